@@ -13,9 +13,9 @@ use crate::ui::Ui;
 Examples:
   squad remove --dry-run        List what would be removed
   squad remove                  Remove squad, but keep the team's files
-  squad remove --team           Delete .squad/ too, in one commit")]
+  squad remove --team           Delete .squad/ and exported files too, in one commit")]
 pub(super) struct Args {
-    /// Delete the team's folder too, in one commit
+    /// Delete the team's folder and the files exported from it too, in one commit
     #[arg(long)]
     team: bool,
     /// Also remove what no remote has
@@ -53,6 +53,9 @@ fn show(ui: &mut Ui, removal: &Removal, dry_run: bool, is_team_wanted: bool) {
         for name in names {
             ui.data(&printable(&format!("{kind:<8} {name}")));
         }
+    }
+    for file in &removal.left {
+        ui.data(&printable(&format!("left     {}  ({})", file.path, file.why)));
     }
     if dry_run && !removal.unshared.is_empty() {
         ui.warning(&format!("no remote has {}", list(&removal.unshared)));

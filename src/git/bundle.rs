@@ -5,13 +5,13 @@
 //! refs/squad/log          the ledger, optional
 //! ```
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use gix::objs::tree::EntryKind;
-
 use super::commit::Identity;
 use super::error::Error;
+use super::landing::NewFile;
 use super::ledger::REFERENCE;
 use super::ledger_tree::TreeReader;
 use super::program::Call;
@@ -31,11 +31,9 @@ const IMPORTS: &str = "refs/squad/imports/";
 #[derive(Debug)]
 pub(crate) struct Bundle {
     /// The files below [`FOLDER`], with paths relative to it.
-    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<NewFile>,
     /// The paths of links, which are not followed.
     pub(crate) links: Vec<String>,
-    /// The paths of executable files, which are imported as plain ones.
-    pub(crate) programs: Vec<String>,
     /// The number of entries that our ledger lacks; `None`: the bundle has no ledger.
     pub(crate) entries: Option<usize>,
 }
@@ -99,14 +97,12 @@ impl Repository {
         let team = references.read(&format!("{IMPORTS}team"))?;
         let Some(team) = team else { return Err(Error::damaged(file, "it holds no team")) };
         let root = store.tree_of(&team)?;
-        let inner = |path: String| path.strip_prefix(FOLDER).unwrap_or(&path).trim_start_matches('/').to_owned();
+        let inner = |path: &str| path.strip_prefix(FOLDER).unwrap_or(path).trim_start_matches('/').to_owned();
         let files = contents(&store, store.files_below(root, FOLDER)?, |_| Some(largest))?;
         let all = store.entries_below(root, FOLDER)?;
-        let of_kind = |kind: EntryKind| {
-            let found = all.iter().filter(|(_, mode, _)| mode.kind() == kind);
-            found.map(|(path, ..)| inner(path.clone())).collect::<Vec<_>>()
-        };
-        let (links, programs) = (of_kind(EntryKind::Link), of_kind(EntryKind::BlobExecutable));
+        let executables: BTreeSet<&str> =
+            all.iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path.as_str()).collect();
+        let links = all.iter().filter(|(_, mode, _)| mode.is_link()).map(|(path, ..)| inner(path)).collect();
         let entries = match references.read(&format!("{IMPORTS}log"))? {
             None => None,
             Some(theirs) => {
@@ -116,8 +112,12 @@ impl Repository {
                 Some(count_missing(&TreeReader::new(&limited, self.damage()), theirs, &ours)?)
             }
         };
-        let files = files.into_iter().map(|(path, bytes)| (inner(path), bytes)).collect();
-        Ok(Bundle { files, links, programs, entries })
+        let file = |(path, bytes): (String, Vec<u8>)| NewFile {
+            path: inner(&path),
+            bytes,
+            executable: executables.contains(&*path),
+        };
+        Ok(Bundle { files: files.into_iter().map(file).collect(), links, entries })
     }
 
     /// Merges the ledger of the last bundle read into this clone's, durably.

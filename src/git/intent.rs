@@ -171,9 +171,10 @@ impl Intent {
 }
 
 impl Version {
-    /// A regular file, not executable.
-    pub(super) fn plain(blob: ObjectId, work: ObjectId) -> Self {
-        Self { mode: "100644".to_owned(), blob: blob.to_string(), work: work.to_string() }
+    /// A regular file.
+    pub(super) fn new(executable: bool, blob: ObjectId, work: ObjectId) -> Self {
+        let mode = if executable { "100755" } else { "100644" };
+        Self { mode: mode.to_owned(), blob: blob.to_string(), work: work.to_string() }
     }
 }
 

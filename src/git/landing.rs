@@ -7,7 +7,7 @@
 
 mod plan;
 
-use std::{collections::BTreeSet, fs, path::Path, thread, time::Duration};
+use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ use super::{
     quarantine::Quarantine,
     repository::Repository,
     staging,
-    transaction::{Transaction, mode_of},
+    transaction::{PROGRAM, Transaction},
     tree::check_path,
 };
 use plan::{Plan, PlannedFile};
@@ -42,13 +42,27 @@ pub(crate) struct Change {
     pub(crate) branch: String,
     /// Whether this may become the branch's first commit.
     pub(crate) allow_unborn: bool,
-    /// Paths from the root of the work tree, with `/`.
-    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<NewFile>,
     pub(crate) edits: Vec<Edit>,
     pub(crate) message: String,
 }
 
-/// A file on the branch to change or remove. Index and work tree must match the branch.
+/// A file to add.
+#[derive(Clone, Debug)]
+pub(crate) struct NewFile {
+    /// From the root of the work tree, with `/`.
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) executable: bool,
+}
+
+impl NewFile {
+    pub(crate) fn plain(path: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self { path: path.into(), bytes, executable: false }
+    }
+}
+
+/// A file on the branch to change or remove. Index and work tree must match the branch. A changed file stays executable.
 #[derive(Clone, Debug)]
 pub(crate) struct Edit {
     pub(crate) path: String,
@@ -111,7 +125,7 @@ pub(super) fn land(
     at: Timestamp,
 ) -> Result<Landing, Error> {
     let edited = change.edits.iter().map(|edit| edit.path.as_str());
-    change.files.iter().map(|(path, _)| path.as_str()).chain(edited).try_for_each(check_path)?;
+    change.files.iter().map(|file| file.path.as_str()).chain(edited).try_for_each(check_path)?;
     let lock = repository.lock_work_tree()?;
     if let Some(Recovered { outcome: Outcome::Waits { reason, hint }, command, .. }) =
         recover(repository, &lock, committer, at)?
@@ -235,15 +249,17 @@ fn check_ready<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a P
 /// plain bytes would then always show as changed.
 fn check_attributes(repository: &Repository, change: &Change) -> Result<(), Stop> {
     let names = ["filter", "ident", "working-tree-encoding", "text", "eol"];
-    let paths: String = change.files.iter().map(|(path, _)| format!("{path}\0")).collect();
+    let paths: String = change.files.iter().map(|file| format!("{}\0", file.path)).collect();
     let call = repository.call(&["check-attr", "-z", "--stdin"]).arguments(&names);
     let answer = call.input(paths).succeed()?;
     let fields: Vec<_> = answer.stdout.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     for field in fields.chunks_exact(3) {
         let (path, name, value) = (&field[0], &field[1], &field[2]);
         let is_on = !matches!(value.as_ref(), "unspecified" | "unset" | "auto");
-        let has_carriage_returns =
-            || change.files.iter().any(|(file, bytes)| file == path && bytes.windows(2).any(|pair| pair == b"\r\n"));
+        let has_carriage_returns = || {
+            let is_it = |file: &&NewFile| file.path == *path;
+            change.files.iter().filter(is_it).any(|file| file.bytes.windows(2).any(|pair| pair == b"\r\n"))
+        };
         let converts = match name.as_ref() {
             "text" | "eol" => is_on && has_carriage_returns(),
             _ => is_on,
@@ -371,13 +387,10 @@ fn planned(
 ) -> Result<Planned, Error> {
     let id = |bytes: &[u8]| identify(repository.hash(), objs::Kind::Blob, bytes);
     let new_bytes = |blob: ObjectId| plan.objects.as_slice().iter().find(|object| object.id == blob);
+    let version = |blob, work| Version::new(file.executable, blob, work);
     let old = match (file.old, &file.present) {
-        (Some(blob), Some(present)) => {
-            let metadata = fs::metadata(repository.work_dir().unwrap_or(repository.git_dir()).join(&file.path));
-            let mode = metadata.map_or("100644", |metadata| mode_of(&metadata)).to_owned();
-            Some(Version { mode, ..Version::plain(blob, id(present)?) })
-        }
-        (old, _) => old.map(|blob| Version::plain(blob, blob)),
+        (Some(blob), Some(present)) => Some(version(blob, id(present)?)),
+        (old, _) => old.map(|blob| version(blob, blob)),
     };
     let new = match file.new {
         None => None,
@@ -388,7 +401,7 @@ fn planned(
             };
             // If the work tree's bytes were converted from the blob, convert the new ones too.
             let is_converted = matches!((file.old, &old), (Some(old), Some(version)) if old != *version.work.as_str());
-            let mut version = Version::plain(blob, blob);
+            let mut version = version(blob, blob);
             if is_converted {
                 let converted = checked_out(repository, &file.path, blob)?;
                 version.work = id(&converted)?.to_string();
@@ -495,7 +508,7 @@ pub(super) fn recover(
         Some(id) if is_on_branch(repository, &commit.branch, id)? => Landing::Landed { commit: id.clone() },
         _ => {
             let change = change_of(&begun, &commit)?;
-            let new = change.files.iter().map(|(path, _)| path.clone()).collect();
+            let new = change.files.iter().map(|file| file.path.clone()).collect();
             try_to_land(repository, lock, &change, &new, committer, at)?
         }
     };
@@ -533,7 +546,10 @@ fn change_of(begun: &Transaction<'_>, commit: &intent::Commit) -> Result<Change,
         let path = file.path.display();
         match (content(&file.old)?, content(&file.new)?) {
             (Some(old), new) => change.edits.push(Edit { path, old, new }),
-            (None, Some(new)) => change.files.push((path, new)),
+            (None, Some(bytes)) => {
+                let executable = file.new.as_ref().is_some_and(|version| version.mode == PROGRAM);
+                change.files.push(NewFile { path, bytes, executable });
+            }
             (None, None) => {}
         }
     }

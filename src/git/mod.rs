@@ -73,7 +73,7 @@ pub(crate) use self::{
     foreign::ForeignRepository,
     history::Blame,
     intent::Begun,
-    landing::{Change, Edit, Landing, Outcome, Recovered},
+    landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     ledger_tree::VisitedFolders,
     maintenance::Extent,
     objects::sha1_of_blob,
@@ -84,6 +84,6 @@ pub(crate) use self::{
     scrub::UndoCounts,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
-    transaction::Rewrite,
+    transaction::{Rewrite, is_executable},
     work_tree::WorkTreeSnapshot,
 };

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeSet,
     env, fs, io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
@@ -67,6 +68,8 @@ pub(crate) struct Head {
 #[derive(Debug, Default)]
 pub(crate) struct PlainFiles {
     pub(crate) plain: Vec<(String, Vec<u8>)>,
+    /// Of them.
+    pub(crate) executables: Vec<String>,
     pub(crate) other: Vec<String>,
 }
 
@@ -248,8 +251,8 @@ impl Repository {
         contents(&store, store.files_below(root, folder)?, wanted)
     }
 
-    /// The plain file at a path in a commit, or all plain files below it, with their full paths; and the paths of
-    /// links, executables and very large files there, which a landing leaves alone.
+    /// The file at a path in a commit, or all files below it, with their full paths; and the paths of links and very
+    /// large files there, which a landing leaves alone.
     pub(crate) fn plain_files_at(&self, commit: &str, path: &str) -> Result<PlainFiles, Error> {
         const LARGEST: u64 = 64 << 20;
         let store = self.objects();
@@ -261,13 +264,24 @@ impl Repository {
         let mut files = PlainFiles::default();
         for (path, mode, id) in found {
             match mode.kind() {
-                EntryKind::Blob if store.size(&id).is_some_and(|size| size > LARGEST) => files.other.push(path),
-                EntryKind::Blob => files.plain.push((path, store.blob(&id)?)),
                 EntryKind::Commit | EntryKind::Tree => {}
-                EntryKind::BlobExecutable | EntryKind::Link => files.other.push(path),
+                EntryKind::Link => files.other.push(path),
+                _ if store.size(&id).is_some_and(|size| size > LARGEST) => files.other.push(path),
+                kind => {
+                    files.executables.extend((kind == EntryKind::BlobExecutable).then(|| path.clone()));
+                    files.plain.push((path, store.blob(&id)?));
+                }
             }
         }
         Ok(files)
+    }
+
+    /// The executable files below a folder in a commit, with their full paths.
+    pub(crate) fn executables_at(&self, commit: &str, folder: &str) -> Result<BTreeSet<String>, Error> {
+        let store = self.objects();
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let entries = store.entries_below(root, folder)?;
+        Ok(entries.into_iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path).collect())
     }
 
     /// The blob id of a text.

@@ -19,12 +19,12 @@ use super::{disk, error::Error, ref_lock, repository::Repository};
 const MAX_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Changes index entries; `None` removes one. Other paths are untouched. `refreshed` are the paths whose work tree file
+/// Changes index entries: the file, and whether it is executable; `None` removes one. Other paths are untouched. `refreshed` are the paths whose work tree file
 /// is up to date, `hidden` those that a sparse checkout omits.
 pub(super) fn update_index(
     repository: &Repository,
     draft: &Path,
-    files: &[(&str, Option<ObjectId>)],
+    files: &[(&str, Option<(ObjectId, bool)>)],
     refreshed: &[&str],
     hidden: &[&str],
 ) -> Result<(), Error> {
@@ -32,8 +32,8 @@ pub(super) fn update_index(
         return Ok(());
     }
     let null = repository.hash().null();
-    let records = files.iter().map(|(path, id)| match id {
-        Some(id) => format!("100644 {id} 0\t{path}\0"),
+    let records = files.iter().map(|(path, file)| match file {
+        Some((id, executable)) => format!("{} {id} 0\t{path}\0", if *executable { "100755" } else { "100644" }),
         None => format!("0 {null} 0\t{path}\0"),
     });
     let records: String = records.collect();

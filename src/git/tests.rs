@@ -32,7 +32,7 @@ use std::{
 use jiff::Timestamp;
 use tempfile::TempDir;
 
-use super::{Change, Environment, Identity, Landing, Repository};
+use super::{Change, Environment, Identity, Landing, NewFile, Repository};
 
 /// A folder with a repository in it, and a git without outside configuration.
 struct World {
@@ -261,7 +261,7 @@ fn change(files: &[(&str, &str)]) -> Change {
         command: "test".into(),
         branch: "main".into(),
         allow_unborn: false,
-        files: files.iter().map(|(path, text)| entry(path, text)).collect(),
+        files: files.iter().map(|(path, text)| NewFile::plain(*path, text.as_bytes().to_vec())).collect(),
         edits: Vec::new(),
         message: "squad: decide\n\nSquad-Run: 1".into(),
     }

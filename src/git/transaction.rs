@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use gix::{objs, objs::tree::EntryKind};
+use gix::objs;
 
 use super::{
     checkout::{Entry, Staged},
@@ -65,8 +65,21 @@ pub(super) enum Side {
     Neither,
 }
 
-/// A file's path, its current content and its new content; `None`: no file.
-pub(crate) type Rewrite<'a> = (&'a str, Option<&'a [u8]>, Option<&'a [u8]>);
+/// A file to create, change or remove in the work tree. A changed file stays executable.
+pub(crate) struct Rewrite<'a> {
+    pub(crate) path: &'a str,
+    /// The current content; `None`: no file.
+    pub(crate) old: Option<&'a [u8]>,
+    pub(crate) new: Option<&'a [u8]>,
+    /// Whether a created file is executable.
+    pub(crate) executable: bool,
+}
+
+impl<'a> Rewrite<'a> {
+    pub(crate) fn new(path: &'a str, old: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
+        Self { path, old, new, executable: false }
+    }
+}
 
 /// What exists at a path.
 #[derive(Debug, Eq, PartialEq)]
@@ -184,10 +197,10 @@ impl<'a> Transaction<'a> {
         let mut tree = head.map(|head| store.tree_of(&head)).transpose()?.map(|tree| store.finder(tree));
         let side = |file: &Planned| {
             let held = tree.as_mut().map(|tree| tree.find(&file.path.display())).transpose()?.flatten();
-            let held = held.map(|(mode, id)| (mode.kind() == EntryKind::Blob, id.to_string()));
+            let held = held.map(|(mode, id)| (mode.is_blob(), id.to_string()));
             let is = |version: &Option<Version>| match (&held, version) {
                 (None, None) => true,
-                (Some((is_plain, id)), Some(version)) => *is_plain && *id == version.blob,
+                (Some((is_file, id)), Some(version)) => *is_file && *id == version.blob,
                 _ => false,
             };
             Ok(match (is(&file.new), is(&file.old)) {
@@ -376,12 +389,12 @@ impl<'a> Transaction<'a> {
             };
             let is_from = match (staged.get(path), from) {
                 (None, None) => staged.in_the_way(path).is_none(),
-                (Some(Entry::File { id, executable: false, .. }), Some(from)) => id == *from.blob.as_str(),
+                (Some(Entry::File { id, .. }), Some(from)) => id == *from.blob.as_str(),
                 _ => false,
             };
             if is_from {
-                let id = to.as_ref().map(|to| self.repository.parse_commit(&to.blob)).transpose()?;
-                changes.push((path.as_str(), id));
+                let entry = |to: &Version| Ok((self.repository.parse_commit(&to.blob)?, to.mode == PROGRAM));
+                changes.push((path.as_str(), to.as_ref().map(entry).transpose()?));
                 let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
                 match to {
                     Some(_) if is_hidden => hidden.push(path.as_str()),
@@ -492,27 +505,22 @@ impl<'a> Transaction<'a> {
 }
 
 impl Repository {
-    /// Writes new files to the work tree without committing them. Returns the paths where the user has something else.
-    pub(crate) fn place(&self, command: &str, files: &[(String, Vec<u8>)]) -> Result<Vec<String>, Error> {
-        let files = files.iter().map(|(path, bytes)| (path.as_str(), None, Some(bytes.as_slice())));
-        self.rewrite(command, &files.collect::<Vec<_>>())
-    }
-
     /// Rewrites, creates or removes files in the work tree; index and branch stay. Returns the paths that no longer
     /// have the expected content.
     pub(crate) fn rewrite(&self, command: &str, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
         let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
         let mut contents = Contents::new();
-        let mut version = |bytes: &[u8], mode: &str| {
+        let mut version = |bytes: &[u8], executable: bool| {
             let id = identify(self.hash(), objs::Kind::Blob, bytes)?;
             contents.insert(id.to_string(), bytes.to_owned());
-            Ok(Version { mode: mode.to_owned(), ..Version::plain(id, id) })
+            Ok(Version::new(executable, id, id))
         };
-        let planned = files.iter().map(|(path, old, new)| {
+        let planned = files.iter().map(|Rewrite { path, old, new, executable }| {
             check_path(path)?;
-            let mode = fs::symlink_metadata(root.join(path)).map_or("100644", |metadata| mode_of(&metadata));
-            let old = old.map(|bytes| version(bytes, mode)).transpose()?;
-            let new = new.map(|bytes| version(bytes, mode)).transpose()?;
+            let existing = fs::symlink_metadata(root.join(path));
+            let executable = existing.map_or(*executable, |metadata| mode_of(&metadata) == PROGRAM);
+            let old = old.map(|bytes| version(bytes, executable)).transpose()?;
+            let new = new.map(|bytes| version(bytes, executable)).transpose()?;
             Ok(Planned { path: RawPath::Text((*path).to_owned()), old, new })
         });
         let planned = planned.collect::<Result<Vec<_>, Error>>()?;
@@ -569,6 +577,11 @@ fn can_move_between(folder: &Path, other: &Path) -> bool {
 #[cfg(not(unix))]
 fn can_move_between(_folder: &Path, _other: &Path) -> bool {
     false
+}
+
+/// Whether git would add this file as executable.
+pub(crate) fn is_executable(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && mode_of(&metadata) == PROGRAM)
 }
 
 #[cfg(unix)]

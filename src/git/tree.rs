@@ -364,6 +364,10 @@ impl<'a> TreeEdit<'a> {
 
     /// Inserts a file at a free path.
     pub(super) fn insert(&mut self, path: &str, blob: ObjectId) -> Result<Insertion, Error> {
+        self.insert_as(tree::EntryKind::Blob, path, blob)
+    }
+
+    pub(super) fn insert_as(&mut self, kind: tree::EntryKind, path: &str, blob: ObjectId) -> Result<Insertion, Error> {
         let Some((tree, name)) = self.folder_of(path)? else { return Ok(Insertion::Conflict) };
         if let Some(index) = index_of(tree, name) {
             let entry = &tree.entries[index];
@@ -373,7 +377,7 @@ impl<'a> TreeEdit<'a> {
                 Insertion::Conflict
             });
         }
-        set_entry(tree, name, tree::EntryKind::Blob, blob);
+        set_entry(tree, name, kind, blob);
         Ok(Insertion::Added)
     }
 
@@ -384,23 +388,25 @@ impl<'a> TreeEdit<'a> {
             return Ok(file.is_none());
         }
         let found = self.folders.get(folder).and_then(|tree| Some(&tree.entries[index_of(tree, name)?]));
-        let found = found.map(|entry| (entry.mode.kind(), entry.oid));
-        Ok(found == file.map(|file| (tree::EntryKind::Blob, file)))
+        let found = found.map(|entry| (entry.mode.is_blob(), entry.oid));
+        Ok(found == file.map(|file| (true, file)))
     }
 
-    /// Replaces the file `old` with `new`, or removes it. False: `old` is not at the path, and the tree is unchanged.
-    pub(super) fn replace(&mut self, path: &str, old: ObjectId, new: Option<ObjectId>) -> Result<bool, Error> {
-        let Some((tree, name)) = self.folder_of(path)? else { return Ok(false) };
-        let Some(index) = index_of(tree, name) else { return Ok(false) };
+    /// Replaces the file `old` with `new`, or removes it; whether it is executable. `None`: `old` is not at the path, and
+    /// the tree is unchanged.
+    pub(super) fn replace(&mut self, path: &str, old: ObjectId, new: Option<ObjectId>) -> Result<Option<bool>, Error> {
+        let Some((tree, name)) = self.folder_of(path)? else { return Ok(None) };
+        let Some(index) = index_of(tree, name) else { return Ok(None) };
         let entry = &mut tree.entries[index];
-        if entry.oid != old || entry.mode.kind() != tree::EntryKind::Blob {
-            return Ok(false);
+        if entry.oid != old || !entry.mode.is_blob() {
+            return Ok(None);
         }
+        let executable = entry.mode.is_executable();
         match new {
             Some(new) => entry.oid = new,
             None => drop(tree.entries.remove(index)),
         }
-        Ok(true)
+        Ok(Some(executable))
     }
 
     /// Removes the file or folder at a path if it is `old`.

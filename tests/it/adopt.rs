@@ -350,7 +350,7 @@ fn line_ends_of_the_checkout_make_no_difference() {
 
 #[cfg(unix)]
 #[test]
-fn links_and_programs_are_left_and_named() {
+fn links_are_left_and_named_and_programs_stay_executable() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let repo = committed("", ".ai-team");
     let root = repo.root();
@@ -362,8 +362,11 @@ fn links_and_programs_are_left_and_named() {
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--message=odd"]);
     let adopted = repo.squad(&["adopt"]);
-    assert!(adopted.code == 0 && adopted.out.contains("left     .ai-team/notes.md  (a link, a program"), "{adopted}");
-    assert!(adopted.out.contains("left     .ai-team/run.sh"), "{adopted}");
+    assert!(
+        adopted.code == 0 && adopted.out.contains("left     .ai-team/notes.md  (a link or a very large file"),
+        "{adopted}"
+    );
+    assert!(repo.git(&["ls-files", "--stage", ".squad/run.sh"]).starts_with("100755 "), "{adopted}");
     assert_eq!(
         (repo.read("../secret.md"), repo.git(&["status", "--porcelain"])),
         ("secret\n".to_owned(), String::new())

@@ -22,6 +22,45 @@ fn team() -> TestRepo {
     repo
 }
 
+#[test]
+fn programs_of_skills_stay_executable() {
+    let repo = team();
+    repo.write(".squad/skills/Release Notes/scripts/make.sh", "#!/bin/sh\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["update-index", "--chmod=+x", ".squad/skills/Release Notes/scripts/make.sh"]);
+    repo.git(&["commit", "--quiet", "--message=program"]);
+    repo.git(&["reset", "--quiet", "--hard"]);
+    let shown = repo.squad(&["agents", "export", "--to", "plugin", "--diff"]);
+    assert!(shown.out.contains("new file mode 100755"), "{shown}");
+    assert_eq!(repo.squad(&["agents", "export", "--to", "plugin"]).code, 0);
+    let script = ".agents/plugins/squad-team/skills/release-notes/scripts/make.sh";
+    assert!(repo.git(&["ls-files", "--stage", script]).starts_with("100755 "));
+    assert_clean(&repo);
+}
+
+#[test]
+fn exported_files_go_with_the_team() {
+    let repo = team();
+    repo.write("AGENTS.md", "# Ours\n\nRules.\n");
+    commit(&repo);
+    let before = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
+    let own: Vec<&str> = before.lines().filter(|path| !path.starts_with(".squad/")).collect();
+    for target in ["claude", "codex", "agents-md", "plugin"] {
+        assert_eq!(repo.squad(&["agents", "export", "--to", target]).code, 0);
+    }
+    edit(&repo, ".claude/agents/bob.md", "Exact.", "Exact and quick.");
+    commit(&repo);
+    let removed = repo.squad(&["remove", "--team", "--force"]);
+    let left = "left     .claude/agents/bob.md  (squad would delete it, but you changed it: delete it by hand)";
+    assert!(removed.code == 0 && removed.out.contains(left), "{removed}");
+    let after = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
+    let expected: Vec<&str> = [".claude/agents/bob.md"].into_iter().chain(own).collect();
+    assert_eq!(after.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(repo.read("AGENTS.md").trim_end(), "# Ours\n\nRules.");
+    assert_clean(&repo);
+    repo.assert_sound();
+}
+
 fn commit(repo: &TestRepo) {
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--message=more"]);

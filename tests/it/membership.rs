@@ -101,8 +101,14 @@ fn a_renamed_agent_keeps_what_it_learned() {
     repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
     let output = repo.rehearse(script, &["--agent", "backend", "Fix the clock"]);
     assert_eq!(output.code, 0, "{output}");
+    repo.write(".squad/agents/backend/check.sh", "#!/bin/sh\n");
+    repo.git(&["add", ".squad/agents/backend/check.sh"]);
+    repo.git(&["update-index", "--chmod=+x", ".squad/agents/backend/check.sh"]);
+    repo.git(&["commit", "--quiet", "--message=program"]);
+    repo.git(&["reset", "--quiet", "--hard"]);
     repo.write(".squad/agents/backend/scratch.txt", "untracked\n");
     let output = repo.squad(&["agents", "rename", "Backend", "Ada"]);
+    assert!(repo.git(&["ls-files", "--stage", ".squad/agents/ada/check.sh"]).starts_with("100755 "), "{output}");
     assert!(output.code == 0 && output.out.contains("moved    .squad/agents/ada/charter.md"), "{output}");
     assert!(!repo.exists(".squad/agents/backend") && repo.read(".squad/agents/ada/scratch.txt") == "untracked\n");
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? .squad/agents/ada/scratch.txt\n");

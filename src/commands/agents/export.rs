@@ -73,7 +73,10 @@ fn said(ui: &mut Ui, exported: &Exported, outlet: &OutletArgs) {
                 commit.get(..10).unwrap_or(commit)
             ));
         }
-        None if exported.files.is_empty() => ui.say(&format!("Nothing changed: {hosts} is in step with the team.")),
+        None if exported.files.is_empty() => {
+            let verb = if exported.targets.len() == 1 { "is" } else { "are" };
+            ui.say(&format!("Nothing changed: {hosts} {verb} in step with the team."));
+        }
         None if is_shown => ui.say(&format!("{count} would change.")),
         None => ui.say(&format!("Exported the team to {hosts}: {count}, not committed.")),
     }

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use gix::{ObjectId, objs};
+use gix::{ObjectId, objs, objs::tree::EntryKind};
 
-use super::{Change, Stop, TRY_AGAIN, refuse};
+use super::{Change, NewFile, Stop, TRY_AGAIN, refuse};
 use crate::git::{
     checkout::{Entry, Existing, Staged, changed, inspect},
     error::Error,
@@ -27,6 +27,7 @@ pub(super) struct PlannedFile {
     pub(super) path: String,
     pub(super) old: Option<ObjectId>,
     pub(super) new: Option<ObjectId>,
+    pub(super) executable: bool,
     /// An edited file's content in the work tree; `None`: the file is new, or a sparse checkout omits it.
     pub(super) present: Option<Vec<u8>>,
     /// The user's own version may stay.
@@ -44,17 +45,18 @@ impl Plan {
         begun: &BTreeSet<String>,
     ) -> Result<Self, Stop> {
         let edited = change.edits.iter().map(|edit| edit.path.as_str());
-        let paths: Vec<&str> = change.files.iter().map(|(path, _)| path.as_str()).chain(edited).collect();
+        let paths: Vec<&str> = change.files.iter().map(|file| file.path.as_str()).chain(edited).collect();
         let staged = Staged::read(repository, &paths)?;
         let base_tree = base.map(|base| store.tree_of(&base)).transpose()?;
         let mut edit = TreeEdit::new(store, base_tree)?;
         let mut objects = NewObjects::new(store.hash());
         let mut files = Vec::new();
         let mut is_landed = true;
-        for (path, bytes) in &change.files {
+        for NewFile { path, bytes, executable } in &change.files {
             let blob = identify(store.hash(), objs::Kind::Blob, bytes)?;
             let mut is_tolerant = begun.contains(path);
-            match edit.insert(path, blob)? {
+            let kind = if *executable { EntryKind::BlobExecutable } else { EntryKind::Blob };
+            match edit.insert_as(kind, path, blob)? {
                 Insertion::Unchanged if has_landed(&staged, root, path, bytes)? => continue,
                 Insertion::Unchanged => is_tolerant = true,
                 // The user has committed something else at this path.
@@ -66,7 +68,8 @@ impl Plan {
                     objects.add(objs::Kind::Blob, bytes.clone())?;
                 }
             }
-            files.push(PlannedFile { path: path.clone(), old: None, new: Some(blob), present: None, is_tolerant });
+            let (path, executable) = (path.clone(), *executable);
+            files.push(PlannedFile { path, old: None, new: Some(blob), executable, present: None, is_tolerant });
         }
         let edited: Vec<&str> = change.edits.iter().map(|edit| edit.path.as_str()).collect();
         let changed = changed(repository, &edited)?;
@@ -77,15 +80,16 @@ impl Plan {
             if edit.holds(path, new)? {
                 continue;
             }
-            if !edit.replace(path, old, new)? {
+            let Some(executable) = edit.replace(path, old, new)? else {
                 return refuse(format!("{path} changed on the branch after it was read"), TRY_AGAIN);
-            }
+            };
             if let Some(bytes) = &wanted.new {
                 objects.add(objs::Kind::Blob, bytes.clone())?;
             }
             is_landed = false;
             let present = unchanged(&changed, &staged, root, path, old)?;
-            files.push(PlannedFile { path: path.to_owned(), old: Some(old), new, present, is_tolerant: false });
+            let (path, old) = (path.to_owned(), Some(old));
+            files.push(PlannedFile { path, old, new, executable, present, is_tolerant: false });
         }
         let tree = edit.finish(&mut objects)?;
         Ok(Self { is_landed, objects, tree, files })

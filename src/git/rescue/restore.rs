@@ -262,5 +262,5 @@ fn bytes_of(target: &Path) -> Result<Vec<u8>, Error> {
 
 fn version(repository: &Repository, mode: &str, bytes: &[u8]) -> Result<Version, Error> {
     let id = identify(repository.hash(), objs::Kind::Blob, bytes)?;
-    Ok(Version { mode: mode.to_owned(), ..Version::plain(id, id) })
+    Ok(Version { mode: mode.to_owned(), ..Version::new(false, id, id) })
 }

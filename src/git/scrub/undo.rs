@@ -111,7 +111,9 @@ impl Repository {
             let reader = TreeReader::new(&store, self.damage());
             for (path, blob) in reader.files_below("", before)? {
                 match reader.find(root, &path)? {
-                    Some((_, now)) if now != blob => replaced += usize::from(edit.replace(&path, now, Some(blob))?),
+                    Some((_, now)) if now != blob => {
+                        replaced += usize::from(edit.replace(&path, now, Some(blob))?.is_some());
+                    }
                     _ => {}
                 }
             }

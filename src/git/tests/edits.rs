@@ -69,16 +69,45 @@ fn the_users_changes_block_a_landing() {
     refuses("list.md changed on the branch after it was read");
     world.git(&["revert", "--no-edit", "-n", "HEAD"]);
     world.git(&["commit", "-qm", "back"]);
-    world.git(&["update-index", "--chmod=+x", "in/note.md"]);
-    world.git(&["commit", "-qm", "executable"]);
-    world.git(&["checkout", "-q", "--", "in/note.md"]);
-    refuses("in/note.md changed on the branch after it was read");
-    world.git(&["revert", "--no-edit", "HEAD"]);
     fs::write(world.root().join(".git/index.lock"), "").unwrap();
     assert!(refused(&world.repository(), &split()).contains("index"));
     fs::remove_file(world.root().join(".git/index.lock")).unwrap();
     assert_eq!(world.repository().obstacle(&split()).unwrap(), None);
     landed(&world.repository(), &split());
+}
+
+#[test]
+fn executable_files_stay_executable() {
+    let world = world(&[]);
+    for path in ["list.md", "in/note.md"] {
+        world.git(&["update-index", "--chmod=+x", path]);
+        world.git(&["checkout", "-q", "--", path]);
+    }
+    world.git(&["commit", "-qm", "executable", "list.md", "in/note.md"]);
+    let mut change = split();
+    let (path, bytes) = ("run.sh".to_owned(), b"true\n".to_vec());
+    change.files.push(NewFile { path, bytes, executable: true });
+    let commit = landed(&world.repository(), &change);
+    let listed = world.git(&["ls-tree", "-r", "--format=%(objectmode) %(path)", &commit]);
+    let (plain, executable): (Vec<_>, Vec<_>) = listed.lines().partition(|line| line.starts_with("100644"));
+    assert_eq!(executable, ["100755 list.md", "100755 run.sh"]);
+    assert!(plain.contains(&"100644 each/one.md"), "{listed}");
+    assert_eq!(world.git(&["status", "--porcelain"]), IN_PROGRESS);
+    world.assert_sound();
+}
+
+#[cfg(unix)]
+#[test]
+fn executable_files_are_put_back_executable() {
+    let mut world = world(&[]);
+    world.git(&["update-index", "--chmod=+x", "list.md"]);
+    world.git(&["checkout", "-q", "--", "list.md"]);
+    world.git(&["commit", "-qm", "executable", "list.md"]);
+    let before = picture(&world);
+    wrapped(&mut world, " update-ref -m ", "  echo 'fatal: no space' >&2; exit 128");
+    assert!(world.repository().land(&split(), Some(&ada()), noon()).is_err());
+    assert_eq!(picture(&world), before);
+    world.assert_sound();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Edit, Landing};
+use crate::git::{Change, Edit, Landing, NewFile};
 use crate::model::{Actor, EntryId, Member, RunId, Slug, What, first_line, list, plural};
 use crate::ops::Project;
 use crate::ops::decisions::landing::Lander;
@@ -82,7 +82,7 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
         });
         match old {
             Some(old) => edits.push(Edit { path: file, old: old.clone(), new: Some(text_after.into_bytes()) }),
-            None => new.push((file, text_after.into_bytes())),
+            None => new.push(NewFile::plain(file, text_after.into_bytes())),
         }
         waiting.extend(fresh);
     }

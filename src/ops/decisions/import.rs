@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Edit, Landing};
+use crate::git::{Change, Edit, Landing, NewFile};
 use crate::model::{Actor, Decision, DecisionId, Problem, Source, What, list, plural};
 use crate::ops::Project;
 use crate::ops::decisions::landing::Lander;
@@ -101,7 +101,7 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
         let rest = rest.or_else(stays);
         import.sources.insert(full.clone(), rest.as_ref().map(String::len));
         edits.push(Edit { path: full, old, new: rest.map(String::into_bytes) });
-        new_files.extend(new.into_iter().map(|(path, text)| (path, text.into_bytes())));
+        new_files.extend(new.into_iter().map(|(path, text)| NewFile::plain(path, text.into_bytes())));
         import.imported.extend(decisions.into_iter().map(Imported::from));
     }
     let mut seen = BTreeSet::new();

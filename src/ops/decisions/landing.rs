@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::{Clock, Env};
 use crate::error::Failure;
-use crate::git::{Change, Landing, Repository};
+use crate::git::{Change, Landing, NewFile, Repository};
 use crate::model::{Actor, Decision, DecisionId, EntryId, RunId, Slug, What, first_line, list, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents::as_recorded;
@@ -145,11 +145,13 @@ impl Lander {
         }
         let decisions: Vec<&Decision> = waiting.iter().map(|unlanded| &unlanded.decision).collect();
         let known = self.files_known(head.commit.as_deref(), &decisions)?;
-        let files: Vec<(String, Vec<u8>)> = decisions
+        let files: Vec<NewFile> = decisions
             .iter()
             // A file that the branch has or once had means that the decision landed; only the ledger entry is missing.
             .filter(|decision| !known.iter().any(|path| is_file_of(path, &decision.id)))
-            .map(|decision| (decision_path(&self.folder, decision), render_decision(decision).into_bytes()))
+            .map(|decision| {
+                NewFile::plain(decision_path(&self.folder, decision), render_decision(decision).into_bytes())
+            })
             .collect();
         let commit = if files.is_empty() {
             None

@@ -9,7 +9,7 @@ use similar::TextDiff;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Edit, Landing, Repository, Rewrite};
+use crate::git::{Change, Edit, Landing, NewFile, Repository, Rewrite};
 use crate::model::list;
 use crate::ops::ledger::rescue::{self, Occasion};
 
@@ -30,6 +30,8 @@ pub(crate) struct FileChange {
     pub(crate) old: Option<Vec<u8>>,
     /// `None`: it goes.
     pub(crate) new: Option<Vec<u8>>,
+    /// Whether a new file is executable. One that is there keeps its bit.
+    pub(crate) executable: bool,
 }
 
 /// A file as people and programs are told of it.
@@ -43,6 +45,10 @@ pub(crate) struct ChangedFile {
 }
 
 impl FileChange {
+    pub(crate) fn new(path: String, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Self {
+        Self { path, from: None, old, new, executable: false }
+    }
+
     fn kind(&self) -> &'static str {
         match (&self.from, &self.old, &self.new) {
             (Some(_), _, _) => "moved",
@@ -55,11 +61,12 @@ impl FileChange {
     /// As `git diff` has it, and as `git apply` takes it.
     fn diff(&self) -> String {
         let (old, new) = (self.from.as_ref().unwrap_or(&self.path), &self.path);
+        let mode = if self.executable { "100755" } else { "100644" };
         let mut diff = format!("diff --git a/{old} b/{new}\n");
         match (&self.from, &self.old, &self.new) {
             (Some(old), ..) => diff.push_str(&format!("rename from {old}\nrename to {new}\n")),
-            (None, None, _) => diff.push_str("new file mode 100644\n"),
-            (None, Some(_), None) => diff.push_str("deleted file mode 100644\n"),
+            (None, None, _) => diff.push_str(&format!("new file mode {mode}\n")),
+            (None, Some(_), None) => diff.push_str(&format!("deleted file mode {mode}\n")),
             _ => {}
         }
         let text = |bytes: &Option<Vec<u8>>| String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
@@ -99,13 +106,14 @@ impl Changeset {
             edits: Vec::new(),
             message: self.message.clone(),
         };
-        for FileChange { path, from, old, new } in &self.files {
+        for FileChange { path, from, old, new, executable } in &self.files {
             match (from, old, new) {
                 (None, Some(old), new) => {
                     change.edits.push(Edit { path: path.clone(), old: old.clone(), new: new.clone() });
                 }
                 (from, old, Some(new)) => {
-                    change.files.push((path.clone(), new.clone()));
+                    let (path, bytes) = (path.clone(), new.clone());
+                    change.files.push(NewFile { path, bytes, executable: *executable });
                     let gone = from.clone().zip(old.clone());
                     change.edits.extend(gone.map(|(path, old)| Edit { path, old, new: None }));
                 }
@@ -144,11 +152,15 @@ impl Changeset {
     /// Writes the files and commits nothing.
     pub(crate) fn write(&self, repository: &Repository) -> Result<(), Failure> {
         let mut files: Vec<Rewrite<'_>> = Vec::new();
-        for FileChange { path, from, old, new } in &self.files {
-            match from {
-                Some(from) => files.extend([(from.as_str(), old.as_deref(), None), (path, None, new.as_deref())]),
-                None => files.push((path, old.as_deref(), new.as_deref())),
-            }
+        for FileChange { path, from, old, new, executable } in &self.files {
+            let old = match from {
+                Some(from) => {
+                    files.push(Rewrite::new(from, old.as_deref(), None));
+                    None
+                }
+                None => old.as_deref(),
+            };
+            files.push(Rewrite { executable: *executable, ..Rewrite::new(path, old, new.as_deref()) });
         }
         let left = repository.rewrite(&self.command, &files)?;
         if let Some(path) = left.first() {

@@ -2,7 +2,6 @@
 
 mod npm;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::Repository;
+use crate::git::{NewFile, Repository};
 use crate::model::{Problem, Severity, Source, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
@@ -43,7 +42,7 @@ pub(crate) struct Imported {
 /// What a file holds.
 struct Contents {
     /// By path from the team's folder.
-    files: BTreeMap<String, Vec<u8>>,
+    files: Vec<NewFile>,
     entries: Option<usize>,
     problems: Vec<Problem>,
 }
@@ -77,17 +76,8 @@ fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
         let message = "it is a link, and no link is imported";
         Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-link", message)
     };
-    let lost_bit = |path: String| {
-        let message = "it was executable, and is imported without that bit";
-        Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-executable", message)
-            .hint("`git update-index --chmod=+x FILE` sets it for your next commit")
-    };
-    let links = bundle.links.into_iter().map(left_out);
-    Ok(Contents {
-        files: bundle.files.into_iter().collect(),
-        entries: bundle.entries,
-        problems: links.chain(bundle.programs.into_iter().map(lost_bit)).collect(),
-    })
+    let problems = bundle.links.into_iter().map(left_out).collect();
+    Ok(Contents { files: bundle.files, entries: bundle.entries, problems })
 }
 
 fn take(
@@ -97,15 +87,13 @@ fn take(
     contents: Contents,
 ) -> Result<Imported, Failure> {
     let Contents { files, entries, problems } = contents;
-    if !files.contains_key("team.md") {
+    if !files.iter().any(|file| file.path == "team.md") {
         return Err(Failure::team("it holds no team.md").at(wish.file.display()));
     }
     let is_there = is_there(work_dir, &files)?;
-    let files: Vec<(String, Vec<u8>)> = match is_there {
-        true => Vec::new(),
-        false => files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)).collect(),
-    };
-    let paths = files.iter().map(|(path, _)| path.clone()).collect();
+    let below = |file: NewFile| NewFile { path: format!("{FOLDER}/{}", file.path), ..file };
+    let files: Vec<NewFile> = if is_there { Vec::new() } else { files.into_iter().map(below).collect() };
+    let paths = files.iter().map(|file| file.path.clone()).collect();
     let mut imported = Imported { files: paths, commit: None, reason: None, entries: entries.unwrap_or(0), problems };
     if wish.dry_run {
         return Ok(imported);
@@ -127,10 +115,10 @@ fn take(
 const MESSAGE: &str = "squad: import a team\n";
 
 /// Whether just this team is there. Fails where another one is.
-fn is_there(work_dir: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<bool, Failure> {
+fn is_there(work_dir: &Path, files: &[NewFile]) -> Result<bool, Failure> {
     let Some(folder) = init::standing_team(work_dir)? else { return Ok(false) };
     let root = work_dir.join(&folder);
-    let differs = |(path, bytes): &(&String, &Vec<u8>)| fs::read(root.join(path)).ok().as_ref() != Some(*bytes);
+    let differs = |file: &&NewFile| fs::read(root.join(&file.path)).ok().as_ref() != Some(&file.bytes);
     let different = files.iter().filter(differs).count();
     if different == 0 && folder == FOLDER {
         return Ok(true);

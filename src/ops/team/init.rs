@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Landing, Repository};
+use crate::git::{Change, Landing, NewFile, Repository, Rewrite};
 use crate::ops::repository;
 use crate::ops::team::adopt::{self, TeamRead};
 use crate::ops::team::fit::{self, TeamFiles};
@@ -85,10 +85,10 @@ pub(crate) fn init(
         if let Some(engine) = answers.engine {
             fit::use_engine(&mut team, &engine);
         }
-        files.extend(team.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
+        files.extend(team.into_iter().map(|(path, bytes)| NewFile::plain(format!("{FOLDER}/{path}"), bytes)));
     }
     if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
-        files.push((WORKFLOW.to_owned(), WORKFLOW_TEXT.to_vec()));
+        files.push(NewFile::plain(WORKFLOW, WORKFLOW_TEXT.to_vec()));
     }
     if let Some(folder) = there.filter(|_| files.is_empty()) {
         let is_ours = work_dir.join(&folder).join(FILE).exists();
@@ -107,9 +107,9 @@ pub(super) fn install(
     (repository, work_dir): (&Repository, &Path),
     (command, message): (&str, &str),
     is_to_commit: bool,
-    files: Vec<(String, Vec<u8>)>,
+    files: Vec<NewFile>,
 ) -> Result<Installed, Failure> {
-    let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+    let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
     let committed = match is_to_commit {
         true => commit(env, repository, (command, message), &files)?,
         false => Err("--no-commit".to_owned()),
@@ -128,12 +128,12 @@ fn commit(
     env: &Env,
     repository: &Repository,
     (command, message): (&str, &str),
-    files: &[(String, Vec<u8>)],
+    files: &[NewFile],
 ) -> Result<Result<String, String>, Failure> {
     for place in [FOLDER, WORKFLOW] {
-        let first = files.iter().find(|(path, _)| path.starts_with(place));
-        if let Some((path, _)) = first
-            && repository.would_ignore(path)?
+        let first = files.iter().find(|file| file.path.starts_with(place));
+        if let Some(first) = first
+            && repository.would_ignore(&first.path)?
         {
             return Ok(Err(format!("git ignores {place}")));
         }
@@ -173,17 +173,17 @@ pub(super) fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> 
 }
 
 /// All files or, where it is stopped, the rest with the next command.
-fn write(
-    (repository, work_dir): (&Repository, &Path),
-    command: &str,
-    files: &[(String, Vec<u8>)],
-) -> Result<(), Failure> {
+fn write((repository, work_dir): (&Repository, &Path), command: &str, files: &[NewFile]) -> Result<(), Failure> {
     let failed = |cause: String, path: &str| {
         Failure::failed(format!("cannot write the team: {cause}"))
             .at(work_dir.join(path).display())
             .hint("check the folder's permissions")
     };
-    let left = repository.place(command, files).map_err(|error| failed(error.to_string(), FOLDER))?;
+    let new = files
+        .iter()
+        .map(|file| Rewrite { executable: file.executable, ..Rewrite::new(&file.path, None, Some(&file.bytes)) });
+    let left =
+        repository.rewrite(command, &new.collect::<Vec<_>>()).map_err(|error| failed(error.to_string(), FOLDER))?;
     left.first().map_or(Ok(()), |path| Err(failed("something else is there".to_owned(), path)))
 }
 

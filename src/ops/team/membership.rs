@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::edit::{self, EditedTeam, NewMember};
 use crate::env::Env;
 use crate::error::Failure;
+use crate::git::is_executable;
 use crate::model::{Problem, Slug, Source, printable};
 use crate::ops::Workspace;
 use crate::ops::decisions::landing::Lander;
@@ -164,6 +165,7 @@ pub(super) struct Base {
     pub(super) files: Files,
     /// The bytes of every file of the team's, by path from the repository's root.
     bytes: BTreeMap<String, Vec<u8>>,
+    executables: BTreeSet<String>,
 }
 
 impl Base {
@@ -172,7 +174,7 @@ impl Base {
         let folder = workspace.folder_in_repository();
         if !outlet.is_of_the_branch() {
             let (files, _) = store::read(&workspace.folder);
-            return Ok(Self { files, bytes: BTreeMap::new() });
+            return Ok(Self { files, bytes: BTreeMap::new(), executables: BTreeSet::new() });
         }
         let head = workspace.repository.head()?;
         let commit = head.commit.filter(|_| head.branch.is_some());
@@ -187,7 +189,8 @@ impl Base {
         insist_on_merged(&files, "HEAD")?;
         let wanted = |path: &str| Some(store::largest(path).max(MOST));
         let bytes = workspace.repository.files_at(&commit, &folder, wanted)?.into_iter().collect();
-        Ok(Self { files, bytes })
+        let executables = workspace.repository.executables_at(&commit, &folder)?;
+        Ok(Self { files, bytes, executables })
     }
 
     pub(super) fn bytes(&self, workspace: &Workspace, path: &str) -> Result<Option<Vec<u8>>, Failure> {
@@ -201,6 +204,13 @@ impl Base {
                 read.map(Some).map_err(|error| Failure::team(format!("cannot be read: {error}")).at(path))
             }
             _ => Ok(None),
+        }
+    }
+
+    pub(super) fn is_executable(&self, workspace: &Workspace, path: &str) -> bool {
+        match self.bytes.is_empty() {
+            true => is_executable(&workspace.work_dir.join(path)),
+            false => self.executables.contains(path),
         }
     }
 
@@ -251,7 +261,9 @@ fn changeset(
             };
             let new = changed(base, &edited.files, (&format!("{old_place}{rest}"), &inner), &bytes)?;
             moved.insert(inner.clone());
-            files.push(FileChange { path: full(&inner), from: Some(old), old: Some(bytes), new: Some(new) });
+            let executable = base.is_executable(workspace, &old);
+            let change = FileChange::new(full(&inner), Some(bytes), Some(new));
+            files.push(FileChange { from: Some(old), executable, ..change });
         }
     }
     files.extend(changed_files(workspace, base, &edited.files, &moved)?);
@@ -277,7 +289,7 @@ pub(super) fn changed_files(
         if base.files.texts.get(path).is_some_and(|text| old.as_deref() != Some(text.as_bytes())) {
             return Err(not_plain(&base.files.folder, path));
         }
-        files.push(FileChange { path: full(path), from: None, old, new: Some(text.as_bytes().to_vec()) });
+        files.push(FileChange::new(full(path), old, Some(text.as_bytes().to_vec())));
     }
     Ok(files)
 }
@@ -289,7 +301,7 @@ fn manifest(workspace: &Workspace, base: &Base, edited: &EditedTeam) -> Result<O
     let Some(old) = base.bytes(workspace, &path)? else { return Ok(None) };
     // What cannot be read is the upgrade's to complain of.
     let moved = Manifest::read(&String::from_utf8_lossy(&old), &path).ok().and_then(|known| known.moved(from, to));
-    Ok(moved.map(|moved| FileChange { path, from: None, old: Some(old), new: Some(moved.text().into_bytes()) }))
+    Ok(moved.map(|moved| FileChange::new(path, Some(old), Some(moved.text().into_bytes()))))
 }
 
 /// What a file holds then. Of one that is not UTF-8, or a link, no part can be changed.

@@ -13,6 +13,7 @@ use crate::ops::decisions::landing::Lander;
 use crate::ops::repository;
 use crate::ops::run::{lease, watch};
 use crate::ops::team::changeset::{Changeset, FileChange};
+use crate::ops::team::hosts::{self, LeftFile};
 use crate::ops::team::workspace::Workspace;
 
 /// What is asked for.
@@ -34,8 +35,9 @@ pub(crate) struct Removal {
     pub(crate) folders: Vec<String>,
     /// What no remote has, in words.
     pub(crate) unshared: Vec<String>,
-    /// Files of the team, from the repository's root.
+    /// Files of the team and those exported from it, from the repository's root.
     pub(crate) team: Vec<String>,
+    pub(crate) left: Vec<LeftFile>,
     pub(crate) commit: Option<String>,
 }
 
@@ -43,13 +45,14 @@ pub(crate) fn remove(env: &Env, directory: &Path, wish: Wish) -> Result<Removal,
     let (repository, _) = repository(env, directory)?;
     insist_on_rest(&repository)?;
     let belongings = repository.belongings()?;
-    let team = if wish.team { Some(team(env, directory)?) } else { None };
+    let team = if wish.team { Some(team_removal(env, directory)?) } else { None };
     let mut removal = Removal {
         references: belongings.references.clone(),
         settings: belongings.settings.iter().map(|(key, _)| key.clone()).collect(),
         folders: belongings.folders.iter().map(|folder| folder.display().to_string()).collect(),
         unshared: unshared(&repository, &belongings)?,
-        team: team.iter().flat_map(|(_, team)| team.files.iter().map(|file| file.path.clone())).collect(),
+        team: team.iter().flat_map(|team| team.changeset.files.iter().map(|file| file.path.clone())).collect(),
+        left: team.iter().flat_map(|team| team.left.clone()).collect(),
         commit: None,
     };
     if wish.dry_run {
@@ -61,9 +64,9 @@ pub(crate) fn remove(env: &Env, directory: &Path, wish: Wish) -> Result<Removal,
              --force removes it all the same",
         ));
     }
-    if let Some((workspace, team)) = team.filter(|(_, team)| !team.files.is_empty()) {
+    if let Some(TeamRemoval { workspace, changeset, .. }) = team.filter(|team| !team.changeset.files.is_empty()) {
         let _turn = Lander::new(env, &workspace).turn()?;
-        removal.commit = Some(team.commit(env, &workspace.repository)?);
+        removal.commit = Some(changeset.commit(env, &workspace.repository)?);
         remove_empty(&workspace.folder.path);
     }
     // The commit may have left something there.
@@ -95,8 +98,14 @@ fn insist_on_rest(repository: &Repository) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The team in this folder, and its removal.
-fn team(env: &Env, directory: &Path) -> Result<(Workspace, Changeset), Failure> {
+struct TeamRemoval {
+    workspace: Workspace,
+    changeset: Changeset,
+    left: Vec<LeftFile>,
+}
+
+/// The removal of the team in this folder, and of the files exported from it.
+fn team_removal(env: &Env, directory: &Path) -> Result<TeamRemoval, Failure> {
     let workspace = Workspace::find(env, directory)?;
     if workspace.folder.is_borrowed() {
         return Err(Failure::team("the team is the main work tree's").hint("remove it there"));
@@ -108,12 +117,28 @@ fn team(env: &Env, directory: &Path) -> Result<(Workspace, Changeset), Failure> 
             Failure::failed("cannot commit: no branch with commits is checked out").hint("check out the branch")
         );
     };
-    let wanted = |_: &str| Some(u64::MAX);
-    let files = workspace.repository.files_at(&commit, &folder, wanted)?;
-    let files =
-        files.into_iter().map(|(path, old)| FileChange { path, from: None, old: Some(old), new: None }).collect();
+    let found = workspace.repository.plain_files_at(&commit, &folder)?;
+    let why = "a link or a very large file: `git rm` it";
+    let mut left: Vec<LeftFile> = found.other.into_iter().map(|path| LeftFile { path, why: why.to_owned() }).collect();
+    let record = format!("{folder}/{}", hosts::RECORD);
+    let exported =
+        found.plain.iter().find(|(path, _)| *path == record).map(|(_, text)| hosts::removal(&workspace, text));
+    let team = found.plain.into_iter().map(|(path, old)| FileChange::new(path, Some(old), None));
+    let mut files: Vec<FileChange> = team.collect();
+    match exported {
+        Some(Ok(exported)) => {
+            files.extend(exported.changes);
+            left.extend(exported.left);
+        }
+        Some(Err(failure)) => {
+            let why = format!("the files exported from the team stay: {}", failure.message);
+            left.push(LeftFile { path: record, why });
+        }
+        None => {}
+    }
     let message = format!("squad: remove the team\n\nTakes {folder} out of the repository.\n");
-    Ok((workspace, Changeset { command: "remove --team".to_owned(), message, files }))
+    let changeset = Changeset { command: "remove --team".to_owned(), message, files };
+    Ok(TeamRemoval { workspace, changeset, left })
 }
 
 fn unshared(repository: &Repository, belongings: &Belongings) -> Result<Vec<String>, Failure> {

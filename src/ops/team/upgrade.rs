@@ -13,7 +13,7 @@ use super::manifest::{FILE, Manifest, Owned};
 use super::templates::{Templates, hash};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::Repository;
+use crate::git::{Repository, Rewrite};
 use crate::ops::Workspace;
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, insist_on_branch};
 use crate::ops::team::hosts::{self, LeftFile};
@@ -99,7 +99,7 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, outlet: Outlet) -> Result<Upg
     if !matches!(outlet, Outlet::Shown { .. }) {
         let beside = &sorted.beside;
         let files: Vec<_> =
-            beside.iter().map(|(path, old, new)| (path.as_str(), old.as_deref(), Some(new.as_slice()))).collect();
+            beside.iter().map(|(path, old, new)| Rewrite::new(path, old.as_deref(), Some(new))).collect();
         repository.rewrite(COMMAND, &files)?;
     }
     hosts::lay_beside(&workspace, COMMAND, &hosts.conflicts, outlet)?;
@@ -212,12 +212,7 @@ impl<'a> Plan<'a> {
         let full = |path: &str| format!("{folder}/{path}");
         let Sorted { mut changes, mut conflicts, mut beside, mut left } = Sorted::default();
         for (path, step) in &self.steps {
-            let change = |new: Option<Vec<u8>>| FileChange {
-                path: full(path),
-                from: None,
-                old: self.files.get(path).cloned(),
-                new,
-            };
+            let change = |new: Option<Vec<u8>>| FileChange::new(full(path), self.files.get(path).cloned(), new);
             match step {
                 Step::Stays => {}
                 Step::Becomes(new) => changes.push(change(Some(new.clone()))),
@@ -232,12 +227,7 @@ impl<'a> Plan<'a> {
         }
         if self.manifest != *manifest {
             let old = self.files.get(FILE).cloned();
-            changes.push(FileChange {
-                path: full(FILE),
-                from: None,
-                old,
-                new: Some(self.manifest.text().into_bytes()),
-            });
+            changes.push(FileChange::new(full(FILE), old, Some(self.manifest.text().into_bytes())));
         }
         Ok(Sorted { changes, conflicts, beside, left })
     }

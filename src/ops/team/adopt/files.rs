@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::error::Failure;
+use crate::git::is_executable;
 use crate::ops::Workspace;
 use crate::ops::team::changeset::insist_on_branch;
 use crate::ops::team::membership::Outlet;
@@ -35,14 +36,17 @@ pub(super) struct ToolFiles {
     /// The project's root from the repository's, with `/` at its end; empty where they are the same.
     root: String,
     pub(super) texts: BTreeMap<String, Vec<u8>>,
-    /// Links, programs and very large files, which stay as they are.
+    /// Of them.
+    pub(super) executables: BTreeSet<String>,
+    /// Links and very large files, which stay as they are.
     pub(super) other: BTreeSet<String>,
 }
 
 impl ToolFiles {
     pub(super) fn read(workspace: &Workspace, outlet: Outlet) -> Result<Self, Failure> {
         let root = workspace.path_in_repository();
-        let mut files = Self { root, texts: BTreeMap::new(), other: BTreeSet::new() };
+        let (texts, executables, other) = Default::default();
+        let mut files = Self { root, texts, executables, other };
         match outlet.is_of_the_branch() {
             true => files.read_branch(workspace)?,
             false => files.read_work_tree(workspace)?,
@@ -70,6 +74,7 @@ impl ToolFiles {
             let root = self.root.len();
             let inner = |path: String| path.get(root..).unwrap_or_default().to_owned();
             self.texts.extend(found.plain.into_iter().map(|(path, bytes)| (inner(path), bytes)));
+            self.executables.extend(found.executables.into_iter().map(inner));
             self.other.extend(found.other.into_iter().map(inner));
         }
         let folder = workspace.folder.name;
@@ -94,6 +99,9 @@ impl ToolFiles {
                     let bytes = fs::read(&place)
                         .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(&path))?;
                     self.texts.insert(inner.to_owned(), bytes);
+                    if is_executable(&place) {
+                        self.executables.insert(inner.to_owned());
+                    }
                 }
                 // Deleted and still in the index.
                 Err(_) => {}

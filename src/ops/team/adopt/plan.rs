@@ -144,21 +144,21 @@ impl Plan {
         }
         for (path, bytes) in staying {
             let Some(rest) = inner(path) else { continue };
-            let bytes = Some(bytes.clone());
+            let (bytes, executable) = (Some(bytes.clone()), files.executables.contains(path));
             let (path, from) = (files.full(&format!("{}/{rest}", store::FOLDERS[0])), files.full(path));
             self.left.iter_mut().filter(|left| left.path == from).for_each(|left| left.path.clone_from(&path));
-            self.changes.push(FileChange { path, from: Some(from), old: bytes.clone(), new: bytes });
+            self.changes.push(FileChange { path, from: Some(from), old: bytes.clone(), new: bytes, executable });
         }
         for path in files.other.iter().filter(|path| inner(path).is_some()) {
-            let why =
-                format!("a link, a program or a very large file: move it to `{}/` with `git mv`", store::FOLDERS[0]);
+            let why = format!("a link or a very large file: move it to `{}/` with `git mv`", store::FOLDERS[0]);
             self.left.push(Left { path: files.full(path), why });
         }
     }
 }
 
 fn change(files: &ToolFiles, path: &str, new: Option<Vec<u8>>) -> FileChange {
-    FileChange { path: files.full(path), from: None, old: files.texts.get(path).cloned(), new }
+    let old = files.texts.get(path).cloned();
+    FileChange { executable: files.executables.contains(path), ..FileChange::new(files.full(path), old, new) }
 }
 
 /// A path from the team's folder, of either name.

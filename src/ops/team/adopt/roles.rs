@@ -126,11 +126,8 @@ impl Roles {
 
 /// Files of a new team, with paths from the repository's root.
 pub(super) fn added(files: &Files) -> Vec<FileChange> {
-    let added = |(path, text): (&String, &String)| FileChange {
-        path: format!("{}/{path}", files.folder),
-        from: None,
-        old: None,
-        new: Some(text.as_bytes().to_vec()),
+    let added = |(path, text): (&String, &String)| {
+        FileChange::new(format!("{}/{path}", files.folder), None, Some(text.as_bytes().to_vec()))
     };
     files.texts.iter().map(added).collect()
 }

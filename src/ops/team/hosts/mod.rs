@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
+use crate::git::Rewrite;
 use crate::model::{Problem, Source, list};
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::membership::Outlet;
@@ -109,6 +110,21 @@ pub(crate) fn in_step(
     Ok(Some(plan))
 }
 
+/// The removal of exported files from the branch, with paths from the repository's root. `record` is the record's text.
+pub(crate) fn removal(workspace: &Workspace, record: &[u8]) -> Result<HostsPlan, Failure> {
+    let before = Record::read(record, &source::record_path(workspace))?;
+    let wanted = BTreeMap::new();
+    let places = source::places(workspace, &before, &wanted, Outlet::Commit)?;
+    let older = BTreeMap::new;
+    let repository = &workspace.repository;
+    let planner =
+        Planner { repository, before: &before, wanted: &wanted, places: &places, older: &older, is_to_restore: false };
+    Ok(in_repository(workspace, planner.plan()?.0))
+}
+
+/// The record's path from the team's folder.
+pub(crate) const RECORD: &str = record::FILE;
+
 /// Lays squad's new texts beside the files that they conflict with.
 pub(crate) fn lay_beside(
     workspace: &Workspace,
@@ -123,7 +139,7 @@ pub(crate) fn lay_beside(
     }
     if !matches!(outlet, Outlet::Shown { .. }) {
         let files: Vec<_> =
-            beside.iter().map(|(path, old, new)| (path.as_str(), old.as_deref(), Some(new.as_slice()))).collect();
+            beside.iter().map(|(path, old, new)| Rewrite::new(path, old.as_deref(), Some(new))).collect();
         workspace.repository.rewrite(command, &files)?;
     }
     Ok(())
@@ -244,7 +260,7 @@ fn in_repository(workspace: &Workspace, mut plan: HostsPlan) -> HostsPlan {
 fn record_change(workspace: &Workspace, before: Option<&Record>, next: &Record) -> Option<FileChange> {
     let path = source::record_path(workspace);
     let old = before.map(|record| record.bytes.clone());
-    (before != Some(next)).then(|| FileChange { path, from: None, old, new: Some(next.text().into_bytes()) })
+    (before != Some(next)).then(|| FileChange::new(path, old, Some(next.text().into_bytes())))
 }
 
 /// Fails where git would leave a new file alone: a commit of it would surprise whoever ignored it.

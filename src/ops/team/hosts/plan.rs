@@ -75,7 +75,7 @@ impl Planner<'_> {
     fn one(&self, path: &str, plan: &mut HostsPlan, next: &mut BTreeMap<String, Exported>) -> Result<(), Failure> {
         let left = |why: &str| LeftFile { path: path.to_owned(), why: why.to_owned() };
         let (known, wanted) = (self.before.files.get(path), self.wanted.get(path));
-        let is_section = wanted.is_some_and(|text| text.is_section);
+        let is_section = wanted.map_or(known.is_some_and(Exported::is_section), |text| text.is_section);
         let file = match self.places.get(path) {
             Some(Place::Blocked(why)) => {
                 plan.left.push(left(why));
@@ -101,16 +101,13 @@ impl Planner<'_> {
             Step::Stays => {}
             Step::Left(why) => plan.left.push(left(&why)),
             Step::Goes => {
-                plan.changes.push(FileChange { path: path.to_owned(), from: None, old: file.cloned(), new: None });
+                let rest = is_section.then(|| whole(b"")).filter(|rest| !rest.trim_ascii().is_empty());
+                plan.changes.push(FileChange::new(path.to_owned(), file.cloned(), rest));
             }
             Step::Becomes(new) => {
                 content = Some(whole(&new));
-                plan.changes.push(FileChange {
-                    path: path.to_owned(),
-                    from: None,
-                    old: file.cloned(),
-                    new: content.clone(),
-                });
+                let change = FileChange::new(path.to_owned(), file.cloned(), content.clone());
+                plan.changes.push(FileChange { executable: wanted.is_some_and(|text| text.executable), ..change });
             }
             Step::Conflicts(new) => {
                 let conflict = Conflict { path: path.to_owned(), new: format!("{path}.new") };
@@ -154,7 +151,9 @@ impl Planner<'_> {
             (Some(_), None, Some(new)) if self.is_to_restore => Step::Becomes(new.to_owned()),
             (Some(_), None, Some(_)) => Step::Left("you deleted it; `squad agents export` makes it again".to_owned()),
             (Some(known), Some(ours), None) if self.id(ours)? == known.base => Step::Goes,
-            (Some(_), Some(_), None) => Step::Left("its agent is gone, and you changed it: delete it".to_owned()),
+            (Some(_), Some(_), None) => {
+                Step::Left("squad would delete it, but you changed it: delete it by hand".to_owned())
+            }
             (Some(known), Some(_), Some(new)) if self.id(new)? == known.base => Step::Stays,
             (Some(_), Some(ours), Some(new)) if same(ours, new) => Step::Stays,
             (Some(known), Some(ours), Some(new)) => match self.base(path, known, ours, is_section)? {

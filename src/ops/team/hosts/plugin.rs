@@ -15,12 +15,9 @@ pub(super) const FOLDER: &str = ".agents/plugins/squad-team";
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 1024;
 
-/// The files of a folder by path from the team folder, such as `skills/x`.
-pub(super) type SkillFiles = BTreeMap<String, Vec<u8>>;
-
-/// `files` are those of the team's skills.
-pub(super) fn texts(team: &Team, files: &SkillFiles, folder: &str) -> HostTexts {
-    let mut skills: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
+/// `files` are those of the team's skills, by path from the team folder.
+pub(super) fn texts(team: &Team, files: &HostTexts, folder: &str) -> HostTexts {
+    let mut skills: BTreeMap<String, HostTexts> = BTreeMap::new();
     let squad = skill(
         "squad",
         "Hands work to the team of AI agents in .squad/, and shows what the team has decided and done. Use when the \
@@ -38,7 +35,9 @@ pub(super) fn texts(team: &Team, files: &SkillFiles, folder: &str) -> HostTexts 
     for own in &team.skills {
         let Some(place) = own.path.strip_prefix(folder).map(|path| path.trim_start_matches('/')) else { continue };
         let Some((place, _)) = place.rsplit_once('/') else { continue };
-        let Some(text) = files.iter().find_map(|(path, bytes)| is_main(path, place).then_some(bytes)) else { continue };
+        let Some(text) = files.iter().find_map(|(path, file)| is_main(path, place).then_some(&file.bytes)) else {
+            continue;
+        };
         let name = name_of(place.rsplit('/').next().unwrap_or(place));
         if skills.contains_key(&name) {
             continue;
@@ -52,15 +51,13 @@ pub(super) fn texts(team: &Team, files: &SkillFiles, folder: &str) -> HostTexts 
         let others = files
             .iter()
             .filter(|(path, _)| !is_main(path, place))
-            .filter_map(|(path, bytes)| Some((path.strip_prefix(place)?.strip_prefix('/')?.to_owned(), bytes.clone())));
+            .filter_map(|(path, file)| Some((path.strip_prefix(place)?.strip_prefix('/')?.to_owned(), file.clone())));
         skills.insert(name, others.chain([("SKILL.md".to_owned(), main)]).collect());
     }
     let mut texts: HostTexts = skills
         .into_iter()
         .flat_map(|(name, files)| {
-            files
-                .into_iter()
-                .map(move |(path, bytes)| (format!("{FOLDER}/skills/{name}/{path}"), HostText::file(bytes)))
+            files.into_iter().map(move |(path, file)| (format!("{FOLDER}/skills/{name}/{path}"), file))
         })
         .collect();
     texts.insert(format!("{FOLDER}/mcp.json"), HostText::file(servers()));
@@ -81,17 +78,17 @@ fn name_of(text: &str) -> String {
     short.trim_end_matches('-').to_owned()
 }
 
-fn of_agent(name: &str, agent: &Agent<'_>) -> Vec<u8> {
+fn of_agent(name: &str, agent: &Agent<'_>) -> HostText {
     let lead = format!("Work as {}, {}, of the team in `.squad/`, by this charter.", one_line(agent.name), agent.role);
     let description = format!("Work as {}: {}", agent.name, agent.description);
     skill(name, &description, &agent.source, &format!("{lead}\n\n{}", agent.prompt))
 }
 
-fn skill(name: &str, description: &str, source: &str, body: &str) -> Vec<u8> {
+fn skill(name: &str, description: &str, source: &str, body: &str) -> HostText {
     let description = first_line(&one_line(description), LONGEST_DESCRIPTION - 1);
     let mark = format!("{MARK}{}; `squad upgrade` keeps it in step.", one_line(source));
     let fields = [field("name", name), field("description", description)];
-    format!("---\n{mark}\n{}---\n\n{}\n", fields.concat(), body.trim()).into_bytes()
+    HostText::file(format!("---\n{mark}\n{}---\n\n{}\n", fields.concat(), body.trim()))
 }
 
 fn servers() -> String {

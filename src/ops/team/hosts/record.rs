@@ -46,6 +46,12 @@ pub(super) struct Exported {
     pub(super) file: Option<String>,
 }
 
+impl Exported {
+    pub(super) fn is_section(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
 impl Record {
     pub(super) fn new() -> Self {
         Self { format: FORMAT, targets: BTreeSet::new(), files: BTreeMap::new(), bytes: Vec::new() }

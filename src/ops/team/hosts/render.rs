@@ -36,11 +36,12 @@ pub(super) struct HostText {
     pub(super) bytes: Vec<u8>,
     /// Only a part of the file is squad's.
     pub(super) is_section: bool,
+    pub(super) executable: bool,
 }
 
 impl HostText {
     pub(super) fn file(text: impl Into<Vec<u8>>) -> Self {
-        Self { bytes: text.into(), is_section: false }
+        Self { bytes: text.into(), is_section: false, executable: false }
     }
 }
 
@@ -133,7 +134,7 @@ pub(super) fn texts(target: Target, team: &Team) -> HostTexts {
         }
         Target::AgentsMd => {
             let bytes = section::marked(&guide(&agents)).into_bytes();
-            BTreeMap::from([("AGENTS.md".to_owned(), HostText { bytes, is_section: true })])
+            BTreeMap::from([("AGENTS.md".to_owned(), HostText { bytes, is_section: true, executable: false })])
         }
         Target::Plugin => BTreeMap::new(),
     }

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use super::plan::Place;
-use super::plugin::{self, SkillFiles};
+use super::plugin;
 use super::record::{self, Record};
-use super::render::{self, HostTexts};
+use super::render::{self, HostText, HostTexts};
 use super::target::Target;
 use crate::error::Failure;
 use crate::model::Team;
@@ -24,7 +24,7 @@ const LARGEST: u64 = 16 << 20;
 /// A team that is to be exported.
 pub(super) struct TeamSource {
     pub(super) team: Team,
-    skills: SkillFiles,
+    skills: HostTexts,
     record: Option<Vec<u8>>,
 }
 
@@ -58,10 +58,11 @@ impl TeamSource {
                 _ => drop(files.texts.remove(&path)),
             }
         }
-        let mut skills = SkillFiles::new();
+        let mut skills = HostTexts::new();
         for path in base.below(workspace, &format!("{folder}/skills")) {
             if let (Some(inner), Some(bytes)) = (inner(&path), base.bytes(workspace, &path)?) {
-                skills.insert(inner, bytes);
+                let executable = base.is_executable(workspace, &path);
+                skills.insert(inner, HostText { executable, ..HostText::file(bytes) });
             }
         }
         let record = base.bytes(workspace, &record_path(workspace))?;
@@ -78,7 +79,7 @@ impl TeamSource {
     }
 }
 
-fn texts(team: &Team, skills: &SkillFiles, targets: &BTreeSet<Target>, folder: &TeamFolder) -> HostTexts {
+fn texts(team: &Team, skills: &HostTexts, targets: &BTreeSet<Target>, folder: &TeamFolder) -> HostTexts {
     let each = targets.iter().map(|target| match target {
         Target::Plugin => plugin::texts(team, skills, folder.name),
         target => render::texts(*target, team),
@@ -94,7 +95,7 @@ pub(super) fn older_texts(workspace: &Workspace, targets: &BTreeSet<Target>) -> 
     let folder = workspace.folder_in_repository();
     let skills = workspace.repository.files_at(&commit, &format!("{folder}/skills"), |_| Some(LARGEST))?;
     let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
-    let skills = skills.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect();
+    let skills = skills.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, HostText::file(bytes)))).collect();
     let team = parse::team(&files_at(workspace, &commit)?).0;
     Ok(texts(&team, &skills, targets, &workspace.folder))
 }

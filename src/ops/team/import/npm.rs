@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Contents;
 use crate::error::Failure;
+use crate::git::NewFile;
 use crate::model::{Problem, Severity, Slug, Source};
 use crate::ops::team::export::LARGEST;
 
@@ -82,6 +83,7 @@ pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
         let message = "it holds no routing table: that release did not export one";
         problems.push(Problem::new(Severity::Note, source, "import-routing", message));
     }
+    let files = files.into_iter().map(|(path, bytes)| NewFile::plain(path, bytes)).collect();
     Ok(Contents { files, entries: None, problems })
 }
 
