@@ -16,6 +16,7 @@ mod command_engines;
 mod conversation;
 mod damage;
 mod engines;
+mod hosts;
 mod installed;
 mod left_running;
 mod mcp;
