@@ -4,7 +4,7 @@ use super::outlet::OutletArgs;
 use super::{Context, Ended, say_passed_hooks};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{list, plural, printable};
+use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, ROLES, StateTaken};
 use crate::ops::team::changeset::ChangedFile;
@@ -75,29 +75,29 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
     ui.data(&adopted.read.summary());
     ui.all_problems(&adopted.read.problems);
     for line in grouped(&adopted.files) {
-        ui.data(&printable(&line));
+        ui.data(&printable_line(&line));
     }
     for left in &adopted.left {
-        ui.data(&printable(&format!("{:<8} {}  ({})", "left", left.path, left.why)));
+        ui.data(&printable_line(&format!("{:<8} {}  ({})", "left", left.path, left.why)));
     }
     let is_shown = !args.writes_to_the_branch();
     for joined in &adopted.joined {
         let verb = if is_shown { "would join" } else { "joined" };
-        ui.say(&printable(&format!("{} {verb} the team, from {}.", joined.name, joined.source)));
+        ui.say(&printable_line(&format!("{} {verb} the team, from {}.", joined.name, joined.source)));
     }
     if !adopted.waiting.is_empty() {
-        ui.say(&printable(&format!("Not on the team: {}.", list(&adopted.waiting))));
+        ui.say(&printable_line(&format!("Not on the team: {}.", list(&adopted.waiting))));
         ui.hint("`squad adopt --roles` adds them as members");
     }
     if let Some(obstacle) = &adopted.obstacle {
-        ui.warning(&printable(&obstacle.message));
-        obstacle.hint.iter().for_each(|hint| ui.hint(&printable(hint)));
+        ui.warning(&printable_line(&obstacle.message));
+        obstacle.hint.iter().for_each(|hint| ui.hint(&printable_line(hint)));
     }
     let state = adopted.state.as_ref().filter(|state| !state.is_nothing());
     if let Some(StateTaken { refs, decisions, learnings }) = state {
         let what = list([plural(*decisions, "decision"), plural(*learnings, "learning")]);
         let verb = if is_shown { "would go" } else { "went" };
-        ui.say(&printable(&format!("{what} of {} {verb} to the ledger.", list(refs))));
+        ui.say(&printable_line(&format!("{what} of {} {verb} to the ledger.", list(refs))));
         ui.hint("`squad decisions land` brings decisions of the ledger to this branch");
     }
     if state.is_none() && adopted.files.is_empty() && adopted.commit.is_none() {
@@ -111,7 +111,7 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
     }
     if !adopted.lifted.is_empty() {
         let lines = adopted.lifted.join(", ");
-        ui.say(&printable(&format!("git sees decisions again that were hidden from it: {lines}.")));
+        ui.say(&printable_line(&format!("git sees decisions again that were hidden from it: {lines}.")));
     }
     let count = plural(adopted.files.len(), "file");
     match &adopted.commit {

@@ -1,7 +1,7 @@
 use clap::Subcommand;
 
 use super::{Context, Ended, say_passed_hooks};
-use crate::model::{plural, printable};
+use crate::model::{plural, printable, printable_line};
 use crate::ops::Project;
 use crate::ops::decisions::history::{self, HistoryLanding};
 use crate::settings::Layer;
@@ -75,7 +75,9 @@ fn show(ui: &mut Ui, landing: &HistoryLanding, dry_run: bool) {
     for history in &landing.histories {
         match dry_run {
             true => ui.data(&printable(&history.diff)),
-            false => ui.data(&printable(&format!("{}  {}", history.file, plural(history.learnings.len(), "learning")))),
+            false => {
+                ui.data(&printable_line(&format!("{}  {}", history.file, plural(history.learnings.len(), "learning"))))
+            }
         }
     }
     let count = plural(landing.histories.iter().map(|history| history.learnings.len()).sum(), "learning");

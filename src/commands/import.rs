@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::{Context, Ended, say_passed_hooks};
-use crate::model::{plural, printable};
+use crate::model::{plural, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::import::{self, Imported, Wish};
 
@@ -24,6 +24,9 @@ pub(super) struct Args {
     /// Write the files but do not commit them
     #[arg(long)]
     no_commit: bool,
+    /// Import files that seem to hold a secret too
+    #[arg(long)]
+    force: bool,
 }
 
 impl Args {
@@ -32,7 +35,7 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let wish = Wish { file: self.file, commit: !self.no_commit, dry_run: self.dry_run };
+        let wish = Wish { file: self.file, commit: !self.no_commit, dry_run: self.dry_run, force: self.force };
         let mut imported = import::import(context.env, &context.directory, &wish)?;
         if let Some(commit) = context.finished("import") {
             imported.commit = imported.commit.or(commit);
@@ -52,7 +55,7 @@ impl Args {
 fn said(context: &mut Context<'_>, imported: &Imported, is_shown: bool) {
     let ui = &mut context.ui;
     if is_shown {
-        imported.files.iter().for_each(|path| ui.data(&printable(path)));
+        imported.files.iter().for_each(|path| ui.data(&printable_line(path)));
     }
     ui.all_problems(&imported.problems);
     let files = plural(imported.files.len(), "file");

@@ -2,7 +2,7 @@ use super::{Context, Ended};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::{Outcome, Recovered};
-use crate::model::{first_line, list, plural, printable};
+use crate::model::{first_line, list, plural, printable_line};
 use crate::ops::own_settings;
 use crate::ops::team::init::{self, Answers, Installed, Wish};
 use crate::ops::team::preset::Preset;
@@ -46,7 +46,12 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let preset = self.preset.as_deref().map(fit::preset).transpose()?;
-        let agents = self.agents.into_iter().map(|agent| agent.trim().to_lowercase()).collect();
+        let agents = self
+            .agents
+            .into_iter()
+            .map(|agent| agent.trim().to_lowercase())
+            .filter(|agent| !agent.is_empty())
+            .collect();
         let own = self.from.map(|from| Preset::read(context.env, &context.directory, &from)).transpose()?;
         let wish = Wish {
             agents: preset.unwrap_or(agents),
@@ -89,7 +94,7 @@ impl Args {
         }
         let is_new = !matches!(installed, Installed::Already { .. });
         for left in own.iter().filter(|_| is_new).flat_map(|own| &own.left_out) {
-            ui.say(&printable(&format!("left out {}: {}", left.path, left.why)));
+            ui.say(&printable_line(&format!("left out {}: {}", left.path, left.why)));
         }
         match installed {
             Installed::Already { folder, read } => {

@@ -1,4 +1,4 @@
-use crate::model::printable;
+use crate::model::printable_line;
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::merge::Conflict;
 use crate::ui::Ui;
@@ -30,8 +30,11 @@ impl OutletArgs {
 /// Names the files that stay since both changed them.
 pub(super) fn say_conflicts(ui: &mut Ui, conflicts: &[Conflict], is_shown: bool) {
     for conflict in conflicts {
-        let (verb, path) = (if is_shown { "would stay" } else { "stays" }, printable(&conflict.path));
+        let (verb, path) = (if is_shown { "would stay" } else { "stays" }, printable_line(&conflict.path));
         ui.warning(&format!("{path} {verb} as it is: you and squad changed the same lines"));
-        ui.hint(&format!("squad's new one is {}; take over what you want and delete it", printable(&conflict.new)));
+        ui.hint(&format!(
+            "squad's new one is {}; take over what you want and delete it",
+            printable_line(&conflict.new)
+        ));
     }
 }

@@ -1,5 +1,5 @@
 use super::{Context, Ended};
-use crate::model::{list, plural, printable};
+use crate::model::{list, plural, printable_line};
 use crate::ops::team::remove::{self, Removal, Wish};
 use crate::ui::Ui;
 
@@ -51,15 +51,15 @@ fn show(ui: &mut Ui, removal: &Removal, dry_run: bool, is_team_wanted: bool) {
     ];
     for (kind, names) in groups {
         for name in names {
-            ui.data(&printable(&format!("{kind:<8} {name}")));
+            ui.data(&printable_line(&format!("{kind:<8} {name}")));
         }
     }
     for file in &removal.left {
-        ui.data(&printable(&format!("left     {}  ({})", file.path, file.why)));
+        ui.data(&printable_line(&format!("left     {}  ({})", file.path, file.why)));
     }
     if dry_run && !removal.unshared.is_empty() {
         ui.warning(&format!("no remote has {}", list(&removal.unshared)));
-        ui.hint("`squad sync` shares the ledger; without that, only --force removes it");
+        ui.hint("`squad sync` shares the ledger, never rescues; only --force removes what no remote has");
     }
     let counts =
         groups.into_iter().filter(|(_, names)| !names.is_empty()).map(|(kind, names)| plural(names.len(), kind));

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use jiff::civil::Date;
 
 use super::{Context, Ended};
-use crate::model::{list, plural, printable};
+use crate::model::{list, plural, printable_line};
 use crate::ops::ledger::rescue::{self, Listed, Restored, Shown, Wish};
 use crate::ui::{FAINT, STRONG, Ui};
 
@@ -120,7 +120,7 @@ impl Args {
 fn line(rescue: &Listed) -> String {
     let at = rescue.at.strftime("%Y-%m-%d %H:%M");
     let (files, before) = (plural(rescue.files, "file"), format!("before {}", rescue.command));
-    printable(&format!("{:<22}  {at}  {files:>9}  {before:<24}  {}", rescue.id, rescue.why))
+    printable_line(&format!("{:<22}  {at}  {files:>9}  {before:<24}  {}", rescue.id, rescue.why))
 }
 
 fn show(ui: &mut Ui, shown: &Shown) {
@@ -128,7 +128,7 @@ fn show(ui: &mut Ui, shown: &Shown) {
         return ui.value(shown);
     }
     let rescue = &shown.rescue;
-    let title = ui.out_paint(STRONG, &printable(&format!("{} before {}", rescue.id, rescue.command)));
+    let title = ui.out_paint(STRONG, &printable_line(&format!("{} before {}", rescue.id, rescue.command)));
     ui.data(&title);
     let facts = [
         ("when", Some(rescue.at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())),
@@ -139,18 +139,18 @@ fn show(ui: &mut Ui, shown: &Shown) {
     ];
     for (name, value) in facts {
         if let Some(value) = value {
-            ui.data(&format!("{name:<8} {}", printable(&value)));
+            ui.data(&format!("{name:<8} {}", printable_line(&value)));
         }
     }
     for file in &shown.contents {
         let staged = if file.staged { ui.out_paint(FAINT, "  (the staged content differs)") } else { String::new() };
-        ui.data(&format!("{:<10} {}{staged}", file.state, printable(&file.path)));
+        ui.data(&format!("{:<10} {}{staged}", file.state, printable_line(&file.path)));
     }
     for left in &rescue.left_out {
-        ui.data(&printable(&format!("{:<10} {}: {}", "left out", left.path, left.why)));
+        ui.data(&printable_line(&format!("{:<10} {}: {}", "left out", left.path, left.why)));
     }
     for path in &rescue.scrubbed {
-        ui.data(&printable(&format!("{:<10} {path}", "scrubbed")));
+        ui.data(&printable_line(&format!("{:<10} {path}", "scrubbed")));
     }
 }
 
@@ -158,13 +158,13 @@ fn show_restored(ui: &mut Ui, restored: &Restored) {
     if ui.json() {
         return ui.value(restored);
     }
-    restored.written.iter().chain(&restored.overwritten).for_each(|path| ui.data(&printable(path)));
+    restored.written.iter().chain(&restored.overwritten).for_each(|path| ui.data(&printable_line(path)));
     let count = restored.written.len() + restored.overwritten.len();
     let same = if restored.same > 0 { format!("; {} unchanged", restored.same) } else { String::new() };
     let verb = if restored.dry_run { "would be restored" } else { "restored" };
     ui.say(&format!("{} {verb}{same}.", plural(count, "file")));
     if !restored.overwritten.is_empty() {
-        let files = printable(&list(&restored.overwritten));
+        let files = printable_line(&list(&restored.overwritten));
         match &restored.saved {
             Some(id) => ui.say(&format!("The previous content of {files} is in rescue {id}.")),
             None => ui.say(&format!("{files} would be saved to a new rescue, then overwritten.")),

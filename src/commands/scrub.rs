@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{list, plural, printable};
+use crate::model::{list, plural, printable_line};
 use crate::ops::ledger::scrub::{self, Pruned, Scrubbed, Search};
 use crate::policy::SCRUBBED;
 use crate::ui::Ui;
@@ -137,11 +137,11 @@ fn show_places(ui: &mut Ui, scrubbed: &Scrubbed) {
     for (path, kinds) in &scrubbed.entries {
         // A given value has the kind `scrubbed`, which would be wrong before the scrub.
         let kinds = kinds.iter().map(|kind| if kind == SCRUBBED { "the value" } else { kind });
-        ui.data(&printable(&format!("ledger   {path}  {}", list(kinds))));
+        ui.data(&printable_line(&format!("ledger   {path}  {}", list(kinds))));
     }
     for (id, files) in &scrubbed.rescues {
         let files = if files.is_empty() { "its message".to_owned() } else { list(files) };
-        ui.data(&printable(&format!("rescue   {id}  {files}")));
+        ui.data(&printable_line(&format!("rescue   {id}  {files}")));
     }
 }
 

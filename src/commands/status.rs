@@ -96,5 +96,6 @@ fn agent_state(state: AgentState, session: Option<&SessionStatus>) -> String {
     };
     let Some(SessionStatus { model, messages, tokens, last_activity, .. }) = session else { return state };
     let (messages, at) = (plural(*messages as usize, "message"), last_activity.strftime("%H:%M:%S"));
-    printable(&format!("{state} on {model}, {messages}, {tokens} tokens, last active {at} UTC"))
+    let model = if model.is_empty() { String::new() } else { format!(" on {model}") };
+    printable(&format!("{state}{model}, {messages}, {tokens} tokens, last active {at} UTC"))
 }

@@ -1,6 +1,6 @@
 use super::outlet::{OutletArgs, say_conflicts};
 use super::{Context, Ended, say_passed_hooks};
-use crate::model::{plural, printable};
+use crate::model::{plural, printable, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::upgrade::{self, Upgraded};
 use crate::ui::Ui;
@@ -51,29 +51,38 @@ impl Args {
 
 fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
     for path in &upgraded.kept {
-        ui.say(&format!("{} keeps what was changed in it by hand.", printable(path)));
+        ui.say(&format!("{} keeps what was changed in it by hand.", printable_line(path)));
     }
     for left in &upgraded.unexported {
-        ui.say(&printable(&format!("{} is not exported: {}.", left.path, left.why)));
+        ui.say(&printable_line(&format!("{} is not exported: {}.", left.path, left.why)));
     }
     if upgraded.files.is_empty() {
-        return ui.say(&match upgraded.from {
+        ui.say(&match upgraded.from {
             Some(from) => format!("There is nothing to upgrade: the team's files are up to release {from}."),
             None => "There is nothing to upgrade: this team has no manifest, so all its files are its own.".to_owned(),
         });
+        for path in &upgraded.uncommitted {
+            ui.hint(&printable_line(&format!(
+                "{path} has changes that are not committed, and only commits count here"
+            )));
+        }
+        return;
     }
     if args.outlet.diff {
         let diff = printable(&upgraded.diff);
         ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     } else {
         for file in &upgraded.files {
-            ui.data(&printable(&format!("{:<8} {}", file.change, file.path)));
+            ui.data(&printable_line(&format!("{:<8} {}", file.change, file.path)));
         }
     }
     let is_shown = !args.writes_to_the_branch();
     say_conflicts(ui, &upgraded.conflicts, is_shown);
     for path in &upgraded.left {
-        ui.say(&format!("{} is left to you: you deleted it, or squad does not install it any more.", printable(path)));
+        ui.say(&format!(
+            "{} is left to you: you deleted it, or squad does not install it any more.",
+            printable_line(path)
+        ));
     }
     let count = plural(upgraded.files.len(), "file");
     let releases = match upgraded.from.filter(|from| *from != upgraded.to) {

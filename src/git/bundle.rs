@@ -17,6 +17,7 @@ use super::ledger_tree::TreeReader;
 use super::program::Call;
 use super::repository::{Repository, contents};
 use super::sync::Records;
+use super::tree::check_path;
 use super::union::{MergeFile, count_missing};
 
 const TEAM: &str = "refs/heads/team";
@@ -32,8 +33,8 @@ const IMPORTS: &str = "refs/squad/imports/";
 pub(crate) struct Bundle {
     /// The files below [`FOLDER`], with paths relative to it.
     pub(crate) files: Vec<NewFile>,
-    /// The paths of links, which are not followed.
-    pub(crate) links: Vec<String>,
+    /// The paths of links and submodules, which are left out.
+    pub(crate) left_out: Vec<String>,
     /// The number of entries that our ledger lacks; `None`: the bundle has no ledger.
     pub(crate) entries: Option<usize>,
 }
@@ -99,10 +100,11 @@ impl Repository {
         let root = store.tree_of(&team)?;
         let inner = |path: &str| path.strip_prefix(FOLDER).unwrap_or(path).trim_start_matches('/').to_owned();
         let files = contents(&store, store.files_below(root, FOLDER)?, |_| Some(largest))?;
+        files.iter().try_for_each(|(path, _)| check_path(path))?;
         let all = store.entries_below(root, FOLDER)?;
         let executables: BTreeSet<&str> =
             all.iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path.as_str()).collect();
-        let links = all.iter().filter(|(_, mode, _)| mode.is_link()).map(|(path, ..)| inner(path)).collect();
+        let left_out = all.iter().filter(|(_, mode, _)| !mode.is_blob()).map(|(path, ..)| inner(path)).collect();
         let entries = match references.read(&format!("{IMPORTS}log"))? {
             None => None,
             Some(theirs) => {
@@ -117,7 +119,7 @@ impl Repository {
             bytes,
             executable: executables.contains(&*path),
         };
-        Ok(Bundle { files: files.into_iter().map(file).collect(), links, entries })
+        Ok(Bundle { files: files.into_iter().map(file).collect(), left_out, entries })
     }
 
     /// Merges the ledger of the last bundle read into this clone's, durably.

@@ -78,7 +78,6 @@ pub(crate) use self::{
     maintenance::Extent,
     objects::sha1_of_blob,
     program::Environment,
-    remove::Belongings,
     repository::{Head, Repository},
     rescue::{FileStatus, NewRescue, OmittedFile, Rescue, RescuedFile, TargetState},
     scrub::UndoCounts,

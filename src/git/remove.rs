@@ -19,13 +19,6 @@ pub(crate) struct Belongings {
     pub(crate) folders: Vec<PathBuf>,
 }
 
-impl Belongings {
-    /// The number of rescues, which are never pushed to a remote.
-    pub(crate) fn rescues(&self) -> usize {
-        self.references.iter().filter(|name| name.starts_with(super::rescue::FOLDER)).count()
-    }
-}
-
 impl Repository {
     pub(crate) fn belongings(&self) -> Result<Belongings, Error> {
         let work_trees = self.common_dir().join("worktrees");

@@ -32,6 +32,11 @@ pub(crate) fn printable(text: &str) -> String {
     replaced(text.replace("\r\n", "\n"), |c| format!("[{}]", code_point(c)))
 }
 
+/// Untrusted text for people, such as the name of a file, that must not make a line of its own.
+pub(crate) fn printable_line(text: &str) -> String {
+    printable(text).replace('\n', &format!("[{}]", code_point('\n')))
+}
+
 /// Untrusted text for a model.
 pub(crate) fn without_hidden(text: String) -> String {
     replaced(text, |_| String::new())

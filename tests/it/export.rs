@@ -73,6 +73,13 @@ fn what_looks_like_a_secret_stops_the_export() {
     assert!(!refused.err.contains("ghp_") && !repo.exists("team.squad"));
     let forced = repo.squad(&["export", "team.squad", "--force"]);
     assert!(forced.code == 0 && forced.err.contains("looks like a secret"), "{forced}");
+
+    let other = TestRepo::empty();
+    copied(&repo, &other, "team.squad");
+    let refused = other.squad(&["import", "../team.squad"]);
+    assert!(refused.code == 1 && refused.err.contains("notes.md:3") && !refused.err.contains("ghp_"), "{refused}");
+    assert!(!other.exists(".squad"));
+    assert_eq!(other.squad(&["import", "../team.squad", "--force"]).code, 0);
 }
 
 #[test]
@@ -107,6 +114,25 @@ fn executable_files_arrive_executable() {
     written.git(&["add", ".squad"]);
     written.git(&["commit", "--quiet", "--message=team"]);
     assert_eq!(tree(&written), tree(&from));
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_link_or_read_from_a_device() {
+    let repo = team();
+    repo.write("../outside.txt", "mine\n");
+    for (target, link) in [("../outside.txt", "there.squad"), ("../fresh.txt", "dangling.squad")] {
+        std::os::unix::fs::symlink(target, repo.root().join(link)).expect("a link");
+        let refused = repo.squad(&["export", "--force", link]);
+        assert!(refused.code == 1 && refused.err.contains("it is a link"), "{refused}");
+    }
+    assert!(repo.read("../outside.txt") == "mine\n" && !repo.exists("../fresh.txt"));
+    let refused = repo.squad(&["export", "missing/team.squad"]);
+    assert!(refused.code == 1 && refused.err.contains("cannot be written"), "{refused}");
+    let refused = repo.squad(&["export", "--force", "."]);
+    assert!(refused.code == 1 && refused.err.contains("it is no file"), "{refused}");
+    let refused = TestRepo::empty().squad(&["import", "/dev/zero"]);
+    assert!(refused.code == 1 && refused.err.contains("it is no file"), "{refused}");
 }
 
 #[cfg(unix)]

@@ -353,3 +353,34 @@ fn a_project_in_a_folder_has_its_exports_there() {
     assert_clean(&repo);
     assert_eq!(repo.squad_in(&place, &["doctor"]).err.matches("exported").count(), 0);
 }
+
+#[test]
+fn the_hosts_of_before_are_the_default() {
+    let repo = team();
+    let refused = repo.squad(&["agents", "export"]);
+    assert!(refused.code == 2 && refused.err.contains("--to claude"), "{refused}");
+    assert_eq!(repo.squad(&["agents", "export", "--to", "claude,codex"]).code, 0);
+    repo.git(&["rm", "--quiet", ".codex/agents/ada.toml"]);
+    commit(&repo);
+    let again = repo.squad(&["agents", "export"]);
+    assert!(again.code == 0 && again.out.contains("added    .codex/agents/ada.toml"), "{again}");
+}
+
+#[test]
+fn what_is_not_committed_is_named_where_it_would_be_upgraded() {
+    let repo = exported("claude");
+    edit(&repo, ".squad/agents/bob/charter.md", "Exact.", "Exact and quick.");
+    let upgraded = repo.squad(&["upgrade"]);
+    assert!(upgraded.code == 0 && upgraded.err.contains(".squad/agents/bob/charter.md has changes"), "{upgraded}");
+    commit(&repo);
+    let upgraded = repo.squad(&["upgrade"]);
+    assert!(upgraded.code == 0 && upgraded.out.contains("changed  .claude/agents/bob.md"), "{upgraded}");
+}
+
+#[test]
+fn damaged_marks_are_named() {
+    let repo = exported("agents-md");
+    edit(&repo, "AGENTS.md", "<!-- squad: end -->\n", "");
+    let doctor = repo.squad(&["doctor"]);
+    assert!(doctor.out.contains("do not enclose one part of the file"), "{doctor}");
+}

@@ -195,3 +195,9 @@ fn some_of_its_agents_can_be_chosen() {
     assert!(!repo.exists(".squad/agents/ann") && !repo.read(".squad/team.md").contains("| Ann |"));
     assert!(repo.read(".squad/routing.md").contains("| Ledger | Bob | booking |"));
 }
+
+#[test]
+fn a_password_in_the_url_is_not_shown() {
+    let output = TestRepo::empty().squad(&["init", "--from", "https://user:s3cretpw9@127.0.0.1:1/x"]);
+    assert!(output.code == 1 && output.err.contains("127.0.0.1:1") && !output.err.contains("s3cretpw9"), "{output}");
+}

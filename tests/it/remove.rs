@@ -94,3 +94,17 @@ fn nobody_is_disturbed() {
     let outside = TestRepo::folder();
     assert_eq!(outside.squad(&["remove"]).code, 3);
 }
+
+#[test]
+fn rescues_without_files_hold_nothing_up() {
+    let repo = shared();
+    assert_eq!(repo.squad(&["agents", "rename", "Docs", "Pages"]).code, 0);
+    assert!(repo.git(&["for-each-ref", "refs/squad/rescue"]).lines().count() > 0);
+    repo.write(".squad/team.md", &format!("{}\n", repo.read(".squad/team.md")));
+    let shown = repo.squad(&["remove", "--team", "--dry-run"]);
+    assert!(shown.code == 1 && shown.err.contains("changes that are not committed"), "{shown}");
+    assert!(!shown.err.contains("--no-commit"), "{shown}");
+    repo.git(&["checkout", "--quiet", "--", ".squad"]);
+    let removed = repo.squad(&["remove", "--team"]);
+    assert_eq!(removed.code, 0, "{removed}");
+}

@@ -1,6 +1,6 @@
 use super::super::outlet::{OutletArgs, say_conflicts};
 use super::super::{Context, Ended, say_passed_hooks};
-use crate::model::{list, plural, printable};
+use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::hosts::{self, Exported, Target};
 use crate::ui::Ui;
@@ -16,10 +16,11 @@ use crate::ui::Ui;
 Examples:
   squad agents export --to claude --dry-run
   squad agents export --to copilot,agents-md
-  squad agents export --to plugin --no-commit")]
+  squad agents export --to plugin --no-commit
+  squad agents export                  Make deleted files again, for the hosts of before")]
 pub(super) struct Args {
-    /// The hosts to write for
-    #[arg(long = "to", value_name = "HOST,…", value_delimiter = ',', required = true, value_enum)]
+    /// The hosts to write for. Without it: those that the team was exported to before
+    #[arg(long = "to", value_name = "HOST,…", value_delimiter = ',', value_enum)]
     to: Vec<Target>,
     #[command(flatten)]
     pub(super) outlet: OutletArgs,
@@ -28,7 +29,7 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let mut exported = hosts::export(context.env, &context.directory, &self.to, self.outlet.outlet())?;
-        if let Some(commit) = context.finished(&hosts::command(&self.to)) {
+        if let Some(commit) = context.finished(&hosts::command(&exported.targets)) {
             exported.commit = exported.commit.or(commit);
         }
         if exported.commit.is_some() {
@@ -53,31 +54,36 @@ fn said(ui: &mut Ui, exported: &Exported, outlet: &OutletArgs) {
         ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     } else {
         for file in &exported.files {
-            ui.data(&printable(&format!("{:<8} {}", file.change, file.path)));
+            ui.data(&printable_line(&format!("{:<8} {}", file.change, file.path)));
         }
     }
     let is_shown = !outlet.writes();
     say_conflicts(ui, &exported.conflicts, is_shown);
     for path in &exported.kept {
-        ui.say(&format!("{} keeps what was changed in it by hand.", printable(path)));
+        ui.say(&format!("{} keeps what was changed in it by hand.", printable_line(path)));
     }
     for left in &exported.left {
-        ui.warning(&printable(&format!("{} is not exported: {}", left.path, left.why)));
+        ui.warning(&printable_line(&format!("{} is not exported: {}", left.path, left.why)));
     }
     let count = plural(exported.files.len(), "file");
+    let left = match exported.left.len() {
+        0 => String::new(),
+        count => format!("; {} not exported", plural(count, "file")),
+    };
     let hosts = list(exported.targets.iter().map(|target| target.name()));
     match &exported.commit {
         Some(commit) => {
             ui.say(&format!(
-                "Exported the team to {hosts}: {count}, committed in {}.",
+                "Exported the team to {hosts}: {count}, committed in {}{left}.",
                 commit.get(..10).unwrap_or(commit)
             ));
         }
+        None if exported.files.is_empty() && !exported.left.is_empty() => ui.say("Nothing changed."),
         None if exported.files.is_empty() => {
             let verb = if exported.targets.len() == 1 { "is" } else { "are" };
             ui.say(&format!("Nothing changed: {hosts} {verb} in step with the team."));
         }
-        None if is_shown => ui.say(&format!("{count} would change.")),
-        None => ui.say(&format!("Exported the team to {hosts}: {count}, not committed.")),
+        None if is_shown => ui.say(&format!("{count} would change{left}.")),
+        None => ui.say(&format!("Exported the team to {hosts}: {count}, not committed{left}.")),
     }
 }

@@ -1,6 +1,6 @@
 use super::super::{Context, Ended, say_passed_hooks};
 use crate::edit::NewMember;
-use crate::model::{list, plural, printable};
+use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::membership::{self, Membership, MembershipReport, Outlet};
 use crate::ui::Ui;
@@ -138,7 +138,7 @@ fn said(ui: &mut Ui, report: &MembershipReport, outlet: &OutletArgs) {
     } else {
         for file in &report.files {
             let from = file.from.as_ref().map(|from| format!("  (was {from})")).unwrap_or_default();
-            ui.data(&printable(&format!("{:<8} {}{from}", file.change, file.path)));
+            ui.data(&printable_line(&format!("{:<8} {}{from}", file.change, file.path)));
         }
     }
     let count = plural(report.files.len(), "file");
@@ -161,7 +161,7 @@ fn said(ui: &mut Ui, report: &MembershipReport, outlet: &OutletArgs) {
         let shown = report.mentions.iter().take(SHOWN).map(ToString::to_string);
         let more = report.mentions.len().saturating_sub(SHOWN);
         let more = (more > 0).then(|| plural(more, "other line"));
-        ui.warning(&format!("the old name is still in {}", printable(&list(shown.chain(more)))));
+        ui.warning(&format!("the old name is still in {}", printable_line(&list(shown.chain(more)))));
         ui.hint("squad cannot tell whether these words mean the agent");
     }
 }

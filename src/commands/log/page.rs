@@ -122,6 +122,7 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::ConnectionFailed { reason, .. } | What::ConnectionLost { reason } | What::SessionError { reason, .. } => {
             reason
         }
+        What::SessionCreated { session, model, .. } if model.is_empty() => session,
         What::SessionCreated { session, model, .. } => format!("{session} on {model}"),
         What::SessionResumed { session, .. } | What::SessionIdle { session } | What::SessionDestroyed { session } => {
             session

@@ -124,7 +124,14 @@ fn serve(context: &mut Context<'_>, server: impl mcp::Service) -> Ended {
 }
 
 fn add_roles(context: &mut Context<'_>, names: &[String]) -> Ended {
-    for (path, is_new) in roles::add(context.env, &context.directory, names)? {
+    let added = roles::add(context.env, &context.directory, names)?;
+    if context.ui.json() {
+        let files: Vec<_> =
+            added.iter().map(|(path, is_new)| serde_json::json!({"path": path, "written": is_new})).collect();
+        context.ui.value(&serde_json::json!({"files": files}));
+        return Ok(0);
+    }
+    for (path, is_new) in added {
         let said = if is_new { "wrote" } else { "is there already:" };
         context.ui.say(&format!("{said} {path}"));
     }

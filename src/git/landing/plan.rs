@@ -1,6 +1,6 @@
 //! Which objects, index entries and files a change still needs, and why it may be refused.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, io, path::Path};
 
 use gix::{ObjectId, objs, objs::tree::EntryKind};
 
@@ -72,8 +72,10 @@ impl Plan {
             files.push(PlannedFile { path, old: None, new: Some(blob), executable, present: None, is_tolerant });
         }
         let edited: Vec<&str> = change.edits.iter().map(|edit| edit.path.as_str()).collect();
+        // Read the files before git compares them: what the user saves in between must not pass for the branch's content.
+        let present: Vec<Option<Vec<u8>>> = edited.iter().map(|path| read(root, path)).collect::<Result<_, _>>()?;
         let changed = changed(repository, &edited)?;
-        for wanted in &change.edits {
+        for (wanted, present) in change.edits.iter().zip(present) {
             let path = wanted.path.as_str();
             let old = identify(store.hash(), objs::Kind::Blob, &wanted.old)?;
             let new = wanted.new.as_ref().map(|bytes| identify(store.hash(), objs::Kind::Blob, bytes)).transpose()?;
@@ -87,7 +89,7 @@ impl Plan {
                 objects.add(objs::Kind::Blob, bytes.clone())?;
             }
             is_landed = false;
-            let present = unchanged(&changed, &staged, root, path, old)?;
+            let present = unchanged(&changed, &staged, path, old, present)?;
             let (path, old) = (path.to_owned(), Some(old));
             files.push(PlannedFile { path, old, new, executable, present, is_tolerant: false });
         }
@@ -96,24 +98,33 @@ impl Plan {
     }
 }
 
-/// The work tree's content of a file to edit. Refuses if the user has changed the file.
+/// The content of a file in the work tree; `None`: it has none.
+fn read(root: &Path, path: &str) -> Result<Option<Vec<u8>>, Error> {
+    let place = root.join(path);
+    match fs::read(&place) {
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        answer => answer.map(Some).map_err(Error::io("read", place)),
+    }
+}
+
+/// The work tree's content of a file to edit, `None` if a sparse checkout omits it. Refuses if the user has changed the
+/// file.
 fn unchanged(
     changed: &BTreeSet<String>,
     staged: &Staged,
-    root: &Path,
     path: &str,
     old: ObjectId,
+    present: Option<Vec<u8>>,
 ) -> Result<Option<Vec<u8>>, Stop> {
     match staged.get(path) {
         Some(Entry::File { id, hidden: true, .. }) if id == old => return Ok(None),
         Some(Entry::File { id, .. }) if id == old => {}
         _ => return refuse(format!("{path} is staged with other content"), COMMIT_FIRST),
     }
-    if changed.contains(path) {
-        return refuse(format!("{path} has changes that are not committed"), COMMIT_FIRST);
+    match present.filter(|_| !changed.contains(path)) {
+        Some(present) => Ok(Some(present)),
+        None => refuse(format!("{path} has changes that are not committed"), COMMIT_FIRST),
     }
-    let place = root.join(path);
-    Ok(Some(fs::read(&place).map_err(Error::io("read", &place))?))
 }
 
 const COMMIT_FIRST: &str = "commit or stash them, then try again";

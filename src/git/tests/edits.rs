@@ -158,3 +158,16 @@ fn what_the_user_writes_meanwhile_stays() {
     assert_eq!(world.git(&["status", "--porcelain"]), format!(" M list.md\n{IN_PROGRESS}"));
     assert!(world.root().join("in/note.md").exists());
 }
+
+/// Between git's look at the file and squad's own.
+#[cfg(unix)]
+#[test]
+fn what_the_user_saves_right_after_gits_look_stays() {
+    let mut world = world(&[]);
+    let after = "  \"$(command -v git)\" \"$@\"; echo three >> list.md; exit 0";
+    wrapped(&mut world, "status --porcelain -z --no-renames --untracked-files=no", after);
+    let reason = refused(&world.repository(), &split());
+    assert_eq!(reason, "list.md is being changed");
+    assert_eq!(world.read("list.md"), "one\ntwo\nthree\n");
+    assert_eq!(world.git(&["show", "HEAD:list.md"]), "one\ntwo\n");
+}

@@ -14,12 +14,14 @@ use crate::model::list;
 use crate::ops::ledger::rescue::{self, Occasion};
 
 /// What becomes of files. Paths are from the repository's root, with `/`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Changeset {
     /// As one types it after `squad`.
     pub(crate) command: String,
     pub(crate) message: String,
     pub(crate) files: Vec<FileChange>,
+    /// The command has no `--no-commit`.
+    pub(crate) must_commit: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +84,10 @@ impl FileChange {
 }
 
 impl Changeset {
+    pub(crate) fn new(command: impl Into<String>, message: String, files: Vec<FileChange>) -> Self {
+        Self { command: command.into(), message, files, must_commit: false }
+    }
+
     /// All changes as one patch.
     pub(crate) fn diff(&self) -> String {
         self.files.iter().map(FileChange::diff).collect()
@@ -96,7 +102,7 @@ impl Changeset {
     /// For the branch that is checked out.
     fn change(&self, repository: &Repository) -> Result<Change, Failure> {
         let Some(branch) = repository.head()?.branch else {
-            return Err(refused("HEAD is detached", "`git switch BRANCH`, or `git switch --create NAME` here"));
+            return Err(self.refused("HEAD is detached", SWITCH));
         };
         let mut change = Change {
             command: self.command.clone(),
@@ -126,7 +132,7 @@ impl Changeset {
     /// Fails where the branch cannot take it now. Writes nothing.
     pub(crate) fn insist_on_room(&self, repository: &Repository) -> Result<(), Failure> {
         match repository.obstacle(&self.change(repository)?)? {
-            Some((reason, hint)) => Err(refused(&reason, &hint)),
+            Some((reason, hint)) => Err(self.refused(&reason, &hint)),
             None => Ok(()),
         }
     }
@@ -145,7 +151,14 @@ impl Changeset {
                 self.take_the_rest_along(repository);
                 Ok(commit)
             }
-            Landing::NotLanded { reason, hint } => Err(refused(&reason, &hint)),
+            Landing::NotLanded { reason, hint } => Err(self.refused(&reason, &hint)),
+        }
+    }
+
+    fn refused(&self, reason: &str, hint: &str) -> Failure {
+        match self.must_commit {
+            true => Failure::failed(format!("cannot commit: {reason}")).hint(hint),
+            false => refused(reason, hint),
         }
     }
 
@@ -222,9 +235,11 @@ pub(super) fn insist_on_branch(repository: &Repository) -> Result<String, Failur
     match (head.branch, head.commit) {
         (Some(_), Some(commit)) => Ok(commit),
         (Some(branch), None) => Err(refused(&format!("{branch} has no commit yet"), "make the first commit")),
-        (None, _) => Err(refused("HEAD is detached", "`git switch BRANCH`, or `git switch --create NAME` here")),
+        (None, _) => Err(refused("HEAD is detached", SWITCH)),
     }
 }
+
+const SWITCH: &str = "`git switch BRANCH`, or `git switch --create NAME` here";
 
 const OTHERWISE: &str = "--no-commit writes the files and leaves the commit to you";
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Problem, Severity, Source, plural, printable};
+use crate::model::{Problem, Severity, Source, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::journal::writer;
 use crate::ops::team::secrets;
@@ -44,13 +44,10 @@ pub(crate) fn export(env: &Env, directory: &Path, wish: &Wish) -> Result<Exporte
             .hint("commit the team first: what is exported is what is committed"));
     };
     let files = repository.files_at(&commit, &folder, |_| Some(LARGEST))?;
-    let mut problems = suspicious(env, &workspace, &files);
-    if !problems.is_empty() && !wish.force {
-        let first = &problems[0];
-        let more = if problems.len() > 1 { format!(", and {} more", problems.len() - 1) } else { String::new() };
-        return Err(Failure::failed(format!("{}{more}", first.message))
-            .at(format!("{}:{}", first.file, first.line))
-            .hint("take it out and commit that, or export it all the same with --force"));
+    let texts = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+    let mut problems = secrets::suspicious(env, &workspace.work_dir, texts);
+    if !wish.force {
+        secrets::refuse(&problems, "take it out and commit that, or export it all the same with --force")?;
     }
     let changed = repository.changed_below(&folder)?;
     if let Some(path) = changed.first() {
@@ -59,15 +56,29 @@ pub(crate) fn export(env: &Env, directory: &Path, wish: &Wish) -> Result<Exporte
         problems.push(Problem::new(Severity::Warning, Source::new(path.clone(), 0), "export-uncommitted", message));
     }
     let file = std::path::absolute(directory.join(place(wish, &workspace))).unwrap_or_default();
-    if file.exists() && !wish.force {
-        return Err(Failure::failed("it is there already")
-            .at(file.display())
-            .hint("name another file, or use --force"));
-    }
-    repository.write_bundle(&commit, &folder, wish.ledger, &writer(), &file)?;
+    check_target(&file, wish.force)?;
+    let unwritable = |cause: std::io::Error| Failure::failed(format!("cannot be written: {cause}")).at(file.display());
+    // A link that somebody puts there meanwhile is replaced, not followed.
+    let target_folder = file.parent().unwrap_or(directory);
+    let fresh = tempfile::Builder::new().prefix(".squad-").tempfile_in(target_folder).map_err(unwritable)?;
+    repository.write_bundle(&commit, &folder, wish.ledger, &writer(), fresh.path())?;
+    let kept = if wish.force { fresh.persist(&file) } else { fresh.persist_noclobber(&file) };
+    kept.map_err(|error| unwritable(error.error))?;
     let bytes = std::fs::metadata(&file).map_or(0, |facts| facts.len());
     let file = dunce::canonicalize(&file).unwrap_or(file);
     Ok(Exported { file, files: files.len(), bytes, ledger: wish.ledger, problems })
+}
+
+fn check_target(file: &Path, force: bool) -> Result<(), Failure> {
+    const ANOTHER: &str = "name another file";
+    let refused = |what: &str, hint: &str| Err(Failure::failed(what).at(file.display()).hint(hint));
+    match file.symlink_metadata() {
+        Err(_) => Ok(()),
+        Ok(facts) if facts.is_symlink() => refused("it is a link, and squad writes through none", ANOTHER),
+        Ok(facts) if !facts.is_file() => refused("it is no file", ANOTHER),
+        Ok(_) if force => Ok(()),
+        Ok(_) => refused("it is there already", "name another file, or use --force"),
+    }
 }
 
 /// No file of a team's is larger.
@@ -79,28 +90,4 @@ fn place(wish: &Wish, workspace: &Workspace) -> PathBuf {
         PathBuf::from(format!("{name}.squad"))
     };
     wish.file.clone().unwrap_or_else(named)
-}
-
-/// Lines that look like secrets.
-fn suspicious(env: &Env, workspace: &Workspace, files: &[(String, Vec<u8>)]) -> Vec<Problem> {
-    let redactor = secrets::redactor(env, &workspace.work_dir);
-    let mut problems = Vec::new();
-    for (path, bytes) in files {
-        let mut found = Vec::new();
-        let text = String::from_utf8_lossy(bytes);
-        redactor.text(&text, &mut found);
-        if found.is_empty() {
-            continue;
-        }
-        let is_in = |line: &str| {
-            let mut found = Vec::new();
-            redactor.text(line, &mut found);
-            !found.is_empty()
-        };
-        let line = text.lines().position(is_in).map_or(0, |at| at + 1);
-        let kinds: Vec<String> = redactor.kinds(&text).into_iter().collect();
-        let message = format!("it holds what looks like a secret ({})", printable(&kinds.join(", ")));
-        problems.push(Problem::new(Severity::Warning, Source::new(path.clone(), line), "export-secret", message));
-    }
-    problems
 }

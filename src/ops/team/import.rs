@@ -15,6 +15,7 @@ use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
 use crate::ops::team::export::LARGEST;
 use crate::ops::team::init::{self, FOLDER, Installed};
+use crate::ops::team::secrets;
 use crate::ops::team::workspace::not_left_out;
 use crate::record::{scrubbed_paths, settle};
 use crate::store;
@@ -25,6 +26,8 @@ pub(crate) struct Wish {
     pub(crate) file: PathBuf,
     pub(crate) commit: bool,
     pub(crate) dry_run: bool,
+    /// With what looks like a secret.
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +62,9 @@ pub(crate) fn import(env: &Env, directory: &Path, wish: &Wish) -> Result<Importe
 }
 
 fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
+    if fs::metadata(file).is_ok_and(|facts| !facts.is_file()) {
+        return Err(Failure::failed("it is no file").at(file.display()));
+    }
     let start = fs::File::open(file).and_then(|file| {
         let mut start = Vec::new();
         std::io::Read::read_to_end(&mut std::io::Read::take(file, 16), &mut start).map(|_| start)
@@ -73,10 +79,10 @@ fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
             .hint("`squad export` writes such files")
     })?;
     let left_out = |path: String| {
-        let message = "it is a link, and no link is imported";
+        let message = "it is a link or a submodule, and neither is imported";
         Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-link", message)
     };
-    let problems = bundle.links.into_iter().map(left_out).collect();
+    let problems = bundle.left_out.into_iter().map(left_out).collect();
     Ok(Contents { files: bundle.files, entries: bundle.entries, problems })
 }
 
@@ -86,10 +92,16 @@ fn take(
     wish: &Wish,
     contents: Contents,
 ) -> Result<Imported, Failure> {
-    let Contents { files, entries, problems } = contents;
+    let Contents { files, entries, mut problems } = contents;
     if !files.iter().any(|file| file.path == "team.md") {
         return Err(Failure::team("it holds no team.md").at(wish.file.display()));
     }
+    let texts = files.iter().map(|file| (file.path.as_str(), file.bytes.as_slice()));
+    let suspicious = secrets::suspicious(env, work_dir, texts);
+    if !wish.force {
+        secrets::refuse(&suspicious, "take it out where the team is from, or import it all the same with --force")?;
+    }
+    problems.extend(suspicious);
     let is_there = is_there(work_dir, &files)?;
     let below = |file: NewFile| NewFile { path: format!("{FOLDER}/{}", file.path), ..file };
     let files: Vec<NewFile> = if is_there { Vec::new() } else { files.into_iter().map(below).collect() };

@@ -13,7 +13,7 @@ use crate::git::is_executable;
 use crate::model::{Problem, Slug, Source, printable};
 use crate::ops::Workspace;
 use crate::ops::decisions::landing::Lander;
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, insist_on_branch};
 use crate::ops::team::commit::{files_at, insist_on_merged};
 use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::members::named_member;
@@ -176,15 +176,11 @@ impl Base {
             let (files, _) = store::read(&workspace.folder);
             return Ok(Self { files, bytes: BTreeMap::new(), executables: BTreeSet::new() });
         }
-        let head = workspace.repository.head()?;
-        let commit = head.commit.filter(|_| head.branch.is_some());
-        let is_there = |commit: &String| workspace.repository.has_at(commit, &format!("{folder}/team.md"));
-        let Some(commit) =
-            commit.map(|commit| Ok::<_, Failure>(is_there(&commit)?.then_some(commit))).transpose()?.flatten()
-        else {
-            return Err(Failure::failed(format!("cannot commit: no branch that has {folder}/team.md is checked out"))
+        let commit = insist_on_branch(&workspace.repository)?;
+        if !workspace.repository.has_at(&commit, &format!("{folder}/team.md"))? {
+            return Err(Failure::failed(format!("cannot commit: {folder}/team.md is not committed"))
                 .hint("commit the team first, or leave the commit to yourself with --no-commit"));
-        };
+        }
         let files = files_at(workspace, &commit)?;
         insist_on_merged(&files, "HEAD")?;
         let wanted = |path: &str| Some(store::largest(path).max(MOST));
@@ -269,7 +265,7 @@ fn changeset(
     files.extend(changed_files(workspace, base, &edited.files, &moved)?);
     files.extend(manifest(workspace, base, edited)?);
     files.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(Changeset { command: command(membership), message: message(membership, &edited.slug), files })
+    Ok(Changeset::new(command(membership), message(membership, &edited.slug), files))
 }
 
 /// The files of a team that are to be otherwise, but for those that move.

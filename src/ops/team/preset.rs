@@ -13,6 +13,7 @@ use crate::git::ForeignRepository;
 use crate::model::plural;
 use crate::ops::team::workspace::git_environment;
 use crate::parse::{self, Files, text_of, without_active_fields};
+use crate::policy::Redactor;
 use crate::store;
 
 /// What a team is installed with at most, as the built-in one.
@@ -47,6 +48,9 @@ enum Place<'a> {
 impl Preset {
     /// `from` is a folder, or a repository's URL.
     pub(crate) fn read(env: &Env, directory: &Path, from: &str) -> Result<Self, Failure> {
+        if from.trim().is_empty() {
+            return Err(Failure::usage("--from names no preset").hint("a folder with a team.md, or a git URL"));
+        }
         let folder = directory.join(from);
         if folder.is_dir() && !is_bare(&folder) {
             return Self::of(&Place::Folder(&folder), from);
@@ -56,8 +60,9 @@ impl Preset {
         }
         let url = if folder.is_dir() { folder.display().to_string() } else { from.to_owned() };
         let fetched = ForeignRepository::fetch(&url, &git_environment(env, directory)).map_err(|error| {
-            Failure::failed(format!("cannot fetch the preset: {error}"))
-                .at(from)
+            let shown = |text: &str| Redactor::new([]).text(text, &mut Vec::new());
+            Failure::failed(shown(&format!("cannot fetch the preset: {error}")))
+                .at(shown(from))
                 .hint("`git ls-remote` with the same URL shows whether git can reach it")
         })?;
         Self::of(&Place::Repository(Box::new(fetched)), from)

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Belongings, Repository};
+use crate::git::Repository;
 use crate::model::{list, plural};
 use crate::ops::decisions::landing::Lander;
+use crate::ops::ledger::rescue;
 use crate::ops::repository;
 use crate::ops::run::{lease, watch};
 use crate::ops::team::changeset::{Changeset, FileChange};
@@ -45,17 +46,22 @@ pub(crate) fn remove(env: &Env, directory: &Path, wish: Wish) -> Result<Removal,
     let (repository, _) = repository(env, directory)?;
     insist_on_rest(&repository)?;
     let belongings = repository.belongings()?;
+    // The others hold nothing that is not in a commit.
+    let rescues = rescue::listed(env, directory)?.iter().filter(|rescue| rescue.files > 0).count();
     let team = if wish.team { Some(team_removal(env, directory)?) } else { None };
     let mut removal = Removal {
         references: belongings.references.clone(),
         settings: belongings.settings.iter().map(|(key, _)| key.clone()).collect(),
         folders: belongings.folders.iter().map(|folder| folder.display().to_string()).collect(),
-        unshared: unshared(&repository, &belongings)?,
+        unshared: unshared(&repository, rescues)?,
         team: team.iter().flat_map(|team| team.changeset.files.iter().map(|file| file.path.clone())).collect(),
         left: team.iter().flat_map(|team| team.left.clone()).collect(),
         commit: None,
     };
     if wish.dry_run {
+        if let Some(team) = team.filter(|team| !team.changeset.files.is_empty()) {
+            team.changeset.insist_on_room(&team.workspace.repository)?;
+        }
         return Ok(removal);
     }
     if !removal.unshared.is_empty() && !wish.force {
@@ -113,9 +119,8 @@ fn team_removal(env: &Env, directory: &Path) -> Result<TeamRemoval, Failure> {
     let folder = workspace.folder_in_repository();
     let head = workspace.repository.head()?;
     let Some(commit) = head.commit.filter(|_| head.branch.is_some()) else {
-        return Err(
-            Failure::failed("cannot commit: no branch with commits is checked out").hint("check out the branch")
-        );
+        let reason = if head.branch.is_some() { "the branch has no commit yet" } else { "HEAD is detached" };
+        return Err(Failure::failed(format!("cannot commit: {reason}")).hint("`git switch` to the team's branch"));
     };
     let found = workspace.repository.plain_files_at(&commit, &folder)?;
     let why = "a link or a very large file: `git rm` it";
@@ -137,11 +142,11 @@ fn team_removal(env: &Env, directory: &Path) -> Result<TeamRemoval, Failure> {
         None => {}
     }
     let message = format!("squad: remove the team\n\nTakes {folder} out of the repository.\n");
-    let changeset = Changeset { command: "remove --team".to_owned(), message, files };
+    let changeset = Changeset { must_commit: true, ..Changeset::new("remove --team", message, files) };
     Ok(TeamRemoval { workspace, changeset, left })
 }
 
-fn unshared(repository: &Repository, belongings: &Belongings) -> Result<Vec<String>, Failure> {
+fn unshared(repository: &Repository, rescues: usize) -> Result<Vec<String>, Failure> {
     let mut unshared = Vec::new();
     if let Some(snapshot) = repository.ledger().snapshot()? {
         let paths = snapshot.paths("")?;
@@ -154,8 +159,8 @@ fn unshared(repository: &Repository, belongings: &Belongings) -> Result<Vec<Stri
             None => unshared.push(format!("the ledger: {}", plural(paths.len(), "entry"))),
         }
     }
-    if belongings.rescues() > 0 {
-        unshared.push(plural(belongings.rescues(), "rescue"));
+    if rescues > 0 {
+        unshared.push(plural(rescues, "rescue"));
     }
     Ok(unshared)
 }

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Problem, Severity, Source, printable};
 use crate::policy::Redactor;
 
 /// Larger files are no `.env` files.
@@ -73,6 +75,42 @@ fn is_secret(name: &str) -> bool {
     const ENDS: [&str; 10] =
         ["key", "token", "secret", "password", "passwd", "passphrase", "pwd", "pass", "credentials", "dsn"];
     name.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|word| ENDS.iter().any(|end| word.ends_with(end)))
+}
+
+/// Files with what looks like a secret, each with the first such line.
+pub(super) fn suspicious<'a>(
+    env: &Env,
+    project: &Path,
+    files: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> Vec<Problem> {
+    let redactor = redactor(env, project);
+    let mut problems = Vec::new();
+    for (path, bytes) in files {
+        let mut found = Vec::new();
+        let text = String::from_utf8_lossy(bytes);
+        redactor.text(&text, &mut found);
+        if found.is_empty() {
+            continue;
+        }
+        let is_in = |line: &str| {
+            let mut found = Vec::new();
+            redactor.text(line, &mut found);
+            !found.is_empty()
+        };
+        let line = text.lines().position(is_in).map_or(0, |at| at + 1);
+        let kinds: Vec<String> = redactor.kinds(&text).into_iter().collect();
+        let message = format!("it holds what looks like a secret ({})", printable(&kinds.join(", ")));
+        problems.push(Problem::new(Severity::Warning, Source::new(path, line), "secret", message));
+    }
+    problems
+}
+
+/// Fails on the first of them.
+pub(super) fn refuse(suspicious: &[Problem], hint: &str) -> Result<(), Failure> {
+    let Some(first) = suspicious.first() else { return Ok(()) };
+    let more = if suspicious.len() > 1 { format!(", and {} more", suspicious.len() - 1) } else { String::new() };
+    let place = format!("{}:{}", first.file, first.line);
+    Err(Failure::failed(format!("{}{more}", first.message)).at(place).hint(hint))
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(crate) struct Upgraded {
     pub(crate) kept: Vec<String>,
     /// Files that are not exported, and why.
     pub(crate) unexported: Vec<LeftFile>,
+    /// Team files with changes that are not committed, where there is nothing to upgrade without them.
+    pub(crate) uncommitted: Vec<String>,
     pub(crate) commit: Option<String>,
     #[serde(skip)]
     pub(crate) diff: String,
@@ -76,7 +78,7 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, outlet: Outlet) -> Result<Upg
     let message = message(from, templates.release, !sorted.changes.is_empty());
     let hosts = hosts::in_step(&workspace, &sorted.changes, outlet)?.unwrap_or_default();
     sorted.changes.extend(hosts.changes);
-    let changeset = Changeset { command: COMMAND.to_owned(), message, files: sorted.changes };
+    let changeset = Changeset::new(COMMAND, message, sorted.changes);
     let mut upgraded = Upgraded {
         from,
         to: templates.release,
@@ -85,10 +87,14 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, outlet: Outlet) -> Result<Upg
         left: sorted.left,
         kept: hosts.kept,
         unexported: hosts.left,
+        uncommitted: Vec::new(),
         commit: None,
         diff: changeset.diff(),
     };
     if changeset.files.is_empty() {
+        if outlet.is_of_the_branch() {
+            upgraded.uncommitted = workspace.repository.changed_below(&workspace.folder_in_repository())?;
+        }
         return Ok(upgraded);
     }
     let repository = &workspace.repository;

@@ -40,7 +40,7 @@ pub(super) fn join(
     let joined: Vec<Joined> = joined.into_iter().map(|role| Joined { name: role.name, source: role.source }).collect();
     let message =
         format!("squad: add members from role files\n\n{}.\n", list(joined.iter().map(|joined| &joined.source)));
-    Ok((Changeset { command: command.to_owned(), message, files }, joined, left))
+    Ok((Changeset::new(command, message, files), joined, left))
 }
 
 /// The role files of a project of which no member has the name, for those who may want them.

@@ -121,7 +121,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
     let files = ToolFiles::read(&workspace, outlet)?;
     let Plan { changes, left, servers, lifted } = Plan::new(&files, workspace.folder.name, &Known::of(env));
     let message = message(&files, &changes);
-    let changeset = Changeset { command: COMMAND.to_owned(), message, files: changes };
+    let changeset = Changeset::new(COMMAND, message, changes);
     let mut adopted = Adopted {
         folder: files.full(store::FOLDERS[0]),
         release: files.texts.get(PROMPT).and_then(|prompt| known::release(prompt)),
@@ -222,7 +222,7 @@ fn new_team(env: &Env, directory: &Path, outlet: Outlet, no_team: Failure) -> Re
     }
     let files = roles.as_team();
     let message = format!("squad: make a team of role files\n\nTheir texts, as charters: {}.\n", list(roles.sources()));
-    let changeset = Changeset { command: COMMAND.to_owned(), message, files: added(&files) };
+    let changeset = Changeset::new(COMMAND, message, added(&files));
     let (team, problems) = parse::team(&files);
     let read = TeamRead {
         agents: team.members.len(),

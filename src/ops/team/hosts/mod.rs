@@ -45,17 +45,23 @@ pub(crate) struct Exported {
 }
 
 /// The command as one types it after `squad`, without what it may be run with besides.
-pub(crate) fn command(targets: &[Target]) -> String {
-    format!("agents export --to {}", targets.iter().map(|target| target.name()).collect::<Vec<_>>().join(","))
+pub(crate) fn command<'a>(targets: impl IntoIterator<Item = &'a Target>) -> String {
+    format!("agents export --to {}", targets.into_iter().map(|target| target.name()).collect::<Vec<_>>().join(","))
 }
 
+/// Without `targets`: to where it was exported before.
 pub(crate) fn export(env: &Env, directory: &Path, targets: &[Target], outlet: Outlet) -> Result<Exported, Failure> {
     let workspace = Workspace::find(env, directory)?;
     let _lock = outlet.lock(env, &workspace, "export")?;
-    let asked: BTreeSet<Target> = targets.iter().copied().collect();
     let source = TeamSource::read(&workspace, outlet, &[])?;
     let record = source.record(&workspace)?;
     let before = record.clone().unwrap_or_else(Record::new);
+    let asked: BTreeSet<Target> =
+        if targets.is_empty() { before.targets.clone() } else { targets.iter().copied().collect() };
+    if asked.is_empty() {
+        return Err(Failure::usage("this team was not exported yet, so --to has to say for which hosts")
+            .hint("for example `squad agents export --to claude`"));
+    }
     let (plan, next) = planned(&workspace, &source, &before, Scope { targets: &asked, is_to_restore: true }, outlet)?;
     if source.team.startable().next().is_none() {
         return Err(Failure::team("the team has no agent to export").hint("`squad agents add NAME --role ROLE`"));
@@ -66,7 +72,7 @@ pub(crate) fn export(env: &Env, directory: &Path, targets: &[Target], outlet: Ou
     }
     plan.changes.extend(record_change(&workspace, record.as_ref(), &next));
     let message = format!("squad: export the team to {}\n", list(asked.iter().map(|target| target.name())));
-    let changeset = Changeset { command: command(targets), message, files: plan.changes };
+    let changeset = Changeset::new(command(&asked), message, plan.changes);
     let mut exported = Exported {
         targets: asked.into_iter().collect(),
         files: changeset.changed_files(),
@@ -185,8 +191,12 @@ pub(crate) fn problems(project: &Project) -> Vec<Problem> {
             Drift::Stale => ("the team has changed since it was exported here", "`squad upgrade` brings it in step"),
             Drift::Edited => (
                 "it was made from the team's files, and somebody has changed it",
-                "make the change in the team's files, delete this one, and run `squad agents export` again",
+                "make the change in the team's files, delete this one, and run `squad agents export`",
             ),
+            Drift::Damaged(why) => {
+                return Problem::warning(at(&path), "export", why)
+                    .hint("mend the marks, or delete the part; then `squad agents export`");
+            }
             Drift::Missing => {
                 let hint = "`squad agents export` makes it again";
                 return Problem::new(crate::model::Severity::Note, at(&path), "export", "somebody has deleted it")

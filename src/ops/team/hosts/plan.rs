@@ -216,6 +216,8 @@ pub(super) enum Drift {
     /// People have changed it.
     Edited,
     Missing,
+    /// Its part of the file cannot be found, and why.
+    Damaged(String),
 }
 
 impl Planner<'_> {
@@ -226,7 +228,13 @@ impl Planner<'_> {
             let (known, wanted) = (self.before.files.get(path), self.wanted.get(path));
             let is_section = wanted.is_some_and(|text| text.is_section);
             let ours = match self.places.get(path) {
-                Some(Place::File(bytes)) => part(Some(bytes), is_section).ok().flatten(),
+                Some(Place::File(bytes)) => match part(Some(bytes), is_section) {
+                    Ok(part) => part,
+                    Err(why) => {
+                        found.push((path.clone(), Drift::Damaged(why)));
+                        continue;
+                    }
+                },
                 _ => None,
             };
             let drift = match (known, ours, wanted) {
