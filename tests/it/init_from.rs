@@ -201,3 +201,28 @@ fn a_password_in_the_url_is_not_shown() {
     let output = TestRepo::empty().squad(&["init", "--from", "https://user:s3cretpw9@127.0.0.1:1/x"]);
     assert!(output.code == 1 && output.err.contains("127.0.0.1:1") && !output.err.contains("s3cretpw9"), "{output}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_person_chooses_among_the_agents_of_the_preset() {
+    let repo = TestRepo::empty();
+    preset(&repo);
+    let mut person = crate::terminal::Person::sits_down();
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args(["init", "--from", "../preset"]).env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("What is this project for?");
+    person.types("Pays people\r");
+    person.waits_for("Who is on the team? All of the preset, or names: [all]");
+    person.types("carl\r");
+    person.waits_for("the preset has no agent `carl`");
+    person.waits_for_times("Who is on the team?", 2);
+    person.types("bob\r");
+    person.waits_for("Which engine runs them? [copilot]");
+    person.types("\r");
+    person.waits_for("committed in");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    let roster = repo.read(".squad/team.md");
+    assert!(roster.contains("- **Purpose:** Pays people") && !roster.contains("Ann"), "{roster}");
+    assert!(repo.exists(".squad/agents/bob/charter.md") && !repo.exists(".squad/agents/ann"));
+}
