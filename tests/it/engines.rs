@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::process::{rest, wait_for};
+use crate::process::{rest, signal, wait_for};
 use crate::support::{Output, TestRepo};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
@@ -171,6 +171,25 @@ fn one_that_works_for_too_long_is_ended_and_what_it_said_is_kept() {
     assert_eq!(of(&events, "agent.timed_out").len(), 1, "{output}");
     let said = repo.read(&format!(".git/squad/{}", exited[0]["stdout"].as_str().expect("a path")));
     assert_eq!(said, "begun\n");
+}
+
+/// Terminals and process managers may deliver one Ctrl-C twice. The engine takes five seconds to end.
+#[test]
+fn an_interrupt_that_is_delivered_twice_is_one() {
+    let script = "#!/bin/sh\ntrap '' TERM INT\necho $$ > \"$HOME/begun\"\nwhile :; do sleep 0.1; done\n";
+    let repo = world(script, "[agents.ada]\nengine = \"mine\"\n");
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--json", "--agent", "ada", "Add it"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("squad runs");
+    patiently("it has begun", || repo.exists("../home/begun"));
+    signal(&child, "INT");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    signal(&child, "INT");
+    let (out, code) = rest(child);
+    assert!(
+        code == Some(130) && out.contains(r#""status":"cancelled","agents":{"ada":"cancelled"}"#),
+        "{code:?} {out}"
+    );
 }
 
 /// By a guardian that finds what carries the run's mark, which is known of Linux only.

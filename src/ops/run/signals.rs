@@ -38,7 +38,12 @@ impl Signals {
     async fn obey(mut self, interrupt: Canceller, said: Arc<Notify>) {
         self.next_or(&said).await;
         interrupt.run();
-        tokio::time::sleep(SAME).await;
+        let repeated = async {
+            loop {
+                self.next_or(&said).await;
+            }
+        };
+        let _ = tokio::time::timeout(SAME, repeated).await;
         self.next_or(&said).await;
         restore();
         std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
