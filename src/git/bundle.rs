@@ -10,14 +10,15 @@ use std::fs;
 use std::path::Path;
 
 use super::commit::Identity;
+use super::contents::contents;
 use super::error::Error;
 use super::landing::NewFile;
 use super::ledger::REFERENCE;
 use super::ledger_tree::TreeReader;
+use super::path::check_path;
 use super::program::Call;
-use super::repository::{Repository, contents};
+use super::repository::Repository;
 use super::sync::Records;
-use super::tree::check_path;
 use super::union::{MergeFile, count_missing};
 
 const TEAM: &str = "refs/heads/team";

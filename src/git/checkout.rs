@@ -8,7 +8,7 @@ use std::{
 
 use gix::ObjectId;
 
-use super::{error::Error, references::parse_id, repository::Repository};
+use super::{error::Error, mode::PROGRAM, references::parse_id, repository::Repository};
 
 /// The index entries at, above and below the paths that we are going to write.
 pub(super) struct Staged {
@@ -87,7 +87,7 @@ fn parse_entry(record: &[u8], repository: &Repository) -> Option<(String, Entry)
     let (tag, mode, id, stage) = (facts.next()?, facts.next()?, facts.next()?, facts.next()?);
     let id = parse_id(id.as_bytes(), repository.hash())?;
     let entry = match mode.starts_with("100") && stage == "0" {
-        true => Entry::File { id, executable: mode == "100755", hidden: tag.eq_ignore_ascii_case("S") },
+        true => Entry::File { id, executable: mode == PROGRAM, hidden: tag.eq_ignore_ascii_case("S") },
         false => Entry::Other,
     };
     Some((path.to_owned(), entry))

@@ -16,7 +16,13 @@ use std::{
 use gix::{ObjectId, objs};
 use serde::{Deserialize, Serialize};
 
-use super::{disk, error::Error, objects::identify, repository::Repository};
+use super::{
+    disk,
+    error::Error,
+    mode::{PLAIN, PROGRAM},
+    objects::identify,
+    repository::Repository,
+};
 
 /// The format that this version writes, and the newest it reads.
 const FORMAT: u32 = 1;
@@ -173,7 +179,7 @@ impl Intent {
 impl Version {
     /// A regular file.
     pub(super) fn new(executable: bool, blob: ObjectId, work: ObjectId) -> Self {
-        let mode = if executable { "100755" } else { "100644" };
+        let mode = if executable { PROGRAM } else { PLAIN };
         Self { mode: mode.to_owned(), blob: blob.to_string(), work: work.to_string() }
     }
 }

@@ -8,12 +8,14 @@ use super::{
     error::Error,
     ledger_tree,
     lock::{Attempt, LedgerLock, LockFile, PendingUpdate},
+    object_store::ObjectStore,
     objects::NewObjects,
     pack::NewPack,
+    path::check_path,
     queue::{PendingAppend, Queue},
     repository::Repository,
     snapshot::Snapshot,
-    tree::{Insertion, ObjectStore, TreeEdit, check_path},
+    tree_edit::{Insertion, TreeEdit},
 };
 
 /// The ref of the ledger.

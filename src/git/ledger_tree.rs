@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use gix::{ObjectId, objs::Tree, objs::tree};
 
-use super::{error::Error, tree::ObjectStore};
+use super::{error::Error, object_store::ObjectStore};
 use crate::model::{Damage, DamageKind, DamageLog};
 
 /// The maximum nesting of folders. Ours are nine deep.

@@ -4,18 +4,20 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `repository` | where the repository is, what is checked out |
+//! | `repository`, `discover` | where the repository is, what is checked out |
 //! | `operation` | detects a merge, rebase or similar in progress |
 //! | `references`, `ref_lock` | reading refs, and moving the ledger's ref durably |
 //! | `disk` | every write to disk, as separate steps |
 //! | `objects`, `recent`, `pack`, `quarantine` | writing objects so that neither a power cut nor git's gc loses them |
-//! | `tree` | reading folders of a commit, adding files to a tree |
+//! | `object_store`, `tree`, `contents` | reading objects, folders and files of a commit |
+//! | `tree_edit` | adding files to a tree |
 //! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `repair` | recovering lost ledger objects, and carrying on without the rest |
 //! | `ledger_tree` | reading a ledger with damaged parts |
 //! | `sync`, `union` | merging the ledgers of two clones |
 //! | `landing`, `checkout` | committing our files to the user's branch |
-//! | `intent`, `transaction`, `staging` | changes to work tree, index and branch that can be finished after a kill |
+//! | `intent`, `transaction`, `rewrite`, `staging` | changes to work tree, index and branch that can be finished after a kill |
+//! | `listing` | which files git tracks, would add, or ignores |
 //! | `work_tree` | snapshots of the work tree, and the diff between two of them |
 //! | `rescue` | backing up uncommitted changes before they are removed, and restoring them |
 //! | `scrub` | removing content from everything squad stores |
@@ -29,6 +31,8 @@
 mod bundle;
 mod checkout;
 mod commit;
+mod contents;
+mod discover;
 mod disk;
 mod error;
 mod foreign;
@@ -37,12 +41,16 @@ mod intent;
 mod landing;
 mod ledger;
 mod ledger_tree;
+mod listing;
 mod lock;
 mod maintenance;
 mod merge_text;
+mod mode;
+mod object_store;
 mod objects;
 mod operation;
 mod pack;
+mod path;
 mod program;
 mod quarantine;
 mod queue;
@@ -53,6 +61,7 @@ mod remove;
 mod repair;
 mod repository;
 mod rescue;
+mod rewrite;
 mod scrub;
 mod second_copy;
 
@@ -61,6 +70,7 @@ mod staging;
 mod sync;
 mod transaction;
 mod tree;
+mod tree_edit;
 mod union;
 mod work_tree;
 
@@ -76,13 +86,14 @@ pub(crate) use self::{
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     ledger_tree::VisitedFolders,
     maintenance::Extent,
+    mode::is_executable,
     objects::sha1_of_blob,
     program::Environment,
     repository::{Head, Repository},
     rescue::{FileStatus, NewRescue, OmittedFile, Rescue, RescuedFile, TargetState},
+    rewrite::Rewrite,
     scrub::UndoCounts,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
-    transaction::{Rewrite, is_executable},
     work_tree::WorkTreeSnapshot,
 };

@@ -20,8 +20,8 @@ use gix::{ObjectId, objs};
 use tempfile::TempDir;
 
 use super::{
-    error::Error, objects::NewObjects, pack::PackFolder, program::Call, recent::RecentObjects, references::parse_id,
-    repository::Repository, tree::ObjectStore,
+    error::Error, object_store::ObjectStore, objects::NewObjects, pack::PackFolder, program::Call,
+    recent::RecentObjects, references::parse_id, repository::Repository,
 };
 
 /// Dropping it deletes the folder and every object that was not taken.

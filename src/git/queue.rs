@@ -20,7 +20,7 @@ use super::{
     error::Error,
     lock::{Attempt, LedgerLock, LockFile},
     objects::{Sharing, identify},
-    tree::check_path,
+    path::check_path,
 };
 
 /// Paths and contents.

@@ -16,12 +16,13 @@ use super::{
     error::Error,
     ledger::{Ledger, REFERENCE},
     ledger_tree::{DISPLACED, TreeReader, join},
+    object_store::ObjectStore,
     objects::{NewObjects, identify},
     recent::RecentObjects,
     references::parse_id,
     repository::Repository,
     scrub::RECORDS,
-    tree::{Insertion, ObjectStore, TreeEdit},
+    tree_edit::{Insertion, TreeEdit},
 };
 use crate::model::{Damage, DamageKind};
 

@@ -18,11 +18,11 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
+    mode::mode_of,
     objects::NewObjects,
     pack,
     quarantine::Quarantine,
     repository::Repository,
-    transaction::mode_of,
 };
 pub(super) use index::Index;
 pub(crate) use restore::{FileStatus, RescuedFile, TargetState};

@@ -23,12 +23,13 @@ use super::{
     error::Error,
     ledger::{Ledger, REFERENCE},
     ledger_tree::TreeReader,
+    object_store::ObjectStore,
     objects::NewObjects,
     quarantine::Quarantine,
     references::parse_id,
     repository::Repository,
     rescue::{FOLDER, Rescue},
-    tree::{Insertion, ObjectStore, TreeEdit},
+    tree_edit::{Insertion, TreeEdit},
 };
 
 pub(crate) use undo::UndoCounts;

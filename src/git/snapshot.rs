@@ -3,7 +3,7 @@ use gix::ObjectId;
 use super::{
     error::Error,
     ledger_tree::{PathAndId, TreeReader, VisitedFolders},
-    tree::ObjectStore,
+    object_store::ObjectStore,
     union,
 };
 use crate::model::{Damage, DamageKind, DamageLog};

@@ -13,7 +13,13 @@ use std::{
 
 use gix::ObjectId;
 
-use super::{disk, error::Error, ref_lock, repository::Repository};
+use super::{
+    disk,
+    error::Error,
+    mode::{PLAIN, PROGRAM},
+    ref_lock,
+    repository::Repository,
+};
 
 /// How often we retry while others change the index, and the pause in between.
 const MAX_TRIES: u32 = 50;
@@ -33,7 +39,7 @@ pub(super) fn update_index(
     }
     let null = repository.hash().null();
     let records = files.iter().map(|(path, file)| match file {
-        Some((id, executable)) => format!("{} {id} 0\t{path}\0", if *executable { "100755" } else { "100644" }),
+        Some((id, executable)) => format!("{} {id} 0\t{path}\0", if *executable { PROGRAM } else { PLAIN }),
         None => format!("0 {null} 0\t{path}\0"),
     });
     let records: String = records.collect();

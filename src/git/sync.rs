@@ -21,8 +21,8 @@ use gix::ObjectId;
 pub(super) use self::merge::Records;
 pub(crate) use self::push::{Destination, PushResult, Refusal};
 use super::{
-    disk, error::Error, ledger::REFERENCE, ledger_tree::TreeReader, program::Call, references::parse_id,
-    repository::Repository, tree::ObjectStore, union::count_missing,
+    disk, error::Error, ledger::REFERENCE, ledger_tree::TreeReader, object_store::ObjectStore, program::Call,
+    references::parse_id, repository::Repository, union::count_missing,
 };
 
 /// The ledger's ref on hosts that accept only branches.

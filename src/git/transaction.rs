@@ -8,8 +8,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -22,10 +21,10 @@ use super::{
     disk,
     error::Error,
     intent::{Contents, Intent, Planned, RawPath, Version, WorkTreeLock},
+    mode::{LINK, PROGRAM, make_executable, mode_of},
     objects::{Sharing, identify},
     repository::Repository,
     staging,
-    tree::check_path,
 };
 
 /// How long we wait for another git that started changing the index at the same time.
@@ -63,22 +62,6 @@ pub(super) enum Side {
     New,
     /// The branch has something else at the path: leave the file alone.
     Neither,
-}
-
-/// A file to create, change or remove in the work tree. A changed file stays executable.
-pub(crate) struct Rewrite<'a> {
-    pub(crate) path: &'a str,
-    /// The current content; `None`: no file.
-    pub(crate) old: Option<&'a [u8]>,
-    pub(crate) new: Option<&'a [u8]>,
-    /// Whether a created file is executable.
-    pub(crate) executable: bool,
-}
-
-impl<'a> Rewrite<'a> {
-    pub(crate) fn new(path: &'a str, old: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
-        Self { path, old, new, executable: false }
-    }
 }
 
 /// What exists at a path.
@@ -504,56 +487,6 @@ impl<'a> Transaction<'a> {
     }
 }
 
-impl Repository {
-    /// Rewrites, creates or removes files in the work tree; index and branch stay. Returns the paths that no longer
-    /// have the expected content.
-    pub(crate) fn rewrite(&self, command: &str, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
-        let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
-        let mut contents = Contents::new();
-        let mut version = |bytes: &[u8], executable: bool| {
-            let id = identify(self.hash(), objs::Kind::Blob, bytes)?;
-            contents.insert(id.to_string(), bytes.to_owned());
-            Ok(Version::new(executable, id, id))
-        };
-        let planned = files.iter().map(|Rewrite { path, old, new, executable }| {
-            check_path(path)?;
-            let existing = fs::symlink_metadata(root.join(path));
-            let executable = existing.map_or(*executable, |metadata| mode_of(&metadata) == PROGRAM);
-            let old = old.map(|bytes| version(bytes, executable)).transpose()?;
-            let new = new.map(|bytes| version(bytes, executable)).transpose()?;
-            Ok(Planned { path: RawPath::Text((*path).to_owned()), old, new })
-        });
-        let planned = planned.collect::<Result<Vec<_>, Error>>()?;
-        write_files(self, command, root, planned, contents)
-    }
-}
-
-/// Writes files to a work tree or another folder only. Returns those the user has just changed, which were left alone.
-pub(super) fn write_files(
-    repository: &Repository,
-    command: &str,
-    root: &Path,
-    files: Vec<Planned>,
-    contents: Contents,
-) -> Result<Vec<String>, Error> {
-    if files.is_empty() {
-        return Ok(Vec::new());
-    }
-    let lock = repository.lock_work_tree()?;
-    if let Some((Intent { command, .. }, _)) = Intent::read(repository)? {
-        return Err(Error::Begun { command });
-    }
-    let elsewhere = Some(root).filter(|root| repository.work_dir() != Some(root));
-    let intent = Intent::new(command, None, elsewhere, files);
-    let transaction = Transaction::begin(repository, &lock, root, intent, contents)?;
-    let left = transaction.carry_out()?;
-    transaction.end()?;
-    Ok(left)
-}
-
-pub(super) const LINK: &str = "120000";
-pub(super) const PROGRAM: &str = "100755";
-
 /// Removes the drafts of dead commands.
 fn remove_stale_drafts(repository: &Repository) -> Result<(), Error> {
     for entry in fs::read_dir(repository.state_folder()).into_iter().flatten().flatten() {
@@ -577,33 +510,4 @@ fn can_move_between(folder: &Path, other: &Path) -> bool {
 #[cfg(not(unix))]
 fn can_move_between(_folder: &Path, _other: &Path) -> bool {
     false
-}
-
-/// Whether git would add this file as executable.
-pub(crate) fn is_executable(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && mode_of(&metadata) == PROGRAM)
-}
-
-#[cfg(unix)]
-pub(super) fn mode_of(metadata: &fs::Metadata) -> &'static str {
-    use std::os::unix::fs::PermissionsExt;
-    if metadata.permissions().mode() & 0o100 != 0 { PROGRAM } else { "100644" }
-}
-
-#[cfg(not(unix))]
-pub(super) fn mode_of(_metadata: &fs::Metadata) -> &'static str {
-    "100644"
-}
-
-#[cfg(unix)]
-pub(super) fn make_executable(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata()?.permissions().mode();
-    // Executable for everyone who may read it.
-    file.set_permissions(fs::Permissions::from_mode(mode | ((mode & 0o444) >> 2)))
-}
-
-#[cfg(not(unix))]
-pub(super) fn make_executable(_file: &File) -> io::Result<()> {
-    Ok(())
 }

@@ -8,8 +8,8 @@ use gix::{ObjectId, objs, objs::Tree, objs::WriteTo, objs::tree};
 use super::{
     error::Error,
     ledger_tree::{DEPTH, TreeReader, join, replacement_for},
+    object_store::ObjectStore,
     objects::NewObjects,
-    tree::ObjectStore,
 };
 use crate::model::{Damage, DamageKind};
 

@@ -8,9 +8,10 @@ use super::{Change, NewFile, Stop, TRY_AGAIN, refuse};
 use crate::git::{
     checkout::{Entry, Existing, Staged, changed, inspect},
     error::Error,
+    object_store::ObjectStore,
     objects::{NewObjects, identify},
     repository::Repository,
-    tree::{Insertion, ObjectStore, TreeEdit},
+    tree_edit::{Insertion, TreeEdit},
 };
 
 /// What has to be written to land a change.

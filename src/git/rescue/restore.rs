@@ -14,10 +14,11 @@ use crate::git::{
     disk,
     error::Error,
     intent::{Contents, Planned, RawPath, Version},
+    mode::{LINK, PROGRAM, make_executable, mode_of},
     objects::identify,
     references::parse_id,
     repository::Repository,
-    transaction::{self, LINK, PROGRAM, make_executable, mode_of},
+    rewrite,
 };
 
 /// A file of a rescue.
@@ -241,7 +242,7 @@ impl Extracted {
             }
             files.push(Planned { path: RawPath::new(&file.path), old, new: Some(new) });
         }
-        match transaction::write_files(repository, command, root, files, contents)?.first() {
+        match rewrite::write_files(repository, command, root, files, contents)?.first() {
             None => Ok(()),
             Some(path) => {
                 let source = std::io::Error::other("it is being changed");

@@ -22,7 +22,7 @@ use super::{
         ledger_tree::TreeReader,
         repository::Repository,
         rescue::FOLDER,
-        tree::TreeEdit,
+        tree_edit::TreeEdit,
     },
     records,
 };

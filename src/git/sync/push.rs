@@ -12,7 +12,7 @@ use super::{
         objects::NewObjects,
         pack::KeptPack,
         scrub,
-        tree::{Insertion, TreeEdit},
+        tree_edit::{Insertion, TreeEdit},
         union::{count_missing, missing},
     },
     BRANCH, CLONES, Remote, is_plain,

@@ -1,0 +1,203 @@
+//! Reading objects, in spite of gc and folds that move them meanwhile.
+
+use std::{
+    cell::{Cell, RefCell},
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use gix::{
+    ObjectId, hash, objs,
+    objs::{Find, FindHeader, Tree},
+    odb::pack::cache::lru::MemoryCappedHashmap,
+};
+
+use super::{error::Error, recent::RecentObjects, references::parse_id, second_copy};
+
+/// Bytes of pack objects to cache: the next object may be a delta against one of them.
+const PACK_CACHE_SIZE: usize = 2 << 20;
+
+/// Size limit for ledger objects, in bytes.
+const MAX_OBJECT_SIZE: u64 = 64 << 20;
+
+/// Milliseconds to wait before reopening the object database and retrying a lookup that failed. The object may exist
+/// all the same: in a pack that a fold added after the database was opened, when gix has no slot left after 32 others;
+/// or gix sees a loose object, gc packs it and removes the file, and gix does not look elsewhere (gix-odb 0.87,
+/// `try_find`).
+const RETRY_DELAYS: [u64; 8] = [0, 0, 1, 2, 4, 8, 16, 32];
+
+/// The current object database. Reopened when an object is not found.
+pub(super) struct ObjectStore {
+    directory: PathBuf,
+    hash: hash::Kind,
+    recent: RecentObjects,
+    /// Opened on the first lookup that is not cached in `recent`.
+    handle: RefCell<Option<gix::odb::Handle>>,
+    buffer: RefCell<Vec<u8>>,
+    /// A lookup failed after all retries: later ones retry once, without waiting.
+    has_failed_lookup: Cell<bool>,
+    /// Size limit in bytes for objects that are read; `None`: no limit.
+    size_limit: Option<u64>,
+}
+
+impl ObjectStore {
+    pub(super) fn new(directory: &Path, hash: hash::Kind, recent: RecentObjects) -> Self {
+        let (handle, buffer, has_failed_lookup) = (RefCell::default(), RefCell::default(), Cell::default());
+        Self { directory: directory.to_owned(), hash, recent, handle, buffer, has_failed_lookup, size_limit: None }
+    }
+
+    /// Adds a size limit, for reading untrusted objects: a few compressed bytes can inflate to any size.
+    pub(super) fn with_size_limit(self) -> Self {
+        Self { size_limit: Some(MAX_OBJECT_SIZE), ..self }
+    }
+
+    pub(super) fn open(&self) -> Result<gix::odb::Handle, Error> {
+        let mut handle = gix::odb::at(&self.directory, self.hash).map_err(Error::io("open", &self.directory))?;
+        // Pack entries are deltas in chains of up to 50.
+        handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(PACK_CACHE_SIZE)));
+        Ok(handle)
+    }
+
+    pub(super) fn hash(&self) -> hash::Kind {
+        self.hash
+    }
+
+    /// Passes the bytes of an object of this kind to `read`.
+    fn with<T>(
+        &self,
+        id: &gix::oid,
+        kind: objs::Kind,
+        read: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<T, Error> {
+        let damaged = |what: String| Error::Object { path: self.directory.clone(), what };
+        let read = |found: objs::Kind, bytes: &[u8]| match found == kind {
+            true => read(bytes).map_err(|cause| damaged(format!("{kind} {id}: {cause}"))),
+            false => Err(damaged(format!("{id} is a {found}, not a {kind}"))),
+        };
+        if let Some((found, bytes)) = self.recent.find(id) {
+            return read(found, &bytes);
+        }
+        let (mut buffer, mut handle) = (self.buffer.borrow_mut(), self.handle.borrow_mut());
+        // Retry at least once: all packs from the time of opening may have been folded.
+        let attempts = if self.has_failed_lookup.get() { 1 } else { RETRY_DELAYS.len() };
+        let mut pauses = RETRY_DELAYS[..attempts].iter();
+        loop {
+            let opened = match handle.take() {
+                Some(opened) => opened,
+                None => self.open()?,
+            };
+            let opened = handle.insert(opened);
+            if let Some(size_limit) = self.size_limit
+                && let Ok(Some(header)) = opened.try_header(id)
+                && header.size > size_limit
+            {
+                return Err(damaged(format!(
+                    "{kind} {id} has {} bytes, and squad reads up to {size_limit}",
+                    header.size
+                )));
+            }
+            let (what, is_broken) = match opened.try_find(id, &mut buffer) {
+                Ok(Some(object)) => return read(object.kind, object.data),
+                Ok(None) => (format!("{kind} {id} is missing"), false),
+                Err(cause) => (format!("{kind} {id}: {cause}"), true),
+            };
+            let Some(pause) = pauses.next() else {
+                if is_broken && let Some((found, bytes)) = second_copy::find(&self.directory, self.hash, id) {
+                    return read(found, &bytes);
+                }
+                self.check_access(id)?;
+                self.has_failed_lookup.set(true);
+                return Err(damaged(what));
+            };
+            thread::sleep(Duration::from_millis(*pause));
+            *handle = None;
+        }
+    }
+
+    /// Fails on missing read permission, so that such an object is not taken for lost.
+    fn check_access(&self, id: &gix::oid) -> Result<(), Error> {
+        let folder = self.directory.join("pack");
+        let packs = fs::read_dir(&folder).map(|packs| packs.flatten().map(|file| file.path()).collect());
+        let packs: Vec<PathBuf> = packs.or_else(only_permission_denied).map_err(Error::io("read", folder))?;
+        let hex = id.to_string();
+        let loose = [self.directory.join(&hex[..2]), self.directory.join(&hex[..2]).join(&hex[2..])];
+        for path in loose.into_iter().chain(packs) {
+            fs::File::open(&path).map(drop).or_else(only_permission_denied).map_err(Error::io("read", path))?;
+        }
+        Ok(())
+    }
+
+    /// The error for a ledger whose tip cannot be read.
+    pub(super) fn no_ledger(&self) -> Error {
+        let what = "the ledger's newest commit is missing, or cannot be read".to_owned();
+        Error::Object { path: self.directory.clone(), what }
+    }
+
+    /// The size of an object, without reading it; `None` if unknown.
+    pub(super) fn size(&self, id: &gix::oid) -> Option<u64> {
+        let mut handle = self.handle.borrow_mut();
+        let opened = match handle.take() {
+            Some(opened) => opened,
+            None => self.open().ok()?,
+        };
+        Some(handle.insert(opened).try_header(id).ok()??.size)
+    }
+
+    pub(super) fn bytes(&self, id: &gix::oid, kind: objs::Kind) -> Result<Vec<u8>, Error> {
+        if kind == objs::Kind::Tree && id == self.hash.empty_tree() {
+            return Ok(Vec::new());
+        }
+        self.with(id, kind, |bytes| Ok(bytes.to_vec()))
+    }
+
+    pub(super) fn blob(&self, id: &gix::oid) -> Result<Vec<u8>, Error> {
+        self.bytes(id, objs::Kind::Blob)
+    }
+
+    pub(super) fn tree(&self, id: &gix::oid) -> Result<Tree, Error> {
+        if id == self.hash.empty_tree() {
+            return Ok(Tree { entries: Vec::new() });
+        }
+        self.with(id, objs::Kind::Tree, |bytes| {
+            let tree = objs::TreeRef::from_bytes(bytes, self.hash).map_err(|cause| cause.to_string())?;
+            Ok(tree.into_owned())
+        })
+    }
+
+    pub(super) fn parse_id(&self, hex: &str) -> Result<ObjectId, Error> {
+        parse_id(hex.as_bytes(), self.hash)
+            .ok_or_else(|| Error::damaged(&self.directory, format!("{hex:?} is no object's id")))
+    }
+
+    pub(super) fn tree_of(&self, commit: &gix::oid) -> Result<ObjectId, Error> {
+        self.with(commit, objs::Kind::Commit, |bytes| {
+            objs::CommitRefIter::from_bytes(bytes, self.hash).tree_id().map_err(|cause| cause.to_string())
+        })
+    }
+
+    /// A commit's tree, its parents and its message.
+    pub(super) fn commit(&self, commit: &gix::oid) -> Result<(ObjectId, Vec<ObjectId>, String), Error> {
+        self.with(commit, objs::Kind::Commit, |bytes| {
+            let found = objs::CommitRef::from_bytes(bytes, self.hash).map_err(|cause| cause.to_string())?;
+            Ok((found.tree(), found.parents().collect(), found.message.to_string()))
+        })
+    }
+
+    /// A commit's committer time, in seconds since 1970.
+    pub(super) fn time_of(&self, commit: &gix::oid) -> Result<i64, Error> {
+        self.with(commit, objs::Kind::Commit, |bytes| {
+            let header = bytes.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"committer "));
+            // `Name <email> seconds zone`
+            let seconds = header.and_then(|line| line.rsplit(|byte| *byte == b' ').nth(1));
+            let seconds = seconds.and_then(|seconds| std::str::from_utf8(seconds).ok()?.parse().ok());
+            seconds.ok_or_else(|| "no time".to_owned())
+        })
+    }
+}
+
+/// Ignores every error but missing permission.
+fn only_permission_denied<T: Default>(cause: io::Error) -> io::Result<T> {
+    if cause.kind() == io::ErrorKind::PermissionDenied { Err(cause) } else { Ok(T::default()) }
+}

@@ -1,0 +1,78 @@
+//! Changing files of the work tree only: index and branch stay.
+
+use std::{fs, path::Path};
+
+use gix::objs;
+
+use super::{
+    error::Error,
+    intent::{Contents, Intent, Planned, RawPath, Version},
+    mode::{PROGRAM, mode_of},
+    objects::identify,
+    path::check_path,
+    repository::Repository,
+    transaction::Transaction,
+};
+
+/// A file to create, change or remove in the work tree. A changed file stays executable.
+pub(crate) struct Rewrite<'a> {
+    pub(crate) path: &'a str,
+    /// The current content; `None`: no file.
+    pub(crate) old: Option<&'a [u8]>,
+    pub(crate) new: Option<&'a [u8]>,
+    /// Whether a created file is executable.
+    pub(crate) executable: bool,
+}
+
+impl<'a> Rewrite<'a> {
+    pub(crate) fn new(path: &'a str, old: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
+        Self { path, old, new, executable: false }
+    }
+}
+
+impl Repository {
+    /// Rewrites, creates or removes files in the work tree; index and branch stay. Returns the paths that no longer
+    /// have the expected content.
+    pub(crate) fn rewrite(&self, command: &str, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
+        let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
+        let mut contents = Contents::new();
+        let mut version = |bytes: &[u8], executable: bool| {
+            let id = identify(self.hash(), objs::Kind::Blob, bytes)?;
+            contents.insert(id.to_string(), bytes.to_owned());
+            Ok(Version::new(executable, id, id))
+        };
+        let planned = files.iter().map(|Rewrite { path, old, new, executable }| {
+            check_path(path)?;
+            let existing = fs::symlink_metadata(root.join(path));
+            let executable = existing.map_or(*executable, |metadata| mode_of(&metadata) == PROGRAM);
+            let old = old.map(|bytes| version(bytes, executable)).transpose()?;
+            let new = new.map(|bytes| version(bytes, executable)).transpose()?;
+            Ok(Planned { path: RawPath::Text((*path).to_owned()), old, new })
+        });
+        let planned = planned.collect::<Result<Vec<_>, Error>>()?;
+        write_files(self, command, root, planned, contents)
+    }
+}
+
+/// Writes files to a work tree or another folder only. Returns those the user has just changed, which were left alone.
+pub(super) fn write_files(
+    repository: &Repository,
+    command: &str,
+    root: &Path,
+    files: Vec<Planned>,
+    contents: Contents,
+) -> Result<Vec<String>, Error> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lock = repository.lock_work_tree()?;
+    if let Some((Intent { command, .. }, _)) = Intent::read(repository)? {
+        return Err(Error::Begun { command });
+    }
+    let elsewhere = Some(root).filter(|root| repository.work_dir() != Some(root));
+    let intent = Intent::new(command, None, elsewhere, files);
+    let transaction = Transaction::begin(repository, &lock, root, intent, contents)?;
+    let left = transaction.carry_out()?;
+    transaction.end()?;
+    Ok(left)
+}
