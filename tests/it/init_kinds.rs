@@ -1,4 +1,4 @@
-//! Twenty repositories, one for each common stack, and what `init` makes of them.
+//! `init` in twenty repositories, one for each common stack.
 
 use crate::support::TestRepo;
 
@@ -10,7 +10,7 @@ struct Kind {
     commands: &'static str,
     /// Rows of routing.md.
     owners: &'static [&'static str],
-    /// A path that a message names, and who gets it.
+    /// A path in a message, and the agent that it is routed to.
     path: (&'static str, &'static str),
 }
 
@@ -383,7 +383,7 @@ fn a_team_fits_each_kind_of_repository() {
     }
 }
 
-/// What stays where nothing was found.
+/// The default value if nothing was found.
 fn known<'t>(found: &'t str, usual: &'t str) -> &'t str {
     if found.is_empty() { usual } else { found }
 }

@@ -1,4 +1,4 @@
-//! Who joins, leaves and is renamed, as files and commits.
+//! Adds, retires and renames agents.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn names(repo: &TestRepo) -> Vec<String> {
         .collect()
 }
 
-/// Staged, unstaged, stashed and untracked work of the user's.
+/// Creates staged, unstaged, stashed and untracked work, and returns a function that shows its state.
 fn with_work(repo: &TestRepo) -> impl Fn() -> String + '_ {
     repo.write("code.txt", "one\n");
     repo.git(&["add", "code.txt"]);
@@ -36,7 +36,7 @@ fn with_work(repo: &TestRepo) -> impl Fn() -> String + '_ {
 }
 
 #[test]
-fn an_agent_joins_in_one_commit() {
+fn an_agent_is_added_in_one_commit() {
     let repo = TestRepo::with_team();
     let state = with_work(&repo);
     let before = state();
@@ -77,7 +77,7 @@ fn an_agent_joins_in_one_commit() {
 }
 
 #[test]
-fn the_dry_run_is_the_patch_of_the_real_run() {
+fn the_dry_run_shows_the_patch_of_the_real_run() {
     for call in [
         &["agents", "add", "Nora", "--role", "Data engineer"][..],
         &["agents", "retire", "frontend"],
@@ -95,7 +95,7 @@ fn the_dry_run_is_the_patch_of_the_real_run() {
 }
 
 #[test]
-fn a_renamed_agent_keeps_what_it_learned() {
+fn a_renamed_agent_keeps_its_learnings() {
     let mut repo = TestRepo::with_team();
     let script = "[[turn]]\nagent = \"backend\"\nsteps = [{ tool = \"squad_remember\", args = { text = \"The suite needs TZ=UTC.\" } }, { say = \"Done.\" }]\n";
     repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
@@ -122,7 +122,7 @@ fn a_renamed_agent_keeps_what_it_learned() {
 }
 
 #[test]
-fn rules_that_lead_to_nobody_are_named() {
+fn rules_without_an_agent_are_listed() {
     let repo = TestRepo::with_team();
     let output = repo.squad(&["agents", "retire", "Docs"]);
     assert!(output.code == 0 && output.err.contains("`Documentation` routes to `Docs` only: not active"), "{output}");
@@ -132,7 +132,7 @@ fn rules_that_lead_to_nobody_are_named() {
 }
 
 #[test]
-fn what_is_not_committed_is_in_the_way_of_a_commit_and_of_nothing_else() {
+fn uncommitted_changes_prevent_only_a_commit() {
     let repo = TestRepo::with_team();
     repo.write(".squad/team.md", &repo.read(".squad/team.md").replace("Who works", "All who work"));
     let add = ["agents", "add", "Nora", "--role", "Data engineer"];
@@ -178,7 +178,7 @@ fn bad_names_change_nothing() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_left_alone() {
+fn a_file_that_is_not_utf_8_is_not_changed() {
     let repo = TestRepo::with_team();
     std::fs::write(repo.root().join(".squad/routing.md"), b"| Work Type | Route To |\n|---|---|\n| R\xf4le | Lead |\n")
         .expect("a file");
@@ -190,7 +190,7 @@ fn what_is_not_utf_8_is_left_alone() {
 }
 
 #[test]
-fn a_name_that_nothing_can_keep_is_said() {
+fn a_name_that_no_charter_can_record_is_reported() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["agents", "rename", "Ada", "Eve"]);
     assert!(
@@ -205,7 +205,7 @@ fn a_name_that_nothing_can_keep_is_said() {
 }
 
 #[test]
-fn rules_in_another_file_are_named() {
+fn rules_in_another_file_are_reported() {
     let repo = TestRepo::with_small_team();
     repo.write(".squad/routing.md", "# Routing\n\nRules: [table](rules.json)\n");
     repo.write(".squad/rules.json", "[{\"workType\": \"plans\", \"routeTo\": \"Ada\", \"examples\": [\"roadmap\"]}]\n");
@@ -213,7 +213,7 @@ fn rules_in_another_file_are_named() {
     repo.git(&["commit", "--quiet", "--message=rules"]);
     let output = repo.squad(&["agents", "add", "Eve", "--role", "Writer", "--routes", "guides"]);
     assert!(output.code != 0 && output.err.contains(".squad/rules.json:1: the rules are in this file"), "{output}");
-    // A role file joins all the same, without a row.
+    // A role file becomes a member anyway, without a routing row.
     repo.write(".claude/agents/eve.md", "---\nname: Eve\ndescription: Writes guides\n---\n\nWrite.\n");
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--message=role"]);

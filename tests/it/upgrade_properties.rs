@@ -1,4 +1,4 @@
-//! What holds of every upgrade, whatever people have done to the files before.
+//! Properties of every upgrade, whatever edits were made to the files before.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ const PATHS: [&str; 9] = [
     "../AGENTS.md",
 ];
 
-/// What somebody does to one file of the team.
+/// An edit of one file of the team.
 #[derive(Clone, Debug)]
 enum Edit {
     Append(usize, u8),
     Prepend(usize, u8),
-    /// A line, counted around the end.
+    /// A line number, modulo the number of lines.
     Replace(usize, usize),
     DeleteLine(usize, usize),
     Delete(usize),
@@ -57,7 +57,7 @@ fn text(repo: &TestRepo, path: &str) -> Option<String> {
     std::fs::read_to_string(repo.root().join(path)).ok()
 }
 
-/// Gives a file other lines.
+/// Edits a file's lines.
 fn with_lines(repo: &TestRepo, path: usize, change: impl FnOnce(&mut Vec<String>)) {
     let path = format!(".squad/{}", PATHS[path]);
     let mut lines: Vec<String> =
@@ -80,7 +80,7 @@ fn apply(repo: &mut TestRepo, edit: &Edit) {
                 lines.remove(at);
             }
         }),
-        // A roster there has to be.
+        // The team needs a roster.
         Edit::Delete(path) if PATHS[path] != "team.md" => {
             let _ = std::fs::remove_file(repo.root().join(".squad").join(PATHS[path]));
         }
@@ -107,7 +107,7 @@ fn apply(repo: &mut TestRepo, edit: &Edit) {
     }
 }
 
-/// All that an upgrade could disturb.
+/// Everything that an upgrade must not change.
 #[derive(Clone, Debug, PartialEq)]
 struct State {
     head: String,
@@ -166,7 +166,7 @@ fn check(edits: &[Edit], release: usize) {
     let listed = paths(&done, "files", "path");
     assert!(after.tracked.symmetric_difference(&before.tracked).all(|path| listed.contains(path)), "{done}");
     if done["commit"].is_string() {
-        // The patch that was shown gives the very tree.
+        // The patch that the dry run shows gives the same tree.
         let tree = repo.git(&["rev-parse", "HEAD^{tree}"]);
         std::fs::write(repo.root().join("../patch"), shown["diff"].as_str().expect("a patch")).expect("a file");
         let place = repo.root().join("../other");
@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: u32::try_from(number_of("SQUAD_UPGRADES", 24)).expect("it is small"), max_shrink_iters: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_upgrade_is_whole_and_touches_nothing_else(edits in edits(), release in 2..4_usize) {
+    fn every_upgrade_is_complete_and_changes_nothing_else(edits in edits(), release in 2..4_usize) {
         check(&edits, release);
     }
 }
