@@ -1,15 +1,15 @@
 use std::path::Path;
 
-use super::outlet::OutletArgs;
+use super::write_args::WriteArgs;
 use super::{Context, Ended, say_passed_hooks};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
-use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, ROLES, StateTaken};
+use crate::ops::team::adopt::{self, Adopted, COMMAND, ImportedState, Measure, ROLES};
 use crate::ops::team::changeset::ChangedFile;
-use crate::ops::team::membership::Outlet;
 use crate::ops::team::shell::OtherSquad;
+use crate::ops::team::write_mode::WriteMode;
 use crate::ui::Ui;
 
 /// Take over a team that another tool made
@@ -34,20 +34,20 @@ pub(super) struct Args {
     #[arg(long)]
     roles: bool,
     #[command(flatten)]
-    outlet: OutletArgs,
+    write: WriteArgs,
 }
 
-type Adopt = fn(&Env, &Path, Outlet) -> Result<Adopted, Failure>;
+type Adopt = fn(&Env, &Path, WriteMode) -> Result<Adopted, Failure>;
 
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
-        self.outlet.writes()
+        self.write.writes()
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (adopt, command) =
             if self.roles { (adopt::adopt_roles as Adopt, ROLES) } else { (adopt::adopt as Adopt, COMMAND) };
-        let mut adopted = adopt(context.env, &context.directory, self.outlet.outlet())?;
+        let mut adopted = adopt(context.env, &context.directory, self.write.mode())?;
         if let Some(commit) = context.finished(command) {
             adopted.commit = adopted.commit.or(commit);
         }
@@ -56,7 +56,7 @@ impl Args {
         }
         if context.ui.json() {
             let mut value = serde_json::to_value(&adopted).unwrap_or_default();
-            if self.outlet.diff {
+            if self.write.diff {
                 value["diff"] = adopted.diff.into();
             }
             context.ui.value(&value);
@@ -68,7 +68,7 @@ impl Args {
 }
 
 fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
-    if args.outlet.diff {
+    if args.write.diff {
         let diff = printable(&adopted.diff);
         return ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     }
@@ -77,24 +77,24 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
     for line in grouped(&adopted.files) {
         ui.data(&printable_line(&line));
     }
-    for left in &adopted.left {
-        ui.data(&printable_line(&format!("{:<8} {}  ({})", "left", left.path, left.why)));
+    for file in &adopted.skipped {
+        ui.data(&printable_line(&format!("{:<8} {}  ({})", "left", file.path, file.why)));
     }
     let is_shown = !args.writes_to_the_branch();
     for joined in &adopted.joined {
         let verb = if is_shown { "would join" } else { "joined" };
         ui.say(&printable_line(&format!("{} {verb} the team, from {}.", joined.name, joined.source)));
     }
-    if !adopted.waiting.is_empty() {
-        ui.say(&printable_line(&format!("Not on the team: {}.", list(&adopted.waiting))));
+    if !adopted.unused_roles.is_empty() {
+        ui.say(&printable_line(&format!("Not on the team: {}.", list(&adopted.unused_roles))));
         ui.hint("`squad adopt --roles` adds them as members");
     }
     if let Some(obstacle) = &adopted.obstacle {
         ui.warning(&printable_line(&obstacle.message));
         obstacle.hint.iter().for_each(|hint| ui.hint(&printable_line(hint)));
     }
-    let state = adopted.state.as_ref().filter(|state| !state.is_nothing());
-    if let Some(StateTaken { refs, decisions, learnings }) = state {
+    let state = adopted.state.as_ref().filter(|state| !state.is_empty());
+    if let Some(ImportedState { refs, decisions, learnings }) = state {
         let what = list([plural(*decisions, "decision"), plural(*learnings, "learning")]);
         let verb = if is_shown { "would go" } else { "went" };
         ui.say(&printable_line(&format!("{what} of {} {verb} to the ledger.", list(refs))));
@@ -109,8 +109,8 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
     if let (Some(before), Some(after)) = (&adopted.before, &adopted.after) {
         said_measures(ui, before, after);
     }
-    if !adopted.lifted.is_empty() {
-        let lines = adopted.lifted.join(", ");
+    if !adopted.unignored.is_empty() {
+        let lines = adopted.unignored.join(", ");
         ui.say(&printable_line(&format!("git sees decisions again that were hidden from it: {lines}.")));
     }
     let count = plural(adopted.files.len(), "file");

@@ -48,10 +48,10 @@ const WIDEST: usize = 40;
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
         match &self.command {
-            Some(Command::Add(add)) => add.outlet.writes(),
-            Some(Command::Retire(retire)) => retire.outlet.writes(),
-            Some(Command::Rename(rename)) => rename.outlet.writes(),
-            Some(Command::Export(export)) => export.outlet.writes(),
+            Some(Command::Add(add)) => add.write.writes(),
+            Some(Command::Retire(retire)) => retire.write.writes(),
+            Some(Command::Rename(rename)) => rename.write.writes(),
+            Some(Command::Export(export)) => export.write.writes(),
             Some(Command::Show(_) | Command::Diff(_)) | None => false,
         }
     }

@@ -47,7 +47,7 @@ impl Args {
                 format!("{} to fix", plural(wrong, "problem"))
             });
         }
-        Ok(u8::from(!diagnosis.is_well()))
+        Ok(u8::from(!diagnosis.is_healthy()))
     }
 }
 

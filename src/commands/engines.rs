@@ -16,7 +16,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let reports = engines::look(context.env, &context.directory, self.name.as_deref())?;
+        let reports = engines::check(context.env, &context.directory, self.name.as_deref())?;
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&serde_json::json!({ "engines": reports }));

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::{Context, Ended};
 use crate::model::{plural, printable};
-use crate::ops::team::export::{self, Wish};
+use crate::ops::team::export::{self, Options};
 
 /// Write the team to a file for `squad import`
 ///
@@ -28,7 +28,7 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let Self { file, ledger, force } = self;
-        let exported = export::export(context.env, &context.directory, &Wish { file, ledger, force })?;
+        let exported = export::export(context.env, &context.directory, &Options { file, ledger, force })?;
         if context.ui.json() {
             context.value(&exported);
             return Ok(0);

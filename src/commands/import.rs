@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use super::{Context, Ended, say_passed_hooks};
 use crate::model::{plural, printable_line};
 use crate::ops::Workspace;
-use crate::ops::team::import::{self, Imported, Wish};
+use crate::ops::team::import::{self, Imported, Options};
 
 /// Install a team from a file
 ///
@@ -35,8 +35,8 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let wish = Wish { file: self.file, commit: !self.no_commit, dry_run: self.dry_run, force: self.force };
-        let mut imported = import::import(context.env, &context.directory, &wish)?;
+        let options = Options { file: self.file, commit: !self.no_commit, dry_run: self.dry_run, force: self.force };
+        let mut imported = import::import(context.env, &context.directory, &options)?;
         if let Some(commit) = context.finished("import") {
             imported.commit = imported.commit.or(commit);
         }
@@ -47,7 +47,7 @@ impl Args {
             context.value(&imported);
             return Ok(0);
         }
-        said(context, &imported, wish.dry_run);
+        said(context, &imported, options.dry_run);
         Ok(0)
     }
 }

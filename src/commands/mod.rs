@@ -22,7 +22,6 @@ mod init;
 mod log;
 mod mcp;
 mod orchestrate;
-mod outlet;
 mod remove;
 mod rescue;
 mod review;
@@ -34,6 +33,7 @@ mod tier;
 mod upgrade;
 mod watch;
 mod why;
+mod write_args;
 
 use std::path::PathBuf;
 
@@ -86,7 +86,7 @@ fn insist_on_flags(project: &Project) -> Result<(), Failure> {
 
 /// Warns, once per repository, that squad's commits do not run its hooks.
 fn say_passed_hooks(ui: &mut Ui, workspace: &Workspace) {
-    if let Some(said) = hooks::passed_over(workspace) {
+    if let Some(said) = hooks::skipped_hooks(workspace) {
         ui.warning(&said);
         ui.hint("hooks are for people's changes; squad commits only its own files. This is said once");
     }

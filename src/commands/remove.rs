@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::model::{list, plural, printable_line};
-use crate::ops::team::remove::{self, Removal, Wish};
+use crate::ops::team::remove::{self, Options, Removal};
 use crate::ui::Ui;
 
 /// Take squad out of this repository
@@ -32,8 +32,8 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let wish = Wish { team: self.team, force: self.force, dry_run: self.dry_run };
-        let removal = remove::remove(context.env, &context.directory, wish)?;
+        let options = Options { team: self.team, force: self.force, dry_run: self.dry_run };
+        let removal = remove::remove(context.env, &context.directory, options)?;
         match context.ui.json() {
             true => context.ui.value(&removal),
             false => show(&mut context.ui, &removal, self.dry_run, self.team),
@@ -54,7 +54,7 @@ fn show(ui: &mut Ui, removal: &Removal, dry_run: bool, is_team_wanted: bool) {
             ui.data(&printable_line(&format!("{kind:<8} {name}")));
         }
     }
-    for file in &removal.left {
+    for file in &removal.skipped {
         ui.data(&printable_line(&format!("left     {}  ({})", file.path, file.why)));
     }
     if dry_run && !removal.unshared.is_empty() {

@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 use super::{Context, Ended};
 use crate::model::{list, plural, printable_line};
-use crate::ops::ledger::rescue::{self, Listed, Restored, Shown, Wish};
+use crate::ops::ledger::rescue::{self, Listed, RestoreOptions, Restored, Shown};
 use crate::ui::{FAINT, STRONG, Ui};
 
 /// Restore files squad backed up before changing your work tree
@@ -100,11 +100,11 @@ impl Args {
             }
             Command::Show { id } => show(ui, &rescue::show(env, directory, &id)?),
             Command::Restore { id, paths, to, staged, dry_run } => {
-                let wish = Wish { id, paths, to, staged, is_rehearsal: dry_run };
-                show_restored(ui, &rescue::restore(env, directory, &wish)?);
+                let options = RestoreOptions { id, paths, to, staged, dry_run };
+                show_restored(ui, &rescue::restore(env, directory, &options)?);
             }
             Command::Drop { ids, before } => {
-                let dropped = rescue::give_up(env, directory, &ids, before)?;
+                let dropped = rescue::delete(env, directory, &ids, before)?;
                 if ui.json() {
                     ui.value(&serde_json::json!({ "dropped": dropped }));
                 } else {

@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::model::plural;
-use crate::ops::ledger::sync::{self, Synced, Wish};
+use crate::ops::ledger::sync::{self, Options, Synced};
 use crate::ui::Ui;
 
 /// Share the ledger through a remote
@@ -34,9 +34,10 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let wish = Wish { remote: self.remote, is_rehearsal: self.dry_run, is_agreed: self.yes, to_own: self.own_ref };
+        let options =
+            Options { remote: self.remote, dry_run: self.dry_run, is_confirmed: self.yes, own_ref: self.own_ref };
         let ui = &mut context.ui;
-        let synced = sync::sync(context.env, &context.directory, &wish, |plan| {
+        let synced = sync::sync(context.env, &context.directory, &options, |plan| {
             ui.confirm(&format!(
                 "{} would be pushed to `{}`, for everyone who can read it, and {} fetched. Store the ledger there?",
                 plural(plan.sent, "entry"),

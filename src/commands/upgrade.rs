@@ -1,4 +1,4 @@
-use super::outlet::{OutletArgs, say_conflicts};
+use super::write_args::{WriteArgs, say_conflicts};
 use super::{Context, Ended, say_passed_hooks};
 use crate::model::{plural, printable, printable_line};
 use crate::ops::Workspace;
@@ -20,16 +20,16 @@ Examples:
   squad upgrade")]
 pub(super) struct Args {
     #[command(flatten)]
-    outlet: OutletArgs,
+    write: WriteArgs,
 }
 
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
-        self.outlet.writes()
+        self.write.writes()
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let mut upgraded = upgrade::upgrade(context.env, &context.directory, self.outlet.outlet())?;
+        let mut upgraded = upgrade::upgrade(context.env, &context.directory, self.write.mode())?;
         if let Some(commit) = context.finished("upgrade") {
             upgraded.commit = upgraded.commit.or(commit);
         }
@@ -38,7 +38,7 @@ impl Args {
         }
         if context.ui.json() {
             let mut value = serde_json::to_value(&upgraded).unwrap_or_default();
-            if self.outlet.diff {
+            if self.write.diff {
                 value["diff"] = upgraded.diff.into();
             }
             context.ui.value(&value);
@@ -50,11 +50,11 @@ impl Args {
 }
 
 fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
-    for path in &upgraded.kept {
-        ui.say(&format!("{} keeps what was changed in it by hand.", printable_line(path)));
+    for path in &upgraded.edited {
+        ui.say(&format!("{} keeps your edits.", printable_line(path)));
     }
-    for left in &upgraded.unexported {
-        ui.say(&printable_line(&format!("{} is not exported: {}.", left.path, left.why)));
+    for file in &upgraded.unexported {
+        ui.say(&printable_line(&format!("{} is not exported: {}.", file.path, file.why)));
     }
     if upgraded.files.is_empty() {
         ui.say(&match upgraded.from {
@@ -62,13 +62,11 @@ fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
             None => "There is nothing to upgrade: this team has no manifest, so all its files are its own.".to_owned(),
         });
         for path in &upgraded.uncommitted {
-            ui.hint(&printable_line(&format!(
-                "{path} has changes that are not committed, and only commits count here"
-            )));
+            ui.hint(&printable_line(&format!("{path} has uncommitted changes, which an upgrade ignores")));
         }
         return;
     }
-    if args.outlet.diff {
+    if args.write.diff {
         let diff = printable(&upgraded.diff);
         ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     } else {
@@ -78,9 +76,9 @@ fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
     }
     let is_shown = !args.writes_to_the_branch();
     say_conflicts(ui, &upgraded.conflicts, is_shown);
-    for path in &upgraded.left {
+    for path in &upgraded.unmanaged {
         ui.say(&format!(
-            "{} is left to you: you deleted it, or squad does not install it any more.",
+            "{} is yours now: you deleted it, or squad does not install it any more.",
             printable_line(path)
         ));
     }

@@ -1,11 +1,11 @@
 use crate::model::printable_line;
-use crate::ops::team::membership::Outlet;
 use crate::ops::team::merge::Conflict;
+use crate::ops::team::write_mode::WriteMode;
 use crate::ui::Ui;
 
 /// Whether changes are listed, shown as a patch, written, or committed.
 #[derive(clap::Args)]
-pub(super) struct OutletArgs {
+pub(super) struct WriteArgs {
     /// List what would change, and change nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
@@ -17,23 +17,23 @@ pub(super) struct OutletArgs {
     no_commit: bool,
 }
 
-impl OutletArgs {
+impl WriteArgs {
     pub(super) fn writes(&self) -> bool {
         !self.dry_run && !self.diff
     }
 
-    pub(super) fn outlet(&self) -> Outlet {
-        Outlet::of(!self.writes(), self.no_commit)
+    pub(super) fn mode(&self) -> WriteMode {
+        WriteMode::new(!self.writes(), self.no_commit)
     }
 }
 
-/// Names the files that stay since both changed them.
+/// Lists the files in conflict.
 pub(super) fn say_conflicts(ui: &mut Ui, conflicts: &[Conflict], is_shown: bool) {
     for conflict in conflicts {
         let (verb, path) = (if is_shown { "would stay" } else { "stays" }, printable_line(&conflict.path));
         ui.warning(&format!("{path} {verb} as it is: you and squad changed the same lines"));
         ui.hint(&format!(
-            "squad's new one is {}; take over what you want and delete it",
+            "squad's version is {}; copy what you want from it, then delete it",
             printable_line(&conflict.new)
         ));
     }

@@ -1,4 +1,4 @@
-//! Teams of another tool become squad's, and are what they were after a `git revert`.
+//! `adopt` takes over teams of another tool, and `git revert` undoes it completely.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn written_in(repo: &TestRepo, root: &str, folder: &str) {
     write(".gitattributes", ".squad/decisions.md merge=union\n");
 }
 
-/// What the other tool's releases install, for these tests.
+/// The texts that the other tool's releases install, for these tests.
 fn installed(folder: &str) -> Vec<String> {
     [&PROMPT.replace(".squad", folder), WORKFLOW, TEMPLATE, SKILL, TRIAGE].map(str::to_owned).to_vec()
 }
@@ -64,7 +64,7 @@ fn committed(root: &str, folder: &str) -> TestRepo {
     repo
 }
 
-/// A team as the other tool makes them, with files that people changed.
+/// A team that the other tool made, with files that were edited.
 fn theirs() -> TestRepo {
     committed("", ".squad")
 }
@@ -77,7 +77,7 @@ fn tree(repo: &TestRepo, revision: &str) -> String {
     repo.git(&["rev-parse", &format!("{revision}^{{tree}}")])
 }
 
-/// `git revert` gives back every byte.
+/// `git revert` restores every byte.
 fn assert_undone(repo: &TestRepo) {
     let before = tree(repo, "HEAD~1");
     repo.git(&["revert", "--no-edit", "HEAD"]);
@@ -86,7 +86,7 @@ fn assert_undone(repo: &TestRepo) {
 }
 
 #[test]
-fn what_nobody_changed_goes_and_what_people_wrote_stays() {
+fn unchanged_files_are_removed_and_edited_files_stay() {
     let repo = theirs();
     let shown = repo.squad(&["adopt", "--dry-run"]);
     assert!(shown.code == 0 && shown.err.contains("8 files would change"), "{shown}");
@@ -103,15 +103,15 @@ fn what_nobody_changed_goes_and_what_people_wrote_stays() {
         removed  .squad/roster.md
         removed  .squad/skills/hand-over/SKILL.md
         removed  .squad/templates/charter.md
-        left     .github/workflows/squad-heartbeat.yml  (not as a known release installs it)
-        left     .squad/templates/skill.md  (not as a known release installs it)
+        left     .github/workflows/squad-heartbeat.yml  (no known release installs this version of it)
+        left     .squad/templates/skill.md  (no known release installs this version of it)
         left     .squad/templates/triage.js  (.github/workflows/squad-heartbeat.yml uses it)
                                         before       after
         files                               19          14
         size                            1.0 KB      2.3 KB
         tokens an agent                     31         325
         routing rules read                   0           2
-        coordinator's tokens                28         403
+        coordinator's tokens                28         401
         --- stderr
         warning: .squad/routing.md:7: `{domain 1}` is a template's placeholder row
         hint: fill it in or delete the row
@@ -140,7 +140,7 @@ fn what_nobody_changed_goes_and_what_people_wrote_stays() {
 }
 
 #[test]
-fn the_old_folder_moves_with_all_that_is_in_it() {
+fn the_old_folder_moves_with_all_its_files() {
     let repo = committed("", ".ai-team");
     repo.write(".ai-team/log/today.md", "ignored\n");
     repo.write(".ai-team/decisions/inbox/ada-ropes.md", "### 2026-01-05: Ropes are blue\n\nSo be it.\n");
@@ -153,7 +153,7 @@ fn the_old_folder_moves_with_all_that_is_in_it() {
     );
     assert!(!repo.exists(".ai-team"), "{adopted}");
     assert_eq!(repo.git(&["ls-files", ".squad"]).lines().count(), tracked - 3, "{adopted}");
-    // Tracked stays tracked, untracked stays untracked, ignored stays ignored; only decisions are seen again.
+    // Files stay tracked, untracked or ignored, except that decisions are no longer ignored.
     assert_eq!(
         repo.git(&["status", "--porcelain", "--untracked-files=all"]),
         "?? .squad/agents/ada/draft.md\n?? .squad/decisions/inbox/ada-ropes.md\n"
@@ -175,7 +175,7 @@ fn the_old_folder_moves_with_all_that_is_in_it() {
 }
 
 #[test]
-fn of_two_folders_the_new_one_counts() {
+fn the_new_folder_wins_over_the_old_one() {
     let repo = theirs();
     repo.write(".ai-team/team.md", "# Old\n");
     repo.write(".ai-team/templates/charter.md", TEMPLATE);
@@ -183,7 +183,7 @@ fn of_two_folders_the_new_one_counts() {
     repo.git(&["commit", "--quiet", "--message=old"]);
     let adopted = repo.squad(&["adopt"]);
     assert!(
-        adopted.code == 0 && adopted.out.contains("left     .ai-team/  (not used: `.squad/` is the team"),
+        adopted.code == 0 && adopted.out.contains("left     .ai-team/  (not used: the team is in `.squad/`"),
         "{adopted}"
     );
     assert!(repo.exists(".ai-team/team.md") && !repo.exists(".ai-team/templates"));
@@ -191,7 +191,7 @@ fn of_two_folders_the_new_one_counts() {
 }
 
 #[test]
-fn facts_are_json_too() {
+fn the_report_is_also_json() {
     let repo = theirs();
     let shown = json(&repo.squad(&["adopt", "--diff", "--json"]));
     assert_eq!(shown["release"], "0.10.0");
@@ -213,7 +213,7 @@ fn facts_are_json_too() {
 }
 
 #[test]
-fn the_patch_is_what_the_commit_does() {
+fn the_patch_equals_the_commit() {
     for folder in [".squad", ".ai-team"] {
         let repo = committed("", folder);
         let shown = json(&repo.squad(&["adopt", "--diff", "--json"]));
@@ -228,7 +228,7 @@ fn the_patch_is_what_the_commit_does() {
 }
 
 #[test]
-fn other_work_is_as_it_was() {
+fn other_work_stays_unchanged() {
     let repo = theirs();
     repo.write("code.txt", "staged\n");
     repo.git(&["add", "code.txt"]);
@@ -238,7 +238,7 @@ fn other_work_is_as_it_was() {
     let before = state();
     assert_eq!(repo.squad(&["adopt"]).code, 0);
     assert_eq!(state(), before);
-    // What is to change must be committed.
+    // Files that would change must be committed.
     let repo = theirs();
     repo.write(".gitignore", "mine\n");
     let refused = repo.squad(&["adopt"]);
@@ -266,7 +266,7 @@ fn without_a_branch_the_files_are_written_on_request() {
 }
 
 #[test]
-fn a_team_that_git_does_not_know_is_not_committed() {
+fn an_untracked_team_is_not_committed() {
     let mut repo = TestRepo::empty();
     repo.installed = installed(".squad");
     repo.write("a.txt", "a\n");
@@ -281,7 +281,7 @@ fn a_team_that_git_does_not_know_is_not_committed() {
 }
 
 #[test]
-fn a_team_of_a_part_of_the_repository_is_adopted_there() {
+fn a_team_in_a_subfolder_is_adopted_there() {
     let repo = committed("packages/a/", ".squad");
     repo.write(".mcp.json", SERVERS);
     repo.git(&["add", "--all"]);
@@ -294,7 +294,7 @@ fn a_team_of_a_part_of_the_repository_is_adopted_there() {
 
 #[test]
 fn odd_work_trees() {
-    // Another work tree with the team on its own branch.
+    // A linked work tree whose branch has the team.
     let repo = theirs();
     repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
     let adopted = repo.squad_in(&repo.root().join("../side"), &["adopt"]);
@@ -303,12 +303,12 @@ fn odd_work_trees() {
         (repo.git(&["status", "--porcelain"]), tree(&repo, "side") == tree(&repo, "main")),
         (String::new(), false)
     );
-    // One that borrows the main work tree's.
+    // A linked work tree that uses the main work tree's team.
     let bare = repo.git(&["hash-object", "-t", "tree", "-w", "--stdin"]);
     let empty = repo.git(&["commit-tree", "-m", "empty", bare.trim()]);
     repo.git(&["worktree", "add", "--quiet", "-b", "empty", "../empty", empty.trim()]);
     let refused = repo.squad_in(&repo.root().join("../empty"), &["adopt"]);
-    assert!(refused.code == 3 && refused.err.contains("main work tree's"), "{refused}");
+    assert!(refused.code == 3 && refused.err.contains("belongs to the main work tree"), "{refused}");
     // A sparse checkout without the templates.
     let repo = theirs();
     repo.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/.squad/templates", "!/.github"]);
@@ -316,14 +316,14 @@ fn odd_work_trees() {
     assert_eq!(repo.squad(&["adopt"]).code, 0);
     assert_eq!((repo.git(&["status", "--porcelain"]), repo.exists(".github")), (String::new(), false));
     assert_undone(&repo);
-    // No work tree at all.
+    // A bare repository.
     repo.git(&["clone", "--quiet", "--bare", ".", "../bare"]);
     let refused = repo.squad_in(&repo.root().join("../bare"), &["adopt"]);
     assert!(refused.code == 3 && refused.err.contains("bare"), "{refused}");
 }
 
 #[test]
-fn line_ends_of_the_checkout_make_no_difference() {
+fn line_endings_of_the_checkout_do_not_matter() {
     for folder in [".squad", ".ai-team"] {
         let repo = committed("", folder);
         repo.git(&["config", "core.autocrlf", "true"]);
@@ -336,7 +336,7 @@ fn line_ends_of_the_checkout_make_no_difference() {
         assert!(repo.read(".mcp.json").contains("\"mcp\"") && repo.read(".gitignore").contains("\r\n"));
         assert_undone(&repo);
     }
-    // Line ends in the repository itself.
+    // CRLF in the repository itself.
     let repo = theirs();
     for path in [".squad/templates/charter.md", ".gitignore", ".mcp.json"] {
         repo.write(path, &repo.read(path).replace('\n', "\r\n"));
@@ -350,7 +350,7 @@ fn line_ends_of_the_checkout_make_no_difference() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_left_and_named_and_programs_stay_executable() {
+fn links_are_reported_and_executable_files_stay_executable() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let repo = committed("", ".ai-team");
     let root = repo.root();
@@ -375,7 +375,7 @@ fn links_are_left_and_named_and_programs_stay_executable() {
 }
 
 #[test]
-fn a_team_of_squads_own_has_nothing_to_adopt() {
+fn there_is_nothing_to_adopt_in_squads_own_team() {
     let repo = TestRepo::with_team();
     let head = repo.git(&["rev-parse", "HEAD"]);
     let nothing = repo.squad(&["adopt"]);
@@ -386,7 +386,7 @@ fn a_team_of_squads_own_has_nothing_to_adopt() {
 }
 
 #[test]
-fn half_a_merge_is_nobodys_team() {
+fn conflict_markers_are_an_error() {
     let repo = theirs();
     repo.write(".squad/team.md", "<<<<<<< a\n| Name | Role |\n=======\n>>>>>>> b\n");
     let refused = repo.squad(&["adopt"]);
@@ -395,7 +395,7 @@ fn half_a_merge_is_nobodys_team() {
 
 #[cfg(unix)]
 #[test]
-fn another_program_of_the_same_name_is_named() {
+fn another_program_called_squad_is_reported() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let mut repo = theirs();
     let bin = repo.root().join("../bin");
@@ -406,11 +406,11 @@ fn another_program_of_the_same_name_is_named() {
     repo.variables.insert("PATH".to_owned(), format!("{}:{path}", bin.display()));
     for command in ["adopt", "doctor"] {
         let said = repo.squad(&[command]).to_string();
-        assert!(said.contains("bin/squad there, which is the npm package @bradygaster/squad-cli"), "{said}");
+        assert!(said.contains("bin/squad, which is the npm package @bradygaster/squad-cli"), "{said}");
     }
     let problems = json(&repo.squad(&["doctor", "--json"]))["problems"].to_string();
     assert!(problems.contains("\"other-squad\""), "{problems}");
-    // A script of npm's that starts it is one, too; another build is a note; this program is neither.
+    // An npm start script counts too. Another build is only a note, and this program is not reported.
     std::fs::remove_file(bin.join("squad")).expect("it is ours");
     repo.write("../bin/squad", "#!/bin/sh\nexec node ../squad-cli/dist/cli.js\n");
     std::fs::set_permissions(bin.join("squad"), PermissionsExt::from_mode(0o755)).expect("it is ours");
@@ -423,7 +423,7 @@ fn another_program_of_the_same_name_is_named() {
 }
 
 #[test]
-fn init_says_what_it_read_and_who_takes_it_over() {
+fn init_suggests_adopt_for_an_existing_team() {
     let repo = theirs();
     let said = repo.squad(&["init"]);
     expect![[r#"
@@ -439,7 +439,7 @@ fn init_says_what_it_read_and_who_takes_it_over() {
     assert!(!own.squad(&["init"]).err.contains("adopt"));
 }
 
-/// State on a branch of its own, and notes on commits.
+/// A state branch, and notes on commits.
 fn with_state() -> TestRepo {
     let repo = theirs();
     repo.git(&["switch", "--quiet", "--orphan", "squad-state"]);
@@ -485,7 +485,7 @@ fn state_branches_and_notes_go_to_the_ledger() {
     let learned = repo.git(&["grep", "-h", "-e", "^Tokens", "-e", "^The suite", "refs/squad/log"]);
     assert_eq!(learned, "The suite needs TZ=UTC.\nTokens\n");
     assert_eq!(repo.git(&["for-each-ref", "refs/heads/squad-state", "refs/notes"]), refs);
-    // A second run finds nothing new, and what was taken can land.
+    // A second run finds nothing new, and the imported decisions can land.
     let entries = repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
     let again = repo.squad(&["adopt"]);
     assert!(again.err.contains("nothing to adopt"), "{again}");
@@ -510,7 +510,7 @@ const REVIEWER: &str = "---\nname: code-reviewer\ndescription: Reviews code for 
     tools: Read, Grep\nmodel: sonnet\n---\n\nYou review code.\n";
 
 #[test]
-fn role_files_become_a_team_where_there_is_none() {
+fn role_files_become_a_team_if_there_is_none() {
     let repo = TestRepo::empty();
     repo.write(".claude/agents/reviewer.md", REVIEWER);
     repo.write(".claude/agents/README.md", "# Roles\n");
@@ -538,7 +538,7 @@ fn role_files_become_a_team_where_there_is_none() {
         added    .squad/agents/test-writer/charter.md
         added    .squad/routing.md
         added    .squad/team.md
-        left     .codex/agents/broken.toml  (no role of Codex: string values must be quoted, expected literal string)
+        left     .codex/agents/broken.toml  (not a Codex role: string values must be quoted, expected literal string)
         left     .codex/agents/twin.toml  (line 5: the role has no text below its front matter)
         --- stderr
         note: .squad/agents/code-reviewer/charter.md:5: `sonnet` is what a model is called, and engines know models by ids
@@ -589,7 +589,7 @@ fn role_files_become_a_team_where_there_is_none() {
 }
 
 #[test]
-fn role_files_join_a_team_that_is_there() {
+fn role_files_become_members_of_an_existing_team() {
     let repo = theirs();
     repo.write(".claude/agents/reviewer.md", REVIEWER);
     repo.write(".claude/agents/ada.md", "---\nname: Ada\ndescription: Somebody else\n---\n\nText.\n");
@@ -622,7 +622,7 @@ fn role_files_join_a_team_that_is_there() {
 }
 
 #[test]
-fn what_a_revert_leaves_behind_hides_no_team() {
+fn leftovers_of_a_revert_do_not_hide_the_team() {
     let repo = committed("", ".ai-team");
     repo.write(".ai-team/log/today.md", "ignored\n");
     assert_eq!(repo.squad(&["adopt"]).code, 0);
@@ -636,7 +636,7 @@ fn what_a_revert_leaves_behind_hides_no_team() {
 }
 
 #[test]
-fn import_beside_an_old_team_names_adopt() {
+fn import_into_a_repository_with_an_old_team_suggests_adopt() {
     let other = TestRepo::with_team();
     assert_eq!(other.squad(&["export", "team.squad"]).code, 0);
     let repo = committed("", ".ai-team");
@@ -647,7 +647,7 @@ fn import_beside_an_old_team_names_adopt() {
 
 #[cfg(unix)]
 #[test]
-fn a_team_folder_that_leads_elsewhere_is_named_as_such() {
+fn a_team_folder_that_links_out_of_the_project_is_an_error() {
     let repo = TestRepo::empty();
     let outside = repo.root().join("../outside");
     std::fs::create_dir(&outside).expect("a folder");

@@ -99,7 +99,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     repo.squad(&["decisions", "add", "Kept"]);
     expect![[r#"
         note: REPO: HEAD is detached, so no decision can land
-          hint: git switch a branch before a run whose decisions should land
+          hint: `git switch` to a branch before a run whose decisions should land
         warning: REPO: 1 decision recorded and on no branch yet
           hint: `squad decisions land` on the branch they were made for
         warning: .squad/routing.md:1: squad found no routing rule in it

@@ -1,10 +1,10 @@
-//! Teams that go from one repository to another as a file.
+//! Moves teams from one repository to another in a file.
 
 use std::fs;
 
 use crate::support::TestRepo;
 
-/// A team with files that are easily changed on the way: line ends, no last newline, bytes that are no text.
+/// A team with files that are easily damaged on the way: CRLF, no final newline, bytes that are not text.
 fn team() -> TestRepo {
     let repo = TestRepo::with_small_team();
     repo.write(".squad/skills/ship/SKILL.md", "---\r\nname: ship\r\n---\r\nShip it.");
@@ -46,7 +46,7 @@ fn a_team_arrives_byte_for_byte_with_its_ledger() {
 }
 
 #[test]
-fn the_ledger_stays_where_it_is_not_asked_for_and_the_same_team_is_the_same_commit() {
+fn the_ledger_is_exported_only_on_request_and_exports_are_reproducible() {
     let (from, to) = (team(), TestRepo::empty());
     assert_eq!(from.squad(&["decisions", "add", "Money is integer cents"]).code, 0);
     let refs = from.git(&["for-each-ref"]);
@@ -58,12 +58,12 @@ fn the_ledger_stays_where_it_is_not_asked_for_and_the_same_team_is_the_same_comm
     copied(&from, &to, "one.squad");
     let imported = to.squad(&["import", "../one.squad", "--json"]);
     assert!(imported.code == 0 && imported.out.contains("\"entries\":0"), "{imported}");
-    // Its files say what is decided; the ledger would say by whom and when.
+    // The files hold the decisions; only the ledger knows by whom and when they were made.
     assert_eq!(tree(&to), tree(&from));
 }
 
 #[test]
-fn what_looks_like_a_secret_stops_the_export() {
+fn a_suspected_secret_stops_the_export() {
     let repo = team();
     repo.write(".squad/notes.md", "# Notes\n\nkey: ghp_0123456789abcdefghijklmnopqrstuvwxyz\n");
     repo.git(&["add", "-A"]);
@@ -83,20 +83,20 @@ fn what_looks_like_a_secret_stops_the_export() {
 }
 
 #[test]
-fn what_is_not_committed_is_not_exported_and_said() {
+fn uncommitted_changes_are_reported_and_not_exported() {
     let repo = team();
     repo.write(".squad/routing.md", "# Mine\n");
     let exported = repo.squad(&["export", "team.squad"]);
-    assert!(exported.code == 0 && exported.err.contains("1 file with changes that are not committed"), "{exported}");
+    assert!(exported.code == 0 && exported.err.contains("1 file with uncommitted changes"), "{exported}");
     let again = repo.squad(&["export", "team.squad"]);
-    assert!(again.code == 1 && again.err.contains("there already") && again.err.contains("--force"), "{again}");
+    assert!(again.code == 1 && again.err.contains("already exists") && again.err.contains("--force"), "{again}");
     let bare = TestRepo::empty();
     let none = bare.squad(&["export"]);
     assert!(none.code == 3, "{none}");
 }
 
 #[test]
-fn executable_files_arrive_executable() {
+fn executable_files_stay_executable() {
     let (from, to) = (team(), TestRepo::empty());
     from.write(".squad/skills/check/run.sh", "#!/bin/sh\n");
     from.git(&["add", "-A"]);
@@ -130,14 +130,14 @@ fn nothing_is_written_through_a_link_or_read_from_a_device() {
     let refused = repo.squad(&["export", "missing/team.squad"]);
     assert!(refused.code == 1 && refused.err.contains("cannot be written"), "{refused}");
     let refused = repo.squad(&["export", "--force", "."]);
-    assert!(refused.code == 1 && refused.err.contains("it is no file"), "{refused}");
+    assert!(refused.code == 1 && refused.err.contains("it is not a regular file"), "{refused}");
     let refused = TestRepo::empty().squad(&["import", "/dev/zero"]);
-    assert!(refused.code == 1 && refused.err.contains("it is no file"), "{refused}");
+    assert!(refused.code == 1 && refused.err.contains("it is not a regular file"), "{refused}");
 }
 
 #[cfg(unix)]
 #[test]
-fn links_do_not_travel_and_that_is_said() {
+fn links_are_reported_and_not_imported() {
     let (from, to) = (team(), TestRepo::empty());
     std::os::unix::fs::symlink("/etc/passwd", from.root().join(".squad/out.md")).expect("a link");
     from.git(&["add", "-A"]);
@@ -145,23 +145,26 @@ fn links_do_not_travel_and_that_is_said() {
     assert_eq!(from.squad(&["export", "team.squad"]).code, 0);
     copied(&from, &to, "team.squad");
     let imported = to.squad(&["import", "../team.squad"]);
-    assert!(imported.code == 0 && imported.err.contains(".squad/out.md: it is a link"), "{imported}");
+    assert!(
+        imported.code == 0 && imported.err.contains(".squad/out.md: links and submodules are not imported"),
+        "{imported}"
+    );
     assert!(!to.exists(".squad/out.md"));
 }
 
 #[test]
-fn another_team_stays_as_it_is() {
+fn an_existing_team_is_not_replaced() {
     let (from, to) = (team(), TestRepo::with_team());
     assert_eq!(from.squad(&["export", "team.squad"]).code, 0);
     copied(&from, &to, "team.squad");
     let before = (to.git(&["for-each-ref"]), to.git(&["status", "--porcelain"]));
     let refused = to.squad(&["import", "../team.squad"]);
-    assert!(refused.code == 3 && refused.err.contains("there is a team already"), "{refused}");
+    assert!(refused.code == 3 && refused.err.contains("there is another team already"), "{refused}");
     assert_eq!((to.git(&["for-each-ref"]), to.git(&["status", "--porcelain"])), before);
 }
 
 #[test]
-fn a_file_that_holds_no_team_is_refused() {
+fn a_file_without_a_team_is_refused() {
     let repo = TestRepo::empty();
     repo.write("code.txt", "x\n");
     repo.git(&["add", "-A"]);
@@ -181,7 +184,7 @@ fn a_file_that_holds_no_team_is_refused() {
 }
 
 #[test]
-fn the_npm_tools_export_becomes_a_team() {
+fn an_export_of_the_npm_tool_is_imported() {
     let repo = TestRepo::empty();
     let team = "# Team\n\n## Members\n\n| Name | Role | Charter | Status |\n|---|---|---|---|\n\
         | Ann | Dev | `.squad/agents/ann/charter.md` | Active |\n";

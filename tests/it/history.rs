@@ -82,7 +82,7 @@ fn learnings_land_in_one_commit_and_are_told_once() {
         "\r\n* 2026-01-05: The suite needs TZ=UTC.\r\n* 2026-01-05: Two lines:\r\n  ## no heading\r\n\r\n## Project";
     assert_eq!(repo.read(".squad/agents/bob/history.md"), HISTORY.replace("\r\n\r\n## Project", added));
     expect![[r#"
-        squad: fold 3 learnings into history
+        squad: add 3 learnings to history
 
         - ada: Ports are even.
         - bob: The suite needs TZ=UTC.

@@ -1,4 +1,4 @@
-//! A team as files of other hosts: made when asked, kept in step, and never at the cost of what people wrote.
+//! Exports to other hosts: written on request, updated by `upgrade`, and never at the cost of users' edits.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn team() -> TestRepo {
 }
 
 #[test]
-fn programs_of_skills_stay_executable() {
+fn executable_files_of_skills_stay_executable() {
     let repo = team();
     repo.write(".squad/skills/Release Notes/scripts/make.sh", "#!/bin/sh\n");
     repo.git(&["add", "--all"]);
@@ -39,7 +39,7 @@ fn programs_of_skills_stay_executable() {
 }
 
 #[test]
-fn exported_files_go_with_the_team() {
+fn removing_the_team_removes_exported_files() {
     let repo = team();
     repo.write("AGENTS.md", "# Ours\n\nRules.\n");
     commit(&repo);
@@ -136,7 +136,7 @@ fn agents_of_claude_code_come_from_charters() {
     assert_clean(&repo);
     let before = head(&repo);
     let again = repo.squad(&["agents", "export", "--to", "claude"]);
-    assert!(again.err.contains("Nothing changed: claude is in step"), "{again}");
+    assert!(again.err.contains("Nothing changed: claude is up to date"), "{again}");
     assert_eq!(head(&repo), before);
     assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
     let tree = repo.git(&["rev-parse", "HEAD~1^{tree}"]);
@@ -146,7 +146,7 @@ fn agents_of_claude_code_come_from_charters() {
 }
 
 #[test]
-fn every_host_gets_its_own_form() {
+fn every_host_gets_its_own_format() {
     let repo = exported("copilot,codex,plugin,agents-md");
     let copilot = repo.read(".github/agents/rex.agent.md");
     assert!(copilot.contains("tools: [\"read\",\"search\"]\nmodel: \"claude-opus-4.5\"\n"), "{copilot}");
@@ -198,12 +198,12 @@ fn the_rest_of_agents_md_is_the_users() {
     repo.write("AGENTS.md", "<!-- squad: begin. -->\nhalf\n");
     commit(&repo);
     let output = repo.squad(&["agents", "export", "--to", "agents-md"]);
-    assert!(output.err.contains("AGENTS.md is not exported: squad's marks around line 1"), "{output}");
+    assert!(output.err.contains("AGENTS.md is not exported: squad's markers around line 1"), "{output}");
     assert_eq!(repo.read("AGENTS.md"), "<!-- squad: begin. -->\nhalf\n");
 }
 
 #[test]
-fn upgrade_keeps_exports_in_step_and_edits_alive() {
+fn upgrade_updates_exports_and_keeps_edits() {
     let repo = exported("claude");
     edit(&repo, ".claude/agents/ada.md", "Kind.", "Kinder.");
     commit(&repo);
@@ -217,7 +217,7 @@ fn upgrade_keeps_exports_in_step_and_edits_alive() {
         commit(&repo);
         let stale = repo.squad(&["doctor"]);
         let said = format!("{}{}", stale.out, stale.err);
-        assert!(stale.code == 1 && said.contains("the team has changed since it was exported here"), "{stale}");
+        assert!(stale.code == 1 && said.contains("the team has changed since this file was exported"), "{stale}");
         let status = repo.squad(&["status"]);
         assert!(status.out.contains(line), "{status}");
         let shown = json(&repo.squad(&["upgrade", "--dry-run", "--json"]));
@@ -238,7 +238,7 @@ fn upgrade_keeps_exports_in_step_and_edits_alive() {
 }
 
 #[test]
-fn a_conflict_leaves_the_users_file_and_the_new_one_beside_it() {
+fn a_conflict_keeps_the_users_file_and_writes_squads_version_next_to_it() {
     let repo = exported("claude");
     edit(&repo, ".claude/agents/ada.md", "Fast.", "Quick.");
     edit(&repo, ".squad/agents/ada/charter.md", "Fast.", "Faster.");
@@ -255,7 +255,7 @@ fn a_conflict_leaves_the_users_file_and_the_new_one_beside_it() {
 }
 
 #[test]
-fn agents_that_come_and_go_take_their_files_along() {
+fn files_are_added_and_deleted_with_their_agents() {
     let repo = exported("claude,copilot");
     assert_eq!(repo.squad(&["agents", "retire", "Bob"]).code, 0);
     assert_eq!(repo.squad(&["agents", "rename", "Ada", "Eve"]).code, 0);
@@ -264,7 +264,7 @@ fn agents_that_come_and_go_take_their_files_along() {
         output.out.contains("removed  .claude/agents/bob.md") && output.out.contains("added    .claude/agents/eve.md")
     );
     assert!(!repo.exists(".github/agents/ada.agent.md") && repo.exists(".github/agents/eve.agent.md"), "{output}");
-    // What people delete stays deleted until they ask.
+    // A file that the user deleted stays deleted until the next explicit export.
     repo.git(&["rm", "--quiet", ".claude/agents/rex.md"]);
     repo.git(&["commit", "--quiet", "--message=away"]);
     assert!(repo.squad(&["upgrade"]).err.contains("you deleted it"));
@@ -280,10 +280,12 @@ fn what_people_wrote_is_never_overwritten() {
     repo.write(".claude/agents/ada.md", "Ours.\n");
     commit(&repo);
     let output = repo.squad(&["agents", "export", "--to", "claude"]);
-    assert!(output.code == 0 && output.err.contains("ada.md is not exported: it is there, and squad did not make it"));
+    assert!(
+        output.code == 0 && output.err.contains("ada.md is not exported: the file exists, and squad did not write it")
+    );
     assert_eq!((repo.read(".claude/agents/ada.md"), repo.exists(".claude/agents/bob.md")), ("Ours.\n".into(), true));
 
-    // Not committed: it is in the way of the commit.
+    // An uncommitted file prevents the commit.
     let repo = team();
     repo.write(".claude/agents/ada.md", "Ours.\n");
     let before = head(&repo);
@@ -291,7 +293,7 @@ fn what_people_wrote_is_never_overwritten() {
     assert!(output.code != 0 && output.err.contains(".claude/agents/ada.md"), "{output}");
     assert_eq!((repo.read(".claude/agents/ada.md"), head(&repo)), ("Ours.\n".into(), before));
 
-    // Changed and not committed.
+    // A file with uncommitted changes.
     let repo = exported("claude");
     edit(&repo, ".squad/agents/ada/charter.md", "Fast.", "Faster.");
     commit(&repo);
@@ -300,7 +302,7 @@ fn what_people_wrote_is_never_overwritten() {
     assert!(output.code != 0 && output.err.contains("changes that are not committed"), "{output}");
     assert!(repo.read(".claude/agents/ada.md").contains("Kinder."));
 
-    // git would leave them alone.
+    // git ignores the new files.
     let repo = team();
     repo.write(".gitignore", ".claude/\n");
     commit(&repo);
@@ -322,13 +324,13 @@ fn nothing_is_written_through_a_link() {
         [&["agents", "export", "--to", "claude"][..], &["agents", "export", "--to", "claude", "--no-commit"]]
     {
         let output = repo.squad(arguments);
-        assert!(output.err.contains("`.claude` is a link or a file, and squad writes through none"), "{output}");
+        assert!(output.err.contains("`.claude` is a link or not a folder"), "{output}");
         assert_eq!(std::fs::read_dir(&outside).expect("a folder").count(), 0);
     }
 }
 
 #[test]
-fn adopt_takes_no_export_for_a_team() {
+fn adopt_ignores_exported_files() {
     let repo = exported("claude,codex,copilot");
     repo.git(&["rm", "-r", "--quiet", ".squad"]);
     repo.git(&["commit", "--quiet", "--message=away"]);
@@ -337,7 +339,7 @@ fn adopt_takes_no_export_for_a_team() {
 }
 
 #[test]
-fn a_project_in_a_folder_has_its_exports_there() {
+fn a_project_in_a_subfolder_is_exported_there() {
     let repo = TestRepo::empty();
     repo.write("packages/a/.squad/team.md", "# A\n\n| Name | Role |\n|---|---|\n| Ada | Dev |\n");
     commit(&repo);
@@ -355,7 +357,7 @@ fn a_project_in_a_folder_has_its_exports_there() {
 }
 
 #[test]
-fn the_hosts_of_before_are_the_default() {
+fn the_hosts_of_earlier_exports_are_the_default() {
     let repo = team();
     let refused = repo.squad(&["agents", "export"]);
     assert!(refused.code == 2 && refused.err.contains("--to claude"), "{refused}");
@@ -367,20 +369,23 @@ fn the_hosts_of_before_are_the_default() {
 }
 
 #[test]
-fn what_is_not_committed_is_named_where_it_would_be_upgraded() {
+fn upgrade_lists_uncommitted_changes_that_it_ignores() {
     let repo = exported("claude");
     edit(&repo, ".squad/agents/bob/charter.md", "Exact.", "Exact and quick.");
     let upgraded = repo.squad(&["upgrade"]);
-    assert!(upgraded.code == 0 && upgraded.err.contains(".squad/agents/bob/charter.md has changes"), "{upgraded}");
+    assert!(
+        upgraded.code == 0 && upgraded.err.contains(".squad/agents/bob/charter.md has uncommitted changes"),
+        "{upgraded}"
+    );
     commit(&repo);
     let upgraded = repo.squad(&["upgrade"]);
     assert!(upgraded.code == 0 && upgraded.out.contains("changed  .claude/agents/bob.md"), "{upgraded}");
 }
 
 #[test]
-fn damaged_marks_are_named() {
+fn damaged_markers_are_reported() {
     let repo = exported("agents-md");
     edit(&repo, "AGENTS.md", "<!-- squad: end -->\n", "");
     let doctor = repo.squad(&["doctor"]);
-    assert!(doctor.out.contains("do not enclose one part of the file"), "{doctor}");
+    assert!(doctor.out.contains("do not enclose exactly one section"), "{doctor}");
 }

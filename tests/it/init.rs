@@ -7,7 +7,7 @@ fn installs_a_team_in_one_commit() {
     let repo = TestRepo::empty();
     expect![[r#"
         --- stderr
-        Installed a team in .squad/: 11 files, committed in f1225cbd6c.
+        Installed a team in .squad/: 11 files, committed in 2b78a6b591.
 
         Next:
           squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why
@@ -38,7 +38,7 @@ fn a_second_run_changes_nothing() {
 }
 
 #[test]
-fn leaves_what_the_user_has_begun_alone() {
+fn keeps_staged_and_unstaged_work() {
     let repo = TestRepo::empty();
     repo.write("kept.txt", "one\n");
     repo.git(&["add", "-A"]);
@@ -74,7 +74,7 @@ fn can_leave_the_commit_to_the_user() {
 }
 
 #[test]
-fn says_what_to_do_without_a_repository() {
+fn fails_with_a_hint_without_a_repository() {
     expect![[r#"
         --- stderr
         error: no git repository at REPO or above
@@ -99,7 +99,7 @@ fn writes_the_files_where_it_cannot_commit() {
 }
 
 #[test]
-fn leaves_a_team_that_git_ignores_out_of_the_repository() {
+fn does_not_commit_a_team_that_git_ignores() {
     let repo = TestRepo::empty();
     repo.write(".gitignore", ".squad/\n");
     let output = repo.squad(&["init"]);
@@ -108,14 +108,14 @@ fn leaves_a_team_that_git_ignores_out_of_the_repository() {
 }
 
 #[test]
-fn speaks_json() {
+fn prints_json() {
     let repo = TestRepo::empty();
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["init", "--json"]).out).expect("JSON");
     assert_eq!((value["installed"].as_bool(), value["folder"].as_str()), (Some(true), Some(".squad")));
 }
 
 #[test]
-fn the_review_of_pull_requests_comes_only_when_asked_for() {
+fn the_review_workflow_is_installed_only_on_request() {
     let repo = TestRepo::with_team();
     assert!(!repo.exists(".github"));
     let first = repo.squad(&["init", "--ci"]);
@@ -132,7 +132,7 @@ fn the_review_of_pull_requests_comes_only_when_asked_for() {
 }
 
 #[test]
-fn a_team_that_is_only_on_the_branch_is_not_made_anew() {
+fn a_team_that_only_the_branch_has_is_not_replaced() {
     let repo = TestRepo::with_team();
     repo.write("src/main.rs", "");
     repo.git(&["add", "-A"]);
@@ -140,8 +140,8 @@ fn a_team_that_is_only_on_the_branch_is_not_made_anew() {
     repo.git(&["sparse-checkout", "set", "--cone", "src"]);
     let said = expect![[r#"
         --- stderr
-        error: the team in .squad is on the branch and not in this work tree
-        hint: `git restore .squad` brings it; in a sparse checkout, `git sparse-checkout add .squad`
+        error: the team in .squad is on the branch but not in this work tree
+        hint: `git restore .squad` restores it; in a sparse checkout, use `git sparse-checkout add .squad`
         --- exit 3
     "#]];
     said.assert_eq(&repo.squad(&["init"]).to_string());
@@ -203,7 +203,7 @@ fn the_team_fits_the_repository() {
 }
 
 #[test]
-fn a_smaller_team_shares_the_work_among_itself() {
+fn a_smaller_team_takes_over_the_work_of_missing_agents() {
     for (arguments, slugs) in [
         (&["--preset", "solo"][..], &["backend"][..]),
         (&["--preset", "library"], &["lead", "backend", "tester", "docs", "reviewer"]),
@@ -223,7 +223,7 @@ fn a_smaller_team_shares_the_work_among_itself() {
             report["agents"].as_array().expect("agents").iter().filter_map(|agent| agent["slug"].as_str()).collect();
         assert_eq!(found, slugs);
         assert_eq!(report["rules"].as_array().map(Vec::len), Some(15), "{arguments:?}");
-        // No charter sends work to somebody who is not there.
+        // No charter refers work to an agent that is not on the team.
         for slug in slugs {
             let charter = repo.read(&format!(".squad/agents/{slug}/charter.md"));
             for gone in ["Lead", "Backend", "Frontend", "Tester", "Docs", "Reviewer"] {
@@ -240,10 +240,10 @@ fn a_smaller_team_shares_the_work_among_itself() {
     }
 }
 
-/// An answer that means nothing is asked for again; an empty one takes what stands there.
+/// An invalid answer repeats the question; an empty answer selects the default.
 #[cfg(unix)]
 #[test]
-fn a_person_is_asked_three_questions() {
+fn init_asks_three_questions() {
     let repo = TestRepo::empty();
     repo.write("README.md", "# Shop\n\nSells tea to people who like tea.\n");
     let mut person = crate::terminal::Person::sits_down();
@@ -254,7 +254,7 @@ fn a_person_is_asked_three_questions() {
     person.types("\r");
     person.waits_for("Who is on the team?");
     person.types("everybody\r");
-    person.waits_for("`everybody` is no preset");
+    person.waits_for("`everybody` is neither a preset nor a list of agents");
     person.waits_for_times("Who is on the team?", 2);
     person.types("backend, tester\r");
     person.waits_for("Which engine runs them? [copilot]");
@@ -267,10 +267,10 @@ fn a_person_is_asked_three_questions() {
     assert_eq!(repo.squad(&["config", "get", "engine.name"]).out.trim(), "rehearsal");
 }
 
-/// Whoever does not answer gets no team.
+/// Without answers, no team is installed.
 #[cfg(unix)]
 #[test]
-fn the_end_of_input_is_no_answer() {
+fn the_end_of_input_cancels() {
     let repo = TestRepo::empty();
     let mut person = crate::terminal::Person::sits_down();
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());

@@ -1,4 +1,4 @@
-//! A team's own preset: words and models come in, and nothing that could run.
+//! `init --from`: a preset brings text and models, and nothing that could run.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ const TEAM: &str = "# Payments\n\n| Name | Role | Charter |\n|---|---|---|\n| An
 const CONFIG: &str = "[models]\ndefault = \"gpt-5\"\nlightweight = \"a; rm -rf /\"\n[models.roles]\ntester = \"gpt-5-mini\"\n[models.override]\n\
     ann = \"x\"\n[engine]\nname = \"mine\"\n[engine.copilot.provider]\nbase_url = \"http://elsewhere\"\n[mcp.servers.evil]\ncommand = \"sh\"\n[policy]\npermission = \"allow\"\n";
 
-/// A folder with a preset, beside the repository.
+/// A folder with a preset, next to the repository.
 fn preset(repo: &TestRepo) -> PathBuf {
     let folder = repo.root().join("../preset");
     let write = |path: &str, text: &str| {
@@ -42,7 +42,7 @@ fn preset(repo: &TestRepo) -> PathBuf {
     folder
 }
 
-/// The same as a bare repository.
+/// The same preset as a bare repository.
 fn bare(repo: &TestRepo) -> PathBuf {
     let folder = preset(repo);
     repo.git_in(&folder, &["init", "--quiet", "--initial-branch=main"]);
@@ -97,7 +97,7 @@ fn project() -> TestRepo {
 }
 
 #[test]
-fn a_folder_brings_words_and_models_only() {
+fn only_text_and_models_of_a_folder_are_installed() {
     let repo = project();
     preset(&repo);
     let output = repo.squad(&["init", "--from", "../preset", "--json"]);
@@ -111,17 +111,17 @@ fn a_folder_brings_words_and_models_only() {
         .map(|left| format!("{} ({})", left["path"].as_str().expect("a path"), left["why"].as_str().expect("why")))
         .collect();
     for named in [
-        "agents/ann/charter.md (its `hooks`: only words and models are taken)",
+        "agents/ann/charter.md (its field `hooks`: only text and models are installed)",
         "agents/ann/history.md (what another team has learned)",
         "decisions/2026/01/02-x-d1.md (what another team has decided)",
-        "skills/book/SKILL.md (its `allowed-tools`: only words and models are taken)",
+        "skills/book/SKILL.md (its field `allowed-tools`: only text and models are installed)",
         "skills/book/run.sh (neither Markdown nor models)",
         "mcp.json (neither Markdown nor models)",
-        "config.toml (its `engine`: only words and models are taken)",
-        "config.toml (its `mcp`: only words and models are taken)",
-        "config.toml (its `policy`: only words and models are taken)",
-        "config.toml (its `models.lightweight`: only words and models are taken)",
-        "config.toml (its `models.override`: only words and models are taken)",
+        "config.toml (its field `engine`: only text and models are installed)",
+        "config.toml (its field `mcp`: only text and models are installed)",
+        "config.toml (its field `policy`: only text and models are installed)",
+        "config.toml (its field `models.lightweight`: only text and models are installed)",
+        "config.toml (its field `models.override`: only text and models are installed)",
     ] {
         assert!(left.iter().any(|left| left == named), "{named}: {left:#?}");
     }
@@ -131,21 +131,24 @@ fn a_folder_brings_words_and_models_only() {
 }
 
 #[test]
-fn a_repository_brings_the_same_and_runs_nothing() {
+fn a_repository_gives_the_same_and_nothing_runs() {
     let repo = project();
     let bare = bare(&repo);
     std::fs::write(bare.join("hooks/post-checkout"), "#!/bin/sh\ntouch ran\n").expect("a hook");
     for from in [format!("file://{}", bare.display()), "../preset.git".to_owned()] {
         let output = repo.squad(&["init", "--from", &from]);
         assert_eq!(output.code, 0, "{output}");
-        assert!(output.err.contains("left out config.toml: its `mcp`: only words and models are taken"), "{output}");
+        assert!(
+            output.err.contains("left out config.toml: its field `mcp`: only text and models are installed"),
+            "{output}"
+        );
         assert_installed(&repo);
         repo.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
     }
 }
 
 #[test]
-fn what_would_run_a_command_is_no_url() {
+fn urls_that_would_run_a_command_are_refused() {
     let repo = project();
     for from in ["--upload-pack=touch ran", "ext::sh -c 'touch ran'", "ssh://-oProxyCommand=touch/x", "nowhere"] {
         let output = repo.squad(&["init", &format!("--from={from}")]);
@@ -171,7 +174,7 @@ fn links_are_left_out() {
     std::fs::remove_dir_all(repo.root().join(".squad")).expect("it is there");
     repo.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
     let output = repo.squad(&["init", "--from", "../linked"]);
-    assert!(output.code == 3 && output.err.contains("there is no team.md in it"), "{output}");
+    assert!(output.code == 3 && output.err.contains("the preset contains no team.md"), "{output}");
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn a_password_in_the_url_is_not_shown() {
 
 #[cfg(unix)]
 #[test]
-fn a_person_chooses_among_the_agents_of_the_preset() {
+fn the_user_chooses_among_the_presets_agents() {
     let repo = TestRepo::empty();
     preset(&repo);
     let mut person = crate::terminal::Person::sits_down();

@@ -165,7 +165,7 @@ fn runs_and_entries_are_chosen_by_agent_time_and_number() {
     assert!(runs(&["--since", "2026-01-06"]).is_empty());
     expect![[r#"
         --- stderr
-        error: `soon` is no time
+        error: `soon` is not a time
         hint: write 2h, 3d, 2026-01-05 or 2026-01-05T09:00:00Z
         --- exit 2
     "#]]

@@ -135,7 +135,7 @@ fn roles_of_the_library_are_copied_and_never_over_ones_own() {
     let expected = ["ada", "bob", "rex", "debugger", "planner", "researcher", "reviewer", "tester", "writer"];
     assert_eq!((found["roles"].clone(), found["problems"].clone()), (json!(expected), json!([])));
     let wrong = repo.squad(&["mcp", "--add-roles", "../evil"]);
-    assert!(wrong.code == 2 && wrong.err.contains("these are: reviewer, tester"), "{wrong}");
+    assert!(wrong.code == 2 && wrong.err.contains("the roles are reviewer, tester"), "{wrong}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Taking squad out of a repository.
+//! Removes squad from a repository.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn own(repo: &TestRepo) -> (String, String, bool) {
     (refs, own.join("\n"), repo.exists(".git/squad"))
 }
 
-/// A team with a decision that a remote has.
+/// A team with a decision that was pushed to a remote.
 fn shared() -> TestRepo {
     let repo = TestRepo::with_team();
     repo.git(&["init", "--quiet", "--bare", "../origin"]);
@@ -24,7 +24,7 @@ fn shared() -> TestRepo {
 }
 
 #[test]
-fn nothing_of_squads_stays_but_what_is_on_branches() {
+fn only_files_on_branches_stay() {
     let repo = shared();
     repo.write("code.txt", "staged\n");
     repo.git(&["add", "code.txt"]);
@@ -43,13 +43,13 @@ fn nothing_of_squads_stays_but_what_is_on_branches() {
     assert!(again.code == 0 && again.err.contains("Nothing of squad is in this repository"), "{again}");
     repo.git(&["fetch", "--quiet"]);
     repo.assert_sound();
-    // The remote still has all of it.
+    // The remote still has everything.
     assert_eq!(repo.squad(&["sync", "--yes"]).code, 0);
     assert!(repo.squad(&["decisions", "list"]).out.contains("Money is integer cents"));
 }
 
 #[test]
-fn what_no_remote_has_is_named_first() {
+fn unshared_data_is_removed_only_with_force() {
     let repo = TestRepo::with_team();
     assert_eq!(repo.squad(&["decisions", "add", "Money is integer cents"]).code, 0);
     let before = own(&repo);
@@ -65,7 +65,7 @@ fn what_no_remote_has_is_named_first() {
 }
 
 #[test]
-fn the_team_goes_in_one_commit() {
+fn the_team_is_removed_in_one_commit() {
     let repo = shared();
     repo.write(".squad/mine.txt", "untracked\n");
     let before = repo.git(&["rev-parse", "HEAD^{tree}"]);
@@ -80,7 +80,7 @@ fn the_team_goes_in_one_commit() {
 }
 
 #[test]
-fn nobody_is_disturbed() {
+fn uncommitted_edits_prevent_removal_of_the_team() {
     let repo = shared();
     repo.write(".squad/team.md", "mine\n");
     let refused = repo.squad(&["remove", "--team"]);
@@ -96,7 +96,7 @@ fn nobody_is_disturbed() {
 }
 
 #[test]
-fn rescues_without_files_hold_nothing_up() {
+fn rescues_without_files_do_not_prevent_removal() {
     let repo = shared();
     assert_eq!(repo.squad(&["agents", "rename", "Docs", "Pages"]).code, 0);
     assert!(repo.git(&["for-each-ref", "refs/squad/rescue"]).lines().count() > 0);

@@ -138,7 +138,7 @@ fn the_index_and_the_whole_tree_are_read_back() {
     assert!(refused.code == 1 && refused.err.contains("1 file there would be overwritten"), "{refused}");
     assert_eq!(repo.read("../one/src/edited.txt"), "mine\n");
     let unknown = repo.squad(&["rescue", "restore", &id, "nothing"]);
-    assert!(unknown.code == 2 && unknown.err.contains("holds no nothing"), "{unknown}");
+    assert!(unknown.code == 2 && unknown.err.contains("does not contain nothing"), "{unknown}");
 }
 
 #[cfg(unix)]

@@ -254,7 +254,7 @@ fn other_clones_do_not_bring_it_back() {
     shared.sync(&theirs);
     // What came meanwhile is taken; the remote is not overwritten, and how to is said.
     let refused = repo.squad(&["sync"]);
-    assert!(refused.code == 1 && refused.err.contains("still has the ledger as it was before"), "{refused}");
+    assert!(refused.code == 1 && refused.err.contains("still has the ledger from before"), "{refused}");
     assert!(repo.squad(&["decisions", "list"]).out.contains("Made meanwhile"));
     let command = refused.err.lines().find_map(|line| line.split_once("replace it there: ")).expect("a command").1;
     let words: Vec<&str> = command.split(' ').skip(1).collect();

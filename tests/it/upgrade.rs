@@ -1,4 +1,4 @@
-//! Upgrades through several releases of the templates, with the team's edits between them.
+//! Upgrades over several releases of the templates, with edits by the team in between.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn release(number: u32, files: &[(&str, &str)]) -> Release {
     Release { number, files: files.collect() }
 }
 
-/// Three releases: the second changes rules, adds a file and takes one away; the third changes a charter.
+/// Three releases: the second changes rules, adds a file and removes one; the third changes a charter.
 pub(crate) fn releases() -> [Release; 3] {
     let routing = ROUTING.replace("parser", "parser, lexer");
     [
@@ -63,7 +63,7 @@ pub(crate) fn first() -> TestRepo {
     repo
 }
 
-/// From now on squad brings this release.
+/// From now on squad installs this release.
 pub(crate) fn to(repo: &mut TestRepo, release: usize) {
     repo.releases = releases()[..release].to_vec();
 }
@@ -146,7 +146,7 @@ fn two_releases_at_once_are_one_upgrade() {
 }
 
 #[test]
-fn a_conflict_leaves_the_users_file_and_the_new_one_beside_it() {
+fn a_conflict_keeps_the_users_file_and_writes_squads_version_next_to_it() {
     let mut repo = first();
     edit(&repo, ".squad/agents/ann/charter.md", "Fast.", "Slow.");
     let mine = repo.read(".squad/agents/ann/charter.md");
@@ -163,7 +163,7 @@ fn a_conflict_leaves_the_users_file_and_the_new_one_beside_it() {
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? .squad/agents/ann/charter.md.new\n");
     assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
 
-    // The next one lies in the place of the one before; what is the user's stays.
+    // The next version replaces the previous one, but never a file of the user's.
     to(&mut repo, 3);
     let dry = repo.squad(&["upgrade", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry}");
@@ -178,7 +178,7 @@ fn a_conflict_leaves_the_users_file_and_the_new_one_beside_it() {
 }
 
 #[test]
-fn the_dry_run_is_the_real_run() {
+fn the_dry_run_equals_the_real_run() {
     for number in [2, 3] {
         let (mut shown, mut real) = (first(), first());
         for repo in [&mut shown, &mut real] {
@@ -202,7 +202,7 @@ fn the_dry_run_is_the_real_run() {
 }
 
 #[test]
-fn what_the_user_deleted_moved_or_rewrote_stays_so() {
+fn deleted_moved_and_rewritten_files_stay_so() {
     let mut repo = first();
     repo.git(&["rm", "--quiet", ".squad/notes.md"]);
     repo.git(&["commit", "--quiet", "--message=gone"]);
@@ -215,7 +215,7 @@ fn what_the_user_deleted_moved_or_rewrote_stays_so() {
     let output = repo.squad(&["upgrade"]);
     assert_eq!(output.code, 0, "{output}");
     for path in [".squad/notes.md", ".squad/old.md"] {
-        assert!(output.err.contains(&format!("{path} is left to you")), "{output}");
+        assert!(output.err.contains(&format!("{path} is yours now")), "{output}");
     }
     assert_eq!((repo.exists(".squad/notes.md"), repo.read(".squad/new.md")), (false, "ours\n".to_owned()));
     assert_eq!(repo.read(".squad/old.md"), "Old, and ours.\n");
@@ -225,7 +225,7 @@ fn what_the_user_deleted_moved_or_rewrote_stays_so() {
 }
 
 #[test]
-fn line_ends_are_the_teams() {
+fn the_teams_line_endings_are_kept() {
     let mut repo = first();
     let crlf = repo.read(".squad/agents/ann/charter.md").replace('\n', "\r\n").replace("Kind.", "Kinder.");
     repo.write(".squad/agents/ann/charter.md", &crlf);
@@ -238,7 +238,7 @@ fn line_ends_are_the_teams() {
 }
 
 #[test]
-fn a_team_of_a_newer_squad_is_read_and_never_written() {
+fn a_team_of_a_newer_squad_is_read_but_not_changed() {
     let mut repo = first();
     to(&mut repo, 3);
     assert_eq!(repo.squad(&["upgrade"]).code, 0);
@@ -246,8 +246,8 @@ fn a_team_of_a_newer_squad_is_read_and_never_written() {
     let output = repo.squad(&["upgrade"]);
     expect![[r#"
         --- stderr
-        error: .squad/manifest.toml: a newer squad wrote these files: release 3, and this one knows release 1
-        hint: upgrade squad itself; until then it reads the team and leaves these files alone
+        error: .squad/manifest.toml: a newer squad wrote these files: release 3; this one supports release 1
+        hint: upgrade squad itself; until then it reads the team but does not change these files
         --- exit 3
     "#]]
     .assert_eq(&output.to_string());
@@ -269,7 +269,7 @@ fn a_team_of_a_newer_squad_is_read_and_never_written() {
 }
 
 #[test]
-fn a_team_without_a_manifest_is_all_its_own() {
+fn a_team_without_a_manifest_is_not_upgraded() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["upgrade"]);
     assert!(output.code == 0 && output.err.contains("has no manifest, so all its files are its own"), "{output}");
@@ -278,7 +278,7 @@ fn a_team_without_a_manifest_is_all_its_own() {
 }
 
 #[test]
-fn nothing_of_the_users_is_touched() {
+fn the_users_work_stays_unchanged() {
     let mut repo = first();
     repo.write("code.txt", "staged\n");
     repo.git(&["add", "code.txt"]);
@@ -303,9 +303,9 @@ fn nothing_of_the_users_is_touched() {
     assert!(repo.git(&["status", "--porcelain"]).contains(" M .squad/routing.md"));
 }
 
-/// A manifest comes with the repository, from whomever.
+/// A manifest comes with the repository, so it is untrusted input.
 #[test]
-fn a_manifest_names_no_file_outside_the_team() {
+fn a_manifest_with_a_path_outside_the_team_is_refused() {
     let mut repo = first();
     let manifest = repo.read(".squad/manifest.toml").replace("\"old.md\"", "\"../old.md\"");
     assert!(manifest.contains("../old.md"), "{manifest}");
@@ -315,7 +315,7 @@ fn a_manifest_names_no_file_outside_the_team() {
     to(&mut repo, 3);
     for arguments in [&["upgrade"][..], &["upgrade", "--no-commit"]] {
         let output = repo.squad(arguments);
-        assert!(output.code == 3 && output.err.contains("`../old.md` is no file of the team's folder"), "{output}");
+        assert!(output.code == 3 && output.err.contains("`../old.md` is not in the team's folder"), "{output}");
     }
     assert_eq!(repo.read("old.md"), "Old.\n");
 }

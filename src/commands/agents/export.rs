@@ -1,34 +1,34 @@
-use super::super::outlet::{OutletArgs, say_conflicts};
+use super::super::write_args::{WriteArgs, say_conflicts};
 use super::super::{Context, Ended, say_passed_hooks};
 use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
-use crate::ops::team::hosts::{self, Exported, Target};
+use crate::ops::team::hosts::{self, ExportReport, Target};
 use crate::ui::Ui;
 
 /// Write the team's agents as files of other hosts
 ///
-/// Makes agent files for Copilot, Claude Code and Codex out of the charters, a section of AGENTS.md that tells any host
-/// of the team, or an Agent Plugin 1.0 with the team's skills, in one commit. Each file says that it was generated, and
-/// from what. `squad upgrade` keeps them in step with the team, and keeps what people change in them; `squad doctor` names
-/// those that are stale or edited. A file that squad did not make is never overwritten.
+/// Makes agent files for Copilot, Claude Code and Codex from the charters, a section of AGENTS.md that describes the team
+/// to any host, or an Agent Plugin 1.0 with the team's skills, in one commit. Each file says that it was generated, and
+/// from what. `squad upgrade` updates them and keeps your edits; `squad doctor` lists those that are out of date or
+/// edited. Never overwrites a file that squad did not make.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad agents export --to claude --dry-run
   squad agents export --to copilot,agents-md
   squad agents export --to plugin --no-commit
-  squad agents export                  Make deleted files again, for the hosts of before")]
+  squad agents export                  Export to the same hosts again, and restore deleted files")]
 pub(super) struct Args {
     /// The hosts to write for. Without it: those that the team was exported to before
     #[arg(long = "to", value_name = "HOST,…", value_delimiter = ',', value_enum)]
     to: Vec<Target>,
     #[command(flatten)]
-    pub(super) outlet: OutletArgs,
+    pub(super) write: WriteArgs,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let mut exported = hosts::export(context.env, &context.directory, &self.to, self.outlet.outlet())?;
+        let mut exported = hosts::export(context.env, &context.directory, &self.to, self.write.mode())?;
         if let Some(commit) = context.finished(&hosts::command(&exported.targets)) {
             exported.commit = exported.commit.or(commit);
         }
@@ -37,19 +37,19 @@ impl Args {
         }
         if context.ui.json() {
             let mut value = serde_json::to_value(&exported).unwrap_or_default();
-            if self.outlet.diff {
+            if self.write.diff {
                 value["diff"] = exported.diff.into();
             }
             context.ui.value(&value);
         } else {
-            said(&mut context.ui, &exported, &self.outlet);
+            said(&mut context.ui, &exported, &self.write);
         }
         Ok(0)
     }
 }
 
-fn said(ui: &mut Ui, exported: &Exported, outlet: &OutletArgs) {
-    if outlet.diff {
+fn said(ui: &mut Ui, exported: &ExportReport, write: &WriteArgs) {
+    if write.diff {
         let diff = printable(&exported.diff);
         ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     } else {
@@ -57,16 +57,16 @@ fn said(ui: &mut Ui, exported: &Exported, outlet: &OutletArgs) {
             ui.data(&printable_line(&format!("{:<8} {}", file.change, file.path)));
         }
     }
-    let is_shown = !outlet.writes();
+    let is_shown = !write.writes();
     say_conflicts(ui, &exported.conflicts, is_shown);
-    for path in &exported.kept {
-        ui.say(&format!("{} keeps what was changed in it by hand.", printable_line(path)));
+    for path in &exported.edited {
+        ui.say(&format!("{} keeps your edits.", printable_line(path)));
     }
-    for left in &exported.left {
-        ui.warning(&printable_line(&format!("{} is not exported: {}", left.path, left.why)));
+    for file in &exported.skipped {
+        ui.warning(&printable_line(&format!("{} is not exported: {}", file.path, file.why)));
     }
     let count = plural(exported.files.len(), "file");
-    let left = match exported.left.len() {
+    let left = match exported.skipped.len() {
         0 => String::new(),
         count => format!("; {} not exported", plural(count, "file")),
     };
@@ -78,10 +78,10 @@ fn said(ui: &mut Ui, exported: &Exported, outlet: &OutletArgs) {
                 commit.get(..10).unwrap_or(commit)
             ));
         }
-        None if exported.files.is_empty() && !exported.left.is_empty() => ui.say("Nothing changed."),
+        None if exported.files.is_empty() && !exported.skipped.is_empty() => ui.say("Nothing changed."),
         None if exported.files.is_empty() => {
             let verb = if exported.targets.len() == 1 { "is" } else { "are" };
-            ui.say(&format!("Nothing changed: {hosts} {verb} in step with the team."));
+            ui.say(&format!("Nothing changed: {hosts} {verb} up to date."));
         }
         None if is_shown => ui.say(&format!("{count} would change{left}.")),
         None => ui.say(&format!("Exported the team to {hosts}: {count}, not committed{left}.")),

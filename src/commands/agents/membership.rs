@@ -2,7 +2,8 @@ use super::super::{Context, Ended, say_passed_hooks};
 use crate::edit::NewMember;
 use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
-use crate::ops::team::membership::{self, Membership, MembershipReport, Outlet};
+use crate::ops::team::membership::{self, Membership, MembershipReport};
+use crate::ops::team::write_mode::WriteMode;
 use crate::ui::Ui;
 
 /// Add an agent to the team
@@ -28,7 +29,7 @@ pub(super) struct Add {
     #[arg(long, value_name = "SIGNAL,…")]
     routes: Vec<String>,
     #[command(flatten)]
-    pub(super) outlet: OutletArgs,
+    pub(super) write: WriteArgs,
 }
 
 /// Retire an agent
@@ -44,7 +45,7 @@ pub(super) struct Retire {
     /// The agent's name
     name: String,
     #[command(flatten)]
-    pub(super) outlet: OutletArgs,
+    pub(super) write: WriteArgs,
 }
 
 /// Rename an agent
@@ -63,11 +64,11 @@ pub(super) struct Rename {
     /// Its new name
     new: String,
     #[command(flatten)]
-    pub(super) outlet: OutletArgs,
+    pub(super) write: WriteArgs,
 }
 
 #[derive(clap::Args)]
-pub(super) struct OutletArgs {
+pub(super) struct WriteArgs {
     /// Write the files but do not commit them
     #[arg(long)]
     no_commit: bool,
@@ -76,62 +77,62 @@ pub(super) struct OutletArgs {
     dry_run: bool,
 }
 
-impl OutletArgs {
+impl WriteArgs {
     pub(super) fn writes(&self) -> bool {
         !self.dry_run
     }
 
-    fn outlet(&self) -> Outlet {
-        Outlet::of(self.dry_run, self.no_commit)
+    fn mode(&self) -> WriteMode {
+        WriteMode::new(self.dry_run, self.no_commit)
     }
 }
 
 impl Add {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let Self { name, role, model, routes, outlet } = self;
+        let Self { name, role, model, routes, write } = self;
         let new = NewMember { name, role: role.trim().to_owned(), model, signals: routes };
-        run(context, &Membership::Add(new), &outlet)
+        run(context, &Membership::Add(new), &write)
     }
 }
 
 impl Retire {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        run(context, &Membership::Retire(self.name), &self.outlet)
+        run(context, &Membership::Retire(self.name), &self.write)
     }
 }
 
 impl Rename {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        run(context, &Membership::Rename { from: self.name, to: self.new }, &self.outlet)
+        run(context, &Membership::Rename { from: self.name, to: self.new }, &self.write)
     }
 }
 
-fn run(context: &mut Context<'_>, membership: &Membership, outlet: &OutletArgs) -> Ended {
+fn run(context: &mut Context<'_>, membership: &Membership, write: &WriteArgs) -> Ended {
     if let Some(commit) = context.finished(&membership::command(membership)) {
         if context.ui.json() {
             context.ui.value(&serde_json::json!({ "commit": commit }));
         }
         return Ok(0);
     }
-    let report = membership::change(context.env, &context.directory, membership, outlet.outlet())?;
+    let report = membership::change(context.env, &context.directory, membership, write.mode())?;
     if report.commit.is_some() {
         say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
     }
     match context.ui.json() {
         true => {
             let mut value = serde_json::to_value(&report).unwrap_or_default();
-            if outlet.dry_run {
+            if write.dry_run {
                 value["diff"] = report.diff.into();
             }
             context.ui.value(&value);
         }
-        false => said(&mut context.ui, &report, outlet),
+        false => said(&mut context.ui, &report, write),
     }
     Ok(0)
 }
 
-fn said(ui: &mut Ui, report: &MembershipReport, outlet: &OutletArgs) {
-    if outlet.dry_run {
+fn said(ui: &mut Ui, report: &MembershipReport, write: &WriteArgs) {
+    if write.dry_run {
         // A patch may end in an empty line of context.
         let diff = printable(&report.diff);
         ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
@@ -144,7 +145,7 @@ fn said(ui: &mut Ui, report: &MembershipReport, outlet: &OutletArgs) {
     let count = plural(report.files.len(), "file");
     match &report.commit {
         Some(commit) => ui.say(&format!("{count} changed, committed in {}.", commit.get(..10).unwrap_or(commit))),
-        None if outlet.dry_run => ui.say(&format!("{count} would change.")),
+        None if write.dry_run => ui.say(&format!("{count} would change.")),
         None => {
             let places = report.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
             ui.say(&format!("{count} changed, not committed."));

@@ -3,7 +3,7 @@ use super::note;
 use crate::compile::{Input, Receipt};
 use crate::model::{Kind, ModelLayer, Rule, Slug, Tier, first_line, plural, printable};
 use crate::ops::Project;
-use crate::ops::team::agents::{self, MemberReport, Occasion, PromptReport};
+use crate::ops::team::agents::{self, MemberReport, PromptOptions, PromptReport};
 use crate::ui::{FAINT, GOOD, STRONG, Ui};
 
 /// What stands between prompt and context.
@@ -46,13 +46,13 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, ui: &mut Ui, project: &Project) -> Ended {
-        let occasion = Occasion { task: self.task.as_deref(), tier: Tier::from(self.tier) };
+        let options = PromptOptions { task: self.task.as_deref(), tier: Tier::from(self.tier) };
         if self.prompt {
-            prompt_shown(ui, &agents::prompt(project, &self.name, &occasion)?);
+            prompt_shown(ui, &agents::prompt(project, &self.name, &options)?);
         } else if self.receipt || agents::is_coordinator(project, &self.name) {
-            receipt_shown(ui, &agents::receipt(project, &self.name, &occasion)?);
+            receipt_shown(ui, &agents::receipt(project, &self.name, &options)?);
         } else {
-            member_shown(ui, &agents::member(project, &self.name, &occasion)?);
+            member_shown(ui, &agents::member(project, &self.name, &options)?);
         }
         Ok(0)
     }

@@ -50,7 +50,7 @@ impl Args {
             context.ui.hint("check with --dry-run, and give each decision a heading such as `### 2026-01-31: Title`");
         }
         if !self.dry_run {
-            import::carry_out(context.env, &project, &mut import)?;
+            import::apply(context.env, &project, &mut import)?;
         }
         if import.commit.is_some() {
             say_passed_hooks(&mut context.ui, &project);

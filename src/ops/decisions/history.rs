@@ -14,9 +14,9 @@ use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::contents::{self as ledger, Lesson};
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::lost;
-use crate::ops::ledger::rescue::{self, Occasion};
+use crate::ops::ledger::rescue::{self, Reason};
 use crate::ops::team::secrets;
-use crate::ops::team::workspace::{below, place};
+use crate::ops::team::workspace::{below, project_path};
 use crate::parse::{Encoding, learned, text_of};
 use crate::record::Entry;
 use crate::review;
@@ -128,13 +128,13 @@ pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<
     lost::settle(env, &project.repository);
     let lander = Lander::new(env, project);
     // Planned under the lock, so that nothing lands twice.
-    let _lock = lander.turn()?;
+    let _lock = lander.lock()?;
     let mut landing = plan(env, project, agent)?;
     if let Some(change) = landing.change.take() {
         let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
         if !touches.is_empty() {
             let why = format!("learnings become part of {}", list(&touches));
-            rescue::save(env, &project.repository, Occasion { command: "history land", why, touches })?;
+            rescue::save(env, &project.repository, Reason { command: "history land", why, touches })?;
         }
         match project.repository.land(&change, project.repository.identity().as_ref(), env.clock.now())? {
             Landing::Landed { commit } => landing.commit = Some(commit),
@@ -180,13 +180,13 @@ fn history_of<'f>(project: &Project, member: &Member, mut files: impl Iterator<I
         let folder = path.rsplit('/').nth(1).unwrap_or_default();
         Slug::of_folder(folder).as_ref() == Some(&member.slug)
     };
-    let place = place(&project.folder, &project.work_dir);
-    let beside = member.charter.as_deref().and_then(|path| path.strip_suffix("/charter.md"));
-    let beside = beside.map(|folder| below(&place, &format!("{folder}/history.md")));
+    let root = project_path(&project.folder, &project.work_dir);
+    let charter_folder = member.charter.as_deref().and_then(|path| path.strip_suffix("/charter.md"));
+    let next_to_charter = charter_folder.map(|folder| below(&root, &format!("{folder}/history.md")));
     files
         .find(is_own)
         .cloned()
-        .or(beside)
+        .or(next_to_charter)
         .unwrap_or_else(|| format!("{}/agents/{}/history.md", project.folder_in_repository(), member.slug))
 }
 
@@ -205,7 +205,7 @@ fn message(learnings: &[Lesson]) -> String {
         all => {
             let lines: Vec<String> =
                 all.iter().map(|entry| format!("- {}: {}", entry.agent, first_line(&entry.text, 70))).collect();
-            format!("squad: fold {} into history\n\n{}\n", plural(all.len(), "learning"), lines.join("\n"))
+            format!("squad: add {} to history\n\n{}\n", plural(all.len(), "learning"), lines.join("\n"))
         }
     };
     let runs = learnings.iter().filter_map(|entry| entry.run.as_ref()).map(RunId::as_str);

@@ -17,9 +17,9 @@ use crate::ops::decisions::landing::Lander;
 use crate::ops::decisions::list::team_files;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::journal::append;
-use crate::ops::ledger::rescue::{self, Occasion};
+use crate::ops::ledger::rescue::{self, Reason};
 use crate::ops::ledger::{contents as ledger, lost};
-use crate::ops::team::commit::insist_on_merged;
+use crate::ops::team::commit::refuse_conflict_markers;
 use crate::ops::team::secrets;
 use crate::parse::{self, Files};
 use crate::record::{Entry, Parted, part};
@@ -38,7 +38,7 @@ pub(crate) enum Which {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Import {
     pub(crate) imported: Vec<Imported>,
-    /// Entries that are not imported, because the same decision has a file with different text.
+    /// Entries that are not imported, because the decision's own file has different text.
     pub(crate) left: Vec<Source>,
     /// The files they came from, with the number of bytes each keeps; `null`: the file is deleted.
     pub(crate) sources: BTreeMap<String, Option<usize>>,
@@ -73,7 +73,7 @@ impl From<Decision> for Imported {
 
 /// Plans an import from the committed files, and checks that the branch can take a commit. Changes nothing.
 pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result<Import, Failure> {
-    insist_on_sound(project)?;
+    require_readable(project)?;
     let head = project.repository.head()?;
     let (Some(branch), Some(commit)) = (&head.branch, &head.commit) else {
         return Err(Failure::team("no branch with commits is checked out").hint("check one out"));
@@ -81,15 +81,15 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     let texts = team_files(project, commit)?;
     let read = texts.iter().map(|(path, bytes)| (path.clone(), parse::text_of(bytes.clone()).0));
     let files = Files { folder: project.folder.name.to_owned(), texts: read.collect() };
-    insist_on_merged(&files, "HEAD")?;
-    let mut held = held(&files);
+    refuse_conflict_markers(&files, "HEAD")?;
+    let mut own_texts = own_texts(&files);
     let folder = project.folder_in_repository();
     let mut import = Import { base: commit.clone(), ..Import::default() };
     let (mut edits, mut new_files) = (Vec::new(), Vec::new());
     for path in chosen(project, directory, &files, which)? {
         let old = texts.get(&path).cloned().unwrap_or_default();
-        insist_on_utf8(&files.folder, &path, &old)?;
-        let Parted { decisions, files: new, left, rest } = part(&files, &path, &folder, &mut held);
+        require_utf8(&files.folder, &path, &old)?;
+        let Parted { decisions, files: new, left, rest } = part(&files, &path, &folder, &mut own_texts);
         import.left.extend(left.into_iter().filter_map(|decision| decision.source));
         if decisions.is_empty() {
             continue;
@@ -126,13 +126,13 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
 }
 
 /// Records and commits the plan.
-pub(crate) fn carry_out(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
+pub(crate) fn apply(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
     let Some(change) = import.change.take() else { return Ok(()) };
     lost::settle(env, &project.repository);
-    let _lock = Lander::new(env, project).turn()?;
+    let _lock = Lander::new(env, project).lock()?;
     let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
     let why = format!("the decisions in {} get files of their own", list(&touches));
-    rescue::save(env, &project.repository, Occasion { command: "decisions import", why, touches })?;
+    rescue::save(env, &project.repository, Reason { command: "decisions import", why, touches })?;
     record(env, project, import, &change.branch)?;
     match project.repository.land(&change, project.repository.identity().as_ref(), env.clock.now())? {
         Landing::Landed { commit } => import.commit = Some(commit),
@@ -148,7 +148,7 @@ fn message(import: &Import) -> String {
 }
 
 /// Fails for a borrowed team, and for decision files that cannot be read: those could belong to any entry.
-fn insist_on_sound(project: &Project) -> Result<(), Failure> {
+fn require_readable(project: &Project) -> Result<(), Failure> {
     if project.folder.is_borrowed() {
         return Err(Failure::team("the team belongs to the main work tree").hint("import its decisions there"));
     }
@@ -160,7 +160,7 @@ fn insist_on_sound(project: &Project) -> Result<(), Failure> {
     }
 }
 
-fn insist_on_utf8(folder: &str, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+fn require_utf8(folder: &str, path: &str, bytes: &[u8]) -> Result<(), Failure> {
     let Err(error) = std::str::from_utf8(bytes) else { return Ok(()) };
     let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
     Err(Failure::team("it is not UTF-8, so its entries cannot be copied byte for byte")
@@ -169,7 +169,7 @@ fn insist_on_utf8(folder: &str, path: &str, bytes: &[u8]) -> Result<(), Failure>
 }
 
 /// The decisions that have files of their own, with the text of the file.
-fn held(files: &Files) -> BTreeMap<DecisionId, String> {
+fn own_texts(files: &Files) -> BTreeMap<DecisionId, String> {
     let of_many: BTreeSet<&str> = parse::sources(files).into_iter().collect();
     let own = parse::decisions(files).into_iter().filter_map(|decision| {
         let file = decision.source?.file;

@@ -15,7 +15,7 @@ use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::index::Unlanded;
 use crate::ops::ledger::journal::{append, aside};
 use crate::ops::ledger::{contents as ledger, lost};
-use crate::ops::team::{secrets, turn};
+use crate::ops::team::{lock, secrets};
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
 
@@ -30,7 +30,7 @@ pub(crate) struct Lander {
     is_borrowed: bool,
     local: PathBuf,
     clock: Clock,
-    /// Ends the wait for the lock.
+    /// Cancels the wait for the lock.
     cancel: Option<Cancel>,
     /// A decision made just now, which no branch can have yet.
     new: Option<DecisionId>,
@@ -117,7 +117,7 @@ impl Lander {
 
     /// Lands every selected decision that has not landed anywhere, in one commit. The caller records the landing.
     pub(crate) fn land(&self, which: Which) -> Result<Landed, Failure> {
-        let lock = self.turn()?;
+        let lock = self.lock()?;
         let head = self.repository.head()?;
         let recorded = as_recorded(head.work());
         let (waiting, others): (Vec<_>, Vec<_>) = ledger::unlanded(&self.repository, &self.prefix)?
@@ -169,7 +169,7 @@ impl Lander {
                 Ok(Landing::NotLanded { reason, hint }) => return Ok(pending(decisions.len(), &reason, &hint)),
                 // For example a read-only or full file system, or a locked branch: the decisions stay unlanded.
                 Err(error) => {
-                    let hint = error.hint().unwrap_or_else(|| "see what git status says".to_owned());
+                    let hint = error.hint().unwrap_or_else(|| "`git status` may show the cause".to_owned());
                     return Ok(pending(decisions.len(), &error.to_string(), &hint));
                 }
             }
@@ -220,8 +220,8 @@ impl Lander {
     }
 
     /// Takes the lock that serializes landing and superseding in this clone.
-    pub(in crate::ops) fn turn(&self) -> Result<File, Failure> {
-        turn::take(&self.local.join("landing.lock"), "landing decisions", self.cancel.as_ref())
+    pub(in crate::ops) fn lock(&self) -> Result<File, Failure> {
+        lock::acquire(&self.local.join("landing.lock"), "landing decisions", self.cancel.as_ref())
     }
 }
 

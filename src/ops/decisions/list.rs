@@ -8,10 +8,10 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
 use crate::ops::decisions::landing::{Lander, is_file_of, removed};
-use crate::ops::ledger::contents::{self as ledger, TakenIn, as_recorded, newest_first, order_of};
+use crate::ops::ledger::contents::{self as ledger, BranchLanding, as_recorded, newest_first, order_of};
 use crate::ops::ledger::journal::{append, logged_decision};
 use crate::ops::ledger::lost;
-use crate::ops::team::commit::insist_on_merged;
+use crate::ops::team::commit::refuse_conflict_markers;
 use crate::ops::team::secrets;
 use crate::ops::{Project, Workspace};
 use crate::parse::{self, Files};
@@ -48,7 +48,7 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         let superseded_by = superseders.get(&decision.id).cloned().unwrap_or_default();
         let ended = if superseded_by.is_empty() { decision.ended() } else { Some(DecisionState::Superseded) };
         let state = ended.unwrap_or(DecisionState::InForce);
-        Standing { superseded_by, ..stand(decision, state) }
+        Standing { superseded_by, ..with_state(decision, state) }
     };
     let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).collect();
     let mut all: Vec<Standing> = here.decisions.iter().map(&on_branch).collect();
@@ -56,10 +56,10 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let order = order_of(&logged);
     logged.retain(|logged| known.insert(logged.decision.id.clone()));
     // An unreadable file still means that the decision is on the branch.
-    let is_there = |id: &DecisionId| here.paths.iter().any(|path| is_file_of(path, id));
-    let gone = match &head.commit {
+    let has_file = |id: &DecisionId| here.paths.iter().any(|path| is_file_of(path, id));
+    let removed_files = match &head.commit {
         Some(commit) => {
-            let landed = logged.iter().filter(|logged| !logged.landed.is_empty() && !is_there(&logged.decision.id));
+            let landed = logged.iter().filter(|logged| !logged.landed.is_empty() && !has_file(&logged.decision.id));
             let landed = landed.map(|logged| &logged.decision);
             removed(&project.repository, &project.folder_in_repository(), commit, landed)?
         }
@@ -67,30 +67,30 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     };
     // Another clone's branch of the same name is a different branch, until its commits have arrived here.
     let mut is_ours: BTreeMap<String, bool> = BTreeMap::new();
-    let mut was_here = |TakenIn { commit, .. }: &TakenIn| {
+    let mut was_here = |BranchLanding { commit, .. }: &BranchLanding| {
         let check = || commit.is_empty() || project.repository.is_of_this_clone(commit);
         *is_ours.entry(commit.clone()).or_insert_with(check)
     };
     for logged in &logged {
         let decision = &logged.decision;
-        let state = if is_there(&decision.id) {
+        let state = if has_file(&decision.id) {
             all.push(on_branch(decision));
             continue;
         } else if logged.landed.is_empty() {
             DecisionState::Unlanded
-        } else if gone.iter().any(|path| is_file_of(path, &decision.id))
-            || logged.landed.iter().filter(|taken| Some(&taken.branch) == branch.as_ref()).any(&mut was_here)
+        } else if removed_files.iter().any(|path| is_file_of(path, &decision.id))
+            || logged.landed.iter().filter(|landing| Some(&landing.branch) == branch.as_ref()).any(&mut was_here)
         {
             DecisionState::Withdrawn
         } else {
             DecisionState::Elsewhere
         };
-        all.push(stand(decision, state));
+        all.push(with_state(decision, state));
     }
     // Decisions written by hand and not committed yet.
     for decision in project.decisions() {
         if known.insert(decision.id.clone()) {
-            all.push(stand(decision, DecisionState::Unlanded));
+            all.push(with_state(decision, DecisionState::Unlanded));
         }
     }
     newest_first(&mut all, |standing| (&standing.id, standing.date.as_deref()), &order);
@@ -139,7 +139,7 @@ fn at_commit(project: &Project, commit: &str) -> Result<CommittedDecisions, Fail
     // Decoded as in the work tree, so that an entry gets the same id.
     let texts = files.into_iter().map(|(path, bytes)| (path, parse::text_of(bytes).0));
     let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
-    insist_on_merged(&files, "HEAD")?;
+    refuse_conflict_markers(&files, "HEAD")?;
     Ok(CommittedDecisions { decisions: parse::decisions(&files), paths })
 }
 
@@ -152,7 +152,7 @@ pub(in crate::ops) fn team_files(project: &Project, commit: &str) -> Result<BTre
     Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
 }
 
-fn stand(decision: &Decision, state: DecisionState) -> Standing {
+fn with_state(decision: &Decision, state: DecisionState) -> Standing {
     Standing {
         id: decision.id.clone(),
         title: decision.title.clone(),
@@ -181,7 +181,7 @@ pub(crate) struct Addition {
 /// Of two attempts to replace the same decision on the same branch at the same time, the second fails and names the
 /// first. Two branches cannot know of each other; their merge has both decisions, and every command says so.
 pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
-    let _lock = Lander::new(env, project).turn()?;
+    let _lock = Lander::new(env, project).lock()?;
     let old = find(standing(project)?, id)?;
     let branch = as_recorded(project.repository.head()?.work());
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
@@ -195,7 +195,7 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
             .hint(format!("squad decisions supersede {newest} \"…\"")));
     }
     if old.state == DecisionState::Withdrawn {
-        return Err(Failure::usage(format!("`{}` was withdrawn: there is nothing to supersede", old.id))
+        return Err(Failure::usage(format!("`{}` was withdrawn, so there is nothing to supersede", old.id))
             .hint("squad decisions add \"…\""));
     }
     let or = |new: Vec<String>, old: Vec<String>| if new.is_empty() { old } else { new };

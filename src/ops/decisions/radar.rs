@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::model::{Decision, DecisionId};
 use crate::ops::Workspace;
 use crate::ops::decisions::review::{Revision, revision};
-use crate::ops::team::commit::{files_at, insist_on_merged};
+use crate::ops::team::commit::{files_at, refuse_conflict_markers};
 use crate::parse::{self, Files};
 use crate::review::{self, Conflict};
 
@@ -58,7 +58,7 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
     };
     let tip = |revision: &Revision| {
         let files = files_at(workspace, &revision.commit)?;
-        insist_on_merged(&files, &revision.name).map(|()| parse::decisions(&files))
+        refuse_conflict_markers(&files, &revision.name).map(|()| parse::decisions(&files))
     };
     let standing = tip(&base)?;
     let mut branches = Vec::new();

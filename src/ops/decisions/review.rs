@@ -9,7 +9,7 @@ use crate::model::{Decision, DecisionId, Problem, RunId, Severity, Source, plura
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::as_recorded;
-use crate::ops::team::commit::{files_at, insist_on_merged};
+use crate::ops::team::commit::{files_at, refuse_conflict_markers};
 use crate::ops::team::prompts::{self, PromptChange};
 use crate::parse;
 use crate::review::{self, Certainty, Changes, Conflict};
@@ -147,7 +147,7 @@ pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<R
     places.retain(|place| !place.split('/').any(|part| store::FOLDERS.contains(&part)));
     let teams = places.iter().map(|place| workspace.of_team(place, store::FOLDERS[0]));
     let mut reviews = teams.map(|team| review(&team, range.clone())).collect::<Result<Vec<_>, _>>()?;
-    reviews.retain(Review::says_something);
+    reviews.retain(|review| !review.is_empty());
     if reviews.is_empty() {
         reviews.push(review(&root, range.clone())?);
     }
@@ -160,10 +160,10 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
     let head = files_at(workspace, &range.head.commit)?;
     let base =
         if range.base.commit == range.start() { start.clone() } else { files_at(workspace, &range.base.commit)? };
-    insist_on_merged(&head, &range.head.name)?;
+    refuse_conflict_markers(&head, &range.head.name)?;
     let (before, after, target) = (parse::decisions(&start), parse::decisions(&head), parse::decisions(&base));
     let decisions = review::changes(&before, &after);
-    let mut notes = unread(&prompts::problems(&start), &prompts::problems(&head));
+    let mut notes = new_problems(&prompts::problems(&start), &prompts::problems(&head));
     // No error for conflict markers in the base: the range may be the fix.
     notes.extend(
         parse::conflicts(&base)
@@ -197,12 +197,12 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
 /// How a range changes the agents' prompts.
 pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec<PromptChange>, Failure> {
     let head = files_at(workspace, &range.head.commit)?;
-    insist_on_merged(&head, &range.head.name)?;
+    refuse_conflict_markers(&head, &range.head.name)?;
     Ok(prompts::changes(&files_at(workspace, range.start())?, &head))
 }
 
 /// Problems in the team's files that the range adds.
-fn unread(known: &[Problem], problems: &[Problem]) -> Vec<String> {
+fn new_problems(known: &[Problem], problems: &[Problem]) -> Vec<String> {
     let is_new = |problem: &&Problem| {
         problem.severity > Severity::Note
             && !known.iter().any(|other| (&other.file, &other.message) == (&problem.file, &problem.message))
@@ -291,10 +291,10 @@ fn unlanded(
 }
 
 impl Review {
-    fn says_something(&self) -> bool {
+    fn is_empty(&self) -> bool {
         let Changes { new, changed, superseded, withdrawn } = &self.decisions.0;
-        !(new.is_empty() && changed.is_empty() && superseded.is_empty() && withdrawn.is_empty())
-            || !(self.conflicts.is_empty() && self.unlanded.is_empty() && self.prompts.is_empty())
+        let has_no_changes = new.is_empty() && changed.is_empty() && superseded.is_empty() && withdrawn.is_empty();
+        has_no_changes && self.conflicts.is_empty() && self.unlanded.is_empty() && self.prompts.is_empty()
     }
 
     pub(crate) fn has_explicit_conflicts(&self) -> bool {

@@ -15,7 +15,7 @@ use crate::view::Progress;
 
 /// A branch, in any clone, on which a decision has landed, and the commit.
 #[derive(Clone)]
-pub(crate) struct TakenIn {
+pub(crate) struct BranchLanding {
     pub(crate) branch: String,
     /// Empty if the branch had the file before squad landed it.
     pub(crate) commit: String,
@@ -27,12 +27,12 @@ pub(crate) struct LoggedDecision {
     /// The entry that records it.
     pub(crate) entry: EntryId,
     pub(crate) branch: Option<String>,
-    pub(crate) landed: Vec<TakenIn>,
+    pub(crate) landed: Vec<BranchLanding>,
 }
 
 pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<LoggedDecision>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
-    let mut landed: BTreeMap<DecisionId, Vec<TakenIn>> = BTreeMap::new();
+    let mut landed: BTreeMap<DecisionId, Vec<BranchLanding>> = BTreeMap::new();
     let (mut recorded, mut branches) = (Vec::new(), Vec::new());
     for span in index.spans(Place::Decisions) {
         for Row { path, key, value, .. } in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
@@ -40,8 +40,8 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
             match fact {
                 Fact::Landed { decisions, branch, commit } => {
                     for id in decisions {
-                        let taken = TakenIn { branch: branch.clone(), commit: commit.clone() };
-                        landed.entry(id).or_default().push(taken);
+                        let landing = BranchLanding { branch: branch.clone(), commit: commit.clone() };
+                        landed.entry(id).or_default().push(landing);
                     }
                 }
                 Fact::Decided { decision, branch } => {
@@ -223,5 +223,5 @@ pub(in crate::ops) fn newest_first<T>(
 
 /// Each decision's position in the ledger, newest first.
 pub(in crate::ops) fn order_of(logged: &[LoggedDecision]) -> HashMap<DecisionId, usize> {
-    logged.iter().enumerate().map(|(place, logged)| (logged.decision.id.clone(), place)).collect()
+    logged.iter().enumerate().map(|(position, logged)| (logged.decision.id.clone(), position)).collect()
 }

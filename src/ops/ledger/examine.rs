@@ -55,7 +55,7 @@ pub(in crate::ops) fn examine(
             Ok((entry, what)) => {
                 examined.entries += 1;
                 if !entry.has_path(&file.path, team) && examined.misplaced.len() < MAX_MISPLACED {
-                    let message = format!("is not where entry {} belongs: {}", entry.id, entry.path(team));
+                    let message = format!("entry {} belongs at {}", entry.id, entry.path(team));
                     examined.misplaced.push((file.path.clone(), message));
                 }
                 if let Some(What::DecisionLogged { mut decision, .. }) = what {

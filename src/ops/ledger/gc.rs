@@ -12,7 +12,7 @@ use crate::ops::ledger::log::{self, Choice};
 use crate::ops::ledger::lost;
 use crate::ops::repository;
 use crate::ops::run::{homes, lease};
-use crate::ops::team::workspace::{ledger_prefix, place, team_folder};
+use crate::ops::team::workspace::{ledger_prefix, project_path, team_folder};
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Tidied {
@@ -37,7 +37,7 @@ pub(crate) fn gc(env: &Env, directory: &Path) -> Result<Tidied, Failure> {
     let snapshots =
         repository.forget_snapshots(|run| RunId::parse(run).is_some_and(|run| leases.status(&run) == "running"))?;
     let folder = team_folder(&repository, &dunce::canonicalize(directory).unwrap_or(directory.to_owned()), &work_dir);
-    let prefix = ledger_prefix(&folder.map(|folder| place(&folder, &work_dir)).unwrap_or_default());
+    let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     let cleared = homes::clear(&local, &runs, env.clock.now().into());
     repository.pack()?;

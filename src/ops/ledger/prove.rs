@@ -23,9 +23,9 @@ const MAX_SHOWN: usize = 5;
 
 pub(crate) fn prove(repository: &Repository, progress: &Progress) -> Result<(Proof, Vec<Problem>), Error> {
     let mut findings = Findings::default();
-    progress.begin("git looks at every object");
+    progress.begin("git checks every object");
     for error in repository.fsck_errors()? {
-        findings.add("fsck", "git fsck", error, "git's documentation of fsck says what can be done");
+        findings.add("fsck", "git fsck", error, "see git's documentation of fsck");
     }
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok((Proof::default(), findings.0)) };
     let examined = examine(repository, &snapshot, progress)?;
@@ -38,8 +38,8 @@ pub(crate) fn prove(repository: &Repository, progress: &Progress) -> Result<(Pro
         progress.begin("comparing the index with the ledger");
         let Some(index) = Index::open(repository, &team)? else { continue };
         for place in index.stale_spans(&team)? {
-            let message = "the index does not say what the ledger says".to_owned();
-            findings.add("index-wrong", &place, message, "remove .git/squad/index; it is made again");
+            let message = "the index does not match the ledger".to_owned();
+            findings.add("index-wrong", &place, message, "delete .git/squad/index; squad will recreate it");
         }
     }
     progress.begin("comparing the ledger's commits");

@@ -124,7 +124,7 @@ impl Repaired {
     pub(crate) fn summary(&self) -> String {
         let aside = plural(self.set_aside.len(), "entry");
         match self.dry_run {
-            true => format!("what remotes have of it is fetched; up to {aside} would be set aside"),
+            true => format!("objects that remotes have would be fetched; up to {aside} would be set aside"),
             false if self.put_back > 0 => {
                 let (objects, folders) = (plural(self.fetched, "object"), plural(self.put_back, "folder"));
                 format!("{objects} fetched, {folders} put back, {aside} set aside")

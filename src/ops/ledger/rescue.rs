@@ -15,7 +15,7 @@ use crate::ops::team::secrets;
 use crate::ops::team::workspace::path_below;
 
 /// The reason for a rescue.
-pub(crate) struct Occasion<'a> {
+pub(crate) struct Reason<'a> {
     /// Without the leading `squad`.
     pub(crate) command: &'a str,
     pub(crate) why: String,
@@ -33,26 +33,27 @@ struct Note {
     /// How many files differed from the commit.
     files: usize,
     touches: Vec<String>,
-    left_out: Vec<Left>,
+    left_out: Vec<Omitted>,
     /// Files from which `squad scrub` removed a secret.
     scrubbed: Vec<String>,
 }
 
+/// A file that was not backed up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Left {
+pub(crate) struct Omitted {
     pub(crate) path: String,
     pub(crate) why: String,
 }
 
-impl From<&OmittedFile> for Left {
-    fn from(left: &OmittedFile) -> Self {
-        Self { path: left.path.clone(), why: left.why.clone() }
+impl From<&OmittedFile> for Omitted {
+    fn from(file: &OmittedFile) -> Self {
+        Self { path: file.path.clone(), why: file.why.clone() }
     }
 }
 
 /// Backs up all uncommitted files; durable when it returns. Files with suspected secrets are never written to the
 /// object database: they are omitted and reported.
-pub(crate) fn save(env: &Env, repository: &Repository, occasion: Occasion<'_>) -> Result<NewRescue, Failure> {
+pub(crate) fn save(env: &Env, repository: &Repository, reason: Reason<'_>) -> Result<NewRescue, Failure> {
     let at = env.clock.now();
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
     let objection = |bytes: &[u8]| {
@@ -60,9 +61,9 @@ pub(crate) fn save(env: &Env, repository: &Repository, occasion: Occasion<'_>) -
         (!kinds.is_empty()).then(|| format!("it holds what looks like a secret: {}", list(kinds)))
     };
     let branch = repository.head()?.work().map(str::to_owned);
-    let Occasion { command, why, touches } = occasion;
-    let message = |files: usize, left: &[OmittedFile]| {
-        let left_out = left.iter().map(Left::from).collect();
+    let Reason { command, why, touches } = reason;
+    let message = |files: usize, omitted: &[OmittedFile]| {
+        let left_out = omitted.iter().map(Omitted::from).collect();
         let note = Note { command: command.to_owned(), why, branch, files, touches, left_out, scrubbed: Vec::new() };
         format!("rescue before squad {command}\n\n{}\n\n{}\n", note.why, serde_json::json!(note))
     };
@@ -78,7 +79,7 @@ pub(crate) struct Listed {
     pub(crate) why: String,
     pub(crate) branch: Option<String>,
     pub(crate) files: usize,
-    pub(crate) left_out: Vec<Left>,
+    pub(crate) left_out: Vec<Omitted>,
     pub(crate) scrubbed: Vec<String>,
     pub(crate) commit: String,
     /// The commit that was checked out.
@@ -165,7 +166,7 @@ fn status_name(state: FileStatus) -> &'static str {
 }
 
 /// The options of a restore.
-pub(crate) struct Wish {
+pub(crate) struct RestoreOptions {
     pub(crate) id: String,
     /// Files and folders, relative to the current folder; if empty, all uncommitted files and those the command
     /// changed.
@@ -174,7 +175,7 @@ pub(crate) struct Wish {
     pub(crate) to: Option<PathBuf>,
     /// Restore the index versions.
     pub(crate) staged: bool,
-    pub(crate) is_rehearsal: bool,
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -192,17 +193,17 @@ pub(crate) struct Restored {
 
 /// Restores files of a rescue. Existing files that differ are backed up first; index, stash and everything else stay
 /// untouched.
-pub(crate) fn restore(env: &Env, directory: &Path, wish: &Wish) -> Result<Restored, Failure> {
+pub(crate) fn restore(env: &Env, directory: &Path, options: &RestoreOptions) -> Result<Restored, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    let rescue = find(&repository, &wish.id)?;
+    let rescue = find(&repository, &options.id)?;
     let listed_rescue = Listed::new(&rescue);
-    let files = chosen(repository.rescued(&rescue)?, &listed_rescue, directory, &work_dir, wish)?;
-    let extracted = repository.extract(files, wish.staged)?;
-    let root = wish.to.as_ref().map_or(work_dir, |to| directory.join(to));
-    let places = extracted.target_states(&root)?;
-    let mut restored = Restored { id: listed_rescue.id.clone(), dry_run: wish.is_rehearsal, ..Restored::default() };
-    for (path, place) in &places {
-        match place {
+    let files = chosen(repository.rescued(&rescue)?, &listed_rescue, directory, &work_dir, options)?;
+    let extracted = repository.extract(files, options.staged)?;
+    let root = options.to.as_ref().map_or(work_dir, |to| directory.join(to));
+    let targets = extracted.target_states(&root)?;
+    let mut restored = Restored { id: listed_rescue.id.clone(), dry_run: options.dry_run, ..Restored::default() };
+    for (path, state) in &targets {
+        match state {
             TargetState::Free => restored.written.push(path.clone()),
             TargetState::Same => restored.same += 1,
             TargetState::Differs(_) => restored.overwritten.push(path.clone()),
@@ -212,20 +213,20 @@ pub(crate) fn restore(env: &Env, directory: &Path, wish: &Wish) -> Result<Restor
             }
         }
     }
-    if wish.to.is_some()
+    if options.to.is_some()
         && let [first, ..] = &restored.overwritten[..]
     {
         let what = plural(restored.overwritten.len(), "file");
         return Err(Failure::failed(format!("{what} there would be overwritten, such as {first}"))
             .hint("use another folder, or one that does not exist yet"));
     }
-    if wish.is_rehearsal {
+    if options.dry_run {
         return Ok(restored);
     }
     if !restored.overwritten.is_empty() {
-        let why = format!("files of the rescue {} take the place of others", listed_rescue.id);
+        let why = format!("files of the rescue {} replace others", listed_rescue.id);
         let touches = restored.overwritten.clone();
-        let saved = save(env, &repository, Occasion { command: "rescue restore", why, touches })?;
+        let saved = save(env, &repository, Reason { command: "rescue restore", why, touches })?;
         let lost = saved.left_out.iter().find(|left| restored.overwritten.contains(&left.path));
         if let Some(OmittedFile { path, why }) = lost {
             return Err(Failure::failed(format!("{path} would be lost, since {why}"))
@@ -233,7 +234,7 @@ pub(crate) fn restore(env: &Env, directory: &Path, wish: &Wish) -> Result<Restor
         }
         restored.saved = Some(saved.id);
     }
-    extracted.write(&repository, &format!("rescue restore {}", listed_rescue.id), &root, &places)?;
+    extracted.write(&repository, &format!("rescue restore {}", listed_rescue.id), &root, &targets)?;
     Ok(restored)
 }
 
@@ -242,22 +243,22 @@ fn chosen(
     listed_rescue: &Listed,
     directory: &Path,
     work_dir: &Path,
-    wish: &Wish,
+    options: &RestoreOptions,
 ) -> Result<Vec<RescuedFile>, Failure> {
-    let exists = |file: &RescuedFile| if wish.staged { file.staged } else { file.state != FileStatus::Removed };
-    if wish.paths.is_empty() {
+    let exists = |file: &RescuedFile| if options.staged { file.staged } else { file.state != FileStatus::Removed };
+    if options.paths.is_empty() {
         let matters =
             |file: &RescuedFile| exists(file) && (file.is_uncommitted() || listed_rescue.touches.contains(&file.path));
         return Ok(files.into_iter().filter(matters).collect());
     }
     let mut places = Vec::new();
-    for path in &wish.paths {
+    for path in &options.paths {
         let place = path_below(work_dir, directory, path);
         let is_in =
-            |file: &RescuedFile| below(&file.path, &place) && (wish.staged || file.state != FileStatus::Removed);
+            |file: &RescuedFile| below(&file.path, &place) && (options.staged || file.state != FileStatus::Removed);
         if !files.iter().any(is_in) {
-            return Err(Failure::usage(format!("the rescue {} holds no {path}", listed_rescue.id))
-                .hint(format!("`squad rescue show {}` shows what it holds", listed_rescue.id)));
+            return Err(Failure::usage(format!("the rescue {} does not contain {path}", listed_rescue.id))
+                .hint(format!("`squad rescue show {}` lists its files", listed_rescue.id)));
         }
         places.push(place);
     }
@@ -268,8 +269,8 @@ fn below(path: &str, place: &str) -> bool {
     place.is_empty() || path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Deletes rescues: these, or all from before a day.
-pub(crate) fn give_up(
+/// Deletes the rescues with these ids, and all from before a day.
+pub(crate) fn delete(
     env: &Env,
     directory: &Path,
     ids: &[String],

@@ -13,7 +13,7 @@ use crate::model::{list, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::lost;
 use crate::ops::repository;
-use crate::ops::team::turn;
+use crate::ops::team::lock;
 use crate::record::{scrubbed_paths, settle};
 
 /// How often other clones may win the race. Each time another clone has pushed its entries.
@@ -26,12 +26,13 @@ const ROUNDS: usize = 3;
 const STALLS: usize = 6;
 
 /// Options from the command line.
-pub(crate) struct Wish {
+pub(crate) struct Options {
     pub(crate) remote: Option<String>,
-    pub(crate) is_rehearsal: bool,
-    pub(crate) is_agreed: bool,
+    pub(crate) dry_run: bool,
+    /// Push to a new remote without asking.
+    pub(crate) is_confirmed: bool,
     /// Push to a ref that only this clone writes.
-    pub(crate) to_own: bool,
+    pub(crate) own_ref: bool,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -52,45 +53,45 @@ pub(crate) struct Synced {
 pub(crate) fn sync(
     env: &Env,
     directory: &Path,
-    wish: &Wish,
+    options: &Options,
     ask: impl FnOnce(&Synced) -> bool,
 ) -> Result<Synced, Failure> {
     let (repository, _) = repository(env, directory)?;
-    if !wish.is_rehearsal {
+    if !options.dry_run {
         lost::settle(env, &repository);
     }
-    let name = choose(&repository, wish.remote.as_deref())?;
+    let name = choose(&repository, options.remote.as_deref())?;
     let remote = repository.remote(&name);
     let recorded_reference = remote.recorded_reference()?;
     let mut synced = Synced {
         remote: name.clone(),
         reference: recorded_reference.clone(),
-        dry_run: wish.is_rehearsal,
+        dry_run: options.dry_run,
         taken: 0,
         sent: 0,
         refused: None,
     };
-    let _turn = turn::take(&repository.common_dir().join("squad").join("sync.lock"), "syncing", None)?;
-    if !(wish.is_rehearsal || wish.to_own) {
+    let _lock = lock::acquire(&repository.common_dir().join("squad").join("sync.lock"), "syncing", None)?;
+    if !(options.dry_run || options.own_ref) {
         // The next fetch overwrites earlier copies, so merge them first.
         synced.taken = merge_fetched(&remote, remote.difference()?)?;
     }
-    let difference = if wish.to_own { remote.difference()? } else { remote.fetch()? };
-    if wish.is_rehearsal || recorded_reference.is_none() {
-        let would = Synced { taken: difference.to_receive, sent: difference.to_send, ..synced };
-        if wish.is_rehearsal {
-            return Ok(would);
+    let difference = if options.own_ref { remote.difference()? } else { remote.fetch()? };
+    if options.dry_run || recorded_reference.is_none() {
+        let planned = Synced { taken: difference.to_receive, sent: difference.to_send, ..synced };
+        if options.dry_run {
+            return Ok(planned);
         }
-        if !wish.is_agreed && !ask(&would) {
-            let entries = plural(would.sent, "entry");
+        if !options.is_confirmed && !ask(&planned) {
+            let entries = plural(planned.sent, "entry");
             return Err(Failure::usage(format!(
-                "the ledger has not gone to `{name}` before; {entries} would, for everyone who reads it"
+                "the ledger was never pushed to `{name}`; everyone who can read it would see {entries}"
             ))
-            .hint("use `squad sync --yes` to agree, or `squad sync --dry-run` to look first"));
+            .hint("use `squad sync --yes` to confirm, or `squad sync --dry-run` to look first"));
         }
-        synced = Synced { reference: Some(remote.record_reference(Destination::Log)?), taken: 0, sent: 0, ..would };
+        synced = Synced { reference: Some(remote.record_reference(Destination::Log)?), taken: 0, sent: 0, ..planned };
     }
-    if wish.to_own {
+    if options.own_ref {
         return send_own(env, &remote, Synced { sent: difference.to_send, ..synced });
     }
     let own = own_reference(env, &remote)?;
@@ -234,8 +235,8 @@ impl Exchange<'_> {
             PushResult::Unscrubbed { theirs, ours } => {
                 let name = &self.synced.remote;
                 return Err(Failure::failed(format!(
-                    "`{name}` still has the ledger as it was before `squad scrub`; what it had more is here now, and nothing \
-                     was sent"
+                    "`{name}` still has the ledger from before `squad scrub`; its new entries were merged here, and nothing \
+                     was pushed"
                 ))
                 .hint(format!(
                     "replace it there: git push --force-with-lease={reference}:{theirs} {name} {ours}:{reference}"

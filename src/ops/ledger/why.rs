@@ -20,7 +20,7 @@ use crate::model::{Decision, Outcome, RunId, Slug, Verdict, What};
 use crate::ops::decisions::list::{self as decisions, Standing};
 use crate::ops::ledger::contents::{self as ledger, Write};
 use crate::ops::ledger::log;
-use crate::ops::team::workspace::place;
+use crate::ops::team::workspace::project_path;
 use crate::ops::{Project, Workspace};
 use crate::record::{Read, marks, render_decision};
 
@@ -95,7 +95,7 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
         _ => (text, None),
     };
     if line == Some(None) {
-        return Err(Failure::usage(format!("`{text}` names no line; they count from 1")));
+        return Err(Failure::usage(format!("`{text}` names no line; lines are counted from 1")));
     }
     let line = line.flatten();
     if let Some(inner) = in_project(project, &directory.join(path))
@@ -129,7 +129,7 @@ pub(crate) fn why(project: &Project, subject: Subject) -> Result<Answer, Failure
         Subject::File { path, line: Some(line) } => of_line(project, path, line),
     }?;
     if answer.unknown.is_some() && project.repository.ledger().tip()?.is_none() {
-        answer.unknown = Some("the ledger is not here, so no run is known; `squad sync` fetches it".to_owned());
+        answer.unknown = Some("this clone has no ledger, so no run is known; `squad sync` fetches it".to_owned());
     }
     Ok(answer)
 }
@@ -158,18 +158,18 @@ fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure>
         Some(Decision { run: Some(run), by, .. }) => {
             answer.origins.extend(origin(project, run, by.as_deref().and_then(Slug::fold))?);
             if answer.origins.is_empty() {
-                answer.unknown = Some(format!("the ledger here does not hold run {run}"));
+                answer.unknown = Some(format!("this clone's ledger does not have run {run}"));
             }
         }
         Some(Decision { by, .. }) => {
             let who = by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
-            answer.unknown = Some(format!("it was decided outside of any run{who}"));
+            answer.unknown = Some(format!("it was not decided in a run{who}"));
         }
         None => {
             let file = project.decisions().iter().find(|other| other.id == decision.id);
             answer.unknown = Some(match file.and_then(|file| file.run.as_ref()) {
-                Some(run) => format!("its file names run {run}, and the ledger here knows of no such decision"),
-                None => "the ledger here does not know of it".to_owned(),
+                Some(run) => format!("its file names run {run}, but this clone's ledger has no such decision"),
+                None => "this clone's ledger does not have it".to_owned(),
             });
         }
     }
@@ -193,7 +193,7 @@ fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
         }
     }
     if answer.origins.is_empty() {
-        answer.unknown = Some("no run is known to have written anything that stands in it".to_owned());
+        answer.unknown = Some("no run is known to have written any of its lines".to_owned());
     }
     answer.in_scope = in_scope(project, &path)?;
     Ok(answer)
@@ -213,9 +213,9 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
         let of_decision = as_logged(project, decision, found)?;
         return Ok(Answer { path: answer.path, line: answer.line, text: answer.text, ..of_decision });
     }
-    let root = place(&project.folder, &project.work_dir);
+    let root = project_path(&project.folder, &project.work_dir);
     let blame = project.repository.blame(None, &crate::ops::team::workspace::below(&root, &path), line)?;
-    let (then, before) = match &blame {
+    let (old_path, before) = match &blame {
         // If git does not know the file, its lines may be of any age.
         None => (path.clone(), None),
         Some(blame) => {
@@ -224,8 +224,8 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
         }
     };
     answer.commit = blame.and_then(commit);
-    let mut all = writes(project, &then)?;
-    if then != path {
+    let mut all = writes(project, &old_path)?;
+    if old_path != path {
         all.extend(writes(project, &path)?);
     }
     // Commit times are in whole seconds.
@@ -236,7 +236,7 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
         Ok(write) => {
             answer.origins.extend(origin(project, &write.run, write.agent.clone())?);
             if answer.origins.is_empty() {
-                answer.unknown = Some(format!("the ledger here does not hold run {}", write.run));
+                answer.unknown = Some(format!("this clone's ledger does not have run {}", write.run));
             }
         }
         Err(reason) => answer.unknown = Some(reason),

@@ -24,15 +24,16 @@ pub(crate) struct TeamReport {
     pub(crate) rules: Vec<Rule>,
     pub(crate) decisions: DecisionCount,
     pub(crate) problems: Vec<Problem>,
-    /// Which part of the code is whose, and what becomes of issues with a label.
+    /// Owners of parts of the code.
     pub(crate) modules: Vec<Module>,
+    /// Rules for issues with a label.
     pub(crate) labels: Vec<LabelRule>,
     pub(crate) roles: Vec<RoleReport>,
     pub(crate) skills: Vec<Skill>,
     pub(crate) ceremonies: Vec<Ceremony>,
 }
 
-/// A role file of somebody who is on no roster.
+/// A role file without a member on the roster.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RoleReport {
     pub(crate) slug: Slug,
@@ -48,44 +49,44 @@ pub(crate) struct AgentReport {
     pub(crate) role: String,
     pub(crate) kind: Kind,
     pub(crate) status: Status,
-    /// Its path from the project's root.
+    /// Its path relative to the project's root.
     pub(crate) charter: Option<String>,
-    /// What the charter names.
+    /// The charter's model.
     pub(crate) model: Option<String>,
     pub(crate) resolved_model: String,
     pub(crate) model_layer: ModelLayer,
-    /// What the charter names; `None` for all.
+    /// The charter's tools; `None` for all.
     pub(crate) tools: Option<Vec<String>>,
-    /// Of prompt and context at the standard tier, about; see `compile::tokens`.
+    /// The approximate size of prompt and context at the standard tier; see `compile::tokens`.
     pub(crate) prompt_tokens: usize,
     pub(crate) compiled_hash: String,
     pub(crate) source: Source,
 }
 
 /// How many decisions the team's files hold.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct DecisionCount {
     pub(crate) total: usize,
     pub(crate) dated: usize,
     pub(crate) attributed: usize,
-    /// In archives; not among the others.
+    /// Archived decisions, which the other counts do not include.
     pub(crate) archived: usize,
 }
 
-/// One member, and what in the team's files is about it.
+/// One member, with the rules and problems that concern it.
 #[derive(Serialize)]
 pub(crate) struct MemberReport {
     pub(crate) agent: AgentReport,
     pub(crate) tier: Tier,
     pub(crate) budget: Budget,
-    /// At that tier and for the task.
+    /// For this tier and the task.
     pub(crate) tokens: Totals,
-    /// The rules that route to it, as the one who works or the one who reviews.
+    /// The rules that route work or reviews to it.
     pub(crate) rules: Vec<Rule>,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What the engine is given for an agent's session, to the byte.
+/// Exactly what the engine receives for an agent's session.
 #[derive(Serialize)]
 pub(crate) struct PromptReport {
     pub(crate) agent: Slug,
@@ -98,25 +99,25 @@ pub(crate) struct PromptReport {
 }
 
 /// What to compile for.
-pub(crate) struct Occasion<'a> {
+pub(crate) struct PromptOptions<'a> {
     pub(crate) task: Option<&'a str>,
     pub(crate) tier: Tier,
 }
 
-/// The whole team. Made anew only when something it is made from has changed.
+/// The whole team, cached until something that it is made from changes.
 pub(crate) fn report(env: &Env, directory: &Path) -> Result<TeamReport, Failure> {
     const KIND: &str = "agents";
     let workspace = Workspace::find(env, directory)?;
-    let learned = workspace.repository.ledger().tip()?.unwrap_or_default();
+    let ledger_tip = workspace.repository.ledger().tip()?.unwrap_or_default();
     let opening = Opening::new(env, workspace, Layer::default());
-    let key = opening.key().map(|key| key_of(&[&key, &learned]));
+    let key = opening.key().map(|key| key_of([&key, &ledger_tip]));
     let cache = opening.cache.clone();
-    if let Some(report) = key.as_ref().and_then(|key| cache.kept(KIND, key)) {
+    if let Some(report) = key.as_ref().and_then(|key| cache.get(KIND, key)) {
         return Ok(report);
     }
     let report = compiled_team(&opening.read())?;
     if let Some(key) = &key {
-        cache.keep(KIND, key, &report);
+        cache.put(KIND, key, &report);
     }
     Ok(report)
 }
@@ -149,16 +150,16 @@ fn role((slug, charter): (&Slug, &Charter)) -> RoleReport {
     RoleReport { slug: slug.clone(), name, role, model }
 }
 
-pub(crate) fn member(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<MemberReport, Failure> {
+pub(crate) fn member(project: &Project, name: &str, options: &PromptOptions<'_>) -> Result<MemberReport, Failure> {
     let member = named_member(&project.team, name)?;
     let learnings = learnings(project)?;
-    let task = occasion.task.map_or_else(Task::none, Task::new);
+    let task = options.task.map_or_else(Task::none, Task::new);
     let compiler = compiler(project, &learnings, &task);
-    let receipt = compiler.agent(member, occasion.tier).receipt();
+    let receipt = compiler.agent(member, options.tier).receipt();
     let rules = project.team.rules.iter();
     Ok(MemberReport {
         agent: agent(project, &compiler, member),
-        tier: occasion.tier,
+        tier: options.tier,
         budget: receipt.budget,
         tokens: receipt.tokens,
         rules: rules
@@ -169,36 +170,36 @@ pub(crate) fn member(project: &Project, name: &str, occasion: &Occasion<'_>) -> 
     })
 }
 
-pub(crate) fn prompt(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<PromptReport, Failure> {
-    compiled(project, name, occasion, |compiled| {
+pub(crate) fn prompt(project: &Project, name: &str, options: &PromptOptions<'_>) -> Result<PromptReport, Failure> {
+    compiled(project, name, options, |compiled| {
         let context = compiled.spec.told();
         let SessionSpec { agent, tier, model, tools, compiled_hash, prompt, .. } = compiled.spec;
         PromptReport { agent, tier, model, tools, compiled_hash, prompt, context }
     })
 }
 
-pub(crate) fn receipt(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<Receipt, Failure> {
-    compiled(project, name, occasion, |compiled| compiled.receipt())
+pub(crate) fn receipt(project: &Project, name: &str, options: &PromptOptions<'_>) -> Result<Receipt, Failure> {
+    compiled(project, name, options, |compiled| compiled.receipt())
 }
 
-/// An agent's session, or the coordinator's, which is on no roster.
+/// Compiles the session of an agent, or of the coordinator, which is not on the roster.
 fn compiled<T>(
     project: &Project,
     name: &str,
-    occasion: &Occasion<'_>,
+    options: &PromptOptions<'_>,
     then: impl FnOnce(Compiled<'_>) -> T,
 ) -> Result<T, Failure> {
     let learnings = learnings(project)?;
-    let task = occasion.task.map_or_else(Task::none, Task::new);
+    let task = options.task.map_or_else(Task::none, Task::new);
     let compiler = compiler(project, &learnings, &task);
     if is_coordinator(project, name) {
         return Ok(then(compiler.coordinator()));
     }
     let member = startable(&project.team, named_member(&project.team, name)?)?;
-    Ok(then(compiler.agent(member, occasion.tier)))
+    Ok(then(compiler.agent(member, options.tier)))
 }
 
-/// Whether the name means the one who decides where routing is not sure, and no member.
+/// Whether the name means the coordinator and not a member of that name.
 pub(crate) fn is_coordinator(project: &Project, name: &str) -> bool {
     Slug::fold(name) == Some(Slug::coordinator()) && project.team.member(&Slug::coordinator()).is_none()
 }
@@ -211,7 +212,7 @@ pub(in crate::ops) fn compiler<'a>(project: &'a Project, learnings: &'a Learning
     Compiler::new(Sources { team: &project.team, learnings, settings: &project.settings }, task)
 }
 
-/// Whether a problem is in the member's folder or its row.
+/// Whether a problem is in the member's folder or in its row of the roster.
 fn is_about(problem: &Problem, member: &Member) -> bool {
     problem.file.contains(&format!("/agents/{}/", member.slug))
         || (problem.file == member.source.file && problem.line == member.source.line)

@@ -1,17 +1,16 @@
-//! What was made of the team's files, kept in `.git/squad/cache` for the next time.
+//! Caches what is parsed and compiled from the team's files, in `.git/squad/cache`.
 //!
 //! ```text
-//! PLACE.index      what the files of one team looked like, the key of what they hold, and the settings among them
-//! KEY.team         what files of this content are parsed to; KEY is the content's hash
-//! KEY.agents       what `squad agents` says; KEY is the hash of all it was made from
+//! TEAM.index       the fingerprint of a team's files, their key, and the settings among them; TEAM is the path's hash
+//! KEY.team         the parsed team; KEY is the hash of its files
+//! KEY.agents       the output of `squad agents`; KEY is the hash of everything it is made from
 //! ```
 //!
-//! Nothing here is authoritative: whatever is missing, damaged, of another build or in doubt is read and made again,
-//! and nothing but time is lost. An unchanged team costs a look at each of its files. A touched one is read and hashed,
-//! and parsed only when its content is new.
+//! The cache is never authoritative: an entry that is missing, damaged or from another build is made again. An unchanged
+//! team costs one `stat` per file. A touched team is read and hashed, and parsed only if its content is new.
 
 mod fingerprint;
-mod kept;
+mod folder;
 
 use std::path::Path;
 
@@ -19,16 +18,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use self::fingerprint::Fingerprint;
-pub(in crate::ops) use self::kept::CacheFolder;
+pub(in crate::ops) use self::folder::CacheFolder;
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source, Team};
 use crate::parse::{self, Files};
 use crate::store::{self, TeamFolder};
 
-/// Parsed teams that are kept, and what else is made of one: a few branches' worth.
-const TEAMS: usize = 8;
-/// Places that are remembered: teams and work trees.
-const PLACES: usize = 64;
+/// The number of cached values of each kind: enough for a few branches.
+const MAX_VALUES: usize = 8;
+/// The number of cached indexes, one for each team and work tree.
+const MAX_INDEXES: usize = 64;
 
 const INDEX: &str = "index";
 const TEAM: &str = "team";
@@ -38,35 +37,34 @@ pub(in crate::ops) struct Cache {
     cache_folder: CacheFolder,
 }
 
-/// A team's files as they are now: read, or known to be what they were.
+/// The current state of a team's files: read, or known to be unchanged.
 pub(in crate::ops) struct CachedTeam {
     folder: TeamFolder,
     index: Index,
     /// Whether everything could be read.
-    is_whole: bool,
-    /// `None` where nothing had to be read.
+    is_complete: bool,
+    /// `None` if nothing had to be read.
     files: Option<Files>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Index {
-    /// `None` when the team cannot be judged by its looks.
+    /// `None` if metadata cannot tell whether the files have changed.
     fingerprint: Option<Fingerprint>,
-    /// Of what is made of the files.
+    /// The hash of the files.
     key: String,
-    /// The files that are settings.
+    /// The settings files.
     config: Files,
-    /// What the store said; the parser's are with the team.
+    /// Problems while reading; problems while parsing are stored with the team.
     problems: Vec<Problem>,
 }
 
-/// What files of some content are parsed to.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Parsed {
     team: Team,
-    /// Of the decisions, in their order: where they stand is no part of them in JSON.
+    /// The sources of the decisions, in their order: a decision's JSON does not contain its source.
     sources: Vec<Option<Source>>,
-    /// Of those in archives.
+    /// The same for archived decisions.
     archived_sources: Vec<Option<Source>>,
     problems: Vec<Problem>,
 }
@@ -78,58 +76,57 @@ impl Cache {
     }
 
     pub(in crate::ops) fn look_up(&self, folder: &TeamFolder) -> CachedTeam {
-        let name = place(folder);
+        let name = index_name(folder);
         let index = self.cache_folder.read(&name, INDEX);
         if let Some(index) =
-            index.filter(|index: &Index| index.fingerprint.as_ref().is_some_and(|found| found.holds(folder)))
+            index.filter(|index: &Index| index.fingerprint.as_ref().is_some_and(|found| found.matches(folder)))
         {
-            return CachedTeam { folder: folder.clone(), index, is_whole: true, files: None };
+            return CachedTeam { folder: folder.clone(), index, is_complete: true, files: None };
         }
         let fingerprint = self.cache_folder.prepare().and_then(|cache| Fingerprint::begin(cache, folder));
         let (files, problems) = store::read(folder);
-        // What could not be read may be readable the next time, and looks the same.
-        let is_whole = !problems.iter().any(|problem| problem.severity == Severity::Error);
-        let fingerprint = fingerprint.filter(|_| is_whole).and_then(|found| found.at_files(folder, &files));
+        // A file that could not be read may become readable without a change of its metadata.
+        let is_complete = !problems.iter().any(|problem| problem.severity == Severity::Error);
+        let fingerprint = fingerprint.filter(|_| is_complete).and_then(|found| found.with_files(folder, &files));
         let index = Index { fingerprint, key: key(&files), config: files.configuration(), problems };
         if index.fingerprint.is_some() && self.cache_folder.write(&name, INDEX, &index) {
-            self.cache_folder.prune(INDEX, PLACES);
+            self.cache_folder.prune(INDEX, MAX_INDEXES);
         }
-        CachedTeam { folder: folder.clone(), index, is_whole, files: Some(files) }
+        CachedTeam { folder: folder.clone(), index, is_complete, files: Some(files) }
     }
 
     pub(in crate::ops) fn team(&self, cached: CachedTeam) -> (Team, Vec<Problem>) {
         let known: Option<Parsed> = self.cache_folder.read(&cached.index.key, TEAM);
         let parsed = known.unwrap_or_else(|| {
             let files = cached.files.unwrap_or_else(|| store::read(&cached.folder).0);
-            // Looked at again, the files may be others.
+            // The files may have changed since the look-up.
             let key = key(&files);
             let parsed = parse(&files);
-            // Where the looks do not count, there is no place for a cache or no telling who reads what.
+            // Without a fingerprint, the cache folder cannot be written, or nothing would be found in it.
             if cached.index.fingerprint.is_some() {
-                self.keep(TEAM, &key, &parsed);
+                self.put(TEAM, &key, &parsed);
             }
             parsed
         });
-        parsed.whole()
+        parsed.into_team()
     }
 
-    /// What was kept under a key.
-    pub(in crate::ops) fn kept<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Option<T> {
+    pub(in crate::ops) fn get<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Option<T> {
         self.cache_folder.read(key, kind)
     }
 
-    /// The newest few of a kind are kept.
-    pub(in crate::ops) fn keep<T: Serialize>(&self, kind: &str, key: &str, value: &T) {
+    /// Stores a value, and removes all but the newest few of its kind.
+    pub(in crate::ops) fn put<T: Serialize>(&self, kind: &str, key: &str, value: &T) {
         if self.cache_folder.write(key, kind, value) {
-            self.cache_folder.prune(kind, TEAMS);
+            self.cache_folder.prune(kind, MAX_VALUES);
         }
     }
 }
 
 impl CachedTeam {
-    /// Identifies the content of the team's files; `None` where some of them could not be read.
+    /// The hash of the team's files; `None` if some of them could not be read.
     pub(in crate::ops) fn key(&self) -> Option<&str> {
-        self.is_whole.then_some(&*self.index.key)
+        self.is_complete.then_some(&*self.index.key)
     }
 
     pub(in crate::ops) fn config(&self) -> &Files {
@@ -149,7 +146,7 @@ fn parse(files: &Files) -> Parsed {
 }
 
 impl Parsed {
-    fn whole(self) -> (Team, Vec<Problem>) {
+    fn into_team(self) -> (Team, Vec<Problem>) {
         let Self { mut team, sources, archived_sources, problems } = self;
         let decisions = team.decisions.iter_mut().zip(sources);
         for (decision, source) in decisions.chain(team.archived.iter_mut().zip(archived_sources)) {
@@ -159,23 +156,18 @@ impl Parsed {
     }
 }
 
-/// One team folder in one work tree; links in its path are resolved already.
-fn place(folder: &TeamFolder) -> String {
+/// The name of the index for a team folder in a work tree. Links in the folder's path are already resolved.
+fn index_name(folder: &TeamFolder) -> String {
     short(blake3::hash(folder.path.as_os_str().as_encoded_bytes()))
 }
 
-/// The content of everything that is parsed.
+/// The hash of all files that are parsed.
 fn key(files: &Files) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for part in std::iter::once(&files.folder).chain(files.texts.iter().flat_map(|(path, text)| [path, text])) {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    short(hasher.finalize())
+    key_of(std::iter::once(&files.folder).chain(files.texts.iter().flat_map(|(path, text)| [path, text])))
 }
 
-/// The key of what is made from several things.
-pub(in crate::ops) fn key_of(parts: &[&str]) -> String {
+/// The hash of several texts.
+pub(in crate::ops) fn key_of<'a>(parts: impl IntoIterator<Item = &'a String>) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -184,7 +176,7 @@ pub(in crate::ops) fn key_of(parts: &[&str]) -> String {
     short(hasher.finalize())
 }
 
-/// 128 bits.
+/// The first 128 bits, in hexadecimal.
 fn short(hash: blake3::Hash) -> String {
     hash.to_hex()[..32].to_owned()
 }

@@ -1,4 +1,4 @@
-//! Changes of files that become one commit, or stay in the work tree: shown, committed or written from the same plan.
+//! Planned changes of files, which a command shows, commits or writes to the work tree.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,32 +11,40 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Edit, Landing, NewFile, Repository, Rewrite};
 use crate::model::list;
-use crate::ops::ledger::rescue::{self, Occasion};
+use crate::ops::ledger::rescue::{self, Reason};
+use crate::ops::team::write_mode::WriteMode;
 
-/// What becomes of files. Paths are from the repository's root, with `/`.
+/// Paths are from the repository's root, with `/`.
 #[derive(Clone, Debug)]
 pub(crate) struct Changeset {
-    /// As one types it after `squad`.
+    /// The command without the leading `squad`.
     pub(crate) command: String,
     pub(crate) message: String,
     pub(crate) files: Vec<FileChange>,
-    /// The command has no `--no-commit`.
+    /// The command has no `--no-commit` option, so no hint may suggest it.
     pub(crate) must_commit: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct FileChange {
     pub(crate) path: String,
-    /// Where it was before, if that is elsewhere.
+    /// The old path of a file that moves.
     pub(crate) from: Option<String>,
     pub(crate) old: Option<Vec<u8>>,
-    /// `None`: it goes.
+    /// `None`: the file is deleted.
     pub(crate) new: Option<Vec<u8>>,
-    /// Whether a new file is executable. One that is there keeps its bit.
+    /// Whether a new file is executable. An existing file keeps its mode.
     pub(crate) executable: bool,
 }
 
-/// A file as people and programs are told of it.
+/// A file that a command does not change, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct SkippedFile {
+    pub(crate) path: String,
+    pub(crate) why: String,
+}
+
+/// A changed file, for the command's output.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ChangedFile {
     pub(crate) path: String,
@@ -60,7 +68,7 @@ impl FileChange {
         }
     }
 
-    /// As `git diff` has it, and as `git apply` takes it.
+    /// In the format of `git diff`, so that `git apply` accepts it.
     fn diff(&self) -> String {
         let (old, new) = (self.from.as_ref().unwrap_or(&self.path), &self.path);
         let mode = if self.executable { "100755" } else { "100644" };
@@ -73,8 +81,8 @@ impl FileChange {
         }
         let text = |bytes: &Option<Vec<u8>>| String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
         let (before, after) = (text(&self.old), text(&self.new));
-        let name = |is_there: bool, side: char, path: &str| {
-            if is_there { format!("{side}/{path}") } else { "/dev/null".to_owned() }
+        let name = |exists: bool, side: char, path: &str| {
+            if exists { format!("{side}/{path}") } else { "/dev/null".to_owned() }
         };
         let lines = TextDiff::from_lines(&before, &after);
         let mut hunks = lines.unified_diff();
@@ -94,12 +102,12 @@ impl Changeset {
     }
 
     pub(crate) fn changed_files(&self) -> Vec<ChangedFile> {
-        let told =
+        let changed =
             |file: &FileChange| ChangedFile { path: file.path.clone(), from: file.from.clone(), change: file.kind() };
-        self.files.iter().map(told).collect()
+        self.files.iter().map(changed).collect()
     }
 
-    /// For the branch that is checked out.
+    /// The changes as a commit on the checked-out branch.
     fn change(&self, repository: &Repository) -> Result<Change, Failure> {
         let Some(branch) = repository.head()?.branch else {
             return Err(self.refused("HEAD is detached", SWITCH));
@@ -129,26 +137,39 @@ impl Changeset {
         Ok(change)
     }
 
-    /// Fails where the branch cannot take it now. Writes nothing.
-    pub(crate) fn insist_on_room(&self, repository: &Repository) -> Result<(), Failure> {
+    /// Commits or writes the changes, or only checks that they could be committed. Returns the commit's id, if there is
+    /// one. Without changes there is nothing to do.
+    pub(super) fn apply(&self, env: &Env, repository: &Repository, mode: WriteMode) -> Result<Option<String>, Failure> {
+        match mode {
+            _ if self.files.is_empty() => {}
+            WriteMode::Commit => return self.commit(env, repository).map(Some),
+            WriteMode::WorkTree => self.write(repository)?,
+            WriteMode::DryRun { as_commit: true } => self.check_committable(repository)?,
+            WriteMode::DryRun { as_commit: false } => {}
+        }
+        Ok(None)
+    }
+
+    /// Fails if the changes cannot be committed now. Writes nothing.
+    pub(crate) fn check_committable(&self, repository: &Repository) -> Result<(), Failure> {
         match repository.obstacle(&self.change(repository)?)? {
             Some((reason, hint)) => Err(self.refused(&reason, &hint)),
             None => Ok(()),
         }
     }
 
-    /// One commit of exactly these files; its id.
+    /// Commits exactly these files. Returns the commit's id.
     pub(crate) fn commit(&self, env: &Env, repository: &Repository) -> Result<String, Failure> {
         let change = self.change(repository)?;
-        self.insist_on_room(repository)?;
+        self.check_committable(repository)?;
         let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
         if !touches.is_empty() {
             let why = format!("`squad {}` changes {}", self.command, list(&touches));
-            rescue::save(env, repository, Occasion { command: &self.command, why, touches })?;
+            rescue::save(env, repository, Reason { command: &self.command, why, touches })?;
         }
         match repository.land(&change, repository.identity().as_ref(), env.clock.now())? {
             Landing::Landed { commit } => {
-                self.take_the_rest_along(repository);
+                self.finish_moves(repository);
                 Ok(commit)
             }
             Landing::NotLanded { reason, hint } => Err(self.refused(&reason, &hint)),
@@ -163,7 +184,7 @@ impl Changeset {
     }
 
     /// Writes the files and commits nothing.
-    pub(crate) fn write(&self, repository: &Repository) -> Result<(), Failure> {
+    fn write(&self, repository: &Repository) -> Result<(), Failure> {
         let mut files: Vec<Rewrite<'_>> = Vec::new();
         for FileChange { path, from, old, new, executable } in &self.files {
             let old = match from {
@@ -175,18 +196,18 @@ impl Changeset {
             };
             files.push(Rewrite { executable: *executable, ..Rewrite::new(path, old, new.as_deref()) });
         }
-        let left = repository.rewrite(&self.command, &files)?;
-        if let Some(path) = left.first() {
-            return Err(Failure::failed("something else is there by now")
+        let not_written = repository.rewrite(&self.command, &files)?;
+        if let Some(path) = not_written.first() {
+            return Err(Failure::failed("it has changed meanwhile, so squad did not overwrite it")
                 .at(path)
                 .hint("move it away, then try again"));
         }
-        self.take_the_rest_along(repository);
+        self.finish_moves(repository);
         Ok(())
     }
 
-    /// What git does not know of a folder that moved goes with it, and folders that are empty now go.
-    fn take_the_rest_along(&self, repository: &Repository) {
+    /// Moves untracked files along with a moved folder, and removes the folders that are empty now.
+    fn finish_moves(&self, repository: &Repository) {
         let Some(root) = repository.work_dir() else { return };
         self.move_untracked(repository, root);
         self.remove_empty_folders(root);
@@ -200,14 +221,14 @@ impl Changeset {
         if folders.is_empty() {
             return;
         }
-        // What git knows and was not to move stays, with the folders above it.
+        // Tracked files that are not part of the move stay, with the folders above them.
         let Ok(tracked) = repository.tracked_files(&folders) else { return };
         let is_known = |path: &str| tracked.iter().any(|known| Path::new(known).starts_with(path));
         for (from, to) in &moves {
             for entry in fs::read_dir(root.join(from)).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let target = root.join(to).join(&name);
-                // What cannot be moved stays where it is.
+                // A file that cannot be moved stays in the old folder.
                 if !is_known(&format!("{from}/{}", name.to_string_lossy())) && target.symlink_metadata().is_err() {
                     let _ = fs::rename(entry.path(), target);
                 }
@@ -215,12 +236,12 @@ impl Changeset {
         }
     }
 
-    /// Removes the folders that this has emptied.
+    /// Removes the folders that these changes have emptied.
     fn remove_empty_folders(&self, root: &Path) {
         for file in &self.files {
             let gone = if file.new.is_none() { Some(&file.path) } else { file.from.as_ref() };
             for above in gone.iter().flat_map(|path| Path::new(path).ancestors().skip(1)) {
-                // It fails where anything is left.
+                // Fails for a folder that is not empty.
                 if above.as_os_str().is_empty() || fs::remove_dir(root.join(above)).is_err() {
                     break;
                 }
@@ -229,8 +250,8 @@ impl Changeset {
     }
 }
 
-/// The commit that a commit would build on. Fails where no branch with commits is checked out.
-pub(super) fn insist_on_branch(repository: &Repository) -> Result<String, Failure> {
+/// The commit of the checked-out branch. Fails if no branch with commits is checked out.
+pub(super) fn branch_tip(repository: &Repository) -> Result<String, Failure> {
     let head = repository.head()?;
     match (head.branch, head.commit) {
         (Some(_), Some(commit)) => Ok(commit),
@@ -241,8 +262,8 @@ pub(super) fn insist_on_branch(repository: &Repository) -> Result<String, Failur
 
 const SWITCH: &str = "`git switch BRANCH`, or `git switch --create NAME` here";
 
-const OTHERWISE: &str = "--no-commit writes the files and leaves the commit to you";
+const NO_COMMIT_HINT: &str = "--no-commit writes the files and leaves the commit to you";
 
 fn refused(reason: &str, hint: &str) -> Failure {
-    Failure::failed(format!("cannot commit: {reason}")).hint(format!("{hint}; or {OTHERWISE}"))
+    Failure::failed(format!("cannot commit: {reason}")).hint(format!("{hint}; or {NO_COMMIT_HINT}"))
 }

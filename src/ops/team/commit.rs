@@ -1,18 +1,18 @@
-//! A team as a commit has it, without a checkout.
+//! Reads a team from a commit, without a checkout.
 
 use std::collections::BTreeMap;
 
 use crate::error::Failure;
 use crate::ops::Workspace;
-use crate::ops::team::workspace::{below, place};
+use crate::ops::team::workspace::{below, project_path};
 use crate::parse::{Files, conflicts, linked_files, text_of};
 use crate::store;
 
-/// The team's files in a commit; none where the commit has no such team.
+/// The team's files in a commit; none if the commit has no such team.
 pub(in crate::ops) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Failure> {
-    let place = place(&workspace.folder, &workspace.work_dir);
+    let root = project_path(&workspace.folder, &workspace.work_dir);
     for name in store::FOLDERS {
-        let folder = below(&place, name);
+        let folder = below(&root, name);
         let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
         let is_wanted = |path: &String| store::is_team_file(path) || store::may_be_linked(path);
         let wanted = |path: &str| inner(path).filter(is_wanted).map(|path| store::largest(&path));
@@ -33,9 +33,8 @@ pub(in crate::ops) fn files_at(workspace: &Workspace, commit: &str) -> Result<Fi
     Ok(Files::default())
 }
 
-/// Fails where the files of a revision hold a merge that was not finished: what is not read of them would seem to be
-/// withdrawn.
-pub(in crate::ops) fn insist_on_merged(files: &Files, revision: &str) -> Result<(), Failure> {
+/// Fails if the files of a revision contain conflict markers: decisions in such files would look withdrawn.
+pub(in crate::ops) fn refuse_conflict_markers(files: &Files, revision: &str) -> Result<(), Failure> {
     match conflicts(files).into_iter().next() {
         None => Ok(()),
         Some(mut problem) => {

@@ -1,4 +1,4 @@
-//! Changing a configuration file: only the value that is meant, every other byte stays.
+//! Changes one value of a configuration file, and no other byte.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,11 +9,10 @@ use toml_edit::{Document, DocumentMut, Item, Key, Table, TableLike, TomlError, v
 use crate::env::Env;
 use crate::error::Failure;
 use crate::ops::Workspace;
-use crate::ops::team::turn;
+use crate::ops::team::lock;
 use crate::settings;
 use crate::store;
 
-/// Which file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Project,
@@ -23,9 +22,8 @@ pub(crate) enum Place {
 /// A configuration file that can be changed.
 pub(crate) struct ConfigFile {
     place: Place,
-    /// What it is called.
     pub(crate) path: PathBuf,
-    /// Locked while it is read, changed and written.
+    /// The lock file, held while the configuration is read, changed and written.
     lock: PathBuf,
 }
 
@@ -37,7 +35,7 @@ impl ConfigFile {
                 store::insist_on_own(&workspace.folder, &path).map_err(|reason| {
                     Failure::team(reason)
                         .at(path.display())
-                        .hint("change the file it leads to, or put a file in its place")
+                        .hint("change the file that it leads to, or replace the link by a file")
                 })?;
                 Ok(Self { place, path, lock: workspace.local().join("config.lock") })
             }
@@ -55,23 +53,23 @@ impl ConfigFile {
         }
     }
 
-    /// Sets one value. The file is made where it is missing; where it is a link, the file it leads to is changed.
+    /// Sets one value. Creates the file if it is missing, and follows a link.
     pub(crate) fn set(&self, name: &str, text: &str) -> Result<(), Failure> {
         let new = settings::from_text(name, text);
         settings::check(name, &new, self.place == Place::Project).map_err(Failure::usage)?;
         self.change(name, Some(&new)).map(drop)
     }
 
-    /// Removes one value, known to squad or not, so that the layers below decide. False: the file does not set it.
+    /// Removes one value, whether squad knows it or not, so that lower layers apply. Returns whether the file set it.
     pub(crate) fn unset(&self, name: &str) -> Result<bool, Failure> {
         self.change(name, None)
     }
 
-    /// Whether the file changed.
+    /// Returns whether the file changed.
     fn change(&self, name: &str, new: Option<&toml::Value>) -> Result<bool, Failure> {
-        let _turn = turn::take(&self.lock, "changing the configuration", None)?;
+        let _lock = lock::acquire(&self.lock, "changing the configuration", None)?;
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        // Where no `git add` finds it; one that a kill has left there is written over.
+        // The draft is outside of the work tree, so `git add` does not find it. A draft from a killed process is replaced.
         write(&path, &self.lock.with_extension("new"), name, new)
     }
 }
@@ -99,7 +97,7 @@ fn write(path: &Path, draft: &Path, name: &str, new: Option<&toml::Value>) -> Re
     Ok(true)
 }
 
-/// The caller has the turn, so nobody else uses the draft.
+/// The caller holds the lock, so no other process uses the draft.
 fn replace(path: &Path, draft: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -115,14 +113,14 @@ fn replace(path: &Path, draft: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// The text with one value changed, or removed for `None`.
+/// The text with one value changed, or removed if `new` is `None`.
 ///
-/// toml_edit changes a value in place, but puts a new one before its table's comments and drops the comments above one
-/// that it removes. So those two are edits of whole lines.
+/// toml_edit changes an existing value well, but puts a new value before its table's comments and drops the comments above
+/// a removed one. So adding and removing edit whole lines instead.
 fn with(text: &str, name: &str, new: Option<&toml::Value>) -> Result<String, String> {
     let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
     let old = &text[mark.len()..];
-    // `models.roles.*` and its like: a name may hold dots of its own.
+    // In names such as `models.roles.a.b`, the last part may contain dots.
     let limit = if name.starts_with("models.") { 3 } else { usize::MAX };
     let parts: Vec<&str> = name.splitn(limit, '.').collect();
     let changed = match new {
@@ -137,7 +135,7 @@ fn with(text: &str, name: &str, new: Option<&toml::Value>) -> Result<String, Str
         }
         None => without(old, &parts)?,
     };
-    // A file with CRLF keeps it.
+    // Keep CRLF line endings.
     let changed = if text.contains("\r\n") { changed.replace("\r\n", "\n").replace('\n', "\r\n") } else { changed };
     Ok(format!("{mark}{changed}"))
 }
@@ -155,8 +153,8 @@ fn value_at<'t>(root: &'t Table, parts: &[&str]) -> Option<&'t Item> {
     item_at(root, parts).filter(|item| item.is_value())
 }
 
-/// With a line for a value that is not there yet: in place of the line that has it commented out, else at the end of
-/// its table. `None`: it is there, or its table is not written under a header.
+/// Adds a line for a new value: in place of its commented-out line, or at the end of its table. `None`: the value is set
+/// already, or its table has no header.
 fn with_line(text: &str, parts: &[&str], new: &toml::Value) -> Result<Option<String>, String> {
     let document = Document::parse(text).map_err(|error| not_toml(&error))?;
     let root = document.as_table();
@@ -191,7 +189,7 @@ fn with_line(text: &str, parts: &[&str], new: &toml::Value) -> Result<Option<Str
     Ok(Some(format!("{head}{line}{}{after}", lines[kept + replaced..].concat())))
 }
 
-/// Where each table's header begins.
+/// Collects the offset of each table's header.
 fn header_starts(table: &Table, starts: &mut Vec<usize>) {
     for (_, item) in table {
         let tables: Vec<&Table> = match item {
@@ -212,7 +210,7 @@ fn is_commented_out(line: &str, key: &str) -> bool {
     text.is_some_and(|(name, _)| name.trim().trim_matches(['"', '\'']) == key)
 }
 
-/// How many lines of a section belong to its table. Comments that touch the next header are that one's.
+/// The number of lines that belong to a section's table. Comments directly above the next header belong to that header.
 fn end_of_table(lines: &[&str], is_followed: bool) -> usize {
     let is_comment = |line: &&&str| line.trim_start().starts_with('#');
     let comments = if is_followed { lines.iter().rev().take_while(is_comment).count() } else { 0 };
@@ -220,15 +218,14 @@ fn end_of_table(lines: &[&str], is_followed: bool) -> usize {
     lines.len() - comments - blank
 }
 
-/// With the value set wherever its table stands. The old value's spaces, its remark behind it and how its name is
-/// written stay.
+/// Sets the value with toml_edit. Keeps the old value's spacing and trailing comment, and the spelling of its name.
 fn with_value(text: &str, parts: &[&str], new: &toml::Value) -> Result<String, String> {
     let mut document: DocumentMut = text.parse().map_err(|error| not_toml(&error))?;
     let (last, tables) = parts.split_last().ok_or("the name is empty")?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in tables {
         let item = table.entry(part).or_insert_with(|| Item::Table(Table::new()));
-        table = item.as_table_like_mut().ok_or_else(|| format!("`{part}` is no table in it"))?;
+        table = item.as_table_like_mut().ok_or_else(|| format!("`{part}` is not a table"))?;
     }
     let mut item = plain(new);
     match table.get_mut(last) {
@@ -243,7 +240,7 @@ fn with_value(text: &str, parts: &[&str], new: &toml::Value) -> Result<String, S
     Ok(document.to_string())
 }
 
-/// Without a value and its line, where it is set; the comments above it stay.
+/// Removes a value with its line; the comments above it stay.
 fn without(text: &str, parts: &[&str]) -> Result<String, String> {
     let document = Document::parse(text).map_err(|error| not_toml(&error))?;
     let Some(span) = value_at(document.as_table(), parts).and_then(Item::span) else { return Ok(text.to_owned()) };
@@ -311,7 +308,7 @@ mod tests {
         assert_eq!(set(&marked, "models.default", "b"), marked.replace("\"a\"", "\"b\""));
     }
 
-    /// As `squad init` writes it.
+    /// A file in the style that `squad init` writes.
     const COMMENTED: &str = "\
 # Ours.
 
@@ -327,7 +324,7 @@ mod tests {
 ";
 
     #[test]
-    fn the_commented_line_of_a_key_is_the_one_that_changes() {
+    fn a_commented_out_value_is_replaced() {
         let old = COMMENTED;
         assert_eq!(set(old, "models.default", "b"), old.replace("# default = \"sonnet\"", "default = \"b\""));
         assert_eq!(set(old, "models.lightweight", "b"), old.replace("#lightweight = \"haiku\"", "lightweight = \"b\""));
@@ -355,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn following_the_files_own_advice_afterwards_means_what_it_says() {
+    fn uncommenting_a_value_afterwards_works() {
         let new = set(COMMENTED, "models.roles.lead", "b");
         assert_eq!(new, format!("{COMMENTED}\n[models.roles]\nlead = \"b\"\n"));
         let followed = new.replace("# default", "default");

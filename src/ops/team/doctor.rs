@@ -1,4 +1,4 @@
-//! What is wrong with the repository, the team, the configuration and the engine, each with the way out.
+//! Finds problems of the repository, the team, the configuration and the engine, with hints to fix them.
 
 use serde::Serialize;
 use std::fs;
@@ -23,12 +23,12 @@ use crate::view::Progress;
 #[derive(Serialize)]
 pub(crate) struct Diagnosis {
     pub(crate) problems: Vec<Finding>,
-    /// What was proved, if that was asked for.
+    /// The result of `--prove`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<Proof>,
 }
 
-/// A problem, and what it is a problem of.
+/// A problem and the area it belongs to.
 #[derive(Serialize)]
 pub(crate) struct Finding {
     pub(crate) area: Area,
@@ -46,20 +46,14 @@ pub(crate) enum Area {
 }
 
 impl Diagnosis {
-    /// Notes are for information.
-    pub(crate) fn is_well(&self) -> bool {
+    /// Whether there are no errors or warnings.
+    pub(crate) fn is_healthy(&self) -> bool {
         self.problems.iter().all(|finding| finding.problem.severity == Severity::Note)
     }
 }
 
-/// Looks at everything and starts the engine to see whether it would work. Without a repository or a team there is
-/// nothing to look at: that is the failure it returns.
-pub(crate) fn diagnose(
-    env: &Env,
-    directory: &Path,
-    is_to_prove: bool,
-    progress: &Progress,
-) -> Result<Diagnosis, Failure> {
+/// Checks everything, and starts the engine as a test. Fails without a repository or a team.
+pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Progress) -> Result<Diagnosis, Failure> {
     let project = Project::open(env, directory, Layer::default())?;
     let mut problems = repository(&project)?;
     for problem in &project.problems {
@@ -72,7 +66,7 @@ pub(crate) fn diagnose(
     let other = shell::other_squad(env).map(|other| Finding { area: Area::Configuration, problem: other.problem() });
     problems.extend(other);
     problems.extend(engine(env, &project, directory)?);
-    let proof = match is_to_prove {
+    let proof = match proves {
         true => {
             let (proof, found) = prove::prove(&project.repository, progress)?;
             problems.extend(found.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
@@ -107,7 +101,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         find(Severity::Warning, "no-identity", "git does not know who you are, so no decision can land", hint);
     }
     if head.branch.is_none() {
-        let hint = "git switch a branch before a run whose decisions should land";
+        let hint = "`git switch` to a branch before a run whose decisions should land";
         find(Severity::Note, "detached", "HEAD is detached, so no decision can land", hint);
     }
     if let Some(operation) = project.repository.operation() {
@@ -118,7 +112,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         let message = format!("`squad {}` was interrupted", begun.command);
         find(Severity::Warning, "unfinished", &message, &format!("`squad {}` finishes it", begun.command));
     }
-    // Of a ledger that cannot be read at all, that is said, and nothing else.
+    // If the ledger cannot be read at all, that is reported elsewhere.
     let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());
     let all = if is_readable { decisions::standing(project)? } else { Vec::new() };
     let waiting = all.iter().filter(|d| d.state == DecisionState::Unlanded).count();
@@ -129,7 +123,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
     Ok(findings)
 }
 
-/// Whether what squad installed of the team is of this release.
+/// Reports files of another release than this squad installs, and an invalid manifest.
 fn manifest(env: &Env, project: &Project) -> Option<Finding> {
     let file = format!("{}/{}", project.folder.name, manifest::FILE);
     let text = fs::read_to_string(project.folder.path.join(manifest::FILE)).ok()?;
@@ -137,12 +131,12 @@ fn manifest(env: &Env, project: &Project) -> Option<Finding> {
     let (severity, message, hint) = match Manifest::read(&text, &file) {
         Err(failure) => (Severity::Warning, failure.message, failure.hint.unwrap_or_default()),
         Ok(Manifest { release, .. }) if release < newest => {
-            let message = format!("the team's files are of release {release}, and this squad brings release {newest}");
-            (Severity::Note, message, "`squad upgrade --dry-run` names what would change".to_owned())
+            let message = format!("the team's files are of release {release}; this squad installs release {newest}");
+            (Severity::Note, message, "`squad upgrade --dry-run` lists what would change".to_owned())
         }
         Ok(Manifest { release, .. }) if release > newest => {
             let message =
-                format!("a newer squad wrote the team's files: release {release}, and this one knows {newest}");
+                format!("a newer squad wrote the team's files: release {release}; this one supports {newest}");
             (Severity::Note, message, "upgrade squad itself".to_owned())
         }
         Ok(_) => return None,
@@ -151,7 +145,7 @@ fn manifest(env: &Env, project: &Project) -> Option<Finding> {
     Some(Finding { area: Area::Team, problem })
 }
 
-/// An activated `.venv`, for example: whoever wonders why agents do not find its programs is told.
+/// Reports folders in the `PATH` that agents' commands ignore, such as an activated `.venv`.
 fn path(env: &Env, project: &Project) -> Vec<Finding> {
     let programs = Programs::new(&project.work_dir, &env.os_variables());
     let folders = programs.left_out().iter().filter(|folder| folder.is_dir());
@@ -179,7 +173,7 @@ fn engine(env: &Env, project: &Project, directory: &Path) -> Result<Vec<Finding>
     if let Err(failure) = engines::check_names(project) {
         return Ok(at("engine-unknown", failure.message, failure.hint));
     }
-    let reports = engines::look(env, directory, Some(&project.settings.engine.name))?;
+    let reports = engines::check(env, directory, Some(&project.settings.engine.name))?;
     let trouble = reports.into_iter().find(|report| !report.ready);
     Ok(trouble.map_or_else(Vec::new, |report| {
         at("engine-not-ready", report.problem.unwrap_or_else(|| "the engine is not ready".to_owned()), report.hint)

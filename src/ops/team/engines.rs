@@ -1,4 +1,4 @@
-//! Starting the engine that the settings name, or the first fallback that starts.
+//! Starts the configured engine, or the first fallback that works.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::pool::{Engines, Reports};
 use crate::program::Programs;
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
 
-/// An engine's name must be known; where it came from decides whose mistake it is.
+/// Fails if a configured engine does not exist. An unknown name in a flag is a usage error, elsewhere a team error.
 pub(crate) fn check_names(project: &Project) -> Result<(), Failure> {
     let settings = &project.settings;
     let (main, fallback) = (&settings.engine.name, &settings.engine.fallback);
@@ -42,7 +42,7 @@ pub(crate) fn check_names(project: &Project) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether there is such an engine.
+/// Whether there is an engine with this name.
 pub(crate) fn is_known(name: &str, settings: &Settings) -> bool {
     EngineKind::parse(name).is_some() || Profile::find(name, &settings.engines).is_some()
 }
@@ -58,12 +58,12 @@ fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
     Failure::new(kind, format!("there is no engine `{name}`")).hint(format!("the engines are {engines}"))
 }
 
-/// The engines that a run may need. None of them is started yet.
+/// The engines that a run may need. Does not start them.
 pub(crate) fn prepare(env: &Env, project: &Project, run: &RunId, script: Option<rehearsal::Script>) -> Engines {
     prepare_with(env, project, run, script, (&[], None))
 }
 
-/// The same with engines that members were given, and one that the user's environment describes.
+/// Like [`prepare`], with engines that were given to members, and one described by the user's environment.
 pub(crate) fn prepare_with(
     env: &Env,
     project: &Project,
@@ -126,7 +126,7 @@ fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {
     Profile::find(name, &settings.engines).ok_or_else(missing)?.map_err(unusable)
 }
 
-/// Starts those that a plan needs for certain, so that what is missing is said before anybody works.
+/// Starts the engines that a plan needs, so that a missing one is reported before any agent starts.
 pub(crate) async fn start(
     engines: &Engines,
     project: &Project,
@@ -152,13 +152,13 @@ pub(crate) async fn start(
     Ok(())
 }
 
-/// An engine without which a run cannot begin.
+/// An engine that failed to start, so that the run cannot begin.
 pub(crate) struct NotStarted {
     pub(crate) engine: String,
     pub(crate) failure: Failure,
 }
 
-/// The rehearsal's script, where one is named. A script for another engine is a mistake.
+/// The script for the rehearsal engine, if one is configured. Fails if a flag names one and another engine is used.
 pub(crate) fn script(settings: &Settings, directory: &Path) -> Result<Option<rehearsal::Script>, Failure> {
     let Some(path) = &settings.engine.script else { return Ok(None) };
     let mut names = std::iter::once(&settings.engine.name).chain(&settings.engine.fallback);
@@ -168,7 +168,7 @@ pub(crate) fn script(settings: &Settings, directory: &Path) -> Result<Option<reh
             return Ok(None);
         }
         return Err(Failure::usage(format!(
-            "a script is for the rehearsal engine, and the engine is `{}`",
+            "only the rehearsal engine runs scripts, and the engine is `{}`",
             settings.engine.name
         ))
         .at(settings.origin("engine.rehearsal.script"))
@@ -213,7 +213,7 @@ fn copilot_options(
     })
 }
 
-/// Homes are apart by the team's place and by the work tree, so that no two of them share sessions.
+/// Each team in each work tree has its own home, so that no two share sessions.
 fn home_name(project: &Project) -> String {
     let key = format!("{}\n{}", project.repository.git_dir().display(), project.folder_in_repository());
     blake3::hash(key.as_bytes()).to_hex()[..12].to_owned()
@@ -246,7 +246,7 @@ fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provid
     Ok(copilot::Provider { kind, wire_api, base_url, api_key, models, max_prompt_tokens })
 }
 
-/// A relative path would lead into whatever repository squad works in.
+/// Rejects relative paths: they would start a program from the repository that squad works in.
 fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String, copilot::McpServer), EngineError> {
     let mistake = |reason: &str| EngineError::Unusable {
         reason: format!("`mcp.servers.{name}` {reason}"),
@@ -267,12 +267,12 @@ fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String
     Ok((name.clone(), server))
 }
 
-/// What is known of an engine after a look at it.
+/// The result of checking an engine.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) name: String,
     pub(crate) about: Option<String>,
-    /// The one the settings choose.
+    /// Whether the settings select it.
     pub(crate) chosen: bool,
     pub(crate) ready: bool,
     pub(crate) program: Option<String>,
@@ -280,16 +280,16 @@ pub(crate) struct Report {
     pub(crate) protocol: Option<u64>,
     pub(crate) supported_protocol: Option<String>,
     pub(crate) login: Option<String>,
-    /// What governs one that asks nobody before it acts.
+    /// What restricts an engine that does not ask for permissions.
     pub(crate) governed: Option<String>,
     pub(crate) models: Vec<copilot::ModelInfo>,
     pub(crate) problem: Option<String>,
     pub(crate) hint: Option<String>,
 }
 
-/// Looks at each engine, or at one.
-pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Vec<Report>, Failure> {
-    // An engine can be looked at without a team, and without a repository.
+/// Checks all engines, or one.
+pub(crate) fn check(env: &Env, directory: &Path, only: Option<&str>) -> Result<Vec<Report>, Failure> {
+    // Works without a team and without a repository.
     let project = Project::open(env, directory, crate::settings::Layer::default()).ok();
     let settings = match &project {
         Some(project) => project.settings.clone(),
@@ -334,7 +334,7 @@ impl Report {
         }
     }
 
-    fn trouble(mut self, error: &EngineError) -> Self {
+    fn with_problem(mut self, error: &EngineError) -> Self {
         self.problem = Some(error.to_string());
         self.hint = error.hint().map(str::to_owned);
         self
@@ -356,11 +356,11 @@ async fn copilot_report(
     report.supported_protocol = Some(if start == end { start.to_string() } else { format!("{start} to {end}") });
     let options = match copilot_options(env, project, directory, settings, "engines") {
         Ok(options) => options,
-        Err(error) => return report.trouble(&error),
+        Err(error) => return report.with_problem(&error),
     };
     let probe = match copilot::Copilot::probe(&options).await {
         Ok(probe) => probe,
-        Err(error) => return report.trouble(&error),
+        Err(error) => return report.with_problem(&error),
     };
     report.program = Some(probe.program.display().to_string());
     report.version = Some(probe.identity.version);
@@ -374,7 +374,7 @@ async fn copilot_report(
         (None, false) => None,
     };
     if options.provider.is_none() && !account.authenticated {
-        return report.trouble(&copilot::unauthenticated(&account));
+        return report.with_problem(&copilot::unauthenticated(&account));
     }
     report.ready = true;
     report.models = probe.models.unwrap_or_default();
@@ -384,10 +384,10 @@ async fn copilot_report(
 async fn command_report(mut report: Report, env: &Env, directory: &Path, settings: &Settings) -> Report {
     let profile = match profile(&report.name, settings) {
         Ok(profile) => profile,
-        Err(error) => return report.trouble(&error),
+        Err(error) => return report.with_problem(&error),
     };
     report.about = Some(profile.about.clone());
-    let modes = [(true, "with `--permissions allow`"), (false, "else")];
+    let modes = [(true, "with `--permissions allow`"), (false, "otherwise")];
     report.governed = Some(modes.map(|(is_free, when)| format!("{when} {}", profile.governed(is_free))).join("; "));
     let variables = env.os_variables();
     match command::locate(&profile, &Programs::new(directory, &variables)) {
@@ -397,11 +397,11 @@ async fn command_report(mut report: Report, env: &Env, directory: &Path, setting
             report.ready = true;
             report
         }
-        Err(error) => report.trouble(&error),
+        Err(error) => report.with_problem(&error),
     }
 }
 
-/// What a guardian does when its squad is gone.
+/// Runs the guardian process, which ends an engine when its squad has died.
 #[cfg(target_os = "linux")]
 pub(crate) fn guard(env: &Env, name: &str, value: &str, heard: &[u8]) -> Result<(), Failure> {
     let runtime = runtime(env)?;

@@ -1,5 +1,4 @@
-//! A team that fits a repository: the built-in one with fewer agents, what is known of the project filled in, and
-//! folders that have owners.
+//! Fits a new team to a repository: selects agents, and fills in facts about the project and the owners of folders.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ pub(crate) type TeamFiles = BTreeMap<String, Vec<u8>>;
 const ROSTER: &str = "team.md";
 const ROUTING: &str = "routing.md";
 
-/// Who is on the team of each preset.
+/// The agents of each built-in preset.
 const PRESETS: [(&str, &[&str]); 7] = [
     ("default", &["lead", "backend", "frontend", "tester", "docs", "reviewer"]),
     ("solo", &["backend"]),
@@ -24,10 +23,10 @@ const PRESETS: [(&str, &[&str]); 7] = [
     ("research", &["lead", "backend", "docs"]),
 ];
 
-/// Who takes over the work of somebody who is not on the team; the first that is.
-const STAND_INS: [&str; 4] = ["backend", "docs", "lead", "reviewer"];
+/// The first of these that is on the team takes over the work of agents that are not.
+const FALLBACK_AGENTS: [&str; 4] = ["backend", "docs", "lead", "reviewer"];
 
-/// The agents of a preset by their slugs. Fails for one that there is none of.
+/// The slugs of a preset's agents.
 pub(crate) fn preset(name: &str) -> Result<Vec<String>, Failure> {
     let found = PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, agents)| *agents);
     let agents = found.ok_or_else(|| {
@@ -37,7 +36,7 @@ pub(crate) fn preset(name: &str) -> Result<Vec<String>, Failure> {
     Ok(agents.iter().map(|agent| (*agent).to_owned()).collect())
 }
 
-/// The agents that a preset's name or their own names mean, parted by commas.
+/// Parses a preset's name or a comma-separated list of agents.
 pub(crate) fn agents(answer: &str) -> Result<Vec<String>, Failure> {
     let answer = answer.trim().to_lowercase();
     let named: Vec<String> = answer.split(',').map(|name| name.trim().to_owned()).collect();
@@ -45,7 +44,7 @@ pub(crate) fn agents(answer: &str) -> Result<Vec<String>, Failure> {
     match named.iter().all(|name| known.contains(name)) {
         true => Ok(named),
         false => preset(&answer).map_err(|_| {
-            Failure::usage(format!("`{answer}` is no preset and no names of agents")).hint(format!(
+            Failure::usage(format!("`{answer}` is neither a preset nor a list of agents")).hint(format!(
                 "presets are {}; agents {}",
                 list(PRESETS.map(|(preset, _)| preset)),
                 list(&known)
@@ -54,15 +53,15 @@ pub(crate) fn agents(answer: &str) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Names the engine in the configuration, where a line for it waits.
+/// Sets the engine in the configuration; replaces the commented-out line for it, if there is one.
 pub(super) fn use_engine(files: &mut TeamFiles, name: &str) {
     const CONFIG: &str = "config.toml";
-    let waiting = "# name = \"copilot\"\n";
+    let placeholder = "# name = \"copilot\"\n";
     let line = format!("name = {}\n", toml::Value::from(name));
     let config = text(files, CONFIG);
     let gap = if config.is_empty() { "" } else { "\n" };
-    let config = match config.contains(waiting) {
-        true => config.replacen(waiting, &line, 1),
+    let config = match config.contains(placeholder) {
+        true => config.replacen(placeholder, &line, 1),
         false => format!("{config}{gap}[engine]\n{line}"),
     };
     put(files, CONFIG, config);
@@ -76,15 +75,15 @@ fn put(files: &mut TeamFiles, path: &str, text: String) {
     files.insert(path.to_owned(), text.into_bytes());
 }
 
-/// The cells of a table's row, without the spaces around them.
+/// The trimmed cells of a table row.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let inner = line.strip_prefix('|')?.strip_suffix('|')?;
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// Leaves only these agents on the team. The work of the others goes to those who stand in for them; a reviewer who is
-/// not there reviews nothing.
-pub(super) fn keep(files: &mut TeamFiles, agents: &[String]) -> Result<(), Failure> {
+/// Removes all other agents from the team. Their work goes to one of [`FALLBACK_AGENTS`]; removed reviewers are not
+/// replaced.
+pub(super) fn select_agents(files: &mut TeamFiles, agents: &[String]) -> Result<(), Failure> {
     let roster = text(files, ROSTER);
     let slug_of = |line: &str| {
         let name = cells(line)?.first()?.to_lowercase();
@@ -95,19 +94,20 @@ pub(super) fn keep(files: &mut TeamFiles, agents: &[String]) -> Result<(), Failu
         return Err(Failure::usage(format!("squad installs no agent `{unknown}`"))
             .hint(format!("it installs {}; `squad agents add` adds others", list(&known))));
     }
-    let is_gone = |slug: &str| known.iter().any(|one| one == slug) && !agents.iter().any(|one| one == slug);
-    let kept = roster.lines().filter(|line| slug_of(line).is_none_or(|slug| !is_gone(&slug)));
-    let kept: String = kept.map(|line| format!("{line}\n")).collect();
-    let stand_in = STAND_INS.into_iter().find(|slug| agents.iter().any(|one| one == slug));
-    let stand_in = stand_in.or(agents.first().map(String::as_str)).map(capitalized).unwrap_or_default();
+    let is_removed = |slug: &str| known.iter().any(|one| one == slug) && !agents.iter().any(|one| one == slug);
+    let remaining = roster.lines().filter(|line| slug_of(line).is_none_or(|slug| !is_removed(&slug)));
+    let remaining: String = remaining.map(|line| format!("{line}\n")).collect();
+    let fallback = FALLBACK_AGENTS.into_iter().find(|slug| agents.iter().any(|one| one == slug));
+    let fallback = fallback.or(agents.first().map(String::as_str)).map(capitalized).unwrap_or_default();
     let routing = text(files, ROUTING);
-    let routing: String = routing.lines().map(|line| format!("{}\n", routed(line, &is_gone, &stand_in))).collect();
-    put(files, ROSTER, kept);
+    let routing: String = routing.lines().map(|line| format!("{}\n", rerouted(line, &is_removed, &fallback))).collect();
+    put(files, ROSTER, remaining);
     put(files, ROUTING, routing);
-    files.retain(|path, _| path.split('/').nth(1).is_none_or(|slug| !path.starts_with("agents/") || !is_gone(slug)));
+    files.retain(|path, _| path.split('/').nth(1).is_none_or(|slug| !path.starts_with("agents/") || !is_removed(slug)));
     let charters: Vec<String> = files.keys().filter(|path| path.ends_with("/charter.md")).cloned().collect();
     for path in charters {
-        let charter: String = text(files, &path).lines().map(|line| format!("{}\n", bounded(line, &is_gone))).collect();
+        let charter = text(files, &path);
+        let charter = charter.lines().map(|line| format!("{}\n", without_removed(line, &is_removed))).collect();
         put(files, &path, charter);
     }
     Ok(())
@@ -118,22 +118,22 @@ fn capitalized(slug: &str) -> String {
     format!("{}{rest}", first.to_uppercase())
 }
 
-/// A row of the routing table for those who are there.
-fn routed(line: &str, is_gone: &impl Fn(&str) -> bool, stand_in: &str) -> String {
+/// A row of the routing table without removed agents.
+fn rerouted(line: &str, is_removed: &impl Fn(&str) -> bool, fallback: &str) -> String {
     let Some([signal, who, examples]) = cells(line).and_then(|cells| <[&str; 3]>::try_from(cells).ok()) else {
         return line.to_owned();
     };
     let (worker, reviewer) = who.split_once(" + ").map_or((who, None), |(worker, reviewer)| (worker, Some(reviewer)));
     let slug = |name: &str| name.split(' ').next().unwrap_or_default().to_lowercase();
-    let worker = if is_gone(&slug(worker)) { stand_in } else { worker };
-    match reviewer.filter(|reviewer| !is_gone(&slug(reviewer)) && slug(reviewer) != slug(worker)) {
+    let worker = if is_removed(&slug(worker)) { fallback } else { worker };
+    match reviewer.filter(|reviewer| !is_removed(&slug(reviewer)) && slug(reviewer) != slug(worker)) {
         Some(reviewer) => format!("| {signal} | {worker} + {reviewer} | {examples} |"),
         None => format!("| {signal} | {worker} | {examples} |"),
     }
 }
 
-/// A charter's line that says whose some work is, without the work of those who are not there.
-fn bounded(line: &str, is_gone: &impl Fn(&str) -> bool) -> String {
+/// A charter's line that refers work to other agents, without removed agents.
+fn without_removed(line: &str, is_removed: &impl Fn(&str) -> bool) -> String {
     let Some((head, rest)) = line.split_once("**I don't handle:** ") else { return line.to_owned() };
     let (rest, after) =
         rest.split_once(". ").map_or((rest, String::new()), |(rest, after)| (rest, format!(" {after}")));
@@ -146,11 +146,11 @@ fn bounded(line: &str, is_gone: &impl Fn(&str) -> bool) -> String {
         }
         depth = (depth + part.matches('(').count()).saturating_sub(part.matches(')').count());
     }
-    let is_somebodys = |item: &String| {
+    let has_agent = |item: &String| {
         let names = item.rsplit_once('(').map(|(_, names)| names.trim_end_matches(')'));
-        names.is_none_or(|names| names.split(", ").any(|name| !is_gone(&name.to_lowercase())))
+        names.is_none_or(|names| names.split(", ").any(|name| !is_removed(&name.to_lowercase())))
     };
-    items.retain(is_somebodys);
+    items.retain(has_agent);
     let items = items.join(", ");
     match items.strip_prefix("or ").unwrap_or(&items) {
         "" => format!("{head}**I don't handle:** what the task does not ask for.{after}"),
@@ -158,7 +158,7 @@ fn bounded(line: &str, is_gone: &impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// Fills in what is known of the project, and who owns which folder. With `only_blanks`, what somebody wrote stays.
+/// Fills in facts about the project and the owners of folders. With `only_blanks`, keeps values that are already set.
 pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey, only_blanks: bool) {
     let roster = text(files, ROSTER);
     let filled = |line: &str| if only_blanks && !is_blank(line) { line.to_owned() } else { filled(line, survey) };
@@ -184,7 +184,7 @@ pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey, only_blanks: bool)
     }
 }
 
-/// Whether a field has nothing in it but what stands for something.
+/// Whether a field is empty or holds only a placeholder.
 fn is_blank(line: &str) -> bool {
     let value = line.split_once(":**").map_or(line, |(_, value)| value).trim();
     value.is_empty() || value.starts_with(['{', '<']) || ["TBD", "TODO", "…", "..."].contains(&value)

@@ -1,25 +1,26 @@
-//! What squad's own commits pass over.
+//! Reports the git hooks that squad's own commits do not run.
 
 use std::fs;
 
 use crate::model::list;
 use crate::ops::Workspace;
 
-/// Kept beside the other local files; without it, it is said again.
-const SAID: &str = "hooks-said";
+/// A local file that exists once the message was printed.
+const REPORTED: &str = "hooks-said";
 
-/// That a commit of squad's did not run the repository's hooks: the first time, where it has some.
-pub(crate) fn passed_over(workspace: &Workspace) -> Option<String> {
-    let said = workspace.local().join(SAID);
-    if said.exists() {
+/// A message that squad's commit did not run the repository's hooks. `None` if there are none, or if it was printed
+/// before.
+pub(crate) fn skipped_hooks(workspace: &Workspace) -> Option<String> {
+    let reported = workspace.local().join(REPORTED);
+    if reported.exists() {
         return None;
     }
     let hooks = workspace.repository.commit_hooks();
     if hooks.is_empty() {
         return None;
     }
-    // Where it cannot be kept, it is said every time.
-    let _ = fs::create_dir_all(workspace.local()).and_then(|()| fs::write(&said, ""));
+    // If the file cannot be written, the message is printed every time.
+    let _ = fs::create_dir_all(workspace.local()).and_then(|()| fs::write(&reported, ""));
     let hooks = list(hooks.iter().map(|hook| format!("`{hook}`")));
     Some(format!("squad's commit did not run this repository's hooks: {hooks}"))
 }

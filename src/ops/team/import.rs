@@ -1,4 +1,4 @@
-//! A team from one file: of `squad export`'s, or of the npm tool's.
+//! Imports a team from a file that `squad export` or the npm tool wrote.
 
 mod npm;
 
@@ -13,57 +13,56 @@ use crate::git::{NewFile, Repository};
 use crate::model::{Problem, Severity, Source, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
-use crate::ops::team::export::LARGEST;
+use crate::ops::team::export::MAX_SIZE;
 use crate::ops::team::init::{self, FOLDER, Installed};
 use crate::ops::team::secrets;
 use crate::ops::team::workspace::not_left_out;
 use crate::record::{scrubbed_paths, settle};
 use crate::store;
 
-/// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Options {
     pub(crate) file: PathBuf,
     pub(crate) commit: bool,
     pub(crate) dry_run: bool,
-    /// With what looks like a secret.
+    /// Import suspected secrets.
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Imported {
-    /// From the repository's root; none where the team is there already.
+    /// Relative to the repository's root; empty if the same team is installed already.
     pub(crate) files: Vec<String>,
     pub(crate) commit: Option<String>,
     /// Why there is no commit.
     pub(crate) reason: Option<String>,
-    /// Entries of the ledger that were not here.
+    /// New ledger entries.
     pub(crate) entries: usize,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What a file holds.
+/// The contents of an export file.
 struct Contents {
-    /// By path from the team's folder.
+    /// Paths are from the team's folder.
     files: Vec<NewFile>,
     entries: Option<usize>,
     problems: Vec<Problem>,
 }
 
-/// Puts the team of a file at the repository's root. A team that is there already stays as it is.
-pub(crate) fn import(env: &Env, directory: &Path, wish: &Wish) -> Result<Imported, Failure> {
+/// Installs the team at the repository's root. An existing team stays unchanged.
+pub(crate) fn import(env: &Env, directory: &Path, options: &Options) -> Result<Imported, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    let file = directory.join(&wish.file);
+    let file = directory.join(&options.file);
     let file = dunce::canonicalize(&file).unwrap_or(file);
     let read = read(&repository, &file);
-    let imported = read.and_then(|contents| take(env, (&repository, &work_dir), wish, contents));
+    let imported = read.and_then(|contents| install(env, (&repository, &work_dir), options, contents));
     repository.forget_imports()?;
     imported
 }
 
 fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
     if fs::metadata(file).is_ok_and(|facts| !facts.is_file()) {
-        return Err(Failure::failed("it is no file").at(file.display()));
+        return Err(Failure::failed("it is not a regular file").at(file.display()));
     }
     let start = fs::File::open(file).and_then(|file| {
         let mut start = Vec::new();
@@ -73,46 +72,46 @@ fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
     if !start.starts_with(b"# v") {
         return npm::read(file);
     }
-    let bundle = repository.read_bundle(file, LARGEST).map_err(|error| {
-        Failure::failed(format!("it holds no team, or is cut off or damaged: {error}"))
+    let bundle = repository.read_bundle(file, MAX_SIZE).map_err(|error| {
+        Failure::failed(format!("it contains no team, or is damaged: {error}"))
             .at(file.display())
-            .hint("`squad export` writes such files")
+            .hint("use a file that `squad export` wrote")
     })?;
     let left_out = |path: String| {
-        let message = "it is a link or a submodule, and neither is imported";
+        let message = "links and submodules are not imported";
         Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-link", message)
     };
     let problems = bundle.left_out.into_iter().map(left_out).collect();
     Ok(Contents { files: bundle.files, entries: bundle.entries, problems })
 }
 
-fn take(
+fn install(
     env: &Env,
     (repository, work_dir): (&Repository, &Path),
-    wish: &Wish,
+    options: &Options,
     contents: Contents,
 ) -> Result<Imported, Failure> {
     let Contents { files, entries, mut problems } = contents;
     if !files.iter().any(|file| file.path == "team.md") {
-        return Err(Failure::team("it holds no team.md").at(wish.file.display()));
+        return Err(Failure::team("it contains no team.md").at(options.file.display()));
     }
     let texts = files.iter().map(|file| (file.path.as_str(), file.bytes.as_slice()));
     let suspicious = secrets::suspicious(env, work_dir, texts);
-    if !wish.force {
-        secrets::refuse(&suspicious, "take it out where the team is from, or import it all the same with --force")?;
+    if !options.force {
+        secrets::refuse(&suspicious, "remove it and export the team again, or import it anyway with --force")?;
     }
     problems.extend(suspicious);
-    let is_there = is_there(work_dir, &files)?;
-    let below = |file: NewFile| NewFile { path: format!("{FOLDER}/{}", file.path), ..file };
-    let files: Vec<NewFile> = if is_there { Vec::new() } else { files.into_iter().map(below).collect() };
+    let is_installed = is_installed(work_dir, &files)?;
+    let in_folder = |file: NewFile| NewFile { path: format!("{FOLDER}/{}", file.path), ..file };
+    let files: Vec<NewFile> = if is_installed { Vec::new() } else { files.into_iter().map(in_folder).collect() };
     let paths = files.iter().map(|file| file.path.clone()).collect();
     let mut imported = Imported { files: paths, commit: None, reason: None, entries: entries.unwrap_or(0), problems };
-    if wish.dry_run {
+    if options.dry_run {
         return Ok(imported);
     }
-    if !is_there {
+    if !is_installed {
         not_left_out(repository)?;
-        match init::install(env, (repository, work_dir), ("import", MESSAGE), wish.commit, files)? {
+        match init::install(env, (repository, work_dir), ("import", MESSAGE), options.commit, files)? {
             Installed::Committed { commit, .. } => imported.commit = Some(commit),
             Installed::Written { reason, .. } => imported.reason = Some(reason),
             Installed::Already { .. } => {}
@@ -126,16 +125,16 @@ fn take(
 
 const MESSAGE: &str = "squad: import a team\n";
 
-/// Whether just this team is there. Fails where another one is.
-fn is_there(work_dir: &Path, files: &[NewFile]) -> Result<bool, Failure> {
-    let Some(folder) = init::standing_team(work_dir)? else { return Ok(false) };
+/// Whether this very team is installed already. Fails if there is a different one.
+fn is_installed(work_dir: &Path, files: &[NewFile]) -> Result<bool, Failure> {
+    let Some(folder) = init::existing_team(work_dir)? else { return Ok(false) };
     let root = work_dir.join(&folder);
     let differs = |file: &&NewFile| fs::read(root.join(&file.path)).ok().as_ref() != Some(&file.bytes);
     let different = files.iter().filter(differs).count();
     if different == 0 && folder == FOLDER {
         return Ok(true);
     }
-    let what = format!("there is a team already, and {} of it would not be as they are", plural(different, "file"));
+    let what = format!("there is another team already: {} would change", plural(different, "file"));
     let at = store::locate(work_dir, work_dir, None).map_or(root, |found| found.path);
     if folder != FOLDER {
         return Err(Failure::team(what)
@@ -144,5 +143,5 @@ fn is_there(work_dir: &Path, files: &[NewFile]) -> Result<bool, Failure> {
     }
     Err(Failure::team(what)
         .at(at.display())
-        .hint("import into a repository without a team, or take this one out with `squad remove --team` first"))
+        .hint("import into a repository without a team, or remove this one with `squad remove --team` first"))
 }

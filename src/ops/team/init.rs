@@ -10,57 +10,55 @@ use crate::ops::repository;
 use crate::ops::team::adopt::{self, TeamRead};
 use crate::ops::team::fit::{self, TeamFiles};
 use crate::ops::team::manifest::{FILE, Manifest};
-use crate::ops::team::membership::Outlet;
 use crate::ops::team::survey::{self, Survey};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
+use crate::ops::team::write_mode::WriteMode;
 use crate::store;
 
 pub(in crate::ops) const FOLDER: &str = ".squad";
 
-/// The job that reviews pull requests, for GitHub.
+/// The GitHub workflow that reviews pull requests.
 const WORKFLOW: &str = ".github/workflows/squad-review.yml";
 static WORKFLOW_TEXT: &[u8] = include_bytes!("../../../templates/ci/squad-review.yml");
 
-/// What is asked for.
+/// The options of `squad init`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
-    /// Who is on the team, by their slugs; all of the built-in one where nobody is named.
+    /// The slugs of the agents to install; empty for all.
     pub(crate) agents: Vec<String>,
-    /// In a commit.
     pub(crate) commit: bool,
-    /// The job that reviews pull requests too.
+    /// Also install the workflow that reviews pull requests.
     pub(crate) ci: bool,
-    /// A team's own preset, in the place of the built-in team.
+    /// The user's own preset, instead of the built-in team.
     pub(crate) preset: Option<TeamFiles>,
 }
 
-/// What a person says of the team that is being made.
+/// The user's answers to questions about a new team.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// What the project is for; what its README says where it is `None`.
+    /// The project's purpose. `None`: taken from the README.
     pub(crate) purpose: Option<String>,
     pub(crate) agents: Vec<String>,
-    /// The usual one where it is `None`.
+    /// `None`: the default engine.
     pub(crate) engine: Option<String>,
 }
 
-/// What `init` did.
+/// The result of `init`.
 pub(crate) enum Installed {
-    /// Everything was there already; nothing was changed. `read` is what squad understands of a team that `adopt`
-    /// would take over.
+    /// A team exists; nothing was changed. `read` describes a team that `adopt` would take over.
     Already { folder: String, read: Option<TeamRead> },
     Committed {
-        /// From the repository's root.
+        /// Relative to the repository's root.
         files: Vec<String>,
         commit: String,
     },
-    /// The files are there and not committed; why.
+    /// The files were written but not committed, for this reason.
     Written { files: Vec<String>, reason: String },
 }
 
-/// Puts the team at the repository's root, and what else is asked for. What is there stays as it is: running it again
-/// changes nothing. `ask` is given what the README says of the project's purpose.
+/// Installs a team at the repository's root. Existing files stay unchanged, so running it again changes nothing. `ask`
+/// receives the project's purpose according to its README.
 pub(crate) fn init(
     env: &Env,
     directory: &Path,
@@ -68,20 +66,20 @@ pub(crate) fn init(
     ask: impl FnOnce(Option<&str>) -> Result<Answers, Failure>,
 ) -> Result<Installed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    let there = standing_team(&work_dir)?;
+    let existing = existing_team(&work_dir)?;
     let mut files = Vec::new();
-    if there.is_none() {
+    if existing.is_none() {
         not_left_out(&repository)?;
-        let is_own = wish.preset.is_some();
+        let is_own_preset = wish.preset.is_some();
         let mut team = wish.preset.unwrap_or_else(|| team_files(env));
         let mut survey = surveyed(&repository, &work_dir)?;
         let answers = ask(survey.purpose.as_deref())?;
         survey.purpose = answers.purpose.or(survey.purpose);
         let agents = if wish.agents.is_empty() { answers.agents } else { wish.agents };
         if !agents.is_empty() {
-            fit::keep(&mut team, &agents)?;
+            fit::select_agents(&mut team, &agents)?;
         }
-        fit::fill_in(&mut team, &survey, is_own);
+        fit::fill_in(&mut team, &survey, is_own_preset);
         if let Some(engine) = answers.engine {
             fit::use_engine(&mut team, &engine);
         }
@@ -90,40 +88,40 @@ pub(crate) fn init(
     if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
         files.push(NewFile::plain(WORKFLOW, WORKFLOW_TEXT.to_vec()));
     }
-    if let Some(folder) = there.filter(|_| files.is_empty()) {
-        let is_ours = work_dir.join(&folder).join(FILE).exists();
-        let shown = Outlet::Shown { as_commit: false };
-        let adopted = if is_ours { None } else { adopt::adopt(env, &work_dir, shown).ok() };
-        let read = adopted.filter(|adopted| adopted.has_work()).map(|adopted| adopted.read);
+    if let Some(folder) = existing.filter(|_| files.is_empty()) {
+        let has_manifest = work_dir.join(&folder).join(FILE).exists();
+        let dry_run = WriteMode::DryRun { as_commit: false };
+        let adopted = if has_manifest { None } else { adopt::adopt(env, &work_dir, dry_run).ok() };
+        let read = adopted.filter(|adopted| adopted.has_changes()).map(|adopted| adopted.read);
         return Ok(Installed::Already { folder, read });
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
     install(env, (&repository, &work_dir), ("init", message), wish.commit, files)
 }
 
-/// Puts new files there, in a commit where that is wanted and can be.
+/// Installs new files: in a commit, or only in the work tree if they cannot or must not be committed.
 pub(super) fn install(
     env: &Env,
     (repository, work_dir): (&Repository, &Path),
     (command, message): (&str, &str),
-    is_to_commit: bool,
+    commits: bool,
     files: Vec<NewFile>,
 ) -> Result<Installed, Failure> {
     let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
-    let committed = match is_to_commit {
+    let committed = match commits {
         true => commit(env, repository, (command, message), &files)?,
         false => Err("--no-commit".to_owned()),
     };
     match committed {
         Ok(commit) => Ok(Installed::Committed { files: paths, commit }),
-        // The files are there, whatever stands against the commit.
+        // Whatever the reason, the files are still written.
         Err(reason) => {
             write((repository, work_dir), command, &files).map(|()| Installed::Written { files: paths, reason })
         }
     }
 }
 
-/// The commit that holds the files, or why there is none.
+/// Commits the files. Returns the commit's id, or why there is no commit.
 fn commit(
     env: &Env,
     repository: &Repository,
@@ -149,30 +147,30 @@ fn commit(
 }
 
 const MESSAGE: &str = "squad: install a team\n\n\
-    The team of agents that works in this repository, and how work is routed to it.\n";
+    Adds the agents that work in this repository, and the rules that route work to them.\n";
 
 const WORKFLOW_MESSAGE: &str = "squad: review pull requests in CI\n\n\
-    Posts what a pull request decides as a comment under it.\n";
+    Comments on pull requests with the decisions they make.\n";
 
-/// The team that is there already, by its folder's name.
-pub(super) fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
+/// The folder of an existing team.
+pub(super) fn existing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
     if let Some(found) = store::locate(work_dir, work_dir, None) {
         return if found.path.join("team.md").is_file() {
             Ok(Some(found.name.to_owned()))
         } else {
-            Err(Failure::team("the folder is there and holds no team.md")
+            Err(Failure::team("the folder exists but contains no team.md")
                 .at(found.path.display())
                 .hint("move the folder away, or write a team.md: a table with a Name and a Role column"))
         };
     }
     let place = work_dir.join(FOLDER);
     if place.symlink_metadata().is_ok() {
-        return Err(Failure::team("it exists and is not a folder").at(place.display()).hint("move it away"));
+        return Err(Failure::team("it exists but is not a folder").at(place.display()).hint("move it away"));
     }
     Ok(None)
 }
 
-/// All files or, where it is stopped, the rest with the next command.
+/// Writes all files. If interrupted, the next command writes the rest.
 fn write((repository, work_dir): (&Repository, &Path), command: &str, files: &[NewFile]) -> Result<(), Failure> {
     let failed = |cause: String, path: &str| {
         Failure::failed(format!("cannot write the team: {cause}"))
@@ -182,29 +180,28 @@ fn write((repository, work_dir): (&Repository, &Path), command: &str, files: &[N
     let new = files
         .iter()
         .map(|file| Rewrite { executable: file.executable, ..Rewrite::new(&file.path, None, Some(&file.bytes)) });
-    let left =
+    let not_written =
         repository.rewrite(command, &new.collect::<Vec<_>>()).map_err(|error| failed(error.to_string(), FOLDER))?;
-    left.first().map_or(Ok(()), |path| Err(failed("something else is there".to_owned(), path)))
+    not_written.first().map_or(Ok(()), |path| Err(failed("another file is in the way".to_owned(), path)))
 }
 
-/// The files of a new team by path from its folder, and what `squad upgrade` will have to know of them.
+/// The files of a new team, by path relative to its folder, including the manifest for `squad upgrade`.
 fn team_files(env: &Env) -> TeamFiles {
     let templates = Templates::of(env);
     let manifest = (FILE.to_owned(), Manifest::of(&templates).text().into_bytes());
     templates.files.into_iter().chain([manifest]).collect()
 }
 
-/// What is in the repository, beside a team.
 fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure> {
-    const LARGEST: u64 = 256 * 1024;
+    const MAX_SIZE: u64 = 256 * 1024;
     let paths = repository.listed_files()?;
     let read = |path: &&String| {
         let place = work_dir.join(path);
-        let is_small = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST);
+        let is_small = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SIZE);
         let text = is_small.then(|| fs::read(&place).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())?;
         Some(((*path).clone(), text))
     };
-    let texts = paths.iter().filter(|path| survey::is_telling(path)).filter_map(|path| read(&path)).collect();
+    let texts = paths.iter().filter(|path| survey::is_informative(path)).filter_map(|path| read(&path)).collect();
     Ok(survey::survey(&paths, &texts))
 }
 
@@ -255,7 +252,7 @@ mod tests {
         }
     }
 
-    /// How many messages reach the right agent, and how many a wrong one; the rest are the coordinator's.
+    /// How many messages are routed to the right agent, and how many to a wrong one; the coordinator gets the rest.
     fn reached(cases: &str) -> (usize, usize) {
         let (team, _) = team(&installed());
         let router = Router::new(&team, &[]);
@@ -274,10 +271,10 @@ mod tests {
         (right, wrong)
     }
 
-    /// Of a hundred, which the template was fitted to; of forty that were looked at once; and of forty that were written
-    /// before anybody looked, and for which nothing was changed: 25 right is the figure to expect elsewhere.
+    /// The first set was used to write the template, and the second was looked at once. The third was never used to change
+    /// the template, so its rate, 25 of 40, is what to expect for other messages.
     #[test]
-    fn everyday_messages_reach_who_they_are_for() {
+    fn everyday_messages_reach_the_right_agent() {
         let (right, wrong) = reached(include_str!("../../../fixtures/routing/everyday.jsonl"));
         assert!(right >= 80 && wrong <= 2, "{right} right, {wrong} wrong");
         let (right, wrong) = reached(include_str!("../../../fixtures/routing/fresh.jsonl"));
@@ -287,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_readme_reaches_somebody() {
+    fn the_example_in_the_readme_is_routed_to_an_agent() {
         let (team, _) = team(&installed());
         let plan = Router::new(&team, &[]).plan(&Request::new("Fix the login form"), &Wishes::default());
         assert_eq!(plan.agents.iter().map(|slug| slug.as_str()).collect::<Vec<_>>(), ["frontend"], "{plan:?}");

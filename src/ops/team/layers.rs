@@ -1,4 +1,4 @@
-//! The layers of the configuration, from the files and variables they are in.
+//! Reads the layers of the configuration from files and environment variables.
 
 use std::fs;
 use std::io;
@@ -9,17 +9,17 @@ use crate::parse::{self, Files};
 use crate::settings::{self, Layer, Origin, Settings};
 use crate::store;
 
-/// The settings outside of any project.
+/// The user's settings, without any project.
 pub(crate) fn own_settings(env: &Env) -> Settings {
     settings(env, &Files::default(), Layer::default()).0
 }
 
-/// The settings that the team's files alone make: the same for everyone.
+/// The settings from the team's files alone, which are the same for everyone.
 pub(in crate::ops) fn shared_settings(files: &Files) -> Settings {
     Settings::resolve(team_layers(files, &mut Vec::new())).0
 }
 
-/// What cannot be understood of them.
+/// Problems in the settings of the team's files.
 pub(in crate::ops) fn shared_problems(files: &Files) -> Vec<Problem> {
     let mut problems = Vec::new();
     let layers = team_layers(files, &mut problems);
@@ -27,7 +27,7 @@ pub(in crate::ops) fn shared_problems(files: &Files) -> Vec<Problem> {
     problems
 }
 
-/// What the team's own files set, the lowest first.
+/// The layers from the team's files, lowest first.
 fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
     let mut layers = Vec::new();
     let conflicts = parse::conflicts(&files.configuration());
@@ -35,7 +35,7 @@ fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
         problems.extend(conflicts);
         return layers;
     }
-    // What another tool left: the lowest layer, so that our own file wins.
+    // The configuration of another tool is the lowest layer, so config.toml overrides it.
     if let Some(text) = files.text("config.json") {
         let file = format!("{}/config.json", files.folder);
         let (layer, more) = settings::from_json(text, |line| Origin::Project(file.clone(), line));
@@ -54,7 +54,7 @@ fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
     layers
 }
 
-/// All layers, the lowest first, and what is wrong with them.
+/// The settings from all layers, and the problems in them.
 pub(in crate::ops) fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut layers = team_layers(files, &mut problems);

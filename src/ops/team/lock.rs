@@ -1,4 +1,4 @@
-//! One at a time, across processes.
+//! A lock file that only one process can hold.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use crate::error::Failure;
 use crate::pool::Cancel;
 
-/// How long one waits. A landing takes some 20 ms, and up to 10 s where a signing program hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A landing takes about 20 ms, and up to 10 s if a signing program hangs.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits for the lock file and holds it while the returned file is open; the kernel frees it when its process dies.
-/// `doing` is what whoever holds it does.
-pub(crate) fn take(path: &Path, doing: &str, cancel: Option<&Cancel>) -> Result<File, Failure> {
+/// Waits for the lock, and holds it while the returned file is open. The kernel frees the lock of a process that dies.
+/// `doing` says in error messages what the process that holds the lock is doing.
+pub(crate) fn acquire(path: &Path, doing: &str, cancel: Option<&Cancel>) -> Result<File, Failure> {
     let failed = |reason: String| Failure::failed(format!("cannot lock {}: {reason}", path.display()));
     let open = || {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -28,7 +28,7 @@ pub(crate) fn take(path: &Path, doing: &str, cancel: Option<&Cancel>) -> Result<
             Err(TryLockError::WouldBlock) if cancel.is_some_and(Cancel::is_set) => {
                 return Err(failed(format!("interrupted while another squad is {doing}")));
             }
-            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::WouldBlock) if start.elapsed() < TIMEOUT => thread::sleep(Duration::from_millis(10)),
             Err(TryLockError::WouldBlock) => return Err(failed(format!("another squad is {doing}"))),
             Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
         }

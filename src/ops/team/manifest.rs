@@ -1,6 +1,6 @@
-//! `.squad/manifest.toml`: which of a team's files squad installed, and from which texts. `squad upgrade` goes by it.
+//! `.squad/manifest.toml` records which of a team's files squad installed, and from which texts. `squad upgrade` uses it.
 //!
-//! A team without one has no file that squad looks after.
+//! Without a manifest, squad upgrades no file of the team.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,28 +13,28 @@ use crate::error::Failure;
 
 pub(crate) const FILE: &str = "manifest.toml";
 
-/// What this squad writes, and the newest that it reads.
+/// The format that this squad writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 
-const HEAD: &str =
+const HEADER: &str =
     "# Written by squad, for `squad upgrade`: the files it installed, and hashes of the texts they were made from.\n";
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Manifest {
     format: u32,
-    /// The release of the templates that the files are up to.
+    /// The release of the files.
     pub(crate) release: u32,
-    /// By path from the team folder.
+    /// Files by path relative to the team folder.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, Owned>,
 }
 
-/// A file that squad looks after.
+/// A file that squad upgrades.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Owned {
     /// The hash of the text that it was made from.
     pub(crate) base: String,
-    /// The template's path, if that is another one: the file has moved.
+    /// The template's path, if the file was moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) template: Option<String>,
 }
@@ -45,33 +45,33 @@ impl Manifest {
         Self { format: FORMAT, release: templates.release, files: templates.owned().map(owned).collect() }
     }
 
-    /// Fails where it is no manifest, or one of a newer squad.
+    /// Fails if it is not a valid manifest, or if a newer squad wrote it.
     pub(crate) fn read(text: &str, at: &str) -> Result<Self, Failure> {
         #[derive(Deserialize)]
         struct Format {
             format: u32,
         }
-        let unread = |error: &toml::de::Error| {
+        let invalid = |error: &toml::de::Error| {
             let offset = error.span().map_or(0, |span| span.start);
             let line = 1 + text.get(..offset).map_or(0, |before| before.matches('\n').count());
-            Failure::team(format!("is no manifest: {}", error.message()))
+            Failure::team(format!("is not a valid manifest: {}", error.message()))
                 .at(format!("{at}:{line}"))
-                .hint("bring it back from an earlier commit; without it, squad looks after none of these files")
+                .hint("restore it from an earlier commit; without it, squad upgrades none of these files")
         };
-        let Format { format } = toml::from_str(text).map_err(|error| unread(&error))?;
+        let Format { format } = toml::from_str(text).map_err(|error| invalid(&error))?;
         if format > FORMAT {
             return Err(newer(at, &format!("format {format}"), &format!("up to {FORMAT}")));
         }
-        let manifest: Self = toml::from_str(text).map_err(|error| unread(&error))?;
+        let manifest: Self = toml::from_str(text).map_err(|error| invalid(&error))?;
         let is_inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
         match manifest.files.keys().find(|path| !is_inside(path)) {
-            Some(path) => Err(Failure::team(format!("`{path}` is no file of the team's folder")).at(at)),
+            Some(path) => Err(Failure::team(format!("`{path}` is not in the team's folder")).at(at)),
             None => Ok(manifest),
         }
     }
 
-    /// Fails where the files are of a newer release than this squad has.
-    pub(crate) fn insist_on_known(&self, templates: &Templates, at: &str) -> Result<(), Failure> {
+    /// Fails if the files are of a newer release than this squad has.
+    pub(crate) fn require_known_release(&self, templates: &Templates, at: &str) -> Result<(), Failure> {
         if self.release > templates.release {
             return Err(newer(at, &format!("release {}", self.release), &format!("release {}", templates.release)));
         }
@@ -79,10 +79,10 @@ impl Manifest {
     }
 
     pub(crate) fn text(&self) -> String {
-        format!("{HEAD}{}", toml::to_string(self).unwrap_or_default())
+        format!("{HEADER}{}", toml::to_string(self).unwrap_or_default())
     }
 
-    /// With files elsewhere; `None` where it has none of them.
+    /// The manifest after files moved; `None` if it has none of them.
     pub(crate) fn moved(&self, from: &str, to: &str) -> Option<Self> {
         let inner = |path: &str| {
             path.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/')).map(str::to_owned)
@@ -100,21 +100,21 @@ impl Manifest {
 }
 
 fn newer(at: &str, theirs: &str, ours: &str) -> Failure {
-    Failure::team(format!("a newer squad wrote these files: {theirs}, and this one knows {ours}"))
+    Failure::team(format!("a newer squad wrote these files: {theirs}; this one supports {ours}"))
         .at(at)
-        .hint("upgrade squad itself; until then it reads the team and leaves these files alone")
+        .hint("upgrade squad itself; until then it reads the team but does not change these files")
 }
 
-/// Whether an upgrade is due for the team in this folder, as far as its manifest tells.
+/// An upgrade that is due.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Due {
-    /// The release that the team's files are up to.
+    /// The release of the team's files.
     pub(crate) release: u32,
-    /// The one that this squad brings.
+    /// The release that this squad installs.
     pub(crate) newest: u32,
 }
 
-/// `None` where there is no manifest, or one that cannot be read: `doctor` has more to say.
+/// `None` if there is no manifest, or if it cannot be read, which `doctor` reports.
 pub(crate) fn due(folder: &Path, newest: u32) -> Option<Due> {
     let text = fs::read_to_string(folder.join(FILE)).ok()?;
     let manifest = Manifest::read(&text, FILE).ok()?;

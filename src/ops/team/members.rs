@@ -1,4 +1,4 @@
-//! Members of the team by the names people call them.
+//! Finds members of the team by name.
 
 use crate::error::Failure;
 use crate::model::{Member, Slug, Team, list};
@@ -8,7 +8,7 @@ pub(crate) fn named_agents(team: &Team, names: &[String]) -> Result<Vec<Slug>, F
     names.iter().map(|name| Ok(startable(team, named_member(team, name)?)?.slug.clone())).collect()
 }
 
-/// The member whose slug or name this is.
+/// The member with this slug or name.
 pub(crate) fn named_member<'a>(team: &'a Team, name: &str) -> Result<&'a Member, Failure> {
     let wanted = Slug::fold(name.trim_start_matches('@'));
     let member = team
@@ -22,7 +22,7 @@ pub(crate) fn named_member<'a>(team: &'a Team, name: &str) -> Result<&'a Member,
     })
 }
 
-/// The same member, if work can be given to it.
+/// The member. Fails if squad cannot start it.
 pub(crate) fn startable<'a>(team: &Team, member: &'a Member) -> Result<&'a Member, Failure> {
     if member.is_startable() {
         return Ok(member);

@@ -1,7 +1,7 @@
-//! Who joins a team, leaves it, or is called otherwise: roster, routing and charter together.
+//! Adds, retires and renames agents: changes roster, routing and charter together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -12,118 +12,68 @@ use crate::error::Failure;
 use crate::git::is_executable;
 use crate::model::{Problem, Slug, Source, printable};
 use crate::ops::Workspace;
-use crate::ops::decisions::landing::Lander;
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, insist_on_branch};
-use crate::ops::team::commit::{files_at, insist_on_merged};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, branch_tip};
+use crate::ops::team::commit::{files_at, refuse_conflict_markers};
 use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::members::named_member;
 use crate::ops::team::project::insist_on_readable;
+use crate::ops::team::write_mode::WriteMode;
 use crate::parse::{self, Files};
 use crate::store;
 
-/// What is asked for.
+/// A change of who is on the team.
 pub(crate) enum Membership {
     Add(NewMember),
     Retire(String),
     Rename { from: String, to: String },
 }
 
-/// What has changed, or would.
+/// The changes made, or planned in a dry run.
 #[derive(Debug, Serialize)]
 pub(crate) struct MembershipReport {
     pub(crate) agent: Slug,
     pub(crate) files: Vec<ChangedFile>,
     pub(crate) commit: Option<String>,
-    /// Lines that still have the old name, in words that may mean something else.
+    /// Lines that still contain the old name, which may mean something else there.
     pub(crate) mentions: Vec<Source>,
-    /// Rules that lead to nobody now.
+    /// Routing rules that no longer lead to an agent.
     pub(crate) idle: Vec<Problem>,
-    /// The old name of somebody without a charter that could keep it.
+    /// The old name, if there is no charter that could record it.
     pub(crate) forgotten: Option<Slug>,
     #[serde(skip)]
     pub(crate) diff: String,
-}
-
-/// What becomes of the files.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Outlet {
-    /// One commit.
-    Commit,
-    /// They change in the work tree.
-    WorkTree,
-    /// Nothing: the change is only shown, as a commit or in the work tree.
-    Shown { as_commit: bool },
-}
-
-impl Outlet {
-    pub(crate) fn of(is_shown: bool, no_commit: bool) -> Self {
-        match (is_shown, no_commit) {
-            (true, no_commit) => Self::Shown { as_commit: !no_commit },
-            (false, true) => Self::WorkTree,
-            (false, false) => Self::Commit,
-        }
-    }
-
-    pub(crate) fn is_of_the_branch(self) -> bool {
-        matches!(self, Self::Commit | Self::Shown { as_commit: true })
-    }
-
-    /// The lock for a change of the team, unless it is only shown: what another squad lands meanwhile is not planned on.
-    /// Fails if the team is another work tree's.
-    pub(in crate::ops::team) fn lock(
-        self,
-        env: &Env,
-        workspace: &Workspace,
-        verb: &str,
-    ) -> Result<Option<File>, Failure> {
-        if workspace.folder.is_borrowed() {
-            return Err(Failure::team("the team is the main work tree's").hint(format!("{verb} it there")));
-        }
-        match self {
-            Self::Shown { .. } => Ok(None),
-            Self::Commit | Self::WorkTree => Lander::new(env, workspace).turn().map(Some),
-        }
-    }
 }
 
 pub(crate) fn change(
     env: &Env,
     directory: &Path,
     membership: &Membership,
-    outlet: Outlet,
+    mode: WriteMode,
 ) -> Result<MembershipReport, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    let _lock = outlet.lock(env, &workspace, "change")?;
-    let base = Base::read(&workspace, outlet)?;
+    let _lock = mode.lock(env, &workspace, "change")?;
+    let base = Base::read(&workspace, mode)?;
     let edited = edited(&base.files, membership)?;
     let changeset = changeset(&workspace, &base, membership, &edited)?;
-    let report_slug = edited.slug.clone();
-    let mut report = MembershipReport {
-        agent: edited.slug,
+    Ok(MembershipReport {
         files: changeset.changed_files(),
-        commit: None,
+        commit: changeset.apply(env, &workspace.repository, mode)?,
         mentions: edited.mentions,
         idle: edited.idle,
-        forgotten: forgotten(&base.files, &edited.files, membership, &report_slug),
+        forgotten: forgotten(&base.files, &edited.files, membership, &edited.slug),
+        agent: edited.slug,
         diff: changeset.diff(),
-    };
-    match outlet {
-        Outlet::Commit => report.commit = Some(changeset.commit(env, &workspace.repository)?),
-        Outlet::WorkTree => changeset.write(&workspace.repository)?,
-        Outlet::Shown { as_commit: true } => changeset.insist_on_room(&workspace.repository)?,
-        Outlet::Shown { as_commit: false } => {}
-    }
-    Ok(report)
+    })
 }
 
-/// The old slug where the team's files do not say that the new one is the same agent's.
+/// The old slug of a renamed agent, if the team's files do not record it.
 fn forgotten(before: &Files, after: &Files, membership: &Membership, slug: &Slug) -> Option<Slug> {
     let Membership::Rename { from, .. } = membership else { return None };
     let old = named_member(&parse::team(before).0, from).ok()?.slug.clone();
     let team = parse::team(after).0;
     let member = team.members.iter().find(|member| member.slug == *slug)?;
-    let is_kept = old == *slug || team.formerly(member).any(|former| former == old);
-    (!is_kept).then_some(old)
+    let is_recorded = old == *slug || team.formerly(member).any(|former| former == old);
+    (!is_recorded).then_some(old)
 }
 
 fn edited(files: &Files, membership: &Membership) -> Result<EditedTeam, Failure> {
@@ -136,7 +86,7 @@ fn edited(files: &Files, membership: &Membership) -> Result<EditedTeam, Failure>
     edited.map_err(|problem| Failure::of_problem(&problem))
 }
 
-/// The command as one types it after `squad`, without what it may be run with besides.
+/// The command without the leading `squad` and without options.
 pub(crate) fn command(membership: &Membership) -> String {
     match membership {
         Membership::Add(new) => format!("agents add {}", quoted(&new.name)),
@@ -160,30 +110,30 @@ fn message(membership: &Membership, slug: &Slug) -> String {
     format!("{subject}\n\nSquad-Agent: {slug}\n")
 }
 
-/// The team as the branch or the work tree has it.
+/// The team's files before a change, from the branch or the work tree.
 pub(super) struct Base {
     pub(super) files: Files,
-    /// The bytes of every file of the team's, by path from the repository's root.
+    /// Every committed file of the team, by path from the repository's root. Empty if the work tree is read.
     bytes: BTreeMap<String, Vec<u8>>,
     executables: BTreeSet<String>,
 }
 
 impl Base {
-    pub(super) fn read(workspace: &Workspace, outlet: Outlet) -> Result<Self, Failure> {
+    pub(super) fn read(workspace: &Workspace, mode: WriteMode) -> Result<Self, Failure> {
         insist_on_readable(workspace)?;
         let folder = workspace.folder_in_repository();
-        if !outlet.is_of_the_branch() {
+        if !mode.uses_branch() {
             let (files, _) = store::read(&workspace.folder);
             return Ok(Self { files, bytes: BTreeMap::new(), executables: BTreeSet::new() });
         }
-        let commit = insist_on_branch(&workspace.repository)?;
+        let commit = branch_tip(&workspace.repository)?;
         if !workspace.repository.has_at(&commit, &format!("{folder}/team.md"))? {
             return Err(Failure::failed(format!("cannot commit: {folder}/team.md is not committed"))
                 .hint("commit the team first, or leave the commit to yourself with --no-commit"));
         }
         let files = files_at(workspace, &commit)?;
-        insist_on_merged(&files, "HEAD")?;
-        let wanted = |path: &str| Some(store::largest(path).max(MOST));
+        refuse_conflict_markers(&files, "HEAD")?;
+        let wanted = |path: &str| Some(store::largest(path).max(MAX_SIZE));
         let bytes = workspace.repository.files_at(&commit, &folder, wanted)?.into_iter().collect();
         let executables = workspace.repository.executables_at(&commit, &folder)?;
         Ok(Self { files, bytes, executables })
@@ -210,7 +160,7 @@ impl Base {
         }
     }
 
-    /// The paths of all files below a folder or of the file itself, from the repository's root.
+    /// All files in a folder, or the path itself if it is a file. Paths are from the repository's root.
     pub(super) fn below(&self, workspace: &Workspace, place: &str) -> Vec<String> {
         let inner = format!("{place}/");
         if !self.bytes.is_empty() {
@@ -233,8 +183,8 @@ impl Base {
     }
 }
 
-/// The most that one file of a folder that moves may have.
-const MOST: u64 = 64 * 1024 * 1024;
+/// The maximum size of a file in a folder that moves.
+const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
 fn changeset(
     workspace: &Workspace,
@@ -251,7 +201,7 @@ fn changeset(
             let rest = old.strip_prefix(&full(old_place)).unwrap_or_default();
             let inner = format!("{new_place}{rest}");
             let Some(bytes) = base.bytes(workspace, &old)? else {
-                return Err(Failure::team("it is a link or no plain file, and would not move along")
+                return Err(Failure::team("it is a link or not a regular file, so squad cannot move it")
                     .at(&old)
                     .hint("move it by hand"));
             };
@@ -268,7 +218,7 @@ fn changeset(
     Ok(Changeset::new(command(membership), message(membership, &edited.slug), files))
 }
 
-/// The files of a team that are to be otherwise, but for those that move.
+/// The changes of edited files, except for those that move.
 pub(super) fn changed_files(
     workspace: &Workspace,
     base: &Base,
@@ -283,37 +233,37 @@ pub(super) fn changed_files(
         }
         let old = base.bytes(workspace, &full(path))?;
         if base.files.texts.get(path).is_some_and(|text| old.as_deref() != Some(text.as_bytes())) {
-            return Err(not_plain(&base.files.folder, path));
+            return Err(not_editable(&base.files.folder, path));
         }
         files.push(FileChange::new(full(path), old, Some(text.as_bytes().to_vec())));
     }
     Ok(files)
 }
 
-/// Files that squad looks after and that are elsewhere now: `squad upgrade` is to find them.
+/// Updates the manifest for moved files, so that `squad upgrade` still finds them.
 fn manifest(workspace: &Workspace, base: &Base, edited: &EditedTeam) -> Result<Option<FileChange>, Failure> {
     let Some((from, to)) = &edited.moved else { return Ok(None) };
     let path = format!("{}/{}", workspace.folder_in_repository(), manifest::FILE);
     let Some(old) = base.bytes(workspace, &path)? else { return Ok(None) };
-    // What cannot be read is the upgrade's to complain of.
+    // `squad upgrade` reports a manifest that cannot be read.
     let moved = Manifest::read(&String::from_utf8_lossy(&old), &path).ok().and_then(|known| known.moved(from, to));
     Ok(moved.map(|moved| FileChange::new(path, Some(old), Some(moved.text().into_bytes()))))
 }
 
-/// What a file holds then. Of one that is not UTF-8, or a link, no part can be changed.
+/// The new content of a moved file. Fails if it must change and is a link or not UTF-8.
 fn changed(base: &Base, edited: &Files, (old, new): (&str, &str), bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     let (before, after) = (base.files.texts.get(old), edited.texts.get(new));
     match (before, after) {
         (Some(before), Some(after)) if before != after => match before.as_bytes() == bytes {
             true => Ok(after.as_bytes().to_vec()),
-            false => Err(not_plain(&base.files.folder, old)),
+            false => Err(not_editable(&base.files.folder, old)),
         },
         _ => Ok(bytes.to_vec()),
     }
 }
 
-fn not_plain(folder: &str, path: &str) -> Failure {
-    Failure::team("it is a link or not UTF-8, so squad could not change a part of it")
+fn not_editable(folder: &str, path: &str) -> Failure {
+    Failure::team("it is a link or not UTF-8, so squad cannot change a part of it")
         .at(format!("{folder}/{path}"))
         .hint("save it as a plain UTF-8 file and commit it")
 }

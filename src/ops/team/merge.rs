@@ -1,4 +1,4 @@
-//! A three-way merge of one file: what squad wrote, what people made of it, and what squad would write now.
+//! A three-way merge of one file: the text squad wrote, the user's version of it, and the text squad would write now.
 
 use std::fs;
 use std::path::Path;
@@ -6,69 +6,76 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::git::Repository;
+use crate::git::{Repository, Rewrite};
+use crate::ops::team::changeset::FileChange;
 use crate::parse::line_end;
 
-/// A file that stays as it is, and where squad's new one is laid beside it.
+/// A file that stays as it is, and the path next to it to which squad writes its new version.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Conflict {
     pub(crate) path: String,
     pub(crate) new: String,
 }
 
-/// A path, what is there, and what is to be there.
-pub(super) type Beside = (String, Option<Vec<u8>>, Vec<u8>);
-
-/// What is written beside a file. What is there may be an older text of squad's, and nothing else.
-pub(super) fn room_for(
+/// Plans to write squad's new version of a file in conflict. May replace an older version that squad wrote there, and
+/// fails for any other file.
+pub(super) fn conflict_copy(
     work_dir: &Path,
-    place: &str,
+    path: &str,
     new: &[u8],
-    is_ours: impl Fn(&[u8]) -> bool,
-) -> Result<Option<Beside>, Failure> {
-    let there = work_dir.join(place);
-    if there.symlink_metadata().is_err() {
-        return Ok(Some((place.to_owned(), None, new.to_owned())));
+    is_squads: impl Fn(&[u8]) -> bool,
+) -> Result<Option<FileChange>, Failure> {
+    let change = |old| Some(FileChange::new(path.to_owned(), old, Some(new.to_owned())));
+    let full = work_dir.join(path);
+    if full.symlink_metadata().is_err() {
+        return Ok(change(None));
     }
-    match fs::read(&there) {
+    match fs::read(&full) {
         Ok(old) if old == new => Ok(None),
-        Ok(old) if is_ours(&old) => Ok(Some((place.to_owned(), Some(old), new.to_owned()))),
-        _ => Err(Failure::failed("something of yours is where squad's new file would be")
-            .at(place)
+        Ok(old) if is_squads(&old) => Ok(change(Some(old))),
+        _ => Err(Failure::failed("squad cannot write its new version here: a file of yours is in the way")
+            .at(path)
             .hint("move it away, then try again")),
     }
 }
 
-pub(super) enum Merged {
-    Stays,
-    Becomes(Vec<u8>),
-    /// Both changed the same lines; squad's new text.
-    Conflicts(Vec<u8>),
+pub(super) fn write_copies(repository: &Repository, command: &str, copies: &[FileChange]) -> Result<(), Failure> {
+    let files: Vec<_> =
+        copies.iter().map(|copy| Rewrite::new(&copy.path, copy.old.as_deref(), copy.new.as_deref())).collect();
+    repository.rewrite(command, &files)?;
+    Ok(())
 }
 
-/// Whether two texts differ in their line ends at most.
+pub(super) enum Merged {
+    Unchanged,
+    Changed(Vec<u8>),
+    /// Both changed the same lines. Holds squad's new text.
+    Conflict(Vec<u8>),
+}
+
+/// Whether two texts are equal except for line endings.
 pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     let plain = |bytes: &[u8]| bytes.iter().copied().filter(|byte| *byte != b'\r').collect::<Vec<u8>>();
     one == other || plain(one) == plain(other)
 }
 
 pub(super) fn merged(repository: &Repository, base: &[u8], ours: &[u8], new: &[u8]) -> Result<Merged, Failure> {
-    let Ok(text) = std::str::from_utf8(ours) else { return Ok(Merged::Conflicts(new.to_owned())) };
+    let Ok(text) = std::str::from_utf8(ours) else { return Ok(Merged::Conflict(new.to_owned())) };
     let end = line_end(text);
-    let like = |bytes: &[u8]| match end {
+    let with_line_end = |bytes: &[u8]| match end {
         "\n" => bytes.to_owned(),
         end => String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\n', end).into_bytes(),
     };
-    let (base, new) = (like(base), like(new));
+    let (base, new) = (with_line_end(base), with_line_end(new));
     if same(ours, &new) {
-        return Ok(Merged::Stays);
+        return Ok(Merged::Unchanged);
     }
     if same(ours, &base) {
-        return Ok(Merged::Becomes(new));
+        return Ok(Merged::Changed(new));
     }
     Ok(match repository.merged_text(&base, ours, &new)? {
-        Some(merged) if merged == ours => Merged::Stays,
-        Some(merged) => Merged::Becomes(merged),
-        None => Merged::Conflicts(new),
+        Some(merged) if merged == ours => Merged::Unchanged,
+        Some(merged) => Merged::Changed(merged),
+        None => Merged::Conflict(new),
     })
 }

@@ -1,4 +1,4 @@
-//! The team and what surrounds it: where it lives, its settings, its prompts, and the engines it works on.
+//! The team: its folder, settings and prompts, the engines it runs on, and the commands that change its files.
 
 pub(crate) mod adopt;
 pub(crate) mod agents;
@@ -15,6 +15,7 @@ pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod layers;
+pub(crate) mod lock;
 pub(crate) mod manifest;
 pub(crate) mod members;
 pub(crate) mod membership;
@@ -29,6 +30,6 @@ pub(crate) mod shell;
 pub(crate) mod status;
 mod survey;
 pub(crate) mod templates;
-pub(crate) mod turn;
 pub(crate) mod upgrade;
 pub(crate) mod workspace;
+pub(crate) mod write_mode;

@@ -1,4 +1,4 @@
-//! A team's own preset: Markdown and models of a folder or of somebody's repository, and nothing that could run.
+//! Reads a preset from a folder or a git repository. Takes only Markdown and model names, nothing that could run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,22 +16,21 @@ use crate::parse::{self, Files, text_of, without_active_fields};
 use crate::policy::Redactor;
 use crate::store;
 
-/// What a team is installed with at most, as the built-in one.
-const MOST_FILES: usize = 40;
-const MOST_BYTES: usize = 64 * 1024;
+/// The maximum size of a team, which the built-in one must not exceed either.
+const MAX_FILES: usize = 40;
+const MAX_BYTES: usize = 64 * 1024;
 
-/// How many files of a folder are looked at.
-const MOST_SEEN: usize = 5_000;
-const DEEPEST: usize = 8;
+/// The maximum number of files that are listed.
+const MAX_ENTRIES: usize = 5_000;
+const MAX_DEPTH: usize = 8;
 
-/// A preset that was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preset {
     pub(crate) files: TeamFiles,
     pub(crate) left_out: Vec<LeftOut>,
 }
 
-/// What of a preset is not installed.
+/// A part of a preset that is not installed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LeftOut {
     /// A file of the preset, or a folder with `/` at its end.
@@ -39,21 +38,21 @@ pub(crate) struct LeftOut {
     pub(crate) why: String,
 }
 
-/// Where a preset is.
-enum Place<'a> {
+/// Where a preset is read from.
+enum Source<'a> {
     Folder(&'a Path),
     Repository(Box<ForeignRepository>),
 }
 
 impl Preset {
-    /// `from` is a folder, or a repository's URL.
+    /// `from` is a folder or a repository's URL.
     pub(crate) fn read(env: &Env, directory: &Path, from: &str) -> Result<Self, Failure> {
         if from.trim().is_empty() {
             return Err(Failure::usage("--from names no preset").hint("a folder with a team.md, or a git URL"));
         }
         let folder = directory.join(from);
         if folder.is_dir() && !is_bare(&folder) {
-            return Self::of(&Place::Folder(&folder), from);
+            return Self::of(&Source::Folder(&folder), from);
         }
         if !folder.is_dir() {
             check_url(from)?;
@@ -65,82 +64,82 @@ impl Preset {
                 .at(shown(from))
                 .hint("`git ls-remote` with the same URL shows whether git can reach it")
         })?;
-        Self::of(&Place::Repository(Box::new(fetched)), from)
+        Self::of(&Source::Repository(Box::new(fetched)), from)
     }
 
-    fn of(place: &Place<'_>, from: &str) -> Result<Self, Failure> {
+    fn of(source: &Source<'_>, from: &str) -> Result<Self, Failure> {
         let folders = ["", store::FOLDERS[0], store::FOLDERS[1]];
         let mut found = None;
         for folder in folders {
-            if found.is_none() && place.has(&join(folder, "team.md"))? {
+            if found.is_none() && source.has(&join(folder, "team.md"))? {
                 found = Some(folder);
             }
         }
         let Some(folder) = found else {
-            return Err(Failure::team("there is no team.md in it")
+            return Err(Failure::team("the preset contains no team.md")
                 .at(from)
                 .hint("a preset has a team.md at its root or in `.squad/`"));
         };
         let mut preset = Self::default();
-        for (path, is_plain) in place.files(folder)? {
-            preset.take(place, folder, &path, is_plain)?;
+        for (path, is_plain) in source.files(folder)? {
+            preset.add(source, folder, &path, is_plain)?;
         }
         preset.left_out = grouped(preset.left_out);
-        preset.insist_on_size(from)?;
+        preset.check_size(from)?;
         let team = parse::team(&preset.as_files()).0;
         match team.startable().next() {
             Some(_) => Ok(preset),
-            None => Err(Failure::team("its team.md names no agent that could be started")
+            None => Err(Failure::team("the preset's team.md lists no agent that squad can start")
                 .at(from)
                 .hint("a team.md has a table with a Name and a Role column")),
         }
     }
 
-    fn take(&mut self, place: &Place<'_>, folder: &str, path: &str, is_plain: bool) -> Result<(), Failure> {
-        let mut leave = |why: &str| self.left_out.push(LeftOut { path: path.to_owned(), why: why.to_owned() });
+    fn add(&mut self, source: &Source<'_>, folder: &str, path: &str, is_plain: bool) -> Result<(), Failure> {
+        let mut omit = |why: &str| self.left_out.push(LeftOut { path: path.to_owned(), why: why.to_owned() });
         if !is_plain {
-            leave("a link, a submodule or a very large file");
+            omit("a link, a submodule or a very large file");
             return Ok(());
         }
         if path == "config.toml" {
-            let text = place.read(&join(folder, path))?.map(text_of).map(|(text, _)| text).unwrap_or_default();
-            return self.models(&text);
+            let text = source.read(&join(folder, path))?.map(text_of).map(|(text, _)| text).unwrap_or_default();
+            return self.add_models(&text);
         }
         match kind(path) {
-            Kind::Skipped => return Ok(()),
+            Kind::Ignored => return Ok(()),
             Kind::LeftOut(why) => {
-                leave(why);
+                omit(why);
                 return Ok(());
             }
-            Kind::Taken => {}
+            Kind::Installed => {}
         }
-        let Some(bytes) = place.read(&join(folder, path))? else { return Ok(()) };
+        let Some(bytes) = source.read(&join(folder, path))? else { return Ok(()) };
         let Ok(text) = String::from_utf8(bytes) else {
-            leave("not UTF-8");
+            omit("not UTF-8");
             return Ok(());
         };
         let (text, removed) = without_active_fields(&text);
         for name in removed {
-            leave_field(&mut self.left_out, path, &name);
+            omit_field(&mut self.left_out, path, &name);
         }
         self.files.insert(path.to_owned(), text.into_bytes());
         Ok(())
     }
 
-    /// Only the models of a configuration.
-    fn models(&mut self, text: &str) -> Result<(), Failure> {
+    /// Adds only the models of a configuration.
+    fn add_models(&mut self, text: &str) -> Result<(), Failure> {
         let config: toml::Table = toml::from_str(text)
-            .map_err(|error| Failure::team(format!("is no TOML: {}", error.message())).at("config.toml"))?;
+            .map_err(|error| Failure::team(format!("is not TOML: {}", error.message())).at("config.toml"))?;
         let mut models = toml::Table::new();
         for (key, value) in config {
             let Some(table) = value.as_table().filter(|_| key == "models") else {
-                leave_field(&mut self.left_out, "config.toml", &key);
+                omit_field(&mut self.left_out, "config.toml", &key);
                 continue;
             };
             for (name, value) in table {
                 match model(name, value) {
                     Some(value) => drop(models.insert(name.clone(), value)),
-                    None => leave_field(&mut self.left_out, "config.toml", &format!("models.{name}")),
+                    None => omit_field(&mut self.left_out, "config.toml", &format!("models.{name}")),
                 }
             }
         }
@@ -152,15 +151,15 @@ impl Preset {
         Ok(())
     }
 
-    fn insist_on_size(&self, from: &str) -> Result<(), Failure> {
+    fn check_size(&self, from: &str) -> Result<(), Failure> {
         let bytes: usize = self.files.values().map(Vec::len).sum();
-        if self.files.len() <= MOST_FILES && bytes <= MOST_BYTES {
+        if self.files.len() <= MAX_FILES && bytes <= MAX_BYTES {
             return Ok(());
         }
         let size = format!("{} with {} KB", plural(self.files.len(), "file"), bytes.div_ceil(1024));
-        Err(Failure::team(format!("the preset is too large: {size}, and squad installs up to {MOST_FILES} with 64 KB"))
+        Err(Failure::team(format!("the preset is too large: {size}; the limit is {MAX_FILES} files with 64 KB"))
             .at(from)
-            .hint("keep to the point what every prompt contains; `squad export` and `import` move a whole team"))
+            .hint("shorten it, since prompts contain it; to move a whole team, use `squad export` and `squad import`"))
     }
 
     fn as_files(&self) -> Files {
@@ -168,19 +167,19 @@ impl Preset {
         Files { folder: store::FOLDERS[0].to_owned(), texts: self.files.iter().map(text).collect() }
     }
 
-    /// The agents that it brings, by their slugs.
+    /// The slugs of its agents.
     pub(crate) fn agents(&self) -> Vec<String> {
         let team = parse::team(&self.as_files()).0;
         team.startable().map(|member| member.slug.to_string()).collect()
     }
 }
 
-/// What becomes of a file.
 enum Kind {
-    Taken,
+    Installed,
+    /// Not installed, and reported with this reason.
     LeftOut(&'static str),
-    /// No part of a team: the README of a repository of presets, its license.
-    Skipped,
+    /// Not part of a team, such as the README or the license of the repository.
+    Ignored,
 }
 
 fn kind(path: &str) -> Kind {
@@ -191,15 +190,15 @@ fn kind(path: &str) -> Kind {
         _ if path.starts_with("decisions") || path.starts_with("archive") => {
             Kind::LeftOut("what another team has decided")
         }
-        "team.md" | "routing.md" | "ceremonies.md" => Kind::Taken,
-        "agents" | "charters" | "roles" | "skills" | "identity" if is_markdown => Kind::Taken,
-        "README.md" | "LICENSE" | "LICENSE.md" | ".gitignore" | ".gitattributes" => Kind::Skipped,
+        "team.md" | "routing.md" | "ceremonies.md" => Kind::Installed,
+        "agents" | "charters" | "roles" | "skills" | "identity" if is_markdown => Kind::Installed,
+        "README.md" | "LICENSE" | "LICENSE.md" | ".gitignore" | ".gitattributes" => Kind::Ignored,
         _ if is_markdown => Kind::LeftOut("squad does not read it"),
         _ => Kind::LeftOut("neither Markdown nor models"),
     }
 }
 
-/// A model's id, or a table of them.
+/// The value, if it is a model's id or a table of them.
 fn model(name: &str, value: &toml::Value) -> Option<toml::Value> {
     let is_id = |id: &str| {
         (1..=100).contains(&id.len()) && id.chars().all(|c| c.is_ascii_alphanumeric() || "._:/@+-".contains(c))
@@ -215,25 +214,26 @@ fn model(name: &str, value: &toml::Value) -> Option<toml::Value> {
     }
 }
 
-fn leave_field(left_out: &mut Vec<LeftOut>, path: &str, name: &str) {
-    let why = format!("its `{name}`: only words and models are taken");
+fn omit_field(left_out: &mut Vec<LeftOut>, path: &str, name: &str) {
+    let why = format!("its field `{name}`: only text and models are installed");
     left_out.push(LeftOut { path: path.to_owned(), why });
 }
 
-/// Those of one folder with one reason as the folder.
+/// Replaces many files of one folder with the same reason by the folder.
 fn grouped(all: Vec<LeftOut>) -> Vec<LeftOut> {
-    const FEW: usize = 3;
+    const MAX_LISTED: usize = 3;
     let mut groups: BTreeMap<(String, String), Vec<LeftOut>> = BTreeMap::new();
     for left in all {
         let folder = left.path.split_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
         groups.entry((folder, left.why.clone())).or_default().push(left);
     }
-    let told = |((folder, why), group): ((String, String), Vec<LeftOut>)| match group.len() > FEW && !folder.is_empty()
+    let summary = |((folder, why), group): ((String, String), Vec<LeftOut>)| match group.len() > MAX_LISTED
+        && !folder.is_empty()
     {
         true => vec![LeftOut { path: folder, why: format!("{}: {why}", plural(group.len(), "file")) }],
         false => group,
     };
-    groups.into_iter().flat_map(told).collect()
+    groups.into_iter().flat_map(summary).collect()
 }
 
 fn join(folder: &str, path: &str) -> String {
@@ -244,7 +244,7 @@ fn is_bare(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && folder.join("objects").is_dir()
 }
 
-/// Fails for what is no URL of a repository, or one that would start a command.
+/// Fails unless this is a repository's URL that cannot start a command.
 fn check_url(url: &str) -> Result<(), Failure> {
     let refused = |what: &str| {
         Err(Failure::usage(format!("{what}: `{url}`"))
@@ -256,16 +256,16 @@ fn check_url(url: &str) -> Result<(), Failure> {
     let host = scheme.map_or(url, |scheme| &url[scheme.len()..]);
     match scheme {
         _ if url.starts_with('-') || host.starts_with('-') || url.contains(char::is_control) => {
-            refused("this is no URL")
+            refused("this is not a URL")
         }
-        _ if url.contains("::") => refused("squad follows no URL that names a helper"),
+        _ if url.contains("::") => refused("squad does not follow URLs with a remote helper"),
         Some(_) => Ok(()),
         None if !url.contains("://") && is_scp() => Ok(()),
-        None => refused("there is no such folder, and this is no URL squad follows"),
+        None => refused("this is neither a folder nor a supported URL"),
     }
 }
 
-impl Place<'_> {
+impl Source<'_> {
     fn has(&self, path: &str) -> Result<bool, Failure> {
         match self {
             Self::Folder(root) => Ok(root.join(path).is_file() && is_inside(root, path)),
@@ -273,7 +273,7 @@ impl Place<'_> {
         }
     }
 
-    /// Paths from the folder, each with whether it is a plain file.
+    /// Paths relative to the folder, each with whether it is a regular file.
     fn files(&self, folder: &str) -> Result<Vec<(String, bool)>, Failure> {
         match self {
             Self::Folder(root) => {
@@ -284,13 +284,13 @@ impl Place<'_> {
             Self::Repository(repository) => {
                 let files = repository.files(folder)?;
                 let inner = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
-                Ok(files.into_iter().take(MOST_SEEN).map(|file| (inner(&file.path), file.is_plain)).collect())
+                Ok(files.into_iter().take(MAX_ENTRIES).map(|file| (inner(&file.path), file.is_plain)).collect())
             }
         }
     }
 
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Failure> {
-        const LARGEST: u64 = 1024 * 1024;
+        const MAX_SIZE: u64 = 1024 * 1024;
         match self {
             Self::Folder(root) => {
                 let place = root.join(path);
@@ -298,12 +298,12 @@ impl Place<'_> {
                     .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(place.display()))?;
                 Ok(Some(read))
             }
-            Self::Repository(repository) => Ok(repository.read(path, LARGEST)?),
+            Self::Repository(repository) => Ok(repository.read(path, MAX_SIZE)?),
         }
     }
 }
 
-/// Whether no part of a path is a link.
+/// Whether a path exists and no part of it is a link.
 fn is_inside(root: &Path, path: &str) -> bool {
     let mut place = root.to_owned();
     path.split('/').all(|part| {
@@ -312,20 +312,20 @@ fn is_inside(root: &Path, path: &str) -> bool {
     })
 }
 
-/// Plain files of up to a megabyte are those that are read; links are not followed.
+/// Lists files, each with whether it is a regular file of up to a megabyte. Does not follow links.
 fn walk(folder: &Path, inner: &str, depth: usize, found: &mut BTreeSet<(String, bool)>) {
-    const LARGEST: u64 = 1024 * 1024;
+    const MAX_SIZE: u64 = 1024 * 1024;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(metadata) = entry.path().symlink_metadata() else { continue };
-        if name == ".git" || found.len() >= MOST_SEEN {
+        if name == ".git" || found.len() >= MAX_ENTRIES {
             continue;
         }
         let path = join(inner, &name);
         match metadata.is_dir() {
-            true if depth < DEEPEST => walk(&entry.path(), &path, depth + 1, found),
+            true if depth < MAX_DEPTH => walk(&entry.path(), &path, depth + 1, found),
             true => {}
-            false => drop(found.insert((path, metadata.is_file() && metadata.len() <= LARGEST))),
+            false => drop(found.insert((path, metadata.is_file() && metadata.len() <= MAX_SIZE))),
         }
     }
 }
@@ -335,7 +335,7 @@ mod tests {
     use super::check_url;
 
     #[test]
-    fn only_urls_that_start_no_command_are_followed() {
+    fn urls_that_start_commands_are_refused() {
         for url in ["https://example.com/a.git", "ssh://git@example.com/a", "git@example.com:a/b.git", "file:///a"] {
             assert!(check_url(url).is_ok(), "{url}");
         }

@@ -22,7 +22,7 @@ pub(crate) struct Project {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// A project is first of all a place.
+/// Gives access to the workspace's fields and methods.
 impl Deref for Project {
     type Target = Workspace;
 
@@ -32,35 +32,35 @@ impl Deref for Project {
 }
 
 impl Project {
-    /// Reads everything. A team with errors is a project too: commands that need a sound one say so.
+    /// Reads everything. Opens teams with errors too; commands check for the errors that matter to them.
     pub(crate) fn open(env: &Env, directory: &Path, flags: Layer) -> Result<Self, Failure> {
         Ok(Opening::new(env, Workspace::find(env, directory)?, flags).read())
     }
 
-    /// The first error, as a failure: the team or its configuration cannot be used.
+    /// Fails with the first error in the team or its configuration.
     pub(crate) fn insist_on_sound(&self) -> Result<(), Failure> {
-        self.insist(|_| true)
+        self.fail_on(|_| true)
     }
 
-    /// What cannot be read is not the same as what is not there, and half a merge is nobody's team.
+    /// Fails if a file cannot be read or contains conflict markers: the file must not be treated as missing.
     pub(crate) fn insist_on_readable(&self) -> Result<(), Failure> {
-        self.insist(is_unread)
+        self.fail_on(is_unread)
     }
 
-    fn insist(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
+    fn fail_on(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
         match self.problems.iter().find(|problem| problem.severity == Severity::Error && matters(problem)) {
             None => Ok(()),
             Some(problem) => Err(Failure::of_problem(problem)),
         }
     }
 
-    /// The decision files on the branch, as they are in the work tree.
+    /// The decisions in the work tree's files.
     pub(crate) fn decisions(&self) -> &[Decision] {
         &self.team.decisions
     }
 }
 
-/// That a team can be read, for those who do not go by its decisions: the files of single decisions are left alone.
+/// Like [`Project::insist_on_readable`], for commands that do not need the decisions: their files are not read.
 pub(crate) fn insist_on_readable(workspace: &Workspace) -> Result<(), Failure> {
     let (files, mut problems) = store::read_but_decisions(&workspace.folder);
     problems.extend(parse::conflicts(&files));
@@ -68,12 +68,12 @@ pub(crate) fn insist_on_readable(workspace: &Workspace) -> Result<(), Failure> {
     problems.find(|problem| is_unread(problem)).map_or(Ok(()), |problem| Err(Failure::of_problem(problem)))
 }
 
-/// Whether a file is not read because of it.
+/// Whether this problem prevents reading a file.
 fn is_unread(problem: &Problem) -> bool {
     problem.code == store::UNREADABLE || problem.code == parse::CONFLICT
 }
 
-/// A project that has been looked at and not been read: enough to know whether what follows from it is known already.
+/// A project whose team is not parsed yet. Its key tells whether results made from it can come from the cache.
 pub(in crate::ops) struct Opening {
     pub(in crate::ops) workspace: Workspace,
     pub(in crate::ops) cache: Cache,
@@ -90,10 +90,10 @@ impl Opening {
         Self { workspace, cache, cached, settings, settings_problems }
     }
 
-    /// Identifies everything that a project is read from: the same key, the same team, settings and problems. `None`
-    /// where something could not be read.
+    /// Identifies everything that a project is read from: with the same key, team, settings and problems are the same.
+    /// `None` if something could not be read.
     pub(in crate::ops) fn key(&self) -> Option<String> {
-        // With Debug, no field and no layer can be forgotten.
+        // The Debug format includes every field and layer.
         let settings = format!("{:?}\n{:?}", self.settings, self.settings_problems);
         Some(format!("{}\n{:?}\n{settings}", self.cached.key()?, self.cached.problems()))
     }
@@ -103,32 +103,32 @@ impl Opening {
         let mut problems = cached.problems().to_vec();
         let (mut team, more) = cache.team(cached);
         settle_ties(&workspace, &mut team.decisions);
-        // What cannot be read is not missing, and what follows from it is no news.
+        // Files that cannot be read are not missing, and other problems may only follow from that.
         let unreadable = problems.iter().any(is_unread);
         problems.extend(more.into_iter().filter(|problem| !unreadable || !problem.code.ends_with("-missing")));
         if unreadable {
             problems.retain(|problem| is_unread(problem) || problem.severity == Severity::Note);
         }
-        // A conflict in a file of settings is the team's too.
+        // Conflict markers in a settings file were already reported with the team's files.
         problems.extend(settings_problems.into_iter().filter(|problem| problem.code != parse::CONFLICT));
         problems.extend(unknown_core(&team, &settings));
         Project { workspace, team, settings, problems }
     }
 }
 
-/// Names in the project's `sessions.core` that nobody has; the user's own list is for many teams.
+/// Unknown names in the project's `sessions.core`. The user's own list is not checked, since it serves many teams.
 fn unknown_core(team: &Team, settings: &Settings) -> Vec<Problem> {
     let Origin::Project(file, line) = settings.origin("sessions.core") else { return Vec::new() };
     let is_unknown = |name: &&String| !team.startable().any(|member| member.goes_by(name));
     let problem = |name: &String| {
         let message = format!("`sessions.core` names `{name}`, and no agent has that name or role");
         let source = Source { file: file.clone(), line };
-        Problem::warning(source, "config-unknown-agent", message).hint("`squad agents` lists who there is")
+        Problem::warning(source, "config-unknown-agent", message).hint("`squad agents` lists the agents")
     };
     settings.sessions.core.iter().filter(is_unknown).map(problem).collect()
 }
 
-/// Files say when a decision was made, and not which of one instant came first: the ledger does, where it has them.
+/// Sorts decisions with the same time by their order in the ledger, if it has them.
 fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
     let is_tie = |pair: &[Decision]| {
         let at = pair[0].moment().filter(|at| at.contains('T'));
@@ -141,7 +141,7 @@ fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
     }
 }
 
-/// The settings of a team, without reading anything else of it.
+/// The settings of a team. Reads nothing else of it.
 pub(crate) fn team_settings(env: &Env, workspace: &Workspace) -> (Settings, Vec<Problem>) {
     let (files, mut problems) = store::read_configuration(&workspace.folder);
     let (settings, more) = settings(env, &files, Layer::default());

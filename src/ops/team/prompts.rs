@@ -1,4 +1,4 @@
-//! How a range of commits changes what agents are told.
+//! Compares the agents' prompts of two states of a team.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,30 @@ use crate::ops::team::layers::{shared_problems, shared_settings};
 use crate::parse::{self, Files};
 use crate::review;
 
-/// What cannot be understood of a team's files, the decisions and the configuration among them. Where no team is,
-/// nothing has to be.
+/// The problems in a team's files, including decisions and configuration. None if there is no team.
 pub(in crate::ops) fn problems(files: &Files) -> Vec<Problem> {
     if files.texts.is_empty() {
         return Vec::new();
     }
     let mut problems = parse::team(files).1;
-    // What of them cannot be read on is known by now.
+    // Conflict markers in the configuration were already reported by `parse::team`.
     problems.extend(shared_problems(files).into_iter().filter(|problem| problem.code != parse::CONFLICT));
     problems
 }
 
-/// What becomes of one agent's prompt.
+/// A change of one agent's prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct PromptChange {
     pub(crate) agent: Slug,
     pub(crate) name: String,
-    /// Under which name it was before, where that has changed.
+    /// The agent's old slug, if it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) was: Option<Slug>,
-    /// `None`: the agent is new, or cannot be started before.
+    /// `None`: the agent is new, or could not be started before.
     pub(crate) before: Option<Prompt>,
-    /// `None`: the agent is gone, or can no longer be started.
+    /// `None`: the agent was removed, or can no longer be started.
     pub(crate) after: Option<Prompt>,
-    /// Of all that the agent is told; empty where only the model changes.
+    /// The diff of prompt and context; empty if only the model changes.
     pub(crate) diff: String,
 }
 
@@ -46,8 +45,8 @@ pub(crate) struct Prompt {
     text: String,
 }
 
-/// The team of some files, compiled as anybody would who has nothing but them: at the standard tier, without a task,
-/// without a configuration of one's own and without the ledger's learnings.
+/// A team compiled from its files alone: at the standard tier, without a task, the user's configuration or learnings from
+/// the ledger.
 struct Compiled {
     team: Team,
     files: Files,
@@ -64,7 +63,7 @@ impl Compiled {
         let compiler = Compiler::new(sources, &task);
         let mut sessions: Vec<SessionSpec> =
             self.team.startable().map(|member| compiler.agent(member, Tier::Standard).spec).collect();
-        // Who routes what the table does not; without a team there is nobody to route to.
+        // Without agents, the coordinator has nobody to route to.
         if !sessions.is_empty() {
             sessions.push(compiler.coordinator().spec);
         }
@@ -72,22 +71,20 @@ impl Compiled {
     }
 }
 
-/// The agents who are told something else, or by another model, in the order of the roster, the coordinator behind
-/// them; those who go come last.
+/// The agents whose prompt or model changes: in the order of the roster, then the coordinator, then removed agents.
 pub(in crate::ops) fn changes(before: &Files, after: &Files) -> Vec<PromptChange> {
     let (before, after) = (Compiled::new(before).sessions(), Compiled::new(after).sessions());
     let has = |specs: &[SessionSpec], slug: &Slug| specs.iter().any(|spec| spec.agent == *slug);
-    let (mut changes, mut followed) = (Vec::new(), BTreeSet::new());
+    let (mut changes, mut matched) = (Vec::new(), BTreeSet::new());
     for new in &after {
-        // Whose folder has moved is another to us, and the same to people.
+        // If an agent's folder moved, its slug changed, but its name tells that it is the same agent.
         let is_moved =
             |old: &&SessionSpec| old.name == new.name && !has(&after, &old.agent) && !has(&before, &new.agent);
         let old = before.iter().find(|old| old.agent == new.agent).or_else(|| before.iter().find(is_moved));
-        followed.extend(old.map(|old| &old.agent));
+        matched.extend(old.map(|old| &old.agent));
         changes.extend(change(old, Some(new)));
     }
-    changes
-        .extend(before.iter().filter(|old| !followed.contains(&old.agent)).filter_map(|old| change(Some(old), None)));
+    changes.extend(before.iter().filter(|old| !matched.contains(&old.agent)).filter_map(|old| change(Some(old), None)));
     changes
 }
 

@@ -1,5 +1,5 @@
-//! The roles that a caller may start members in: the team's own agents, and role files. Read anew each time, so that a
-//! change holds at once; a file that is wrong harms no other.
+//! The roles in which a caller may start members: the team's agents and role files. They are read each time, so changes
+//! apply at once. An invalid file does not affect the others.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -21,26 +21,26 @@ pub(crate) struct Role {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) description: String,
-    /// The prompt, or why it cannot be had.
+    /// The prompt, or why it cannot be read.
     pub(crate) body: Result<String, String>,
-    /// Changes with what the role says.
+    /// A hash of the content.
     pub(crate) digest: String,
-    /// The file it is from, as people call it.
+    /// The file, for display.
     pub(crate) source: String,
-    /// The agent of the team that it is.
+    /// The team's agent, if the role is one.
     pub(crate) agent: Option<Slug>,
 }
 
-/// All roles, each id once: the team's agents first, then the files of its folders, then those of `folder`, which the
-/// user has named.
+/// All roles. If an id occurs several times, the first one wins: the team's agents, then role files in the team's folders,
+/// then those in the folder that the user named.
 pub(crate) struct Roles {
     pub(crate) all: Vec<Role>,
-    /// What of it another one of the same id stands before.
+    /// Roles whose id an earlier role has.
     pub(crate) hidden: Vec<Role>,
 }
 
 impl Roles {
-    /// Without a project there are only those of `folder`.
+    /// Without a project, reads only `folder`.
     pub(crate) fn read(project: Option<&Project>, folder: Option<&Path>) -> Result<Self, String> {
         let mut found = Vec::new();
         if let Some(project) = project {
@@ -69,7 +69,7 @@ impl Roles {
 
 fn of_member(project: &Project, member: &Member) -> Role {
     let charter = project.team.charters.get(&member.slug).map(|charter| charter.text.trim()).unwrap_or_default();
-    let said = match (charter, member.role.as_str()) {
+    let body = match (charter, member.role.as_str()) {
         ("", "") => format!("You are {}.", member.name),
         ("", role) => format!("You are {}, the team's {role}.", member.name),
         (charter, _) => charter.to_owned(),
@@ -79,8 +79,8 @@ fn of_member(project: &Project, member: &Member) -> Role {
         id: member.slug.to_string(),
         name: member.name.clone(),
         description: description.collect::<Vec<_>>().join(": "),
-        digest: digest(said.as_bytes()),
-        body: Ok(said),
+        digest: digest(body.as_bytes()),
+        body: Ok(body),
         source: member.charter.clone().unwrap_or_else(|| member.source.to_string()),
         agent: Some(member.slug.clone()),
     }
@@ -106,7 +106,7 @@ fn of_file(id: String, read: store::Bytes, folder: &str) -> Role {
     Role { id, name, description, body, digest, source, agent: None }
 }
 
-/// Generic roles that squad brings, by their ids.
+/// The built-in roles, by id.
 static LIBRARY: [(&str, &str); 6] = [
     ("reviewer", include_str!("../../../templates/roles/reviewer.md")),
     ("tester", include_str!("../../../templates/roles/tester.md")),
@@ -116,14 +116,16 @@ static LIBRARY: [(&str, &str); 6] = [
     ("debugger", include_str!("../../../templates/roles/debugger.md")),
 ];
 
-/// Copies roles of the library into the team's folder. What is there stays as it is. Each with its path, and whether it
-/// is new.
+/// Copies built-in roles to the team's folder; existing files stay unchanged. Returns each file's path and whether it is
+/// new.
 pub(crate) fn add(env: &Env, directory: &Path, names: &[String]) -> Result<Vec<(String, bool)>, Failure> {
     let workspace = Workspace::find(env, directory)?;
     let find = |name: &String| LIBRARY.iter().find(|(id, _)| *id == name.trim());
     if let Some(unknown) = names.iter().find(|name| find(name).is_none()) {
         let known = list(LIBRARY.iter().map(|(id, _)| id));
-        return Err(Failure::usage(format!("there is no role `{unknown}` to add")).hint(format!("these are: {known}")));
+        return Err(
+            Failure::usage(format!("there is no role `{unknown}` to add")).hint(format!("the roles are {known}"))
+        );
     }
     let folder = workspace.folder.path.join("roles");
     store::insist_on_own(&workspace.folder, &folder)

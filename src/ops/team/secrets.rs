@@ -1,5 +1,5 @@
-//! The secrets that are known here, so that they can be kept out of the record: values of the project's `.env` files
-//! and of the variables squad was started with.
+//! Collects known secrets, so that they are never recorded: values from the project's `.env` files and from squad's
+//! environment variables.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use crate::error::Failure;
 use crate::model::{Problem, Severity, Source, printable};
 use crate::policy::Redactor;
 
-/// Larger files are no `.env` files.
-const LARGEST: u64 = 256 * 1024;
+/// Larger files are not `.env` files.
+const MAX_SIZE: u64 = 256 * 1024;
 
 pub(crate) fn redactor(env: &Env, project: &Path) -> Redactor {
     redactor_with(env, project, std::iter::empty())
 }
 
-/// Beside these, named like variables.
+/// Like [`redactor`], with more variables.
 pub(crate) fn redactor_with<'a>(
     env: &'a Env,
     project: &Path,
@@ -24,31 +24,31 @@ pub(crate) fn redactor_with<'a>(
 ) -> Redactor {
     let variables = env.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(more);
     let variables = variables.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.to_owned());
-    // A variable may name a file or a socket that holds a secret; the path is none.
+    // The path of a file or socket that holds a secret is not itself secret.
     let mut secrets: Vec<String> =
-        variables.filter(|value| !Path::new(value).is_absolute() && is_no_word(value)).collect();
-    collect(project, DEEPEST, &mut secrets);
+        variables.filter(|value| !Path::new(value).is_absolute() && is_unlike_a_word(value)).collect();
+    collect(project, MAX_DEPTH, &mut secrets);
     Redactor::new(secrets)
 }
 
-/// Where the parts of a project keep their `.env` files: `apps/api/.env`.
-const DEEPEST: usize = 3;
+/// Parts of a project may have their own `.env` files: `apps/api/.env`.
+const MAX_DEPTH: usize = 3;
 
-/// Folders that hold other people's files, or made ones.
-const FOREIGN: [&str; 7] = ["node_modules", "target", "vendor", "dist", "build", "venv", "__pycache__"];
+/// Folders with vendored or generated files.
+const SKIPPED_FOLDERS: [&str; 7] = ["node_modules", "target", "vendor", "dist", "build", "venv", "__pycache__"];
 
-/// Reads the `.env` files of a folder and of those in it.
+/// Reads the `.env` files of a folder and its subfolders.
 fn collect(folder: &Path, depth: usize, secrets: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_sample = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
         let is_env = name == ".env" || (name.starts_with(".env.") && !is_sample);
-        if is_env && entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST) {
+        if is_env && entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SIZE) {
             secrets.extend(values(&fs::read_to_string(entry.path()).unwrap_or_default()));
         } else if depth > 1
             && !name.starts_with('.')
-            && !FOREIGN.contains(&name.as_str())
-            // A link is not followed: it may lead in a circle.
+            && !SKIPPED_FOLDERS.contains(&name.as_str())
+            // Links are not followed, since they may form cycles.
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
         {
             collect(&entry.path(), depth - 1, secrets);
@@ -56,7 +56,7 @@ fn collect(folder: &Path, depth: usize, secrets: &mut Vec<String>) {
     }
 }
 
-/// The values whose names say that they are secret; others would take ordinary words out of the record.
+/// The values with secret-looking names. Redacting others would remove ordinary words.
 fn values(text: &str) -> Vec<String> {
     text.lines()
         .filter_map(|line| line.trim().trim_start_matches("export ").split_once('='))
@@ -65,19 +65,19 @@ fn values(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Variables with such names may hold settings too: `production` is not to go from every text.
-fn is_no_word(value: &str) -> bool {
+/// Variables with such names may hold settings, and `production` must not be redacted everywhere.
+fn is_unlike_a_word(value: &str) -> bool {
     value.len() >= 12 || value.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// By the words of its name: `AUTHOR` has `auth` in it and no secret.
+/// Compares the ends of words: `GH_TOKEN` is secret, and `AUTHOR` is not.
 fn is_secret(name: &str) -> bool {
     const ENDS: [&str; 10] =
         ["key", "token", "secret", "password", "passwd", "passphrase", "pwd", "pass", "credentials", "dsn"];
     name.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|word| ENDS.iter().any(|end| word.ends_with(end)))
 }
 
-/// Files with what looks like a secret, each with the first such line.
+/// One problem for each file with suspected secrets, at the first such line.
 pub(super) fn suspicious<'a>(
     env: &Env,
     project: &Path,
@@ -105,7 +105,7 @@ pub(super) fn suspicious<'a>(
     problems
 }
 
-/// Fails on the first of them.
+/// Fails with the first of these problems, if there are any.
 pub(super) fn refuse(suspicious: &[Problem], hint: &str) -> Result<(), Failure> {
     let Some(first) = suspicious.first() else { return Ok(()) };
     let more = if suspicious.len() > 1 { format!(", and {} more", suspicious.len() - 1) } else { String::new() };
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_by_their_words() {
+    fn secret_variables_are_recognized_by_name() {
         for secret in ["OPENAI_API_KEY", "GH_TOKEN", "DB_PASSWORD", "APIKEY", "AWS_SECRET_ACCESS_KEY"] {
             assert!(is_secret(secret), "{secret}");
         }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_project_have_files_of_their_own() {
+    fn env_files_in_subfolders_are_read() {
         let project = tempfile::tempdir().expect("a folder");
         for (folder, value) in [("", "root-12345"), ("apps/api", "api-12345"), ("node_modules/x", "foreign-12345")] {
             let folder = project.path().join(folder);
@@ -136,13 +136,13 @@ mod tests {
             fs::write(folder.join(".env.local"), format!("API_KEY={value}\n")).expect("a file");
         }
         let mut secrets = Vec::new();
-        collect(project.path(), DEEPEST, &mut secrets);
+        collect(project.path(), MAX_DEPTH, &mut secrets);
         secrets.sort();
         assert_eq!(secrets, ["api-12345", "root-12345"]);
     }
 
     #[test]
-    fn only_values_that_are_called_secret_count() {
+    fn only_values_with_secret_names_count() {
         let text = "# x\nexport API_KEY=\"abcdefgh1\"\nPORT=8080\nDB_PASSWORD='p w d 1 2'\n";
         assert_eq!(values(text), ["abcdefgh1", "p w d 1 2"]);
     }

@@ -1,4 +1,4 @@
-//! Which program a shell calls `squad`: the npm package of another tool brings one of that name.
+//! Finds another program called `squad` in the `PATH`, such as that of the other tool's npm package.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,21 +9,21 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source};
 
-/// A `squad` that comes first in the `PATH` and is not this program.
+/// The first `squad` in the `PATH`, if it is not this program.
 #[derive(Debug, Serialize)]
 pub(crate) struct OtherSquad {
     pub(crate) path: PathBuf,
-    /// Of the npm package, and not another build of this program.
+    /// Whether it belongs to the npm package.
     pub(crate) is_of_npm: bool,
 }
 
-/// What npm makes of its name in folders and in the scripts that start it.
+/// The npm package's name in folders and start scripts.
 const PACKAGE: &str = "squad-cli";
 
-/// How much of a script is looked at; npm's have some hundred bytes.
+/// How many bytes of a script are searched; npm's start scripts have a few hundred.
 const HEAD: u64 = 4096;
 
-/// `None` where the `PATH` leads to this program, or to none.
+/// `None` if the first `squad` in the `PATH` is this program, or if there is none.
 pub(crate) fn other_squad(env: &Env) -> Option<OtherSquad> {
     let names: &[&str] = if cfg!(windows) { &["squad.exe", "squad.cmd", "squad.ps1"] } else { &["squad"] };
     let folders = std::env::split_paths(env.variable("PATH")?);
@@ -53,8 +53,8 @@ impl OtherSquad {
             true => (Severity::Warning, "the npm package @bradygaster/squad-cli"),
             false => (Severity::Note, "another program or another build of this one"),
         };
-        let message = format!("`squad` is {path} there, which is {what}");
-        let hint = "put the folder of this program before it in the PATH, or uninstall the other";
+        let message = format!("`squad` runs {path}, which is {what}");
+        let hint = "put this program's folder first in the PATH, or uninstall the other program";
         Problem::new(severity, Source::new("PATH", 0), "other-squad", message).hint(hint)
     }
 }

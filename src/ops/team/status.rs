@@ -1,4 +1,4 @@
-//! What is going on.
+//! The status of the team, its runs and the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,18 +25,18 @@ pub(crate) struct Status {
     /// The work tree's root.
     pub(crate) repository: String,
     pub(crate) branch: Option<String>,
-    /// `None`: there is no team here.
+    /// `None`: there is no team.
     pub(crate) team: Option<TeamStatus>,
-    /// Where a team's folder would be and something else is, from the repository's root.
+    /// The path of the team folder, if something else is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) in_the_way: Option<String>,
     /// `None`: no watch is running.
     pub(crate) watch: Option<WatchStatus>,
     pub(crate) runs_live: Vec<RunStatus>,
-    /// Runs whose processes died, and that nobody has looked after yet.
+    /// Runs whose processes died and whose end is not recorded yet.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) runs_lost: BTreeSet<RunId>,
-    /// Those that live runs have open, and those that `squad watch` keeps.
+    /// The sessions of live runs and of `squad watch`.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
     /// A command that was interrupted in this work tree.
@@ -48,19 +48,19 @@ pub(crate) struct Status {
 pub(crate) struct WatchStatus {
     #[serde(flatten)]
     pub(crate) watcher: Watcher,
-    /// `None`: its engine is about to start.
+    /// `None`: its engine has not started yet.
     #[serde(flatten)]
     pub(crate) state: Option<WatchState>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct TeamStatus {
-    /// The team folder from the repository's root.
+    /// The team folder, relative to the repository's root.
     pub(crate) folder: String,
-    /// What squad installed of it is of another release than what this squad brings.
+    /// Present if the team's files are of another release than this squad installs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<Due>,
-    /// How many files of other hosts the team's own files have outgrown.
+    /// The number of exported files that are out of date.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) exports_stale: usize,
 }
@@ -76,24 +76,25 @@ pub(crate) struct RunStatus {
     pub(crate) run: LiveRun,
     pub(crate) step: Option<u32>,
     pub(crate) agents: BTreeMap<Slug, AgentState>,
-    /// What waits for a person's answer.
+    /// Questions that wait for the user's answer.
     pub(crate) questions: Vec<OpenQuestion>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LedgerStatus {
     pub(crate) entries: usize,
-    /// Entries that no remote had when `squad sync` or `git fetch` asked it last.
+    /// Entries that no remote had as of the last `squad sync` or `git fetch`.
     pub(crate) unsynced: usize,
 }
 
-/// Looks without reading the team, unless it was exported: this is asked often and has to be quick.
+/// Reads the team only if it was exported: prompts and editors call this often.
 pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let folder = crate::ops::team::workspace::team_folder(&repository, &start, &work_dir);
-    let place = folder.as_ref().map(|folder| crate::ops::team::workspace::place(folder, &work_dir)).unwrap_or_default();
-    // Where `init` would put the folder. A link that leads nowhere is in its way too.
+    let place =
+        folder.as_ref().map(|folder| crate::ops::team::workspace::project_path(folder, &work_dir)).unwrap_or_default();
+    // A broken link in the place of the folder also prevents `squad init`.
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
@@ -103,14 +104,15 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
     let mut watch = team_folder.as_ref().and_then(|folder| watch_of(&repository, folder));
     if let Some(state) = watch.as_mut().and_then(|watch| watch.state.as_mut()) {
-        // Those that a run works in are the run's.
+        // Sessions in use by a run are already listed.
         let kept = std::mem::take(&mut state.kept).into_iter();
         let idle: Vec<_> = kept.filter(|kept| sessions.iter().all(|session| session.id != kept.id)).collect();
         sessions.extend(idle);
     }
     let exported = folder.as_ref().filter(|folder| hosts::is_exported(folder));
-    let exports_stale =
-        exported.and_then(|_| Workspace::find(env, directory).ok()).map_or(0, |workspace| hosts::stale(&workspace));
+    let exports_stale = exported
+        .and_then(|_| Workspace::find(env, directory).ok())
+        .map_or(0, |workspace| hosts::stale_count(&workspace));
     let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
     Ok(Status {
         repository: work_dir.display().to_string(),
@@ -122,7 +124,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         runs_lost,
         sessions,
         ledger: LedgerStatus { entries, unsynced },
-        // What cannot be read of it is said beside the status.
+        // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),
     })
 }
@@ -133,7 +135,7 @@ fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {
     Some(WatchStatus { watcher, state: watch::state(&files) })
 }
 
-/// What the live runs of this clone say of themselves. One that has just begun may not have said anything.
+/// The state that live runs report. A run that has just started may not have reported anything yet.
 fn live_runs(local: &Path, live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
     for run in live {

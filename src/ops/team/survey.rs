@@ -1,11 +1,11 @@
-//! What a repository is made of, as far as the names of its files and a few of its manifests tell.
+//! Detects languages, frameworks, commands and conventions of a repository from file names and a few manifests.
 //!
-//! Nothing of it becomes a command or leaves the list of what is known here, but for names of folders and one sentence
-//! of the README: a repository that was cloned has texts of others in it.
+//! A cloned repository contains other people's text, so results are only values from the tables here. The exceptions are
+//! folder names and one sentence of the README. Nothing becomes a command to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Languages by the ends of file names.
+/// Languages by file extension.
 const LANGUAGES: [(&str, &[&str]); 23] = [
     ("Rust", &["rs"]),
     ("Python", &["py"]),
@@ -32,7 +32,7 @@ const LANGUAGES: [(&str, &[&str]); 23] = [
     ("Jupyter", &["ipynb"]),
 ];
 
-/// The files that name what a project depends on, and frameworks by how they stand there.
+/// Files that list dependencies, with the text by which each framework is recognized.
 const FRAMEWORKS: [(&str, &[(&str, &str)]); 14] = [
     (
         "package.json",
@@ -89,7 +89,7 @@ const PYTHON: &[(&str, &str)] = &[
     ("pytest", "pytest"),
 ];
 
-/// Commands that build and test, by a file at the root.
+/// Build and test commands by a file at the root.
 const COMMANDS: [(&str, &[&str]); 14] = [
     ("Cargo.toml", &["cargo build", "cargo test"]),
     ("go.mod", &["go build ./...", "go test ./..."]),
@@ -107,7 +107,7 @@ const COMMANDS: [(&str, &[&str]); 14] = [
     ("meson.build", &["meson setup build", "meson test -C build"]),
 ];
 
-/// Whose folders of these names are, by the charters of the built-in team.
+/// The agents of the built-in team that own folders with these names.
 const OWNERS: [(&str, &[&str]); 4] = [
     (
         "Frontend",
@@ -157,28 +157,28 @@ const OWNERS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// What is known of a repository.
+/// The facts found about a repository.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Survey {
     /// The first sentence of the README.
     pub(super) purpose: Option<String>,
-    /// The most first.
+    /// The most used first.
     pub(super) languages: Vec<&'static str>,
     pub(super) frameworks: Vec<&'static str>,
     pub(super) commands: Vec<String>,
-    /// Files that say how code is to look.
+    /// Files that define code style.
     pub(super) conventions: Vec<&'static str>,
     pub(super) code_owners: Option<String>,
-    /// Folders, each with the role whose it is by its name.
+    /// Folders, each with the agent that owns it.
     pub(super) owners: Vec<(String, &'static str)>,
 }
 
-/// The files whose texts are worth reading, by their whole paths.
-pub(super) fn is_telling(path: &str) -> bool {
+/// Whether the text of this file is worth reading.
+pub(super) fn is_informative(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let is_near = folder.matches('/').count() < 1;
+    let is_near_root = folder.matches('/').count() < 1;
     let is_manifest = FRAMEWORKS.iter().any(|(file, _)| *file == name) || name.ends_with(".csproj");
-    (folder.is_empty() && (is_readme(name) || name == "Makefile")) || (is_near && is_manifest)
+    (folder.is_empty() && (is_readme(name) || name == "Makefile")) || (is_near_root && is_manifest)
 }
 
 fn is_readme(name: &str) -> bool {
@@ -186,9 +186,9 @@ fn is_readme(name: &str) -> bool {
     ["readme.md", "readme.rst", "readme.txt", "readme"].contains(&lower.as_str())
 }
 
-/// `texts` are those of the telling files.
+/// `texts` are those of the informative files.
 pub(super) fn survey(paths: &[String], texts: &BTreeMap<String, String>) -> Survey {
-    let own: Vec<&str> = paths.iter().map(String::as_str).filter(|path| !is_others(path)).collect();
+    let own: Vec<&str> = paths.iter().map(String::as_str).filter(|path| !is_vendored_or_generated(path)).collect();
     let at_root: BTreeSet<&str> = own.iter().copied().filter(|path| !path.contains('/')).collect();
     Survey {
         purpose: texts.iter().find(|(path, _)| is_readme(path)).and_then(|(_, text)| purpose(text)),
@@ -204,8 +204,7 @@ pub(super) fn survey(paths: &[String], texts: &BTreeMap<String, String>) -> Surv
     }
 }
 
-/// What others wrote, or a program.
-fn is_others(path: &str) -> bool {
+fn is_vendored_or_generated(path: &str) -> bool {
     const FOLDERS: [&str; 8] =
         ["vendor", "node_modules", "third_party", "dist", "target", "build", ".squad", ".ai-team"];
     let mut folders = path.rsplit_once('/').map_or("", |(folder, _)| folder).split('/');
@@ -213,7 +212,7 @@ fn is_others(path: &str) -> bool {
 }
 
 fn languages(paths: &[&str]) -> Vec<&'static str> {
-    const MOST: usize = 4;
+    const MAX_COUNT: usize = 4;
     let mut counts = [0_usize; LANGUAGES.len()];
     for path in paths {
         let Some((_, end)) = path.rsplit_once('.') else { continue };
@@ -228,7 +227,7 @@ fn languages(paths: &[&str]) -> Vec<&'static str> {
         .filter(|(count, _)| count * 20 >= all && *count > 0)
         .collect();
     found.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    found.into_iter().map(|(_, name)| name).take(MOST).collect()
+    found.into_iter().map(|(_, name)| name).take(MAX_COUNT).collect()
 }
 
 fn frameworks(texts: &BTreeMap<String, String>) -> Vec<&'static str> {
@@ -241,7 +240,7 @@ fn frameworks(texts: &BTreeMap<String, String>) -> Vec<&'static str> {
             let is_inner = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
             lower.match_indices(mark).any(|(at, _)| {
                 let (before, after) = (&lower[..at], &lower[at + mark.len()..]);
-                // In JSON a dependency is a key.
+                // In JSON, dependencies are keys.
                 let is_key = !mark.ends_with('"') || after.trim_start().starts_with(':');
                 !before.ends_with(is_inner) && (mark.ends_with('/') || !after.starts_with(is_inner)) && is_key
             })
@@ -303,7 +302,7 @@ fn commands(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<S
     commands
 }
 
-/// How Python's tests run, in the environment that the lock file is of.
+/// The command for Python tests, run by the tool that the lock file belongs to.
 fn python_tests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Option<String> {
     let says_pytest = |path: &&str| texts.get(*path).is_some_and(|text| text.contains("pytest"));
     let has_pytest = ["pyproject.toml", "requirements.txt"].iter().any(says_pytest) || at_root.contains("pytest.ini");
@@ -334,9 +333,9 @@ fn conventions(at_root: &BTreeSet<&str>) -> Vec<&'static str> {
     FILES.into_iter().filter(|file| at_root.contains(file)).collect()
 }
 
-/// The folders of well-known names, down to the second level: the outermost of each path.
+/// The outermost folder of each path that has a well-known name, down to the second level.
 fn owners(paths: &[&str]) -> Vec<(String, &'static str)> {
-    const MOST: usize = 16;
+    const MAX_COUNT: usize = 16;
     let mut found: BTreeMap<String, &'static str> = BTreeMap::new();
     for path in paths {
         let parts: Vec<&str> = path.split('/').collect();
@@ -352,17 +351,17 @@ fn owners(paths: &[&str]) -> Vec<(String, &'static str)> {
             break;
         }
     }
-    found.into_iter().take(MOST).collect()
+    found.into_iter().take(MAX_COUNT).collect()
 }
 
 /// The first sentence of the first paragraph that is plain text.
 fn purpose(readme: &str) -> Option<String> {
-    const LONGEST: usize = 240;
+    const MAX_LENGTH: usize = 240;
     let mut paragraph = String::new();
     let mut is_code = false;
     for line in readme.lines().map(str::trim) {
         is_code ^= line.starts_with("```");
-        // What is underlined is a heading.
+        // An underlined paragraph is a heading.
         if line.len() >= 3 && line.chars().all(|c| "=-~^".contains(c)) {
             paragraph.clear();
             continue;
@@ -381,8 +380,8 @@ fn purpose(readme: &str) -> Option<String> {
     let plain = crate::model::without_hidden(paragraph.replace(['*', '`', '_'], ""));
     let end = plain.find(". ").map_or(plain.trim_end().len(), |at| at + 1);
     let sentence = plain.get(..end)?.trim();
-    let says = sentence.split_whitespace().count() >= 3 && !sentence.contains(['<', '|', '{']);
-    (says && sentence.chars().count() <= LONGEST).then(|| sentence.to_owned())
+    let is_sentence = sentence.split_whitespace().count() >= 3 && !sentence.contains(['<', '|', '{']);
+    (is_sentence && sentence.chars().count() <= MAX_LENGTH).then(|| sentence.to_owned())
 }
 
 #[cfg(test)]
@@ -391,15 +390,15 @@ mod tests {
 
     fn of(files: &[(&str, &str)]) -> Survey {
         let paths: Vec<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
-        let texts = files.iter().filter(|(path, _)| is_telling(path));
+        let texts = files.iter().filter(|(path, _)| is_informative(path));
         survey(&paths, &texts.map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
     }
 
-    /// Files, and the languages, frameworks and commands that they show.
+    /// Files, and the expected languages, frameworks and commands.
     type Case = (&'static [(&'static str, &'static str)], &'static str, &'static str, &'static str);
 
     #[test]
-    fn common_stacks_are_known() {
+    fn common_stacks_are_recognized() {
         let cases: [Case; 8] = [
             (
                 &[("Cargo.toml", "axum = \"1\"\ntokio-util = \"1\""), ("src/main.rs", "")],
@@ -463,13 +462,13 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_says_what_it_is_for() {
-        for (readme, said) in [
+    fn the_purpose_is_a_sentence_of_the_readme() {
+        for (readme, expected) in [
             ("# X\n\n[![b](c)](d)\n\n**X** turns notes into maps. It is fast.\n", Some("X turns notes into maps.")),
             ("# X\n\n```sh\nnpm i\n```\n\nShort one\n", None),
             ("<p>html</p>\n", None),
         ] {
-            assert_eq!(purpose(readme).as_deref(), said);
+            assert_eq!(purpose(readme).as_deref(), expected);
         }
     }
 }

@@ -1,8 +1,7 @@
-//! The files that squad installs and looks after: the newest release of each, and the texts that earlier ones had.
+//! The files that squad installs and upgrades: the newest release of each, and the texts of earlier releases.
 //!
-//! A release is a number, and `templates/team` is what it installs. Whoever changes a file there after a release copies
-//! what it was to `templates/older/<release>/` by the same path and counts [`RELEASE`] up: a text that stays the same
-//! over many releases is carried once.
+//! `templates/team` is what release [`RELEASE`] installs. To change a file there after a release, copy the old text to
+//! the same path under `templates/older/<release>/` and increase [`RELEASE`]. Files that did not change are not copied.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +15,17 @@ static OLDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/older");
 /// The release of `templates/team`.
 const RELEASE: u32 = 1;
 
-/// The files of one release, and what is known of earlier ones.
+/// The files of one release, and the texts of earlier ones.
 pub(crate) struct Templates {
     pub(crate) release: u32,
-    /// By path from the team folder, with `/`.
+    /// Files by path relative to the team folder, with `/`.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// Every text that any release had, by its hash.
+    /// Every text of any release, by its hash.
     texts: BTreeMap<String, Vec<u8>>,
 }
 
 impl Templates {
-    /// Those of this squad; a test may have brought its own.
+    /// The built-in templates, or those of a test.
     pub(crate) fn of(env: &Env) -> Self {
         match env.releases.split_last() {
             None => {
@@ -39,7 +38,7 @@ impl Templates {
         }
     }
 
-    /// The newest release, without its files.
+    /// The number of the newest release.
     pub(crate) fn newest(env: &Env) -> u32 {
         env.releases.last().map_or(RELEASE, |release| release.number)
     }
@@ -49,37 +48,37 @@ impl Templates {
         Self { release, files: files.into_iter().collect(), texts }
     }
 
-    /// Those that squad looks after once they are installed. Who is on the team is the team's own affair.
+    /// The files that squad upgrades. The roster is not one of them: who is on the team is up to the team.
     pub(crate) fn owned(&self) -> impl Iterator<Item = (&String, &Vec<u8>)> {
         self.files.iter().filter(|(path, _)| *path != "team.md")
     }
 
-    /// The text of this hash, if any release had it.
+    /// The text with this hash, if any release had it.
     pub(crate) fn text(&self, hash: &str) -> Option<&[u8]> {
         self.texts.get(hash).map(Vec::as_slice)
     }
 
-    /// Whether a text is one of squad's own, of whichever release.
-    pub(crate) fn knows(&self, bytes: &[u8]) -> bool {
+    /// Whether any release had this text.
+    pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
         self.texts.contains_key(&hash(bytes))
     }
 }
 
-/// What a manifest records of a text.
+/// The hash of a text in the manifest.
 pub(crate) fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().chars().take(32).collect()
 }
 
-/// The files below a folder by their paths, without so many of the first parts.
-fn files_in(folder: &Dir<'_>, without: usize) -> Vec<(String, Vec<u8>)> {
+/// All files in a folder. Their paths omit the first `skip` parts.
+fn files_in(folder: &Dir<'_>, skip: usize) -> Vec<(String, Vec<u8>)> {
     let mut found: Vec<(String, Vec<u8>)> = folder
         .files()
         .map(|file| {
-            let parts = file.path().components().skip(without).map(|part| part.as_os_str().to_string_lossy());
+            let parts = file.path().components().skip(skip).map(|part| part.as_os_str().to_string_lossy());
             (parts.collect::<Vec<_>>().join("/"), file.contents().to_vec())
         })
         .collect();
-    found.extend(folder.dirs().flat_map(|inner| files_in(inner, without)));
+    found.extend(folder.dirs().flat_map(|inner| files_in(inner, skip)));
     found.sort();
     found
 }

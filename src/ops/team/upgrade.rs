@@ -1,7 +1,7 @@
-//! Upgrading: what a newer squad installs, merged into what the team has made of what an older one installed.
+//! Upgrades the files that squad installed, and keeps the team's edits.
 //!
-//! Each file is merged three ways: from the text it was made from, by what the team did and by what squad did since.
-//! Where both changed the same lines, the team's file stays as it is and squad's new one is laid beside it.
+//! Each file is a three-way merge of the text it was made from, the team's version and squad's new version. If both
+//! changed the same lines, the team's file stays, and squad's version is written next to it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,130 +13,124 @@ use super::manifest::{FILE, Manifest, Owned};
 use super::templates::{Templates, hash};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Repository, Rewrite};
+use crate::git::Repository;
 use crate::ops::Workspace;
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, insist_on_branch};
-use crate::ops::team::hosts::{self, LeftFile};
-use crate::ops::team::membership::Outlet;
-use crate::ops::team::merge::{Beside, Conflict, Merged, merged, room_for, same};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile, branch_tip};
+use crate::ops::team::hosts;
+use crate::ops::team::merge::{Conflict, Merged, conflict_copy, merged, same, write_copies};
+use crate::ops::team::write_mode::WriteMode;
 
 const COMMAND: &str = "upgrade";
 
-/// What is appended to the name of a file for squad's new one.
+/// Appended to a file's name for squad's new version of it.
 const NEW: &str = ".new";
 
-/// What an upgrade does, or would.
+/// The changes made by an upgrade, or planned in a dry run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Upgraded {
-    /// The releases of the team's files, before and after. `None`: the team has no manifest.
+    /// The release of the team's files before the upgrade. `None`: the team has no manifest.
     pub(crate) from: Option<u32>,
     pub(crate) to: u32,
     pub(crate) files: Vec<ChangedFile>,
-    /// Files that stay as they are, with squad's new one beside each.
+    /// Files that stay as they are, with squad's new version next to each.
     pub(crate) conflicts: Vec<Conflict>,
-    /// Files that the team has deleted or replaced, and that squad leaves to it.
-    pub(crate) left: Vec<String>,
-    /// Exported files that keep what people changed in them.
-    pub(crate) kept: Vec<String>,
+    /// Files that squad no longer manages: the team deleted them, or squad does not install them any more.
+    #[serde(rename = "left")]
+    pub(crate) unmanaged: Vec<String>,
+    /// Exported files that keep the user's edits.
+    #[serde(rename = "kept")]
+    pub(crate) edited: Vec<String>,
     /// Files that are not exported, and why.
-    pub(crate) unexported: Vec<LeftFile>,
-    /// Team files with changes that are not committed, where there is nothing to upgrade without them.
+    pub(crate) unexported: Vec<SkippedFile>,
+    /// If there is nothing to upgrade: team files with uncommitted changes, which an upgrade ignores.
     pub(crate) uncommitted: Vec<String>,
     pub(crate) commit: Option<String>,
     #[serde(skip)]
     pub(crate) diff: String,
 }
 
-/// What becomes of one file.
-enum Step {
-    /// It is as it should be.
-    Stays,
-    Becomes(Vec<u8>),
-    Goes,
-    /// Squad's new text is laid beside it.
-    Conflicts(Vec<u8>),
-    /// It is the team's now.
-    Left,
+/// What to do with one file.
+enum Action {
+    Keep,
+    Write(Vec<u8>),
+    Delete,
+    /// Keep it, and write this text next to it.
+    Conflict(Vec<u8>),
+    /// Keep it, and stop managing it.
+    Release,
 }
 
-pub(crate) fn upgrade(env: &Env, directory: &Path, outlet: Outlet) -> Result<Upgraded, Failure> {
+pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Upgraded, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    let _lock = outlet.lock(env, &workspace, "upgrade")?;
+    let _lock = mode.lock(env, &workspace, "upgrade")?;
     let templates = Templates::of(env);
-    let files = team_files(&workspace, outlet)?;
+    let files = team_files(&workspace, mode)?;
     let owned = match files.get(FILE) {
         Some(text) => {
             let at = format!("{}/{FILE}", workspace.folder_in_repository());
             let manifest = Manifest::read(&String::from_utf8_lossy(text), &at)?;
-            manifest.insist_on_known(&templates, &at)?;
+            manifest.require_known_release(&templates, &at)?;
             let plan = Plan::new(&workspace.repository, &templates, &manifest, &files)?;
-            Some((manifest.release, plan.sorted(&workspace, &manifest)?))
+            Some((manifest.release, plan.changes(&workspace, &manifest)?))
         }
         None => None,
     };
-    let (from, mut sorted) = owned.map_or_else(Default::default, |(release, sorted)| (Some(release), sorted));
-    let message = message(from, templates.release, !sorted.changes.is_empty());
-    let hosts = hosts::in_step(&workspace, &sorted.changes, outlet)?.unwrap_or_default();
-    sorted.changes.extend(hosts.changes);
-    let changeset = Changeset::new(COMMAND, message, sorted.changes);
+    let (from, mut planned) = owned.map_or_else(Default::default, |(release, planned)| (Some(release), planned));
+    let message = message(from, templates.release, !planned.changes.is_empty());
+    let hosts = hosts::plan_update(&workspace, &planned.changes, mode)?.unwrap_or_default();
+    planned.changes.extend(hosts.changes);
+    let changeset = Changeset::new(COMMAND, message, planned.changes);
     let mut upgraded = Upgraded {
         from,
         to: templates.release,
         files: changeset.changed_files(),
-        conflicts: sorted.conflicts.into_iter().chain(hosts.conflicts.iter().map(|(one, _)| one.clone())).collect(),
-        left: sorted.left,
-        kept: hosts.kept,
-        unexported: hosts.left,
+        conflicts: planned.conflicts.into_iter().chain(hosts.conflicts.iter().map(|(one, _)| one.clone())).collect(),
+        unmanaged: planned.unmanaged,
+        edited: hosts.edited,
+        unexported: hosts.skipped,
         uncommitted: Vec::new(),
         commit: None,
         diff: changeset.diff(),
     };
     if changeset.files.is_empty() {
-        if outlet.is_of_the_branch() {
+        if mode.uses_branch() {
             upgraded.uncommitted = workspace.repository.changed_below(&workspace.folder_in_repository())?;
         }
         return Ok(upgraded);
     }
     let repository = &workspace.repository;
-    if outlet.is_of_the_branch() {
-        changeset.insist_on_room(repository)?;
+    if mode.uses_branch() {
+        changeset.check_committable(repository)?;
     }
-    // First: the manifest must not say that somebody has seen what nobody was shown.
-    if !matches!(outlet, Outlet::Shown { .. }) {
-        let beside = &sorted.beside;
-        let files: Vec<_> =
-            beside.iter().map(|(path, old, new)| Rewrite::new(path, old.as_deref(), Some(new))).collect();
-        repository.rewrite(COMMAND, &files)?;
+    // Written before the manifest: once the manifest has the new release, no later upgrade writes these versions.
+    if !mode.is_dry_run() {
+        write_copies(repository, COMMAND, &planned.copies)?;
     }
-    hosts::lay_beside(&workspace, COMMAND, &hosts.conflicts, outlet)?;
-    match outlet {
-        Outlet::Commit => upgraded.commit = Some(changeset.commit(env, repository)?),
-        Outlet::WorkTree => changeset.write(repository)?,
-        Outlet::Shown { .. } => {}
-    }
+    hosts::write_conflict_copies(&workspace, COMMAND, &hosts.conflicts, mode)?;
+    upgraded.commit = changeset.apply(env, repository, mode)?;
     Ok(upgraded)
 }
 
 fn message(from: Option<u32>, to: u32, has_owned: bool) -> String {
     match from.filter(|_| has_owned) {
         Some(from) => format!(
-            "squad: upgrade the team's files to release {to}\n\nMerged into what the team has made of release {from}.\n"
+            "squad: upgrade the team's files to release {to}\n\nMerges the changes since release {from} into them.\n"
         ),
-        None => "squad: bring exported files in step with the team\n".to_owned(),
+        None => "squad: update exported files\n".to_owned(),
     }
 }
 
-/// The team's files by path from its folder, as the branch has them, or the work tree.
-fn team_files(workspace: &Workspace, outlet: Outlet) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
-    const LARGEST: u64 = 16 * 1024 * 1024;
+/// The team's files, from the branch or the work tree, by path relative to its folder.
+fn team_files(workspace: &Workspace, mode: WriteMode) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+    const MAX_SIZE: u64 = 16 * 1024 * 1024;
     let folder = workspace.folder_in_repository();
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
-    if outlet.is_of_the_branch() {
-        let commit = insist_on_branch(&workspace.repository)?;
+    if mode.uses_branch() {
+        let commit = branch_tip(&workspace.repository)?;
         let wanted = |path: &str| {
             let inner = inner(path)?;
             let is_decision = inner.starts_with("decisions/") && inner != "decisions/README.md";
-            (!is_decision && !inner.ends_with("history.md")).then_some(LARGEST)
+            (!is_decision && !inner.ends_with("history.md")).then_some(MAX_SIZE)
         };
         let found = workspace.repository.files_at(&commit, &folder, wanted)?;
         let found: BTreeMap<_, _> =
@@ -161,11 +155,12 @@ fn team_files(workspace: &Workspace, outlet: Outlet) -> Result<BTreeMap<String, 
     Ok(all.filter_map(read).collect())
 }
 
-/// What becomes of each file, by path from the team folder.
+/// Paths are from the team folder.
 struct Plan<'a> {
     templates: &'a Templates,
     files: &'a BTreeMap<String, Vec<u8>>,
-    steps: BTreeMap<String, Step>,
+    actions: BTreeMap<String, Action>,
+    /// The new manifest.
     manifest: Manifest,
 }
 
@@ -176,58 +171,58 @@ impl<'a> Plan<'a> {
         manifest: &Manifest,
         files: &'a BTreeMap<String, Vec<u8>>,
     ) -> Result<Self, Failure> {
-        let mut steps = BTreeMap::new();
+        let mut actions = BTreeMap::new();
         let mut next = manifest.clone();
         (next.release, next.files) = (templates.release, BTreeMap::new());
         for (path, owned) in &manifest.files {
             let name = owned.template.as_ref().unwrap_or(path);
             let Some(new) = templates.files.get(name) else {
-                steps.insert(path.clone(), gone(templates, owned, files.get(path)));
+                actions.insert(path.clone(), retired(templates, owned, files.get(path)));
                 continue;
             };
-            let step = match (files.get(path), templates.text(&owned.base)) {
-                _ if hash(new) == owned.base => Step::Stays,
-                (None, _) => Step::Left,
+            let action = match (files.get(path), templates.text(&owned.base)) {
+                _ if hash(new) == owned.base => Action::Keep,
+                (None, _) => Action::Release,
                 (Some(ours), Some(base)) => match merged(repository, base, ours, new)? {
-                    Merged::Stays => Step::Stays,
-                    Merged::Becomes(merged) => Step::Becomes(merged),
-                    Merged::Conflicts(new) => Step::Conflicts(new),
+                    Merged::Unchanged => Action::Keep,
+                    Merged::Changed(merged) => Action::Write(merged),
+                    Merged::Conflict(new) => Action::Conflict(new),
                 },
-                // Nobody knows the text it was made from.
-                (Some(ours), None) if same(ours, new) => Step::Stays,
-                (Some(_), None) => Step::Conflicts(new.clone()),
+                // The text it was made from is unknown.
+                (Some(ours), None) if same(ours, new) => Action::Keep,
+                (Some(_), None) => Action::Conflict(new.clone()),
             };
-            steps.insert(path.clone(), step);
+            actions.insert(path.clone(), action);
             next.files.insert(path.clone(), Owned { base: hash(new), ..owned.clone() });
         }
         let is_known =
             |path: &String| manifest.files.iter().any(|(file, owned)| owned.template.as_ref().unwrap_or(file) == path);
         for (path, new) in templates.owned().filter(|(path, _)| !is_known(path)) {
-            // Whoever is not on the roster needs no charter, and what is there is the team's.
+            // New charters are not installed, since their agents are not on the roster. Existing files are the team's own.
             if !path.starts_with("agents/") && !files.contains_key(path) {
-                steps.insert(path.clone(), Step::Becomes(new.clone()));
+                actions.insert(path.clone(), Action::Write(new.clone()));
                 next.files.insert(path.clone(), Owned { base: hash(new), template: None });
             }
         }
-        Ok(Self { templates, files, steps, manifest: next })
+        Ok(Self { templates, files, actions, manifest: next })
     }
 
-    /// The steps by what they do, and the manifest's own change.
-    fn sorted(&self, workspace: &Workspace, manifest: &Manifest) -> Result<Sorted, Failure> {
+    /// The changes of the files, including the manifest.
+    fn changes(&self, workspace: &Workspace, manifest: &Manifest) -> Result<PlannedChanges, Failure> {
         let folder = workspace.folder_in_repository();
         let full = |path: &str| format!("{folder}/{path}");
-        let Sorted { mut changes, mut conflicts, mut beside, mut left } = Sorted::default();
-        for (path, step) in &self.steps {
+        let PlannedChanges { mut changes, mut conflicts, mut copies, mut unmanaged } = PlannedChanges::default();
+        for (path, action) in &self.actions {
             let change = |new: Option<Vec<u8>>| FileChange::new(full(path), self.files.get(path).cloned(), new);
-            match step {
-                Step::Stays => {}
-                Step::Becomes(new) => changes.push(change(Some(new.clone()))),
-                Step::Goes => changes.push(change(None)),
-                Step::Left => left.push(full(path)),
-                Step::Conflicts(new) => {
-                    let place = format!("{}{NEW}", full(path));
-                    beside.extend(room_for(&workspace.work_dir, &place, new, |old| self.templates.knows(old))?);
-                    conflicts.push(Conflict { path: full(path), new: place });
+            match action {
+                Action::Keep => {}
+                Action::Write(new) => changes.push(change(Some(new.clone()))),
+                Action::Delete => changes.push(change(None)),
+                Action::Release => unmanaged.push(full(path)),
+                Action::Conflict(text) => {
+                    let new = format!("{}{NEW}", full(path));
+                    copies.extend(conflict_copy(&workspace.work_dir, &new, text, |old| self.templates.contains(old))?);
+                    conflicts.push(Conflict { path: full(path), new });
                 }
             }
         }
@@ -235,24 +230,24 @@ impl<'a> Plan<'a> {
             let old = self.files.get(FILE).cloned();
             changes.push(FileChange::new(full(FILE), old, Some(self.manifest.text().into_bytes())));
         }
-        Ok(Sorted { changes, conflicts, beside, left })
+        Ok(PlannedChanges { changes, conflicts, copies, unmanaged })
     }
 }
 
-/// What a plan does, by kind.
 #[derive(Default)]
-struct Sorted {
+struct PlannedChanges {
     changes: Vec<FileChange>,
     conflicts: Vec<Conflict>,
-    beside: Vec<Beside>,
-    left: Vec<String>,
+    /// Squad's new versions of the files in conflict.
+    copies: Vec<FileChange>,
+    unmanaged: Vec<String>,
 }
 
-/// Of a file that squad does not install any more.
-fn gone(templates: &Templates, owned: &Owned, ours: Option<&Vec<u8>>) -> Step {
+/// The action for a file that squad does not install any more.
+fn retired(templates: &Templates, owned: &Owned, ours: Option<&Vec<u8>>) -> Action {
     match (ours, templates.text(&owned.base)) {
-        (None, _) => Step::Stays,
-        (Some(ours), Some(base)) if same(ours, base) => Step::Goes,
-        _ => Step::Left,
+        (None, _) => Action::Keep,
+        (Some(ours), Some(base)) if same(ours, base) => Action::Delete,
+        _ => Action::Release,
     }
 }

@@ -1,4 +1,4 @@
-//! Where a team lives: a repository, a work tree of it, and the team's folder there.
+//! A workspace: a repository, one of its work trees, and the team's folder there.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::ops::run::lease::{self, Leases};
 use crate::ops::team::layers::own_settings;
 use crate::store::{self, TeamFolder};
 
-/// Finding it reads none of the team: commands that only ask the ledger need no more.
+/// Finding it does not read the team: commands that only need the ledger stay fast.
 pub(crate) struct Workspace {
     pub(crate) repository: Repository,
     /// The work tree's root, as the operating system names it.
@@ -22,8 +22,8 @@ impl Workspace {
         Self::find_or(env, directory, |_| None)
     }
 
-    /// For those who look at commits: where nothing is checked out, or nothing ever is, the team is the one of the
-    /// repository's root.
+    /// For commands that read commits. In a bare repository, or without a team in the work tree, the team is expected at
+    /// the repository's root.
     pub(crate) fn find_or_root(env: &Env, directory: &Path) -> Result<Self, Failure> {
         let repository = Repository::discover(directory, &git_environment(env, directory))?.reporting_to(&env.damage);
         if repository.work_dir().is_none() {
@@ -51,38 +51,39 @@ impl Workspace {
         if store::insist_on_own(&folder, &folder.path).is_err() {
             return Err(Failure::team("the team's folder is a link out of the project's files")
                 .at(folder.path.display())
-                .hint("put the folder itself here; `squad init --from PATH` copies a team's Markdown and models"));
+                .hint("replace it by a real folder; `squad init --from PATH` copies a team's Markdown and models"));
         }
         if folder.root.to_str().is_none() {
             return Err(Failure::team(format!("the path {} is not Unicode", folder.root.display()))
-                .hint("squad keeps a team's record under its path; rename the folder"));
+                .hint("rename the folder: the ledger stores a team's entries under its path"));
         }
         Ok(Self { repository, work_dir, folder })
     }
 
-    /// The same repository, for another team in it.
+    /// The workspace of another team in the same repository.
     pub(crate) fn of_team(&self, place: &str, name: &'static str) -> Self {
         let root = self.work_dir.join(place);
         let folder = TeamFolder { path: root.join(name), root, name };
         Self { repository: self.repository.clone(), work_dir: self.work_dir.clone(), folder }
     }
 
-    /// What the team's paths in the ledger begin with; see `record::entry_path`.
+    /// The prefix of the team's paths in the ledger; see `record::entry_path`.
     pub(crate) fn ledger_prefix(&self) -> String {
-        ledger_prefix(&place(&self.folder, &self.work_dir))
+        ledger_prefix(&project_path(&self.folder, &self.work_dir))
     }
 
-    /// The team folder from the repository's root, with `/`.
+    /// The team folder relative to the repository's root, with `/`.
     pub(crate) fn folder_in_repository(&self) -> String {
-        below(&place(&self.folder, &self.work_dir), self.folder.name)
+        below(&project_path(&self.folder, &self.work_dir), self.folder.name)
     }
 
-    /// The project's root from the repository's, with `/` at its end; empty where they are the same.
+    /// The project's root relative to the repository's, with a final `/`; empty if they are the same.
     pub(crate) fn path_in_repository(&self) -> String {
-        below(&place(&self.folder, &self.work_dir), "")
+        below(&project_path(&self.folder, &self.work_dir), "")
     }
 
-    /// A path as somebody in `directory` types it, from the project's root with `/`; as it is where it leads elsewhere.
+    /// Converts a path that the user typed in `directory` to one from the project's root, with `/`. Paths outside of the
+    /// project are returned unchanged.
     pub(crate) fn path_from_root(&self, directory: &Path, path: &str) -> String {
         path_below(&self.folder.root, directory, path)
     }
@@ -91,13 +92,14 @@ impl Workspace {
         lease::look(&self.local())
     }
 
-    /// Squad's local folder, shared by all work trees: `.git/squad`. Throw-away.
+    /// Squad's local folder, shared by all work trees: `.git/squad`. Disposable.
     pub(crate) fn local(&self) -> PathBuf {
         self.repository.common_dir().join("squad")
     }
 }
 
-/// A path as somebody in `directory` types it, from `root` with `/`; as it is where it leads elsewhere.
+/// Converts a path that the user typed in `directory` to one from `root`, with `/`. Paths outside of `root` are returned
+/// unchanged.
 pub(in crate::ops) fn path_below(root: &Path, directory: &Path, path: &str) -> String {
     let mut absolute = real(directory);
     for part in Path::new(path).components() {
@@ -113,13 +115,13 @@ pub(in crate::ops) fn path_below(root: &Path, directory: &Path, path: &str) -> S
     }
 }
 
-/// What git is given of the outside world, for somebody who works in `directory`.
+/// The environment for git commands in `directory`.
 pub(in crate::ops) fn git_environment(env: &Env, directory: &Path) -> git::Environment {
     let git = own_settings(env).git.program.unwrap_or_else(|| "git".to_owned());
     git::Environment::new(PathBuf::from(git), directory, env.os_variables())
 }
 
-/// The repository that `directory` is in, with its work tree.
+/// The repository that contains `directory`, with its work tree.
 pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, PathBuf), Failure> {
     let repository = Repository::discover(directory, &git_environment(env, directory))?.reporting_to(&env.damage);
     let Some(work_dir) = repository.work_dir() else {
@@ -133,29 +135,29 @@ pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, Pat
     Ok((repository, work_dir))
 }
 
-/// Fails where the commit that is checked out has a team at its root that is not in the work tree: in a sparse
-/// checkout, before the first checkout, or because somebody removed it.
+/// Fails if the checked-out commit has a team at its root that the work tree lacks: in a sparse checkout, before the first
+/// checkout, or because it was deleted.
 pub(in crate::ops) fn not_left_out(repository: &Repository) -> Result<(), Failure> {
     let Some(commit) = repository.head()?.commit else { return Ok(()) };
     for folder in store::FOLDERS {
         if repository.paths_at(&commit, folder)?.iter().any(|path| path.strip_prefix(folder) == Some("/team.md")) {
-            return Err(Failure::team(format!("the team in {folder} is on the branch and not in this work tree"))
+            return Err(Failure::team(format!("the team in {folder} is on the branch but not in this work tree"))
                 .hint(format!(
-                    "`git restore {folder}` brings it; in a sparse checkout, `git sparse-checkout add {folder}`"
+                    "`git restore {folder}` restores it; in a sparse checkout, use `git sparse-checkout add {folder}`"
                 )));
         }
     }
     Ok(())
 }
 
-/// The team that counts in a folder.
+/// The team folder for `start`.
 pub(in crate::ops) fn team_folder(repository: &Repository, start: &Path, work_dir: &Path) -> Option<TeamFolder> {
     let main = repository.main_work_dir().map(real);
     store::locate(start, work_dir, main.as_deref())
 }
 
-/// A team's project root from the repository's, with `/`; empty for the repository's own.
-pub(in crate::ops) fn place(folder: &TeamFolder, work_dir: &Path) -> String {
+/// A team's project root relative to the repository's, with `/`; empty if they are the same.
+pub(in crate::ops) fn project_path(folder: &TeamFolder, work_dir: &Path) -> String {
     let relative = folder.root.strip_prefix(work_dir).unwrap_or(Path::new(""));
     relative.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
@@ -164,7 +166,7 @@ pub(in crate::ops) fn ledger_prefix(place: &str) -> String {
     if place.is_empty() {
         return String::new();
     }
-    // One folder a team, whatever its place is called.
+    // Escaped, so that each team has exactly one folder.
     format!("teams/{}/", place.replace('%', "%25").replace('/', "%2F"))
 }
 
@@ -172,7 +174,7 @@ pub(in crate::ops) fn below(place: &str, name: &str) -> String {
     if place.is_empty() { name.to_owned() } else { format!("{place}/{name}") }
 }
 
-/// Links resolved, so that paths of one place compare equal.
+/// Resolves links, so that paths to the same file compare equal.
 fn real(path: &Path) -> PathBuf {
     dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -377,7 +377,7 @@ impl<'a> Index<'a> {
 }
 
 fn cache_folder(repository: &Repository) -> CacheFolder {
-    CacheFolder::of_form(repository.common_dir().join("squad").join("index"), FORMAT)
+    CacheFolder::with_format(repository.common_dir().join("squad").join("index"), FORMAT)
 }
 
 /// The kind of an entry, from its path.

@@ -13,7 +13,7 @@ pub(crate) fn since(text: &str, now: impl Fn() -> Timestamp) -> Result<Timestamp
         return Ok(at);
     }
     let day = text.parse::<Date>().ok().and_then(|day| day.to_zoned(TimeZone::UTC).ok());
-    day.map(|day| day.timestamp()).ok_or_else(|| format!("`{text}` is no time"))
+    day.map(|day| day.timestamp()).ok_or_else(|| format!("`{text}` is not a time"))
 }
 
 fn ago(text: &str) -> Option<SignedDuration> {

@@ -19,7 +19,7 @@ pub(super) fn author<'w>(
 ) -> Result<Result<&'w Write, String>, Error> {
     let unknown = |reason: &str| Ok(Err(reason.to_owned()));
     let Some(mark) = marks::mark(lines[at]) else {
-        return unknown("the line is one that anybody writes");
+        return unknown("the line is too common to tell who wrote it");
     };
     let copies = lines.iter().filter(|line| marks::mark(line).as_ref() == Some(&mark)).count();
     let context = Context::new(lines, at, mark);
@@ -29,7 +29,7 @@ pub(super) fn author<'w>(
     let found: Vec<&Write> = writes.iter().filter(|write| longest(write) >= enough).collect();
     let Some(first) = found.first() else {
         return unknown(match writes.iter().any(|write| longest(write) > 0) {
-            true => "the line is too short to tell whose it is",
+            true => "the line is too short to tell who wrote it",
             false => "no run is known to have written it through a tool; what shell commands write is not recorded",
         });
     };
@@ -40,10 +40,10 @@ pub(super) fn author<'w>(
         }));
     }
     if found.iter().all(|write| context.copies(&write.lines) < copies) {
-        return Ok(Err(format!("the line stands {copies} times in the file, and no run wrote it that often")));
+        return Ok(Err(format!("the line is in the file {copies} times, and no run wrote it that often")));
     }
     if found.iter().all(|write| longest(write) < IN_A_ROW) && is_elsewhere()? {
-        return unknown("other files have this line too, so it does not tell whose it is");
+        return unknown("other files have this line too, so it does not tell who wrote it");
     }
     Ok(Ok(first))
 }

@@ -1,4 +1,4 @@
-//! The files that the other tool may have written, as the branch or the work tree has them.
+//! Reads the files that the other tool may have written, from the branch or the work tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,11 +6,11 @@ use std::fs;
 use crate::error::Failure;
 use crate::git::is_executable;
 use crate::ops::Workspace;
-use crate::ops::team::changeset::insist_on_branch;
-use crate::ops::team::membership::Outlet;
+use crate::ops::team::changeset::branch_tip;
+use crate::ops::team::write_mode::WriteMode;
 use crate::store;
 
-/// Folders and files from the project's root.
+/// Folders and files, relative to the project's root.
 const PLACES: [&str; 14] = [
     store::FOLDERS[0],
     store::FOLDERS[1],
@@ -28,47 +28,47 @@ const PLACES: [&str; 14] = [
     "squad.config.ts",
 ];
 
-/// Larger files are nobody's templates, and are not read from the work tree.
-const LARGEST: u64 = 16 * 1024 * 1024;
+/// Templates are smaller than this. Larger files are not read from the work tree.
+const MAX_SIZE: u64 = 16 * 1024 * 1024;
 
-/// By path from the project's root, with `/`.
+/// Paths are from the project's root, with `/`.
 pub(super) struct ToolFiles {
-    /// The project's root from the repository's, with `/` at its end; empty where they are the same.
+    /// The project's root relative to the repository's, with a final `/`; empty if they are the same.
     root: String,
     pub(super) texts: BTreeMap<String, Vec<u8>>,
-    /// Of them.
+    /// Which of `texts` are executable.
     pub(super) executables: BTreeSet<String>,
-    /// Links and very large files, which stay as they are.
+    /// Links and very large files, which are never changed.
     pub(super) other: BTreeSet<String>,
 }
 
 impl ToolFiles {
-    pub(super) fn read(workspace: &Workspace, outlet: Outlet) -> Result<Self, Failure> {
+    pub(super) fn read(workspace: &Workspace, mode: WriteMode) -> Result<Self, Failure> {
         let root = workspace.path_in_repository();
         let (texts, executables, other) = Default::default();
         let mut files = Self { root, texts, executables, other };
-        match outlet.is_of_the_branch() {
+        match mode.uses_branch() {
             true => files.read_branch(workspace)?,
             false => files.read_work_tree(workspace)?,
         }
         Ok(files)
     }
 
-    /// Whether any file is below a folder.
+    /// Whether a folder contains any file.
     pub(super) fn has_any(&self, folder: &str) -> bool {
         let is_below = |path: &String| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         self.texts.keys().chain(&self.other).any(is_below)
     }
 
-    /// From the repository's root.
+    /// A path from the repository's root.
     pub(super) fn full(&self, path: &str) -> String {
         format!("{}{path}", self.root)
     }
 
     fn read_branch(&mut self, workspace: &Workspace) -> Result<(), Failure> {
-        const OTHERWISE: &str = "--no-commit writes the files and leaves the commit to you";
+        const NO_COMMIT_HINT: &str = "--no-commit writes the files and leaves the commit to you";
         let repository = &workspace.repository;
-        let commit = insist_on_branch(repository)?;
+        let commit = branch_tip(repository)?;
         for place in PLACES {
             let found = repository.plain_files_at(&commit, &self.full(place))?;
             let root = self.root.len();
@@ -80,7 +80,7 @@ impl ToolFiles {
         let folder = workspace.folder.name;
         if !self.has_any(folder) {
             return Err(Failure::failed(format!("cannot commit: {} is not committed", self.full(folder)))
-                .hint(format!("commit the team first, and let .gitignore not hide it; or {OTHERWISE}")));
+                .hint(format!("commit the team first (.gitignore must not hide it); or {NO_COMMIT_HINT}")));
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl ToolFiles {
             }
             let place = workspace.work_dir.join(&path);
             match fs::symlink_metadata(&place) {
-                Ok(metadata) if metadata.is_file() && metadata.len() <= LARGEST => {
+                Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SIZE => {
                     let bytes = fs::read(&place)
                         .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(&path))?;
                     self.texts.insert(inner.to_owned(), bytes);
@@ -103,7 +103,7 @@ impl ToolFiles {
                         self.executables.insert(inner.to_owned());
                     }
                 }
-                // Deleted and still in the index.
+                // Deleted, but still in the index.
                 Err(_) => {}
                 Ok(_) => drop(self.other.insert(inner.to_owned())),
             }

@@ -1,4 +1,4 @@
-//! What a team costs before it is adopted, and after.
+//! Measures a team before and after its adoption.
 
 use serde::Serialize;
 
@@ -11,20 +11,20 @@ use crate::ops::team::changeset::Changeset;
 use crate::ops::team::hosts::PROMPT;
 use crate::store;
 
-/// What a team costs.
+/// The size of a team.
 #[derive(Serialize)]
 pub(crate) struct Measure {
     pub(crate) files: usize,
     pub(crate) bytes: usize,
-    /// What an agent is told or told to read before its task, about; of all startable agents on average.
+    /// About how much an agent reads before its task; the average of all startable agents.
     pub(crate) agent_tokens: usize,
-    /// The coordinator's prompt for hosts.
+    /// The size of the coordinator's prompt for hosts.
     pub(crate) coordinator_tokens: usize,
-    /// Routing rules that are understood.
+    /// The routing rules that the tool's parser, or squad's, can read.
     pub(crate) rules: usize,
 }
 
-/// Whether a file is the team's or the other tool's.
+/// Whether a file belongs to the team or to the other tool.
 fn counts(path: &str, changeset: &Changeset, files: &ToolFiles) -> bool {
     in_team(path).is_some()
         || path == PROMPT
@@ -36,8 +36,8 @@ pub(super) fn before(files: &ToolFiles, report: &TeamReport, changeset: &Changes
     let text = |path: &str| files.texts.get(path).map_or(0, |bytes| tokens(&String::from_utf8_lossy(bytes)));
     let all: Vec<&String> = files.texts.keys().filter(|path| counts(path, changeset, files)).collect();
     let decisions: usize = store::FOLDERS.iter().map(|folder| text(&format!("{folder}/decisions.md"))).sum();
-    // Each agent is told to read its charter, its history and all decisions.
-    let told = |agent: &AgentReport| {
+    // The other tool has each agent read its charter, its history and all decisions.
+    let read_by = |agent: &AgentReport| {
         let charter = agent.charter.as_deref().unwrap_or_default();
         let history = charter.rsplit_once('/').map(|(folder, _)| format!("{folder}/history.md"));
         text(charter) + history.map_or(0, |history| text(&history)) + decisions
@@ -45,7 +45,7 @@ pub(super) fn before(files: &ToolFiles, report: &TeamReport, changeset: &Changes
     Measure {
         files: all.len(),
         bytes: all.iter().map(|path| size(path)).sum(),
-        agent_tokens: average(report.agents.iter().filter(|agent| agent.kind == Kind::Agent).map(told)),
+        agent_tokens: average(report.agents.iter().filter(|agent| agent.kind == Kind::Agent).map(read_by)),
         coordinator_tokens: text(PROMPT),
         rules: store::FOLDERS
             .iter()
@@ -56,8 +56,8 @@ pub(super) fn before(files: &ToolFiles, report: &TeamReport, changeset: &Changes
     }
 }
 
-/// How many rules the other tool's parser finds: rows with two cells below `## Routing Table`, after a row that says
-/// `Work Type` or `Pattern`.
+/// The number of rules that the other tool's parser finds: rows with two cells below `## Routing Table`, after a row
+/// that contains `Work Type` or `Pattern`.
 fn rules_of_the_tool(routing: &str) -> usize {
     let (mut is_in_section, mut is_in_table, mut rules) = (false, false, 0);
     for line in routing.lines().map(str::trim) {

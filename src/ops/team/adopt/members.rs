@@ -1,54 +1,54 @@
-//! Role files of other hosts as members of a team that is there.
+//! Adds members to an existing team from role files of other hosts.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::plan::Left;
 use super::roles::Roles;
 use crate::error::Failure;
 use crate::model::list;
 use crate::ops::Workspace;
-use crate::ops::team::changeset::Changeset;
-use crate::ops::team::membership::{Base, Outlet, changed_files};
+use crate::ops::team::changeset::{Changeset, SkippedFile};
+use crate::ops::team::membership::{Base, changed_files};
+use crate::ops::team::write_mode::WriteMode;
 use crate::parse;
 use crate::store;
 
-/// A role that is a member now.
+/// A role that became a member.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Joined {
     pub(crate) name: String,
-    /// The file it is from.
+    /// The role file.
     pub(crate) source: String,
 }
 
-/// Those that are not on the team yet, as a change of its files, and who they are.
+/// Plans to add the roles that are not on the team yet. Also returns those roles, and the files that were skipped.
 pub(super) fn join(
     workspace: &Workspace,
-    outlet: Outlet,
+    mode: WriteMode,
     command: &str,
-) -> Result<(Changeset, Vec<Joined>, Vec<Left>), Failure> {
+) -> Result<(Changeset, Vec<Joined>, Vec<SkippedFile>), Failure> {
     if workspace.folder.name != store::FOLDERS[0] {
-        return Err(Failure::team(format!("the team is in {} still", workspace.folder.name))
+        return Err(Failure::team(format!("the team is still in {}", workspace.folder.name))
             .hint("`squad adopt` moves it; then `squad adopt --roles` adds the roles"));
     }
     let mut roles = Roles::read(&workspace.folder.root);
-    let left = std::mem::take(&mut roles.left);
-    let base = Base::read(workspace, outlet)?;
+    let skipped = std::mem::take(&mut roles.skipped);
+    let base = Base::read(workspace, mode)?;
     let (files, joined) = roles.join(base.files.clone())?;
     let files = changed_files(workspace, &base, &files, &BTreeSet::new())?;
     let joined: Vec<Joined> = joined.into_iter().map(|role| Joined { name: role.name, source: role.source }).collect();
     let message =
         format!("squad: add members from role files\n\n{}.\n", list(joined.iter().map(|joined| &joined.source)));
-    Ok((Changeset::new(command, message, files), joined, left))
+    Ok((Changeset::new(command, message, files), joined, skipped))
 }
 
-/// The role files of a project of which no member has the name, for those who may want them.
-pub(super) fn waiting(workspace: &Workspace) -> Vec<String> {
+/// The role files of a project that no member corresponds to.
+pub(super) fn unused_roles(workspace: &Workspace) -> Vec<String> {
     let roles = Roles::read(&workspace.folder.root);
     if roles.all.is_empty() {
         return Vec::new();
     }
     let team = parse::team(&store::read_but_decisions(&workspace.folder).0).0;
-    roles.all.iter().filter(|role| !role.is_on(&team)).map(|role| role.source.clone()).collect()
+    roles.all.iter().filter(|role| !role.is_member_of(&team)).map(|role| role.source.clone()).collect()
 }

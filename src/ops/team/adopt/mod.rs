@@ -1,5 +1,5 @@
-//! Adopting a team of another tool: what people wrote stays, what that tool installed and nobody changed goes, and what
-//! calls that tool calls squad. One commit, which `git revert` undoes to the byte.
+//! Adopts a team of another tool. Keeps what people wrote, removes the unchanged files that the tool installed, and
+//! replaces its prompt and MCP server by squad's. All in one commit, which `git revert` undoes completely.
 
 mod files;
 mod known;
@@ -18,54 +18,57 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Kind, Problem, list, plural};
 use crate::ops::team::agents::{self, DecisionCount, TeamReport};
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile};
 use crate::ops::team::hosts::PROMPT;
-use crate::ops::team::membership::Outlet;
 use crate::ops::team::project::insist_on_readable;
 use crate::ops::team::shell::{self, OtherSquad};
 use crate::ops::team::workspace::not_left_out;
+use crate::ops::team::write_mode::WriteMode;
 use crate::ops::{Workspace, repository};
 use crate::parse;
 use crate::store;
 use files::ToolFiles;
-use known::Known;
+use known::KnownFiles;
 pub(crate) use measure::Measure;
 use measure::{after, before};
 pub(crate) use members::Joined;
-pub(crate) use plan::Left;
 use plan::Plan;
 use roles::{Roles, added};
-pub(crate) use state::StateTaken;
+pub(crate) use state::ImportedState;
 
 pub(crate) const COMMAND: &str = "adopt";
 pub(crate) const ROLES: &str = "adopt --roles";
 
-/// What adopting does, or would.
-#[derive(Serialize)]
+/// The changes made by an adoption, or planned in a dry run.
+#[derive(Default, Serialize)]
 pub(crate) struct Adopted {
-    /// Where the team is then, from the repository's root.
+    /// The team's new folder, relative to the repository's root.
     pub(crate) folder: String,
-    /// The release that the coordinator's prompt says it is of.
+    /// The other tool's release, according to the coordinator's prompt.
     pub(crate) release: Option<String>,
     pub(crate) read: TeamRead,
     pub(crate) files: Vec<ChangedFile>,
-    pub(crate) left: Vec<Left>,
-    /// MCP servers that are squad's now, as `FILE: NAME`.
+    /// The other tool's files that stay.
+    #[serde(rename = "left")]
+    pub(crate) skipped: Vec<SkippedFile>,
+    /// MCP servers that were replaced by squad's, as `FILE: NAME`.
     pub(crate) servers: Vec<String>,
-    /// Lines of `.gitignore` that hid decisions, as `FILE:LINE`.
-    pub(crate) lifted: Vec<String>,
-    /// `None` for a team that is new.
+    /// Removed `.gitignore` lines that hid decisions, as `FILE:LINE`.
+    #[serde(rename = "lifted")]
+    pub(crate) unignored: Vec<String>,
+    /// `None` for a new team.
     pub(crate) before: Option<Measure>,
     pub(crate) after: Option<Measure>,
-    /// Role files that are members now.
+    /// Role files that became members.
     pub(crate) joined: Vec<Joined>,
-    /// Role files of which nobody on the team has the name.
-    pub(crate) waiting: Vec<String>,
-    /// What the other tool kept in refs of its own, and the ledger has now.
-    pub(crate) state: Option<StateTaken>,
-    /// What a shell calls `squad`, where that is not this program.
+    /// Role files that no member corresponds to.
+    #[serde(rename = "waiting")]
+    pub(crate) unused_roles: Vec<String>,
+    /// What the ledger received from the other tool's refs.
+    pub(crate) state: Option<ImportedState>,
+    /// Another program that shells run as `squad`.
     pub(crate) other_squad: Option<OtherSquad>,
-    /// What stands against doing it now, where it is only shown.
+    /// In a dry run, why the changes could not be committed now.
     pub(crate) obstacle: Option<Obstacle>,
     pub(crate) commit: Option<String>,
     #[serde(skip)]
@@ -73,9 +76,8 @@ pub(crate) struct Adopted {
 }
 
 impl Adopted {
-    /// Whether anything of the other tool's is left to take over.
-    pub(crate) fn has_work(&self) -> bool {
-        !self.files.is_empty() || self.state.as_ref().is_some_and(|state| !state.is_nothing())
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.files.is_empty() || self.state.as_ref().is_some_and(|state| !state.is_empty())
     }
 }
 
@@ -85,15 +87,15 @@ pub(crate) struct Obstacle {
     pub(crate) hint: Option<String>,
 }
 
-/// What squad understands of the team.
-#[derive(Serialize)]
+/// What squad has read of the team's files.
+#[derive(Default, Serialize)]
 pub(crate) struct TeamRead {
     pub(crate) agents: usize,
-    /// Built-in helpers, people and bots: listed, and never started.
+    /// Built-in helpers, people and bots, which squad never starts.
     pub(crate) others: usize,
     pub(crate) rules: usize,
     pub(crate) decisions: DecisionCount,
-    /// What was not understood, and where.
+    /// What squad could not read.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -110,16 +112,16 @@ impl TeamRead {
     }
 }
 
-pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopted, Failure> {
+pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adopted, Failure> {
     let workspace = match Workspace::find(env, directory) {
         Ok(workspace) => workspace,
-        Err(failure) => return new_team(env, directory, outlet, failure),
+        Err(failure) => return new_team(env, directory, mode, failure),
     };
-    let _lock = outlet.lock(env, &workspace, "adopt")?;
+    let _lock = mode.lock(env, &workspace, "adopt")?;
     insist_on_readable(&workspace)?;
     let report = agents::report(env, directory)?;
-    let files = ToolFiles::read(&workspace, outlet)?;
-    let Plan { changes, left, servers, lifted } = Plan::new(&files, workspace.folder.name, &Known::of(env));
+    let files = ToolFiles::read(&workspace, mode)?;
+    let Plan { changes, skipped, servers, unignored } = Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
     let message = message(&files, &changes);
     let changeset = Changeset::new(COMMAND, message, changes);
     let mut adopted = Adopted {
@@ -129,88 +131,60 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
         after: Some(after(&files, &report, &changeset)),
         read: read(report),
         files: changeset.changed_files(),
-        left,
+        skipped,
         servers,
-        lifted,
-        joined: Vec::new(),
-        waiting: members::waiting(&workspace),
-        state: None,
+        unignored,
+        unused_roles: members::unused_roles(&workspace),
+        state: state::import(env, &workspace, true)?,
         other_squad: shell::other_squad(env),
-        obstacle: None,
-        commit: None,
-        diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
+        ..Adopted::default()
     };
-    let is_to_write = !matches!(outlet, Outlet::Shown { .. });
-    adopted.state = state::take(env, &workspace, false)?;
-    let has_state = adopted.state.as_ref().is_some_and(|state| !state.is_nothing());
-    // A commit asks for itself; what goes to the ledger goes first.
-    if outlet == Outlet::Commit && has_state {
-        changeset.insist_on_room(&workspace.repository)?;
+    if mode.is_dry_run() {
+        adopted.diff = changeset.diff();
+        let refused = mode.uses_branch().then(|| changeset.check_committable(&workspace.repository).err()).flatten();
+        adopted.obstacle = refused.map(|failure| Obstacle { message: failure.message, hint: failure.hint });
+        return Ok(adopted);
     }
-    if outlet.is_of_the_branch() && !is_to_write {
-        adopted.obstacle = changeset
-            .insist_on_room(&workspace.repository)
-            .err()
-            .map(|failure| Obstacle { message: failure.message, hint: failure.hint });
-    }
-    if has_state && is_to_write {
-        adopted.state = state::take(env, &workspace, true)?;
-    }
-    if !changeset.files.is_empty() {
-        match outlet {
-            Outlet::Commit => adopted.commit = Some(changeset.commit(env, &workspace.repository)?),
-            Outlet::WorkTree => changeset.write(&workspace.repository)?,
-            Outlet::Shown { .. } => {}
+    if adopted.state.as_ref().is_some_and(|state| !state.is_empty()) {
+        // The ledger is written first, so check that the commit will be possible.
+        if mode == WriteMode::Commit {
+            changeset.check_committable(&workspace.repository)?;
         }
+        adopted.state = state::import(env, &workspace, false)?;
     }
+    adopted.commit = changeset.apply(env, &workspace.repository, mode)?;
     let [new, old] = store::FOLDERS.map(|folder| workspace.folder.root.join(folder));
-    // Killed after its commit, an earlier call may have left what git does not know of.
-    let is_rest = !files.has_any(store::FOLDERS[1]) && !old.join("team.md").exists();
-    if is_to_write && is_rest && new.is_dir() {
-        bring(&old, &new);
+    // An earlier call that was killed after its commit may have left untracked files behind.
+    let has_only_untracked = !files.has_any(store::FOLDERS[1]) && !old.join("team.md").exists();
+    if has_only_untracked && new.is_dir() {
+        move_contents(&old, &new);
     }
     Ok(adopted)
 }
 
-/// Adds members out of role files to the team that is there.
-pub(crate) fn adopt_roles(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopted, Failure> {
+/// Adds members from role files to the existing team.
+pub(crate) fn adopt_roles(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adopted, Failure> {
     let workspace = match Workspace::find(env, directory) {
         Ok(workspace) => workspace,
-        Err(failure) => return new_team(env, directory, outlet, failure),
+        Err(failure) => return new_team(env, directory, mode, failure),
     };
-    let _lock = outlet.lock(env, &workspace, "adopt")?;
-    let (changeset, joined, left) = members::join(&workspace, outlet, ROLES)?;
-    let mut adopted = Adopted {
+    let _lock = mode.lock(env, &workspace, "adopt")?;
+    let (changeset, joined, skipped) = members::join(&workspace, mode, ROLES)?;
+    Ok(Adopted {
         folder: workspace.folder_in_repository(),
-        release: None,
         read: read(agents::report(env, directory)?),
         files: changeset.changed_files(),
-        left,
-        servers: Vec::new(),
-        lifted: Vec::new(),
-        before: None,
-        after: None,
+        skipped,
         joined,
-        waiting: Vec::new(),
-        state: None,
-        other_squad: None,
-        obstacle: None,
-        commit: None,
-        diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
-    };
-    if !changeset.files.is_empty() {
-        match outlet {
-            Outlet::Commit => adopted.commit = Some(changeset.commit(env, &workspace.repository)?),
-            Outlet::WorkTree => changeset.write(&workspace.repository)?,
-            Outlet::Shown { as_commit: true } => changeset.insist_on_room(&workspace.repository)?,
-            Outlet::Shown { as_commit: false } => {}
-        }
-    }
-    Ok(adopted)
+        commit: changeset.apply(env, &workspace.repository, mode)?,
+        diff: if mode.is_dry_run() { changeset.diff() } else { String::new() },
+        ..Adopted::default()
+    })
 }
 
-/// A team out of role files at the repository's root, if there are any and no team is on the branch.
-fn new_team(env: &Env, directory: &Path, outlet: Outlet, no_team: Failure) -> Result<Adopted, Failure> {
+/// Makes a team from the role files at the repository's root. Returns `no_team` if there are none, or if there is a team
+/// folder.
+fn new_team(env: &Env, directory: &Path, mode: WriteMode, no_team: Failure) -> Result<Adopted, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     not_left_out(&repository)?;
     if store::FOLDERS.iter().any(|folder| work_dir.join(folder).symlink_metadata().is_ok()) {
@@ -221,46 +195,26 @@ fn new_team(env: &Env, directory: &Path, outlet: Outlet, no_team: Failure) -> Re
         return Err(no_team);
     }
     let files = roles.as_team();
-    let message = format!("squad: make a team of role files\n\nTheir texts, as charters: {}.\n", list(roles.sources()));
+    let message =
+        format!("squad: make a team from role files\n\nThe charters are the texts of {}.\n", list(roles.sources()));
     let changeset = Changeset::new(COMMAND, message, added(&files));
     let (team, problems) = parse::team(&files);
-    let read = TeamRead {
-        agents: team.members.len(),
-        others: 0,
-        rules: team.rules.len(),
-        decisions: DecisionCount { total: 0, dated: 0, attributed: 0, archived: 0 },
-        problems,
-    };
-    let mut adopted = Adopted {
+    let (agents, rules) = (team.members.len(), team.rules.len());
+    Ok(Adopted {
         folder: store::FOLDERS[0].to_owned(),
-        release: None,
-        read,
+        read: TeamRead { agents, rules, problems, ..TeamRead::default() },
         files: changeset.changed_files(),
-        left: roles.left,
-        servers: Vec::new(),
-        lifted: Vec::new(),
-        before: None,
-        after: None,
-        joined: Vec::new(),
-        waiting: Vec::new(),
-        state: None,
+        skipped: roles.skipped,
         other_squad: shell::other_squad(env),
-        obstacle: None,
-        commit: None,
-        diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
-    };
-    match outlet {
-        Outlet::Commit => adopted.commit = Some(changeset.commit(env, &repository)?),
-        Outlet::WorkTree => changeset.write(&repository)?,
-        Outlet::Shown { as_commit: true } => changeset.insist_on_room(&repository)?,
-        Outlet::Shown { as_commit: false } => {}
-    }
-    Ok(adopted)
+        commit: changeset.apply(env, &repository, mode)?,
+        diff: if mode.is_dry_run() { changeset.diff() } else { String::new() },
+        ..Adopted::default()
+    })
 }
 
-/// Moves what is in a folder to another, where it has nothing of that name. What cannot be moved stays.
-fn bring(old: &Path, new: &Path) {
-    // A link leads to somebody else's files.
+/// Moves the contents of a folder to another, except for names that exist there. What cannot be moved stays.
+fn move_contents(old: &Path, new: &Path) {
+    // A link leads to files outside.
     let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     if !is_folder(old) || !is_folder(new) {
         return;
@@ -269,7 +223,7 @@ fn bring(old: &Path, new: &Path) {
         let target = new.join(entry.file_name());
         match target.symlink_metadata() {
             Err(_) => drop(fs::rename(entry.path(), target)),
-            Ok(_) => bring(&entry.path(), &target),
+            Ok(_) => move_contents(&entry.path(), &target),
         }
     }
     let _ = fs::remove_dir(old);
@@ -282,14 +236,13 @@ fn message(files: &ToolFiles, changes: &[FileChange]) -> String {
     let count = |is: fn(&FileChange) -> bool| changes.iter().filter(|file| is(file)).count();
     let (removed, moved) = (count(|file| file.new.is_none()), count(|file| file.from.is_some()));
     format!(
-        "squad: adopt the team\n\nTakes it over from {tool}: {} removed, {moved} moved, {} changed.\n\
-         What people wrote is as it was.\n",
+        "squad: adopt the team\n\nThe team was made with {tool}: {} removed, {moved} moved, {} changed.\n\
+         What people wrote is unchanged.\n",
         plural(removed, "file"),
         changes.len() - removed - moved
     )
 }
 
-/// What squad understands of a team.
 fn read(report: TeamReport) -> TeamRead {
     TeamRead {
         agents: report.agents.iter().filter(|agent| agent.kind == Kind::Agent).count(),

@@ -1,27 +1,26 @@
-//! A team out of role files of other hosts, or more members of one: their texts become charters, word for word.
+//! Makes members from role files of other hosts. Their texts become charters, word for word.
 
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
-use super::plan::Left;
 use crate::edit::{self, NewMember};
 use crate::error::Failure;
 use crate::model::{Slug, Team, first_line};
-use crate::ops::team::changeset::FileChange;
+use crate::ops::team::changeset::{FileChange, SkippedFile};
 use crate::ops::team::hosts::{MARK, PROMPT};
 use crate::parse::{self, Files, text_of};
 use crate::store;
 
-/// Folders of role files and how their names end: of Claude Code, Copilot and Codex.
+/// Folders of role files and the endings of the file names: Claude Code, Copilot and Codex.
 const PLACES: [(&str, &str); 3] =
     [(".claude/agents", ".md"), (".github/agents", ".agent.md"), (".codex/agents", ".toml")];
 
-/// Larger files are no roles.
-const LARGEST: u64 = 256 * 1024;
+/// Role files are smaller than this.
+const MAX_SIZE: u64 = 256 * 1024;
 
-/// As Codex has it; the rest is for its sessions.
+/// The fields of a Codex role that squad uses.
 #[derive(Deserialize)]
 struct CodexRole {
     name: String,
@@ -38,25 +37,25 @@ pub(super) struct Role {
     pub(super) name: String,
     /// What it does, in a few words.
     pub(super) role: String,
-    /// Its text, as a charter.
+    /// The charter.
     pub(super) text: String,
-    /// The file, from the project's root.
+    /// The role file, relative to the project's root.
     pub(super) source: String,
 }
 
 impl Role {
-    /// Whether a team has it: somebody of its name, or with its text.
-    pub(super) fn is_on(&self, team: &Team) -> bool {
+    /// Whether a member of the team has this name or text.
+    pub(super) fn is_member_of(&self, team: &Team) -> bool {
         team.members.iter().any(|member| member.slug == self.slug || member.name == self.name)
             || team.charters.values().any(|charter| charter.text == self.text)
     }
 }
 
-/// Role files of a project.
+/// The role files of a project.
 #[derive(Default)]
 pub(super) struct Roles {
     pub(super) all: Vec<Role>,
-    pub(super) left: Vec<Left>,
+    pub(super) skipped: Vec<SkippedFile>,
 }
 
 impl Roles {
@@ -69,22 +68,22 @@ impl Roles {
             for stem in names.iter().filter_map(|name| name.strip_suffix(end)) {
                 let path = format!("{folder}/{stem}{end}");
                 if path != PROMPT && !stem.eq_ignore_ascii_case("readme") {
-                    roles.take(root, path, stem);
+                    roles.add(root, path, stem);
                 }
             }
         }
         roles
     }
 
-    fn take(&mut self, root: &Path, path: String, stem: &str) {
+    fn add(&mut self, root: &Path, path: String, stem: &str) {
         match role(root, &path, stem) {
             Ok(None) => {}
             Ok(Some(role)) if self.all.iter().any(|known| known.slug == role.slug) => {
                 let why = format!("there is another role called `{}`", role.slug);
-                self.left.push(Left { path, why });
+                self.skipped.push(SkippedFile { path, why });
             }
             Ok(Some(role)) => self.all.push(role),
-            Err(why) => self.left.push(Left { path, why }),
+            Err(why) => self.skipped.push(SkippedFile { path, why }),
         }
     }
 
@@ -92,23 +91,23 @@ impl Roles {
         self.all.iter().map(|role| role.source.as_str()).collect()
     }
 
-    /// As the files of a new team.
+    /// The files of a new team.
     pub(super) fn as_team(&self) -> Files {
         let charters = self.all.iter().map(|role| (charter_path(&role.slug), role.text.clone()));
         let own = [("team.md".to_owned(), roster(&self.all)), ("routing.md".to_owned(), routing(&self.all))];
         Files { folder: store::FOLDERS[0].to_owned(), texts: charters.chain(own).collect() }
     }
 
-    /// A team with those of them that are not there yet, and who these are.
+    /// Adds the roles that are not on the team yet. Returns the team's files and those roles.
     pub(super) fn join(self, mut files: Files) -> Result<(Files, Vec<Role>), Failure> {
         let mut joined = Vec::new();
         for role in self.all {
-            if role.is_on(&parse::team(&files).0) {
+            if role.is_member_of(&parse::team(&files).0) {
                 continue;
             }
             let signals = vec![role.role.replace(',', " ")];
             let new = |signals| NewMember { name: role.name.clone(), role: role.role.clone(), model: None, signals };
-            // Where there is no table for a row, the charter is all that routing has.
+            // If there is no table for a routing row, routing uses only the charter.
             let edited = edit::add(&files, &new(signals)).or_else(|_| edit::add(&files, &new(Vec::new())));
             let edited = edited.map_err(|problem| Failure::of_problem(&problem))?;
             files = edited.files;
@@ -124,7 +123,7 @@ impl Roles {
     }
 }
 
-/// Files of a new team, with paths from the repository's root.
+/// The changes that add a new team's files, with paths from the repository's root.
 pub(super) fn added(files: &Files) -> Vec<FileChange> {
     let added = |(path, text): (&String, &String)| {
         FileChange::new(format!("{}/{path}", files.folder), None, Some(text.as_bytes().to_vec()))
@@ -136,12 +135,12 @@ fn charter_path(slug: &Slug) -> String {
     format!("agents/{slug}/charter.md")
 }
 
-/// A role; or why it is none. `None`: squad wrote it.
+/// Reads a role file. `None`: squad generated it. Fails with the reason if it is not a role.
 fn role(root: &Path, path: &str, stem: &str) -> Result<Option<Role>, String> {
     let place = root.join(path);
     match fs::symlink_metadata(&place) {
-        Ok(metadata) if metadata.is_file() && metadata.len() <= LARGEST => {}
-        _ => return Err("no plain file of up to 256 KiB".to_owned()),
+        Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SIZE => {}
+        _ => return Err("not a regular file of up to 256 KiB".to_owned()),
     }
     let text = text_of(fs::read(&place).map_err(|error| error.to_string())?).0;
     if text.lines().take(3).any(|line| line.starts_with(MARK)) {
@@ -158,8 +157,8 @@ fn role(root: &Path, path: &str, stem: &str) -> Result<Option<Role>, String> {
 }
 
 fn of_codex(text: &str) -> Result<String, String> {
-    let role: CodexRole = toml::from_str(text).map_err(|error| format!("no role of Codex: {}", error.message()))?;
-    // JSON is YAML.
+    let role: CodexRole = toml::from_str(text).map_err(|error| format!("not a Codex role: {}", error.message()))?;
+    // The values are JSON, which is valid YAML.
     let field = |name: &str, value: &str| match value {
         "" => String::new(),
         value => format!("{name}: {}\n", serde_json::json!(value)),
@@ -172,12 +171,12 @@ fn of_codex(text: &str) -> Result<String, String> {
     Ok(format!("---\n{}---\n\n{}\n", fields.concat(), role.developer_instructions.trim()))
 }
 
-/// A text for a table: its first sentence, without what would end the cell.
+/// The first sentence of a text, for a table cell.
 fn cell(text: &str) -> String {
-    const LONGEST: usize = 80;
+    const MAX_LENGTH: usize = 80;
     let line = text.replace('|', " ").split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence = line.split(". ").next().unwrap_or(&line).trim().trim_end_matches('.');
-    first_line(sentence, LONGEST)
+    first_line(sentence, MAX_LENGTH)
 }
 
 fn roster(roles: &[Role]) -> String {
@@ -193,7 +192,7 @@ fn roster(roles: &[Role]) -> String {
 fn routing(roles: &[Role]) -> String {
     let rows: String = roles.iter().map(|role| format!("| {} | {} | |\n", role.role, role.name)).collect();
     format!(
-        "# Routing\n\nWho works on what. Examples in the third column make routing surer.\n\n\
+        "# Routing\n\nWho works on what. Examples in the third column make routing more certain.\n\n\
          | Work Type | Route To | Examples |\n|---|---|---|\n{rows}"
     )
 }

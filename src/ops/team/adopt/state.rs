@@ -1,5 +1,5 @@
-//! What the other tool keeps outside of the branches that people work on: a branch of state, and notes on commits.
-//! Decisions become decisions of the ledger, histories and notes learnings. The refs stay as they are.
+//! Imports what the other tool keeps outside of the working branches: a state branch, and notes on commits. Decisions
+//! are recorded as decisions in the ledger, histories and notes as learnings. The refs stay unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,19 +20,19 @@ use crate::record::Entry;
 use crate::store;
 
 const BRANCH: &str = "squad-state";
-/// One note with all state, or below it one ref an agent with a note a commit.
+/// A ref with one note that holds all state, or the prefix of one ref per agent with a note per commit.
 const NOTES: &str = "refs/notes/squad";
 
-/// What of it goes to the ledger.
+/// What goes to the ledger.
 #[derive(Serialize)]
-pub(crate) struct StateTaken {
+pub(crate) struct ImportedState {
     pub(crate) refs: Vec<String>,
     pub(crate) decisions: usize,
     pub(crate) learnings: usize,
 }
 
-impl StateTaken {
-    pub(crate) fn is_nothing(&self) -> bool {
+impl ImportedState {
+    pub(crate) fn is_empty(&self) -> bool {
         self.decisions + self.learnings == 0
     }
 }
@@ -41,15 +41,15 @@ impl StateTaken {
 #[derive(Default)]
 struct State {
     refs: Vec<String>,
-    /// By path from a team's folder.
+    /// Files by path relative to the team folder.
     texts: BTreeMap<String, String>,
-    /// Agents' names, and what they noted.
+    /// Notes, each with the agent's name.
     notes: Vec<(String, String)>,
 }
 
-/// What is new to the ledger and the branch; with `is_to_write`, the ledger has it then. `None` where there is nothing
-/// of the kind.
-pub(super) fn take(env: &Env, workspace: &Workspace, is_to_write: bool) -> Result<Option<StateTaken>, Failure> {
+/// Finds what is new to both the ledger and the branch, and writes it to the ledger unless this is a dry run. `None`: there
+/// are no such refs.
+pub(super) fn import(env: &Env, workspace: &Workspace, dry_run: bool) -> Result<Option<ImportedState>, Failure> {
     let state = State::read(&workspace.repository)?;
     if state.refs.is_empty() {
         return Ok(None);
@@ -77,15 +77,15 @@ pub(super) fn take(env: &Env, workspace: &Workspace, is_to_write: bool) -> Resul
     };
     let entries: Vec<Entry> = decided.chain(learned).filter(is_new).collect();
     let learnings = entries.iter().filter(|entry| entry.agent.is_some()).count();
-    let taken = StateTaken { refs, decisions: entries.len() - learnings, learnings };
-    if is_to_write && !entries.is_empty() {
+    let imported = ImportedState { refs, decisions: entries.len() - learnings, learnings };
+    if !dry_run && !entries.is_empty() {
         lost::settle(env, repository);
         append(repository, &workspace.ledger_prefix(), &entries, at)?;
     }
-    Ok(Some(taken))
+    Ok(Some(imported))
 }
 
-/// Those that neither the branch nor the ledger has.
+/// The decisions that neither the branch nor the ledger has.
 fn new_decisions(workspace: &Workspace, state: &Files, on_branch: &Files) -> Result<Vec<Decision>, Failure> {
     let logged = ledger::decisions(&workspace.repository, &workspace.ledger_prefix())?;
     let mut known: BTreeSet<String> = logged.iter().map(|logged| logged.decision.id.to_string()).collect();
@@ -102,7 +102,7 @@ impl State {
         let of_remotes = repository.references_below("refs/remotes/")?;
         branches.extend(of_remotes.into_iter().filter(|name| name.ends_with(&format!("/{BRANCH}"))));
         for name in branches {
-            // What a remote had when it was asked last is, or was, in the local one too.
+            // Read only the first branch: a remote's copy holds nothing that the local branch never had.
             if state.refs.is_empty()
                 && let Some(commit) = repository.resolve(&name)?
             {
@@ -113,9 +113,9 @@ impl State {
             }
         }
         let notes = repository.references_below("refs/notes/")?;
-        let is_theirs =
+        let is_tools =
             |name: &String| name.strip_prefix(NOTES).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        for name in notes.into_iter().filter(is_theirs) {
+        for name in notes.into_iter().filter(is_tools) {
             let Some(commit) = repository.resolve(&name)? else { continue };
             let agent = name.strip_prefix(NOTES).unwrap_or_default().trim_start_matches('/').to_owned();
             for (_, note) in repository.files_at(&commit, "", |_| Some(store::largest("decisions.md")))? {
@@ -126,7 +126,7 @@ impl State {
         Ok(state)
     }
 
-    /// A note is one JSON value, or several below each other.
+    /// A note holds one or more JSON values.
     fn note(&mut self, namespace: &str, bytes: &[u8]) {
         for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().map_while(Result::ok) {
             let Value::Object(fields) = &value else { continue };
@@ -141,13 +141,13 @@ impl State {
             let agent = if field("agent").is_empty() { namespace } else { field("agent") };
             let day = field("timestamp").get(..10).unwrap_or_default();
             if field("decision").is_empty() {
-                let said = ["topic", "content", "findings"].map(|name| match fields.get(name) {
+                let parts = ["topic", "content", "findings"].map(|name| match fields.get(name) {
                     Some(Value::String(text)) => text.clone(),
                     Some(Value::Null) | None => String::new(),
                     Some(Value::Object(object)) if object.is_empty() => String::new(),
                     Some(value) => value.to_string(),
                 });
-                self.notes.push((agent.to_owned(), said.join("\n").trim().to_owned()));
+                self.notes.push((agent.to_owned(), parts.join("\n").trim().to_owned()));
             } else {
                 let path = format!("decisions/inbox/{namespace}-note-{}.md", self.texts.len());
                 let (title, why) = (field("decision").replace(['\n', '\r'], " "), field("reasoning"));
@@ -156,12 +156,12 @@ impl State {
         }
     }
 
-    /// What each agent learned and its history on the branch does not say.
+    /// The learnings of each agent that its history on the branch does not contain.
     fn learnings(&self, on_branch: &Files) -> Vec<(Slug, String)> {
         let histories = self.texts.iter().filter_map(|(path, text)| {
             let agent = path.strip_prefix("agents/")?.strip_suffix("/history.md")?;
-            let there = on_branch.text(path).unwrap_or_default();
-            let new = learned::lessons(text).into_iter().filter(move |lesson| !there.contains(lesson.as_str()));
+            let known = on_branch.text(path).unwrap_or_default();
+            let new = learned::lessons(text).into_iter().filter(move |lesson| !known.contains(lesson.as_str()));
             Some(new.map(move |lesson| (agent.to_owned(), lesson)))
         });
         let all = histories.flatten().chain(self.notes.iter().cloned());

@@ -1,7 +1,7 @@
-//! What the files of a team look like from outside, so that an unchanged one need not be opened.
+//! Detects from metadata whether a team's files have changed, without opening them.
 //!
-//! The rule is git's: a file whose size, times and inode are as they were is unchanged, unless it was changed so
-//! shortly before the look that a change after it could have left the same time.
+//! The rule is git's: a file with the same size, times and inode is unchanged, unless it was modified so shortly before
+//! the fingerprint was taken that a later change could have the same time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -13,27 +13,27 @@ use serde::{Deserialize, Serialize};
 use crate::parse::Files;
 use crate::store::TeamFolder;
 
-/// Folders of a team at most; larger ones are read every time.
-const FOLDERS: usize = 5_000;
-/// The coarsest clock of a file system (FAT's), and what clocks of two file systems may be apart.
-const COARSE: Duration = Duration::from_secs(2);
+/// Teams with more folders are read every time.
+const MAX_FOLDERS: usize = 5_000;
+/// The coarsest resolution of a file system's clock (FAT's), and how much the clocks of two file systems may differ.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
-/// How everything looked that a reading of the team depends on.
+/// The metadata of everything that the parsed team depends on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
-    /// Before anything was read, by the file system's clock.
+    /// The file system's time before anything was read.
     at: Duration,
-    /// By path from the team folder: the files that were read, and every folder, since a file that comes, goes or
-    /// is renamed changes its folder.
+    /// By path relative to the team folder: the files that were read, and all folders. A folder changes when a file in it
+    /// is added, removed or renamed.
     seen: BTreeMap<String, Stamp>,
-    /// Whether the other names a team folder may have are taken.
+    /// Whether folders with the other possible names of a team folder exist.
     others: BTreeMap<String, bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     is_folder: bool,
-    /// Of files: what a folder's size says differs between file systems.
+    /// Zero for folders, whose size means different things on different file systems.
     size: u64,
     modified: Duration,
     changed: Duration,
@@ -41,22 +41,23 @@ struct Stamp {
 }
 
 impl Fingerprint {
-    /// To be taken before the files are read: what changes in between then looks changed the next time. `None` when
-    /// the team cannot be judged by its looks: a link's target is not in its folder's times.
+    /// Call this before the files are read, so that changes in between are noticed next time. `None` if metadata is not
+    /// sufficient: a folder's times do not show changes of a link's target.
     pub(super) fn begin(cache: &Path, folder: &TeamFolder) -> Option<Self> {
         let now = tempfile::Builder::new().prefix("new-").tempfile_in(cache).ok()?;
         let at = since_epoch(now.as_file().metadata().ok()?.modified().ok()?);
-        let mut look = Self { at, seen: BTreeMap::new(), others: BTreeMap::new() };
-        look.folders(&folder.path, "")?;
-        look.others = others(folder);
-        Some(look)
+        let mut fingerprint = Self { at, seen: BTreeMap::new(), others: BTreeMap::new() };
+        fingerprint.add_folder(&folder.path, "")?;
+        fingerprint.others = others(folder);
+        Some(fingerprint)
     }
 
-    fn folders(&mut self, root: &Path, path: &str) -> Option<()> {
+    /// Adds a folder and its subfolders.
+    fn add_folder(&mut self, root: &Path, path: &str) -> Option<()> {
         let full = root.join(path);
         let stamp = Stamp::of(&fs::symlink_metadata(&full).ok()?).filter(|stamp| stamp.is_folder)?;
         self.seen.insert(path.to_owned(), stamp);
-        if self.seen.len() > FOLDERS {
+        if self.seen.len() > MAX_FOLDERS {
             return None;
         }
         for entry in fs::read_dir(&full).ok()? {
@@ -68,15 +69,14 @@ impl Fingerprint {
             if kind.is_dir() {
                 let name = entry.file_name().into_string().ok()?;
                 let inner = if path.is_empty() { name } else { format!("{path}/{name}") };
-                self.folders(root, &inner)?;
+                self.add_folder(root, &inner)?;
             }
         }
         Some(())
     }
 
-    /// Completed with the files that were read. A file that changed since is seen with a time after the look's, and so
-    /// is not trusted.
-    pub(super) fn at_files(mut self, folder: &TeamFolder, files: &Files) -> Option<Self> {
+    /// Adds the files that were read. A file that changed since `begin` has a later time, so it is not trusted.
+    pub(super) fn with_files(mut self, folder: &TeamFolder, files: &Files) -> Option<Self> {
         for path in files.texts.keys() {
             let metadata = fs::symlink_metadata(folder.path.join(path)).ok()?;
             self.seen.insert(path.clone(), Stamp::of(&metadata).filter(|stamp| !stamp.is_folder)?);
@@ -84,14 +84,15 @@ impl Fingerprint {
         Some(self)
     }
 
-    /// As if it had been taken later.
+    /// Pretends that the fingerprint was taken later.
     #[cfg(test)]
-    pub(super) fn wait(&mut self, time: Duration) {
+    pub(super) fn postpone(&mut self, time: Duration) {
         self.at += time;
     }
 
-    pub(super) fn holds(&self, folder: &TeamFolder) -> bool {
-        let trusted_before = self.at.saturating_sub(COARSE);
+    /// Whether the folder is unchanged.
+    pub(super) fn matches(&self, folder: &TeamFolder) -> bool {
+        let trusted_before = self.at.saturating_sub(CLOCK_TOLERANCE);
         others(folder) == self.others
             && self.seen.iter().all(|(path, stamp)| {
                 stamp.modified.max(stamp.changed) < trusted_before
@@ -110,13 +111,13 @@ fn others(folder: &TeamFolder) -> BTreeMap<String, bool> {
 }
 
 impl Stamp {
-    /// `None` for what is neither a file nor a folder.
+    /// `None` if it is neither a file nor a folder.
     fn of(metadata: &Metadata) -> Option<Self> {
         let is_folder = metadata.is_dir();
         if !is_folder && !metadata.is_file() {
             return None;
         }
-        let (changed, inode) = beyond(metadata);
+        let (changed, inode) = change_time_and_inode(metadata);
         Some(Self {
             is_folder,
             size: if is_folder { 0 } else { metadata.len() },
@@ -127,9 +128,9 @@ impl Stamp {
     }
 }
 
-/// When the file's own data was last changed, whatever its modification time was set to, and which file it is.
+/// The change time cannot be set by users, unlike the modification time.
 #[cfg(unix)]
-fn beyond(metadata: &Metadata) -> (Duration, u64) {
+fn change_time_and_inode(metadata: &Metadata) -> (Duration, u64) {
     use std::os::unix::fs::MetadataExt;
     let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
     let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
@@ -137,11 +138,11 @@ fn beyond(metadata: &Metadata) -> (Duration, u64) {
 }
 
 #[cfg(not(unix))]
-fn beyond(metadata: &Metadata) -> (Duration, u64) {
+fn change_time_and_inode(metadata: &Metadata) -> (Duration, u64) {
     (metadata.created().map(since_epoch).unwrap_or_default(), 0)
 }
 
-/// Times before 1970 are all alike, and such files are told apart by the rest.
+/// Treats all times before 1970 alike.
 fn since_epoch(time: SystemTime) -> Duration {
     time.duration_since(UNIX_EPOCH).unwrap_or_default()
 }

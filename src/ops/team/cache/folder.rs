@@ -1,4 +1,4 @@
-//! Files of the cache: whole, of this build, or not there.
+//! Reads and writes cache files. A file that is damaged or from another build counts as missing.
 
 use std::fs::{self, Metadata};
 use std::io::Write;
@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 
 const HASH: usize = blake3::OUT_LEN;
 
-/// A folder of values by name and kind.
+/// A folder of values, each with a name and a kind.
 #[derive(Clone)]
 pub(in crate::ops) struct CacheFolder {
     folder: PathBuf,
-    /// What each file begins with; `None` where this build cannot be told from others, so that nothing is kept.
+    /// The first bytes of each file. `None`: this build cannot be identified, so nothing is cached.
     header: Option<[u8; HASH]>,
 }
 
@@ -24,19 +24,19 @@ impl CacheFolder {
         Self { folder, header: metadata.map(|metadata| header(&metadata)) }
     }
 
-    /// For files that every build with this form reads alike.
-    pub(in crate::ops) fn of_form(folder: PathBuf, form: &str) -> Self {
-        Self { folder, header: Some(*blake3::hash(form.as_bytes()).as_bytes()) }
+    /// For files that all builds with this format can share.
+    pub(in crate::ops) fn with_format(folder: PathBuf, format: &str) -> Self {
+        Self { folder, header: Some(*blake3::hash(format.as_bytes()).as_bytes()) }
     }
 
-    /// The folder, made if need be.
+    /// Creates the folder if it does not exist.
     pub(in crate::ops) fn prepare(&self) -> Option<&Path> {
         self.header?;
         fs::create_dir_all(&self.folder).ok()?;
         Some(&self.folder)
     }
 
-    /// `None` for whatever is not exactly what was written.
+    /// `None` unless the file is exactly as it was written.
     pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
         let bytes = fs::read(self.path(name, kind)).ok()?;
         let (hash, body) = bytes.strip_prefix(&self.header?)?.split_at_checked(HASH)?;
@@ -46,8 +46,7 @@ impl CacheFolder {
         serde_json::from_slice(body).ok()
     }
 
-    /// Writes a value under its name in one step; says whether it did. A cache that cannot be written is no trouble:
-    /// the next run is as slow as this one.
+    /// Writes a value atomically. Returns whether it succeeded; a failure only makes the next command slower.
     pub(in crate::ops) fn write<T: Serialize>(&self, name: &str, kind: &str, value: &T) -> bool {
         let Some(header) = self.header else { return false };
         let Ok(body) = serde_json::to_vec(value) else { return false };
@@ -61,7 +60,7 @@ impl CacheFolder {
     }
 
     pub(in crate::ops) fn remove(&self, name: &str, kind: &str) {
-        // What stays is not read either.
+        // Deleting only saves space: readers check the key of what they read.
         let _ = fs::remove_file(self.path(name, kind));
     }
 
@@ -69,7 +68,7 @@ impl CacheFolder {
         self.folder.join(format!("{name}.{kind}"))
     }
 
-    /// Removes all but the newest files of a kind, and what dead processes left.
+    /// Removes all but the newest files of a kind, and temporary files of dead processes.
     pub(super) fn prune(&self, kind: &str, keep: usize) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let mut found = Vec::new();
@@ -82,23 +81,23 @@ impl CacheFolder {
             }
         }
         found.sort();
-        // The newest file's time is now, as the file system has it.
+        // The newest file was written just now, so its time is the current time of the file system's clock.
         let Some(now) = found.last().map(|(modified, ..)| *modified) else { return };
-        let mut left = found.iter().filter(|(_, is_temporary, _)| !is_temporary).count();
+        let mut count = found.iter().filter(|(_, is_temporary, _)| !is_temporary).count();
         for (modified, is_temporary, path) in found {
             let age = now.duration_since(modified).map_or(0, |age| age.as_secs());
-            if is_temporary && age > FORGOTTEN {
+            if is_temporary && age > MAX_TEMPORARY_AGE {
                 let _ = fs::remove_file(path);
-            } else if !is_temporary && left > keep {
-                left -= 1;
+            } else if !is_temporary && count > keep {
+                count -= 1;
                 let _ = fs::remove_file(path);
             }
         }
     }
 }
 
-/// Another build reads files in another way, so it cannot use what this one made of them; a program that was built
-/// again has another size or another time.
+/// The header of files that only this build can use: another build may parse the same files differently. A rebuilt
+/// program has another size or modification time.
 fn header(program: &Metadata) -> [u8; HASH] {
     let version = env!("CARGO_PKG_VERSION");
     let identity = format!("squad cache {version} {} {:?}", program.len(), program.modified().ok());
@@ -106,5 +105,5 @@ fn header(program: &Metadata) -> [u8; HASH] {
 }
 
 const TEMPORARY: &str = "new-";
-/// A temporary file this many seconds old was left by a process that died.
-const FORGOTTEN: u64 = 3_600;
+/// An older temporary file, in seconds, was left by a process that died.
+const MAX_TEMPORARY_AGE: u64 = 3_600;

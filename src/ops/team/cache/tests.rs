@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// What one reading gives.
+/// The result of reading a team.
 type Reading = (Team, Vec<Problem>, Vec<Problem>, BTreeMap<String, String>);
 
 struct Place {
@@ -16,7 +16,6 @@ struct Place {
 }
 
 impl Place {
-    /// A team that has been as it is for a while, so that its looks are trusted.
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("a path").join("project");
@@ -56,8 +55,8 @@ impl Place {
         (team, problems, found, config)
     }
 
-    /// What is right, whatever the cache says.
-    fn truth(&self) -> Reading {
+    /// The correct result, read without the cache.
+    fn uncached(&self) -> Reading {
         let (files, found) = store::read(&self.team);
         let (team, problems) = parse::team(&files);
         (team, problems, found, files.configuration().texts)
@@ -72,14 +71,14 @@ impl Place {
     }
 
     fn index(&self) -> Option<Index> {
-        self.cache().cache_folder.read(&place(&self.team), INDEX)
+        self.cache().cache_folder.read(&index_name(&self.team), INDEX)
     }
 
-    /// As if the look had been taken later: only then are files that are new to this test old enough to be trusted.
+    /// Pretends that the fingerprint was taken later, so that the test's new files are old enough to be trusted.
     fn age(&self) {
         let mut index = self.index().expect("an index");
-        index.fingerprint.as_mut().expect("a fingerprint").wait(Duration::from_secs(10));
-        assert!(self.cache().cache_folder.write(&place(&self.team), INDEX, &index));
+        index.fingerprint.as_mut().expect("a fingerprint").postpone(Duration::from_secs(10));
+        assert!(self.cache().cache_folder.write(&index_name(&self.team), INDEX, &index));
     }
 
     fn is_remembered(&self) -> bool {
@@ -88,21 +87,21 @@ impl Place {
 }
 
 #[test]
-fn what_is_remembered_is_what_was_read() {
+fn the_cached_team_equals_the_team_on_disk() {
     let place = Place::new();
-    let truth = place.truth();
-    let (team, problems, ..) = &truth;
+    let expected = place.uncached();
+    let (team, problems, ..) = &expected;
     assert!(team.decisions.iter().all(|decision| decision.source.is_some()) && !problems.is_empty());
-    assert_eq!(place.read(), truth);
-    assert!(!place.is_remembered(), "the files are too new to be judged by their looks");
-    assert_eq!(place.read(), truth);
+    assert_eq!(place.read(), expected);
+    assert!(!place.is_remembered(), "the files are too new to be trusted");
+    assert_eq!(place.read(), expected);
     place.age();
     assert!(place.is_remembered());
-    assert_eq!(place.read(), truth);
+    assert_eq!(place.read(), expected);
 }
 
 #[test]
-fn every_change_is_seen() {
+fn every_change_is_noticed() {
     type Change = fn(&Place);
     let changes: [(&str, Change); 8] = [
         ("a file's text", |place| place.write("agents/ada/history.md", "## Learnings\n\n- two\n")),
@@ -133,28 +132,28 @@ fn every_change_is_seen() {
         place.read();
         place.age();
         assert!(place.is_remembered(), "{what}");
-        let before = place.truth();
+        let before = place.uncached();
         change(&place);
-        assert_ne!(place.truth(), before, "{what}");
-        assert_eq!(place.read(), place.truth(), "{what}");
+        assert_ne!(place.uncached(), before, "{what}");
+        assert_eq!(place.read(), place.uncached(), "{what}");
     }
 }
 
 #[test]
-fn a_change_just_after_the_look_is_seen() {
-    // The same size and, on a coarse clock, the same time: only that the look was so near gives it away.
+fn a_change_just_after_the_fingerprint_is_noticed() {
+    // The size is the same, and on a coarse clock the time too: the file is too new to be trusted.
     let place = Place::new();
     place.read();
     let mut index = place.index().expect("an index");
     place.write("agents/ada/history.md", "## Learnings\n\n- two\n");
     let fingerprint = Fingerprint::begin(&place.local().join("cache"), &place.team).expect("a fingerprint");
-    assert!(!fingerprint.holds(&place.team));
+    assert!(!fingerprint.matches(&place.team));
     index.fingerprint = Some(fingerprint);
-    assert_eq!(place.read(), place.truth());
+    assert_eq!(place.read(), place.uncached());
 }
 
 #[test]
-fn content_that_was_there_before_is_not_parsed_again() {
+fn content_that_was_parsed_before_is_not_parsed_again() {
     let place = Place::new();
     let first = place.read();
     place.write("team.md", "");
@@ -166,9 +165,9 @@ fn content_that_was_there_before_is_not_parsed_again() {
 }
 
 #[test]
-fn damage_costs_time_only() {
+fn damaged_cache_files_are_made_again() {
     let place = Place::new();
-    let truth = place.truth();
+    let expected = place.uncached();
     for ending in ["index", "team"] {
         place.read();
         let path = place.cached(ending)[0].clone();
@@ -178,17 +177,17 @@ fn damage_costs_time_only() {
             let mut broken = whole.clone();
             broken[at] ^= 0x20;
             fs::write(&path, &broken).expect("a file");
-            assert_eq!(place.read(), truth, "{ending}: byte {at}");
+            assert_eq!(place.read(), expected, "{ending}: byte {at}");
             fs::write(&path, &whole[..at]).expect("a file");
-            assert_eq!(place.read(), truth, "{ending}: cut at {at}");
+            assert_eq!(place.read(), expected, "{ending}: cut at {at}");
         }
         fs::remove_file(&path).expect("it is there");
-        assert_eq!(place.read(), truth, "{ending}: gone");
+        assert_eq!(place.read(), expected, "{ending}: gone");
     }
 }
 
 #[test]
-fn another_build_starts_anew() {
+fn another_build_does_not_use_the_cache() {
     let place = Place::new();
     let other = place.folder.path().join("another-squad");
     fs::write(&other, "another program").expect("a file");
@@ -199,14 +198,14 @@ fn another_build_starts_anew() {
     assert!(cache.look_up(&place.team).files.is_some());
     let nobody = Cache { cache_folder: CacheFolder::new(place.local().join("cache"), None) };
     assert!(nobody.look_up(&place.team).files.is_some());
-    assert_eq!(nobody.team(nobody.look_up(&place.team)), (place.truth().0, place.truth().1));
+    assert_eq!(nobody.team(nobody.look_up(&place.team)), (place.uncached().0, place.uncached().1));
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_no_trouble() {
+fn a_cache_that_cannot_be_written_is_ignored() {
     let place = Place::new();
     fs::write(place.local(), "in the way").expect("a file");
-    assert_eq!(place.read(), place.truth());
+    assert_eq!(place.read(), place.uncached());
 }
 
 #[cfg(unix)]
@@ -214,14 +213,14 @@ fn a_place_that_cannot_be_written_is_no_trouble() {
 fn a_team_with_links_is_read_every_time() {
     let place = Place::new();
     std::os::unix::fs::symlink("charter.md", place.team.path.join("agents/ada/link.md")).expect("a link");
-    assert_eq!(place.read(), place.truth());
+    assert_eq!(place.read(), place.uncached());
     assert!(!place.local().join("cache").read_dir().expect("a folder").flatten().any(|entry| entry.path().is_file()));
 }
 
 #[test]
-fn only_the_newest_are_kept() {
+fn only_the_newest_values_are_kept() {
     let place = Place::new();
-    for number in 0..TEAMS + 3 {
+    for number in 0..MAX_VALUES + 3 {
         place.write("routing.md", &format!("{number}"));
         place.read();
     }
@@ -230,14 +229,14 @@ fn only_the_newest_are_kept() {
     old.set_modified(SystemTime::now() - Duration::from_secs(100_000)).expect("a time");
     place.write("routing.md", "last");
     place.read();
-    assert_eq!(place.cached("team").len(), TEAMS);
+    assert_eq!(place.cached("team").len(), MAX_VALUES);
     assert!(!cache.join("new-left").exists());
 }
 
 #[test]
-fn many_at_once_agree() {
+fn concurrent_readers_agree() {
     let place = Place::new();
-    let truth = place.truth();
+    let expected = place.uncached();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -245,7 +244,7 @@ fn many_at_once_agree() {
                     if round % 5 == 0 {
                         let _ = fs::remove_dir_all(place.local().join("cache"));
                     }
-                    assert_eq!(place.read(), truth);
+                    assert_eq!(place.read(), expected);
                 }
             });
         }

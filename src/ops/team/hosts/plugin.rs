@@ -1,4 +1,5 @@
-//! An Agent Plugin 1.0 (agent-plugins.org): a manifest, skills as agentskills.io has them, and squad as an MCP server.
+//! An Agent Plugin 1.0 (agent-plugins.org): a manifest, skills in the format of agentskills.io, and squad as an MCP
+//! server.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +12,35 @@ use crate::parse;
 
 pub(super) const FOLDER: &str = ".agents/plugins/squad-team";
 
-/// What agentskills.io allows.
-const LONGEST_NAME: usize = 64;
-const LONGEST_DESCRIPTION: usize = 1024;
+/// Limits of agentskills.io.
+const MAX_NAME: usize = 64;
+const MAX_DESCRIPTION: usize = 1024;
 
-/// `files` are those of the team's skills, by path from the team folder.
-pub(super) fn texts(team: &Team, files: &HostTexts, folder: &str) -> HostTexts {
+/// `files` are the team's skills, by path from the team folder.
+pub(super) fn texts(team: &Team, files: &HostTexts, team_folder: &str) -> HostTexts {
     let mut skills: BTreeMap<String, HostTexts> = BTreeMap::new();
     let squad = skill(
         "squad",
         "Hands work to the team of AI agents in .squad/, and shows what the team has decided and done. Use when the \
          user asks for the team, for one of its agents, or for a decision to be recorded.",
-        "templates of its own",
+        "its own templates",
         parse::body(PROMPT_TEXT),
     );
     skills.insert("squad".to_owned(), BTreeMap::from([("SKILL.md".to_owned(), squad)]));
     for agent in agents(team) {
-        let name = name_of(&format!("squad-{}", agent.slug));
+        let name = skill_name(&format!("squad-{}", agent.slug));
         skills
             .entry(name.clone())
-            .or_insert_with(|| BTreeMap::from([("SKILL.md".to_owned(), of_agent(&name, &agent))]));
+            .or_insert_with(|| BTreeMap::from([("SKILL.md".to_owned(), agent_skill(&name, &agent))]));
     }
     for own in &team.skills {
-        let Some(place) = own.path.strip_prefix(folder).map(|path| path.trim_start_matches('/')) else { continue };
-        let Some((place, _)) = place.rsplit_once('/') else { continue };
-        let Some(text) = files.iter().find_map(|(path, file)| is_main(path, place).then_some(&file.bytes)) else {
+        let Some(path) = own.path.strip_prefix(team_folder).map(|path| path.trim_start_matches('/')) else { continue };
+        let Some((folder, _)) = path.rsplit_once('/') else { continue };
+        let Some(text) = files.iter().find_map(|(path, file)| is_skill_file(path, folder).then_some(&file.bytes))
+        else {
             continue;
         };
-        let name = name_of(place.rsplit('/').next().unwrap_or(place));
+        let name = skill_name(folder.rsplit('/').next().unwrap_or(folder));
         if skills.contains_key(&name) {
             continue;
         }
@@ -50,8 +52,8 @@ pub(super) fn texts(team: &Team, files: &HostTexts, folder: &str) -> HostTexts {
         let main = skill(&name, &description, &own.path, parse::body(&text));
         let others = files
             .iter()
-            .filter(|(path, _)| !is_main(path, place))
-            .filter_map(|(path, file)| Some((path.strip_prefix(place)?.strip_prefix('/')?.to_owned(), file.clone())));
+            .filter(|(path, _)| !is_skill_file(path, folder))
+            .filter_map(|(path, file)| Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), file.clone())));
         skills.insert(name, others.chain([("SKILL.md".to_owned(), main)]).collect());
     }
     let mut texts: HostTexts = skills
@@ -66,27 +68,27 @@ pub(super) fn texts(team: &Team, files: &HostTexts, folder: &str) -> HostTexts {
     texts
 }
 
-fn is_main(path: &str, place: &str) -> bool {
-    let inner = path.strip_prefix(place).and_then(|rest| rest.strip_prefix('/'));
+fn is_skill_file(path: &str, folder: &str) -> bool {
+    let inner = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
     inner.is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"))
 }
 
-/// Small letters, digits and single hyphens.
-fn name_of(text: &str) -> String {
+/// A name of lowercase letters, digits and single hyphens.
+fn skill_name(text: &str) -> String {
     let name = Slug::spelled(text).map_or_else(|| "skill".to_owned(), |slug| slug.to_string());
-    let short: String = name.chars().take(LONGEST_NAME).collect();
+    let short: String = name.chars().take(MAX_NAME).collect();
     short.trim_end_matches('-').to_owned()
 }
 
-fn of_agent(name: &str, agent: &Agent<'_>) -> HostText {
+fn agent_skill(name: &str, agent: &Agent<'_>) -> HostText {
     let lead = format!("Work as {}, {}, of the team in `.squad/`, by this charter.", one_line(agent.name), agent.role);
     let description = format!("Work as {}: {}", agent.name, agent.description);
     skill(name, &description, &agent.source, &format!("{lead}\n\n{}", agent.prompt))
 }
 
 fn skill(name: &str, description: &str, source: &str, body: &str) -> HostText {
-    let description = first_line(&one_line(description), LONGEST_DESCRIPTION - 1);
-    let mark = format!("{MARK}{}; `squad upgrade` keeps it in step.", one_line(source));
+    let description = first_line(&one_line(description), MAX_DESCRIPTION - 1);
+    let mark = format!("{MARK}{}; `squad upgrade` updates it.", one_line(source));
     let fields = [field("name", name), field("description", description)];
     HostText::file(format!("---\n{mark}\n{}---\n\n{}\n", fields.concat(), body.trim()))
 }
@@ -99,7 +101,7 @@ fn servers() -> String {
     format!("{servers:#}\n")
 }
 
-/// Its version changes with what the plugin holds, so that clients see a new one.
+/// The version is made from a hash of the plugin's content, so that clients notice changes.
 fn manifest(texts: &HostTexts) -> String {
     let all: Vec<u8> = texts.iter().flat_map(|(path, text)| [path.as_bytes(), &text.bytes].concat()).collect();
     let version: String = hash(&all).chars().take(12).collect();
@@ -108,7 +110,7 @@ fn manifest(texts: &HostTexts) -> String {
         "name": "squad-team",
         "version": format!("1.0.0+{version}"),
         "description": "This repository's team of AI agents. Generated by `squad agents export --to plugin`; \
-            `squad upgrade` keeps it in step.",
+            `squad upgrade` updates it.",
     });
     format!("{manifest:#}\n")
 }

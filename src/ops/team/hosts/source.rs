@@ -1,10 +1,10 @@
-//! Where exports come from: the team as the branch or the work tree has it, the record, and what is in the files' places.
+//! Reads what an export is made from: the team on the branch or in the work tree, the record, and the current files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use super::plan::Place;
+use super::plan::CurrentFile;
 use super::plugin;
 use super::record::{self, Record};
 use super::render::{self, HostText, HostTexts};
@@ -14,14 +14,15 @@ use crate::model::Team;
 use crate::ops::Workspace;
 use crate::ops::team::changeset::FileChange;
 use crate::ops::team::commit::files_at;
-use crate::ops::team::membership::{Base, Outlet};
+use crate::ops::team::membership::Base;
+use crate::ops::team::write_mode::WriteMode;
 use crate::parse;
 use crate::store::TeamFolder;
 
-/// Larger files in the place of an exported one are somebody else's.
-const LARGEST: u64 = 16 << 20;
+/// A larger file was not written by squad.
+const MAX_SIZE: u64 = 16 << 20;
 
-/// A team that is to be exported.
+/// The team to export.
 pub(super) struct TeamSource {
     pub(super) team: Team,
     skills: HostTexts,
@@ -33,9 +34,9 @@ pub(super) fn record_path(workspace: &Workspace) -> String {
     format!("{}/{}", workspace.folder_in_repository(), record::FILE)
 }
 
-/// Whether the team was exported anywhere.
-pub(super) fn has_record(workspace: &Workspace, outlet: Outlet) -> Result<bool, Failure> {
-    if !outlet.is_of_the_branch() {
+/// Whether the team was exported before.
+pub(super) fn has_record(workspace: &Workspace, mode: WriteMode) -> Result<bool, Failure> {
+    if !mode.uses_branch() {
         return Ok(super::is_exported(&workspace.folder));
     }
     match workspace.repository.head()?.commit {
@@ -45,11 +46,11 @@ pub(super) fn has_record(workspace: &Workspace, outlet: Outlet) -> Result<bool, 
 }
 
 impl TeamSource {
-    /// With `changes` of team files that are about to be made.
-    pub(super) fn read(workspace: &Workspace, outlet: Outlet, changes: &[FileChange]) -> Result<Self, Failure> {
+    /// Reads the team as it will be after `changes`.
+    pub(super) fn read(workspace: &Workspace, mode: WriteMode, changes: &[FileChange]) -> Result<Self, Failure> {
         let folder = workspace.folder_in_repository();
         let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
-        let base = Base::read(workspace, outlet)?;
+        let base = Base::read(workspace, mode)?;
         let mut files = base.files.clone();
         for change in changes {
             let Some(path) = inner(&change.path) else { continue };
@@ -87,66 +88,66 @@ fn texts(team: &Team, skills: &HostTexts, targets: &BTreeSet<Target>, folder: &T
     each.flatten().collect()
 }
 
-/// The texts as they were when the record was last committed: what files with people's edits were made from.
-pub(super) fn older_texts(workspace: &Workspace, targets: &BTreeSet<Target>) -> Result<HostTexts, Failure> {
+/// The texts at the commit that last changed the record: the base for merging the user's edits.
+pub(super) fn previous_texts(workspace: &Workspace, targets: &BTreeSet<Target>) -> Result<HostTexts, Failure> {
     let Some(commit) = workspace.repository.last_change_of(&record_path(workspace))? else {
         return Ok(HostTexts::new());
     };
     let folder = workspace.folder_in_repository();
-    let skills = workspace.repository.files_at(&commit, &format!("{folder}/skills"), |_| Some(LARGEST))?;
+    let skills = workspace.repository.files_at(&commit, &format!("{folder}/skills"), |_| Some(MAX_SIZE))?;
     let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
     let skills = skills.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, HostText::file(bytes)))).collect();
     let team = parse::team(&files_at(workspace, &commit)?).0;
     Ok(texts(&team, &skills, targets, &workspace.folder))
 }
 
-/// What is in the places of recorded and wanted files, by path from the project's root.
-pub(super) fn places(
+/// What is at the paths of recorded and wanted files now, by path from the project's root.
+pub(super) fn current_files(
     workspace: &Workspace,
     record: &Record,
     wanted: &HostTexts,
-    outlet: Outlet,
-) -> Result<BTreeMap<String, Place>, Failure> {
-    let head = if outlet.is_of_the_branch() { workspace.repository.head()?.commit } else { None };
+    mode: WriteMode,
+) -> Result<BTreeMap<String, CurrentFile>, Failure> {
+    let head = if mode.uses_branch() { workspace.repository.head()?.commit } else { None };
     let root = workspace.path_in_repository();
     let paths: BTreeSet<&String> = record.files.keys().chain(wanted.keys()).collect();
     let mut found = BTreeMap::new();
     for path in paths {
         let full = format!("{root}{path}");
-        let place = match (link_above(&workspace.work_dir, &full), &head) {
-            (Some(link), _) => Place::Blocked(format!("`{link}` is a link or a file, and squad writes through none")),
+        let current = match (blocking_ancestor(&workspace.work_dir, &full), &head) {
+            (Some(ancestor), _) => CurrentFile::Blocked(format!("`{ancestor}` is a link or not a folder")),
             (None, Some(commit)) => on_branch(workspace, commit, &full)?,
             (None, None) => in_work_tree(&workspace.work_dir.join(&full))?,
         };
-        found.insert(path.clone(), place);
+        found.insert(path.clone(), current);
     }
     Ok(found)
 }
 
-const NO_FILE: &str = "it is a link, a folder or no plain file: move it away";
+const NOT_A_FILE: &str = "it is not a regular file: move it away";
 
-fn on_branch(workspace: &Workspace, commit: &str, path: &str) -> Result<Place, Failure> {
+fn on_branch(workspace: &Workspace, commit: &str, path: &str) -> Result<CurrentFile, Failure> {
     let mut found = workspace.repository.plain_files_at(commit, path)?;
     Ok(match (found.plain.pop(), found.other.is_empty()) {
-        (None, true) => Place::Nothing,
-        (Some((there, bytes)), true) if there == path => Place::File(bytes),
-        _ => Place::Blocked(NO_FILE.to_owned()),
+        (None, true) => CurrentFile::Missing,
+        (Some((found, bytes)), true) if found == path => CurrentFile::File(bytes),
+        _ => CurrentFile::Blocked(NOT_A_FILE.to_owned()),
     })
 }
 
-fn in_work_tree(place: &Path) -> Result<Place, Failure> {
-    match fs::symlink_metadata(place) {
-        Err(_) => Ok(Place::Nothing),
-        Ok(metadata) if metadata.is_file() && metadata.len() <= LARGEST => fs::read(place)
-            .map(Place::File)
-            .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(place.display())),
-        Ok(_) => Ok(Place::Blocked(NO_FILE.to_owned())),
+fn in_work_tree(path: &Path) -> Result<CurrentFile, Failure> {
+    match fs::symlink_metadata(path) {
+        Err(_) => Ok(CurrentFile::Missing),
+        Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SIZE => fs::read(path)
+            .map(CurrentFile::File)
+            .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(path.display())),
+        Ok(_) => Ok(CurrentFile::Blocked(NOT_A_FILE.to_owned())),
     }
 }
 
-/// What above a path is no folder of the work tree's own.
-fn link_above(work_dir: &Path, path: &str) -> Option<String> {
-    let ends = path.match_indices('/').map(|(at, _)| &path[..at]);
-    let is_other = |part: &&str| work_dir.join(part).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir());
-    ends.into_iter().find(is_other).map(str::to_owned)
+/// The first ancestor of a path that exists and is not a real folder, such as a link.
+fn blocking_ancestor(work_dir: &Path, path: &str) -> Option<String> {
+    let mut ancestors = path.match_indices('/').map(|(at, _)| &path[..at]);
+    let blocks = |part: &&str| work_dir.join(part).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir());
+    ancestors.find(blocks).map(str::to_owned)
 }

@@ -18,7 +18,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// As one types it.
+    /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Copilot => "copilot",
@@ -29,8 +29,8 @@ impl Target {
         }
     }
 
-    /// Whether a file is made for it, by its path from the project's root.
-    pub(super) fn holds(self, path: &str) -> bool {
+    /// Whether a path from the project's root belongs to this target.
+    pub(super) fn contains(self, path: &str) -> bool {
         match self {
             Self::Copilot => path.starts_with(".github/agents/"),
             Self::Claude => path.starts_with(".claude/agents/"),

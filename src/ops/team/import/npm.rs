@@ -1,5 +1,5 @@
-//! `squad-export.json` of the npm package `@bradygaster/squad-cli`, version 1.0 of its form: read off what releases 0.8.18
-//! and 0.10.0 write.
+//! Reads `squad-export.json` of the npm package `@bradygaster/squad-cli`, format version 1.0, as releases 0.8.18 and
+//! 0.10.0 write it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +12,12 @@ use super::Contents;
 use crate::error::Failure;
 use crate::git::NewFile;
 use crate::model::{Problem, Severity, Slug, Source};
-use crate::ops::team::export::LARGEST;
+use crate::ops::team::export::MAX_SIZE;
 
 #[derive(Deserialize)]
 struct Export {
     version: String,
-    /// Since 0.10.0; before, who is on the team was not exported.
+    /// Releases before 0.10.0 do not export the roster.
     team_md: Option<String>,
     routing_md: Option<String>,
     decisions_md: Option<String>,
@@ -35,17 +35,16 @@ struct Agent {
 }
 
 pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
-    let failed =
-        |what: String| Failure::team(what).at(file.display()).hint("`squad export` writes what can be imported");
+    let failed = |what: String| Failure::team(what).at(file.display()).hint("use a file that `squad export` wrote");
     let length = fs::metadata(file).map_or(0, |facts| facts.len());
-    if length > LARGEST {
-        return Err(failed(format!("it has {} MiB, more than any team's export", length >> 20)));
+    if length > MAX_SIZE {
+        return Err(failed(format!("its size is {} MiB, more than any team's export", length >> 20)));
     }
     let bytes = fs::read(file).map_err(|error| failed(format!("cannot be read: {error}")))?;
     let export: Export = serde_json::from_slice(&bytes)
         .map_err(|error| failed(format!("it is neither a git bundle nor a team's export: {error}")))?;
     if export.version != "1.0" {
-        return Err(failed(format!("its form is version {:?}, and squad reads 1.0", export.version)));
+        return Err(failed(format!("its format version is {:?}, and squad reads only 1.0", export.version)));
     }
     let mut files = BTreeMap::new();
     let mut problems = Vec::new();
@@ -59,7 +58,7 @@ pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
     put("decisions.md".to_owned(), export.decisions_md.filter(|text| !text.is_empty()));
     for (name, agent) in export.agents {
         if !is_name(&name) {
-            return Err(failed(format!("{name:?} cannot be the folder of an agent")));
+            return Err(failed(format!("{name:?} is not a valid folder name for an agent")));
         }
         put(format!("agents/{name}/charter.md"), agent.charter);
         put(format!("agents/{name}/history.md"), agent.history);
@@ -69,7 +68,7 @@ pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
             true => {
                 put(format!("casting/{name}.json"), serde_json::to_string_pretty(value).ok().map(|text| text + "\n"))
             }
-            false => return Err(failed(format!("{name:?} cannot be a file of its casting"))),
+            false => return Err(failed(format!("{name:?} is not a valid name for a casting file"))),
         }
     }
     for (at, text) in export.skills.into_iter().enumerate() {
@@ -80,7 +79,7 @@ pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
     }
     if !files.contains_key("routing.md") {
         let source = Source::new(file.display().to_string(), 0);
-        let message = "it holds no routing table: that release did not export one";
+        let message = "it contains no routing table: older releases do not export it";
         problems.push(Problem::new(Severity::Note, source, "import-routing", message));
     }
     let files = files.into_iter().map(|(path, bytes)| NewFile::plain(path, bytes)).collect();
@@ -88,11 +87,11 @@ pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
 }
 
 fn is_name(name: &str) -> bool {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && name.len() <= 100 && name.chars().all(is_fit)
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && name.len() <= 100 && name.chars().all(is_valid)
 }
 
-/// Of those who have a charter. What they do is in it.
+/// A roster of the agents with charters. Their roles are in the charters.
 fn roster<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let rows = names.map(|name| format!("| {name} | Agent | agents/{name}/charter.md | Active |\n"));
     format!(

@@ -1,0 +1,54 @@
+//! How a command applies its changes to the team's files.
+
+use std::fs::File;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::ops::Workspace;
+use crate::ops::decisions::landing::Lander;
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum WriteMode {
+    /// In one commit on the checked-out branch.
+    Commit,
+    /// In the work tree, without a commit.
+    WorkTree,
+    /// Not at all: only shows what `Commit` or `WorkTree` would do.
+    DryRun { as_commit: bool },
+}
+
+impl WriteMode {
+    pub(crate) fn new(dry_run: bool, no_commit: bool) -> Self {
+        match (dry_run, no_commit) {
+            (true, no_commit) => Self::DryRun { as_commit: !no_commit },
+            (false, true) => Self::WorkTree,
+            (false, false) => Self::Commit,
+        }
+    }
+
+    /// Whether the team is read from the branch, not from the work tree.
+    pub(crate) fn uses_branch(self) -> bool {
+        matches!(self, Self::Commit | Self::DryRun { as_commit: true })
+    }
+
+    pub(crate) fn is_dry_run(self) -> bool {
+        matches!(self, Self::DryRun { .. })
+    }
+
+    /// Locks the team's files before a change is planned, except for a dry run. Fails if the team belongs to another
+    /// work tree.
+    pub(in crate::ops::team) fn lock(
+        self,
+        env: &Env,
+        workspace: &Workspace,
+        verb: &str,
+    ) -> Result<Option<File>, Failure> {
+        if workspace.folder.is_borrowed() {
+            return Err(Failure::team("the team belongs to the main work tree").hint(format!("{verb} it there")));
+        }
+        if self.is_dry_run() {
+            return Ok(None);
+        }
+        Lander::new(env, workspace).lock().map(Some)
+    }
+}
