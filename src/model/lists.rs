@@ -21,10 +21,10 @@ macro_rules! lists {
 
 lists! {
     Stop Talk Common
-    Verb BeforeVerb Next NotThen NextBegins After Before IsDone Article Preposition Joint Joins
+    Verb BeforeVerb Next NotThen NextBegins After Before IsDone Joint Joins
     Greeting Thanks Addressed Pleasant Courtesy Opening Closing Plain Team Happening HappeningToo When Handles Asking
     Says Beside RulesOut Address Hand
-    DenyBegins DenyShort Deny DenyEnds NotDenied Content LeftAlone
+    DenyBegins DenyShort Deny DenyEnds NotDenied
     Paste Side Placeholder SystemFolder
     DecisionBegins Decision Polite
     No Opposites Choose Do As Over At Prefer Refuse Vague Counts Bounds Fillers Numbered

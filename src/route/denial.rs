@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::orders::is_order;
 use crate::model::List;
 
 /// Longer clauses describe how something should be.
@@ -18,11 +17,9 @@ pub(super) fn negated(clause: &str) -> Option<Range<usize>> {
         head = rest;
     }
     let is_short = head.split_whitespace().count() <= SHORT + 2;
-    let begins = List::DenyBegins.begins(head).is_some()
-        || (is_short && List::DenyShort.begins(head).is_some())
-        || (is_short && !is_order(head) && List::Content.entries().iter().any(|end| head.ends_with(end)))
-        || is_no(head);
-    let from = if begins { Some(start) } else { List::Deny.find(clause).or_else(|| left_alone(clause)) }?;
+    let begins =
+        List::DenyBegins.begins(head).is_some() || (is_short && List::DenyShort.begins(head).is_some()) || is_no(head);
+    let from = if begins { start } else { List::Deny.find(clause)? };
     // `everything but the docs`: this one ends nothing. In `don't touch anything but the docs` it does.
     let after = from + if clause[from..].contains("thing but") && begins { "everything but".len() } else { 1 };
     let rest = clause.get(after..).unwrap_or_default();
@@ -34,9 +31,4 @@ pub(super) fn negated(clause: &str) -> Option<Range<usize>> {
 fn is_no(head: &str) -> bool {
     let next = head.strip_prefix("no ").and_then(|rest| rest.split_whitespace().next());
     next.is_some_and(|next| !List::NotDenied.has(next))
-}
-
-fn left_alone(clause: &str) -> Option<usize> {
-    let from = ["leave ", "keep "].iter().filter_map(|verb| clause.find(verb)).min()?;
-    List::LeftAlone.find(&clause[from..]).map(|_| from)
 }

@@ -15,15 +15,9 @@ use crate::model::{Evidence, List};
 const WORDS: usize = 70;
 const PARTS: usize = 12;
 
-/// The lead over the next agent that a part needs, by kind of clause. Orders form separate parts more reliably than
-/// nouns do.
+/// The lead over the next agent that a part needs. Orders form separate parts more reliably than joined nouns do.
 const IN_AN_ORDER: f64 = 0.1;
-const IN_A_LIST: f64 = 0.3;
-const IN_A_THING: f64 = 0.6;
 const IN_A_KIND: f64 = 1.0;
-const WHERE_JOINED: f64 = 1.5;
-/// For parts of a message that as a whole clearly belongs to one agent.
-const IN_ONES_WORK: f64 = 0.5;
 
 /// With this lead, a part clearly belongs to its agent.
 const SURELY_ONES: f64 = 1.0;
@@ -42,24 +36,13 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Ranking) ->
     if clauses.len() < 2 || clauses.len() > PARTS {
         return None;
     }
-    let begins = clauses.iter().position(|clause| matches!(clause.asks, Asks::Order | Asks::Listed))?;
-    let parts: Vec<Part<'_>> = clauses[begins..].iter().map(|clause| part(index, message, clause)).collect();
-    let has_kinds = parts.iter().any(|part| part.kind.is_some());
-    // A list within work that clearly belongs to one agent gives its details, unless the list names kinds of work.
-    let is_ones = whole.sure().is_some() && !has_kinds;
-    if is_ones && parts.iter().any(|part| part.clause.asks == Asks::Listed) {
-        return None;
-    }
-    // In `test the parser and the lexer`, the nouns are what the tests are about.
-    let is_about = parts.first().is_some_and(|part| part.kind.is_some());
-    let asking: Vec<(Part<'_>, f64)> =
-        parts.into_iter().filter_map(|part| part.least_lead(is_about).map(|least| (part, least))).collect();
+    let begins = clauses.iter().position(|clause| clause.asks == Asks::Order)?;
+    let asking: Vec<Part<'_>> = clauses[begins..].iter().filter_map(|clause| part(index, message, clause)).collect();
     if asking.len() < 2 {
         return None;
     }
     let mut chosen = Chosen { index, message, standings: Vec::new(), places: Vec::new(), is_led: false };
-    for (Part { clause, signals, .. }, least) in asking {
-        let least = if is_ones { IN_ONES_WORK.max(least) } else { least };
+    for Part { clause, signals, least } in asking {
         let ranking = Ranking::of(index, signals);
         // A part without any content is no work.
         let speaks = ranking.best.filter(|(_, confidence)| *confidence > 0.0);
@@ -81,29 +64,19 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Ranking) ->
 struct Part<'c> {
     clause: &'c Clause,
     signals: Signals,
-    /// A kind of work that the part clearly requests along with others.
-    kind: Option<usize>,
+    /// The lead that an agent needs to get it.
+    least: f64,
 }
 
-impl Part<'_> {
-    /// The lead that an agent needs to get this part. `None`: the part asks for nothing.
-    fn least_lead(&self, is_about: bool) -> Option<f64> {
-        match self.clause.asks {
-            Asks::Order => Some(IN_AN_ORDER),
-            _ if is_about && self.kind.is_none() => None,
-            Asks::Listed => Some(IN_A_LIST),
-            Asks::Thing => Some(IN_A_THING),
-            Asks::Joined | Asks::Nothing if self.kind.is_some() => Some(IN_A_KIND),
-            Asks::Joined => Some(WHERE_JOINED),
-            Asks::Nothing => None,
-        }
-    }
-}
-
-fn part<'c>(index: &Index<'_>, message: &Message<'_>, clause: &'c Clause) -> Part<'c> {
+/// `None`: the clause asks for nothing.
+fn part<'c>(index: &Index<'_>, message: &Message<'_>, clause: &'c Clause) -> Option<Part<'c>> {
     let signals = index.signals(message, &clause.spans);
-    let kind = kind_beside(index, &signals).filter(|area| signals.requests[*area] >= 0.99);
-    Part { clause, signals, kind }
+    let least = match clause.asks {
+        Asks::Order => IN_AN_ORDER,
+        Asks::Joined if names_kind_beside(index, &signals) => IN_A_KIND,
+        Asks::Joined | Asks::Nothing => return None,
+    };
+    Some(Part { clause, signals, least })
 }
 
 /// The agents chosen for the parts so far.
@@ -167,16 +140,10 @@ fn confidence(ranking: &Ranking, agent: usize) -> f64 {
     ranking.best.filter(|(best, _)| *best == agent).map_or(0.0, |(_, confidence)| confidence)
 }
 
-/// The kind from [`BESIDE`] that a part clearly names, if no other kind is named more.
-fn kind_beside(index: &Index<'_>, signals: &Signals) -> Option<usize> {
-    let surely = (0..signals.areas.len()).filter(|area| signals.areas[*area] >= 0.99);
-    let beside = surely.filter(|area| BESIDE.contains(&index.lexicon.areas[*area].name));
-    let most = beside.max_by(|a, b| signals.areas[*a].total_cmp(&signals.areas[*b]).then(b.cmp(a)))?;
-    let others = index
-        .lexicon
-        .areas
-        .iter()
-        .enumerate()
-        .filter(|(other, area)| *other != most && area.kind == AreaKind::Kind && area.name != "implementation");
-    (others.map(|(other, _)| signals.areas[other]).fold(0.0, f64::max) <= signals.areas[most]).then_some(most)
+/// Whether a part clearly requests a kind from [`BESIDE`], and names no other kind more.
+fn names_kind_beside(index: &Index<'_>, signals: &Signals) -> bool {
+    let kinds = index.lexicon.areas.iter().enumerate().filter(|(_, area)| area.kind == AreaKind::Kind);
+    let named = kinds.filter(|(_, area)| area.name != "implementation").map(|(at, area)| (signals.areas[at], at, area));
+    let most = named.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+    most.is_some_and(|(amount, at, area)| amount >= 0.99 && signals.requests[at] >= 0.99 && BESIDE.contains(&area.name))
 }

@@ -92,15 +92,6 @@ fn what_a_message_begins_with_is_joined_to_nothing() {
 #[test]
 fn orders_are_parts_and_what_is_told_or_listed_is_none() {
     assert_eq!(agents("Add a query to the endpoint and put a button with its layout on the page").1, ["bea", "fay"]);
-    assert_eq!(
-        agents("Add a query for tags to the server's API and a button with its css on the page").1,
-        ["bea", "fay"]
-    );
-    assert_eq!(
-        agents("Export invoices: an endpoint of the server's API, and a button with its layout on the page").1,
-        ["fay", "bea"]
-    );
-    assert_eq!(agents("A new endpoint for invoices, and verify it with unit tests").1, ["bea", "tess"]);
     assert_eq!(agents("Fix the css layout, the button, the page and its css").1, ["fay"]);
     assert_eq!(agents("The endpoint and the query are fine now. Document the endpoint in the guide").1, ["doc"]);
 }

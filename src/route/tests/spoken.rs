@@ -56,7 +56,6 @@ fn what_is_ruled_out_is_not_started() {
     for (message, not) in [
         ("skip the tests, just fix the query of the endpoint", "tess"),
         ("I don't want tests, I want the endpoint fixed", "tess"),
-        ("The tests are fine, the migration is wrong", "tess"),
         ("rather than the README, fix the endpoint", "doc"),
         ("everything but the README: rename the endpoint", "doc"),
         ("Update the endpoint only, not the README or the guide", "doc"),
