@@ -7,7 +7,7 @@ use super::index::Index;
 use super::lexicon::AreaKind;
 use super::measure::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
 use super::weights::WEIGHTS;
-use crate::model::Evidence;
+use crate::model::{Evidence, list};
 
 /// Limits on the evidence of a plan.
 const ANSWERED: usize = 8;
@@ -101,7 +101,7 @@ impl Explainer<'_, '_> {
                 let mut words: Vec<&str> = hits.iter().map(|hit| self.word(hit.word)).collect();
                 words.dedup();
                 words.truncate(WORDS);
-                quoted(what, &words)
+                format!("{what}: {}", list(words.iter().map(|word| format!("`{word}`"))))
             }
         };
         let weight = (reason.weight * 100.0).round() / 100.0;
@@ -161,26 +161,6 @@ impl Explainer<'_, '_> {
         }
         reasons
     }
-}
-
-/// `what: `one`, `two` and `three``
-fn quoted(what: &str, words: &[&str]) -> String {
-    let length: usize = words.iter().map(|word| word.len() + "`` and ".len()).sum();
-    let mut text = String::with_capacity(what.len() + length);
-    text.push_str(what);
-    for (place, word) in words.iter().enumerate() {
-        let is_last = place > 0 && place + 1 == words.len();
-        text.push_str(if place == 0 {
-            ": `"
-        } else if is_last {
-            " and `"
-        } else {
-            ", `"
-        });
-        text.push_str(word);
-        text.push('`');
-    }
-    text
 }
 
 /// The lines that share words with the message. The hits are sorted by line.

@@ -158,7 +158,6 @@ impl<'t> Reader<'t> {
         let (key, value) = key_and_value(text);
         let field = match key.as_str() {
             "name" | "style" | "model" | "preferred" | "user" | "owner" | "project" | "created" | "rationale" => return,
-            key if key.starts_with("when i") || key.starts_with("if i review") => return,
             "role" | "title" => Field::Role,
             "expertise" | "skills" | "specialties" | "specialization" | "focus" => Field::Expertise,
             _ if is_negative(text) && section != Section::Other => Field::NotOwned,

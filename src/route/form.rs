@@ -31,9 +31,5 @@ impl Form {
 }
 
 fn is_decision(sentence: &str, asks: bool) -> bool {
-    // `Would X fit, or should we stay on Y?`
-    let between = asks
-        && sentence.contains(" or ")
-        && ["would ", "should ", "is it better", "do we"].iter().any(|begin| sentence.starts_with(begin));
-    (asks && List::DecisionBegins.begins(sentence).is_some()) || List::Decision.find(sentence).is_some() || between
+    (asks && List::DecisionBegins.begins(sentence).is_some()) || List::Decision.find(sentence).is_some()
 }

@@ -1,5 +1,9 @@
 //! Measures how well each agent's files match a message.
 
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
 use super::fields::Field;
 use super::index::Index;
 use super::lexicon::{AreaKind, TermId};
@@ -77,26 +81,6 @@ const LEAST_SAID: f64 = 0.3;
 const ENOUGH: f64 = 2.0;
 const SPOKEN_OF: f64 = 0.9;
 
-/// A set of terms.
-struct Terms(Vec<u64>);
-
-impl Terms {
-    fn none(vocabulary: usize) -> Self {
-        Self(vec![0; vocabulary / 64 + 1])
-    }
-
-    fn has(&self, term: TermId) -> bool {
-        self.0[term as usize / 64] & (1 << (term % 64)) != 0
-    }
-
-    /// Returns whether the term was new.
-    fn insert(&mut self, term: TermId) -> bool {
-        let is_new = !self.has(term);
-        self.0[term as usize / 64] |= 1 << (term % 64);
-        is_new
-    }
-}
-
 /// The weight of a word that the user wrote; quoted text and templates add no certainty.
 fn own(word: &Word) -> f64 {
     if word.weight < OWN { 0.0 } else { word.weight }
@@ -113,7 +97,7 @@ impl Index<'_> {
             done: vec![0.0; self.agents.len()],
             specialties: Vec::new(),
         };
-        let mut seen = Terms::none(self.vocabulary());
+        let mut seen: HashSet<TermId, FixedState> = HashSet::default();
         let mut of_entries = vec![0_u32; self.entries.len()];
         for (place, word) in signals.words.iter().enumerate() {
             let Some(term) = word.token.term else {

@@ -69,10 +69,6 @@ const SURELY: f64 = 0.75;
 
 /// The request is in this many words at the beginning of a sentence.
 const BEGINNING: usize = 5;
-/// The verb's clause begins at the latest at this word, and the verb is at the latest at that one.
-const VERB: usize = 3;
-const LATEST_VERB: usize = 8;
-
 impl Index<'_> {
     /// The signals in some spans of a message.
     pub(super) fn signals(&self, message: &Message<'_>, spans: &[Span]) -> Signals {
@@ -143,14 +139,6 @@ impl Index<'_> {
                 TermKind::Implied => implied.push(word.term),
             }
         }
-        // The verb is the first word with content: `a legal tag` does not ask to tag.
-        let verb = match *begun {
-            begun if begun < VERB => {
-                let is_stop = |term: &&Option<TermId>| term.is_some_and(|term| self.lexicon.is_stop(term));
-                begun + spoken.iter().take_while(is_stop).count()
-            }
-            _ => 0,
-        };
         let mut at = 0;
         let manner = Stance::of(span.weight);
         let mut take = |hints: Hints, terms: usize, counts: bool| {
@@ -158,7 +146,7 @@ impl Index<'_> {
             let is_new = hints.is_empty() || signals.counted.insert((hints.as_ptr(), manner));
             let is_modifier = counts && !hints.is_empty() && modifies(self, text, &spoken, &ranges, at - 1);
             let begins = *begun < BEGINNING && !span.is_code;
-            let asks = *begun <= verb && *begun < LATEST_VERB && !span.is_code && counts;
+            let asks = *begun == 0 && !span.is_code && counts;
             let hints = each_hint(hints).filter(|_| is_new);
             for hint in hints.filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
                 // Excluded work counts in full against its area.

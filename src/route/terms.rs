@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use deunicode::deunicode_char;
+
 use super::lexicon::Lexicon;
 use crate::model::{List, stem_of};
 
@@ -33,7 +35,11 @@ pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&st
         } else if is_outside(chunk) {
             continue;
         } else {
-            each_of_chunk(lexicon, chunk, start, &mut buffer, each);
+            let mut at = start;
+            for segment in chunk.split('/') {
+                each_of_segment(lexicon, segment, at, &mut buffer, each);
+                at += segment.len() + 1;
+            }
         }
         if let Some(implied) = lexicon.file_kind(chunk) {
             for Chunk { text: word, .. } in chunks(implied) {
@@ -60,93 +66,23 @@ struct Chunk<'t> {
 }
 
 fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            at += until(&text[at..], STARTS, char::is_alphanumeric)?;
-            let start = at;
-            at += usize::from(bytes[at].is_ascii_alphabetic());
-            at += bytes[at..].iter().take_while(|byte| byte.is_ascii_lowercase()).count();
-            let plain = at - start;
-            at += until(&text[at..], ENDS, char::is_whitespace).unwrap_or(text.len() - at);
-            let chunk = text[start..at].trim_end_matches(|c| !is_of_a_word(c) && c != '/');
-            // A chunk may be nothing but slashes.
-            if chunk.contains(char::is_alphanumeric) {
-                return Some(Chunk { start, text: chunk, is_plain: chunk.len() == plain });
-            }
-        }
+    let ends = |c: char| {
+        c.is_whitespace()
+            || matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '=' | '>')
+    };
+    text.split(ends).filter_map(|run| {
+        let run = run.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/'));
+        let start = run.as_ptr() as usize - text.as_ptr() as usize;
+        let text = run.trim_end_matches(|c| !is_of_a_word(c) && c != '/');
+        let is_plain_at = |(at, byte): (usize, u8)| byte.is_ascii_lowercase() || (at == 0 && byte.is_ascii_uppercase());
+        // A chunk may be nothing but slashes.
+        let is_plain = text.bytes().enumerate().all(is_plain_at);
+        text.contains(char::is_alphanumeric).then_some(Chunk { start, text, is_plain })
     })
 }
 
-/// The number of bytes before the first character that is in the ASCII set or satisfies `beyond`.
-pub(super) fn until(text: &str, ascii: AsciiSet, beyond: fn(char) -> bool) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    loop {
-        at += bytes[at..].iter().position(|byte| !byte.is_ascii() || is(ascii, *byte))?;
-        if bytes[at].is_ascii() {
-            return Some(at);
-        }
-        let c = text[at..].chars().next()?;
-        if beyond(c) {
-            return Some(at);
-        }
-        at += c.len_utf8();
-    }
-}
-
-/// A bit for each character.
-pub(super) type AsciiSet = u128;
-
-pub(super) const fn set(characters: &[u8]) -> AsciiSet {
-    let mut set = 0;
-    let mut place = 0;
-    while place < characters.len() {
-        set |= 1 << characters[place];
-        place += 1;
-    }
-    set
-}
-
-fn is(set: AsciiSet, byte: u8) -> bool {
-    byte.is_ascii() && set & (1 << byte) != 0
-}
-
-const STARTS: AsciiSet = set(b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
-const ENDS: AsciiSet = set(b" \t\n\x0b\x0c\r,;()[]{}\"`|<>=");
-
 fn is_of_a_word(c: char) -> bool {
     c.is_alphanumeric() || c == '+' || c == '#'
-}
-
-fn each_of_chunk(
-    lexicon: &Lexicon,
-    chunk: &str,
-    at: usize,
-    buffer: &mut String,
-    each: &mut impl FnMut(&str, Range<usize>, TermKind),
-) {
-    // `don't` and `team's`: the rest is no word.
-    if let Some((word, rest)) = chunk.split_once(['\'', '’']).filter(|(_, rest)| rest.chars().count() <= 2) {
-        return match rest {
-            "t" | "T" => {
-                whole_into(chunk, buffer);
-                each(buffer, at..at + chunk.len(), TermKind::Word);
-            }
-            _ => each_of_chunk(lexicon, word, at, buffer, each),
-        };
-    }
-    if chunk.eq_ignore_ascii_case(".net") {
-        each("dotnet", at..at + chunk.len(), TermKind::Word);
-        return;
-    }
-    // A slash always separates words.
-    let mut start = at;
-    for segment in chunk.split('/') {
-        each_of_segment(lexicon, segment, start, buffer, each);
-        start += segment.len() + 1;
-    }
 }
 
 fn each_of_segment(
@@ -203,34 +139,24 @@ fn pieces(segment: &str) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         at += segment[at..].find(is_of_a_word)?;
         let start = at;
-        let mut letters = segment[start..].char_indices().peekable();
-        let (mut before, mut end, mut plural) = (None::<char>, segment.len(), 0);
-        while let Some((offset, c)) = letters.next() {
-            let next = letters.peek().map(|(_, next)| *next);
-            let after = start + offset + c.len_utf8();
-            // `APIs` is `API`.
-            let is_plural = before.is_some_and(char::is_uppercase)
-                && c.is_uppercase()
-                && segment[after..].strip_prefix('s').is_some_and(|rest| !rest.starts_with(is_of_a_word));
-            if is_plural {
-                (end, plural) = (after, 1);
-                break;
-            }
-            let hump = before.is_some_and(|before| is_hump(before, c, next));
-            if !is_of_a_word(c) || hump {
-                end = start + offset;
-                break;
-            }
-            before = Some(c);
-        }
-        at = end + plural;
-        Some(start..end)
+        let mut before = None;
+        let end = segment[start..].char_indices().find_map(|(offset, c)| {
+            let rest = &segment[start + offset + c.len_utf8()..];
+            let is_end = !is_of_a_word(c) || before.replace(c).is_some_and(|before| is_hump(before, c, rest));
+            is_end.then_some(start + offset)
+        });
+        at = end.unwrap_or(segment.len());
+        // `APIs` is `API`.
+        let plural =
+            segment[start..at].strip_suffix('s').filter(|rest| rest.len() > 1 && rest.chars().all(char::is_uppercase));
+        Some(start..plural.map_or(at, |rest| start + rest.len()))
     })
 }
 
-fn is_hump(before: char, c: char, next: Option<char>) -> bool {
+fn is_hump(before: char, c: char, rest: &str) -> bool {
     let rises = before.is_lowercase() && c.is_uppercase();
-    let ends_acronym = before.is_uppercase() && c.is_uppercase() && next.is_some_and(char::is_lowercase);
+    let is_plural = rest.strip_prefix('s').is_some_and(|rest| !rest.starts_with(is_of_a_word));
+    let ends_acronym = before.is_uppercase() && c.is_uppercase() && rest.starts_with(char::is_lowercase) && !is_plural;
     rises || ends_acronym || (is_ideographic(before) != is_ideographic(c))
 }
 
@@ -287,26 +213,12 @@ fn fold_into(word: &str, buffer: &mut String) {
         return;
     }
     for c in word.chars().flat_map(char::to_lowercase) {
-        let plain = match c {
-            'à'..='å' | 'ā' | 'ă' | 'ą' => 'a',
-            'ç' | 'ć' | 'č' => 'c',
-            'è'..='ë' | 'ē' | 'ę' | 'ě' => 'e',
-            'ì'..='ï' | 'ī' | 'ı' => 'i',
-            'ñ' | 'ń' | 'ň' => 'n',
-            'ò'..='ö' | 'ø' | 'ō' | 'ő' => 'o',
-            'ù'..='ü' | 'ū' | 'ů' | 'ű' => 'u',
-            'ý' | 'ÿ' => 'y',
-            'š' | 'ś' => 's',
-            'ž' | 'ź' | 'ż' => 'z',
-            'ё' => 'е',
+        match c {
             // Combining marks of letters written apart.
-            '\u{300}'..='\u{36f}' => continue,
-            'ß' => {
-                buffer.push('s');
-                's'
-            }
-            c => c,
-        };
-        buffer.push(plain);
+            '\u{300}'..='\u{36f}' => {}
+            'ё' => buffer.push('е'),
+            '\u{df}'..='\u{17f}' => buffer.push_str(deunicode_char(c).unwrap_or_default()),
+            c => buffer.push(c),
+        }
     }
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::denial::negated;
-use super::terms::{AsciiSet, set, until};
 use crate::model::List;
 
 /// Of longer messages, only the beginning and the end are read; the middle is usually pasted.
@@ -157,19 +156,15 @@ impl<'m> Reader<'m> {
         let (mut start, mut at) = (line.start, line.start);
         let message = self.message;
         let mut begins = self.spans.len();
-        while let Some(skipped) = until(&message[at..line.end], MARKS, is_wide_mark) {
+        while let Some(skipped) = message[at..line.end].find(MARKS) {
             at += skipped;
             let Some(c) = message[at..].chars().next() else { break };
             let is_last = || message[at + c.len_utf8()..line.end].chars().next().is_none_or(char::is_whitespace);
-            let ends_sentence = matches!(c, '!' | '?' | '。' | '！' | '？')
-                || (c == '.' && is_last() && !is_abbreviation(&message[start..at]));
+            let ends_sentence = matches!(c, '!' | '?' | '。' | '！' | '？') || (c == '.' && is_last());
             let ends_clause =
                 matches!(c, ',' | ';' | '(' | ')' | '、' | '，' | '；' | '：' | '—') || (c == ':' && is_last());
             if ends_sentence || ends_clause {
-                let reports = c == ':' && reports(&message[start..at]);
-                if !reports {
-                    self.clause_of(start..at);
-                }
+                self.clause_of(start..at);
                 start = at + c.len_utf8();
                 self.clause += 1;
                 self.sentence += usize::from(ends_sentence);
@@ -197,77 +192,36 @@ impl<'m> Reader<'m> {
     fn clause_of(&mut self, clause: Range<usize>) {
         let text = &self.message[clause.clone()];
         let negated = negated(&text.to_ascii_lowercase());
-        // The common case: no code, no address, no negation.
-        if negated.is_none() && !text.contains(['`', '@', '/', '.']) {
-            let start = clause.start + text.len() - text.trim_start().len();
-            let end = start + text.trim().len();
-            if start < end {
-                self.push(start..end, self.section, false);
-            }
-            return;
-        }
         let first = self.spans.len();
         let weight = |at: usize| if negated.as_ref().is_some_and(|range| range.contains(&at)) { NEGATED } else { 1.0 };
-        let mut at = 0;
         for (index, piece) in text.split('`').enumerate() {
             let is_code = index % 2 == 1;
-            for word in words(piece) {
-                let range = clause.start + at + word.start..clause.start + at + word.end;
-                if is_address(&self.message[range.clone()]) {
-                    continue;
-                }
+            for word in piece.split_whitespace().filter(|word| !is_address(word)) {
+                let start = word.as_ptr() as usize - self.message.as_ptr() as usize;
                 let base = if is_code { CODE_SPAN } else { 1.0 };
-                self.push(range, base * self.section * weight(at + word.start), is_code);
+                let weight = base * self.section * weight(start - clause.start);
+                self.extend(first, start..start + word.len(), weight, is_code);
             }
-            at += piece.len() + 1;
         }
-        self.join(first);
     }
 
-    /// Joins neighbors of the same weight, so that terms of several words are found across them.
-    fn join(&mut self, first: usize) {
-        let mut kept = first;
-        for place in first..self.spans.len() {
-            let span = self.spans[place].clone();
-            match self.spans[first..kept].last_mut() {
-                Some(last)
-                    if last.weight == span.weight
-                        && last.is_code == span.is_code
-                        && self.message[last.range.end..span.range.start].trim().is_empty() =>
-                {
-                    last.range.end = span.range.end;
-                }
-                _ => {
-                    self.spans[kept] = span;
-                    kept += 1;
-                }
+    /// Adds a word of a clause. Neighbors of the same weight become one span, so that terms of several words are found.
+    fn extend(&mut self, first: usize, range: Range<usize>, weight: f64, is_code: bool) {
+        match self.spans[first..].last_mut() {
+            Some(last)
+                if last.weight == weight
+                    && last.is_code == is_code
+                    && self.message[last.range.end..range.start].trim().is_empty() =>
+            {
+                last.range.end = range.end;
             }
+            _ => self.push(range, weight, is_code),
         }
-        self.spans.truncate(kept);
     }
 }
 
 /// Characters that may end a sentence or a clause.
-const MARKS: AsciiSet = set(b"!?.,;():");
-
-fn is_wide_mark(c: char) -> bool {
-    matches!(c, '。' | '！' | '？' | '、' | '，' | '；' | '：' | '—')
-}
-
-fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        at += text[at..].find(|c: char| !c.is_whitespace())?;
-        let start = at;
-        at += text[at..].find(char::is_whitespace).unwrap_or(text.len() - at);
-        Some(start..at)
-    })
-}
-
-fn is_abbreviation(before: &str) -> bool {
-    let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
-    matches!(word, "e.g" | "i.e" | "etc" | "vs" | "approx" | "cf" | "No" | "Nr" | "z.B" | "bzw")
-}
+const MARKS: [char; 16] = ['!', '?', '.', ',', ';', '(', ')', ':', '。', '！', '？', '、', '，', '；', '：', '—'];
 
 /// E-mail addresses and links do not describe work.
 fn is_address(word: &str) -> bool {
@@ -277,14 +231,6 @@ fn is_address(word: &str) -> bool {
     word.split_once('@').is_some_and(|(user, host)| {
         user.ends_with(|c: char| c.is_alphanumeric()) && host.contains('.') && !host.starts_with('.')
     })
-}
-
-/// Introduces a quote: `A customer wrote`, before a colon.
-fn reports(clause: &str) -> bool {
-    /// A longer clause has content of its own.
-    const SHORT: usize = 6;
-    let mut words = clause.split_whitespace();
-    words.clone().count() <= SHORT && words.next_back().is_some_and(|last| List::Says.has(&last.to_lowercase()))
 }
 
 fn is_courtesy(clause: &str) -> bool {
