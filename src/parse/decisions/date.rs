@@ -12,94 +12,26 @@ pub(super) struct Dated {
     pub(super) leads: bool,
     /// The date is all there is.
     pub(super) bare: bool,
-    /// The name next to it, in the same brackets.
-    pub(super) by: Option<String>,
 }
 
-pub(super) const MARKS: &[char] = &[' ', ':', '-', '—', '–', '|', '(', ')', '[', ']', '/', '·', ',', '•'];
+const MARKS: &[char] = &[' ', ':', '-', '—', '–', '|', '(', ')', '[', ']', '/', '·', ',', '•'];
 
-/// The order of day and month in dates such as `01/09/2026`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Order {
-    #[default]
-    Unknown,
-    DayFirst,
-    MonthFirst,
-}
-
-impl Order {
-    /// One number above 12 decides for the whole file. Contradictions leave it unknown.
-    pub(super) fn of(text: &str) -> Self {
-        let (mut days, mut months) = (false, false);
-        let bytes = text.as_bytes();
-        let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'/' | b'-');
-        let mut end = 0;
-        // For speed, only look where a separator stands between two digits.
-        for (at, three) in bytes.windows(3).enumerate() {
-            let [before, b'/' | b'-', after] = three else { continue };
-            if at < end || !before.is_ascii_digit() || !after.is_ascii_digit() {
-                continue;
-            }
-            let start = bytes[..at].iter().rposition(|byte| !is_part(byte)).map_or(0, |last| last + 1);
-            end = bytes[at..].iter().position(|byte| !is_part(byte)).map_or(bytes.len(), |length| at + length);
-            let Some((first, second, _)) = text.get(start..end).and_then(parted) else { continue };
-            days |= first > 12 && second <= 12;
-            months |= second > 12 && first <= 12;
-        }
-        match (days, months) {
-            (true, false) => Self::DayFirst,
-            (false, true) => Self::MonthFirst,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-/// `1/9/2026` and `01-09-2026`: the first two numbers and the year.
-fn parted(word: &str) -> Option<(u32, u32, u32)> {
-    let mark = if word.contains('/') { '/' } else { '-' };
-    let mut parts = word.split(mark);
-    let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
-    let fits = parts.next().is_none() && first.len() <= 2 && second.len() <= 2 && year.len() == 4;
-    fits.then_some((first.parse().ok()?, second.parse().ok()?, year.parse().ok()?))
-}
-
-/// Why a text that begins like a date is not read as one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Doubt {
-    /// Day and month may be swapped.
-    Ambiguous,
-    /// The calendar has no such day.
-    Impossible,
-}
-
-pub(super) fn doubt(text: &str, order: Order) -> Option<Doubt> {
+/// Whether a text begins like a date, with a year, and is not read as one: `05.01.2026`, `2026-02-31`.
+pub(super) fn begins_with_unread_day(text: &str) -> bool {
     let text = trim_pictographs(text).trim_start_matches(MARKS);
-    if find(text, order).is_some() {
-        return None;
-    }
     let (word, _) = split_run(text, |c| c.is_ascii_digit() || matches!(c, '/' | '-' | '.'));
-    let word = word.trim_end_matches(['/', '-', '.']);
-    if let Some((first, second, _)) = parted(word) {
-        let either = (1..=12).contains(&first) && (1..=12).contains(&second);
-        return Some(if either { Doubt::Ambiguous } else { Doubt::Impossible });
-    }
-    let parts: Vec<&str> = word.split(['/', '-']).collect();
-    let is_day = matches!(parts[..], [year, month, day] if year.len() == 4 && month.len() <= 2 && day.len() <= 2);
-    (is_day && !parts.contains(&"")).then_some(Doubt::Impossible)
+    let parts: Vec<&str> = word.split(['/', '-', '.']).filter(|part| !part.is_empty()).collect();
+    parts.len() == 3 && parts.iter().any(|part| part.len() == 4) && find(text).is_none()
 }
 
 /// `2026-01-05: Title`, `2026-01-05T10:00:00Z — Title`, `Title (2026-01-05)`, `📌 2026-01-05 Title`.
-pub(super) fn dated(heading: &str, order: Order) -> Dated {
+pub(super) fn dated(heading: &str) -> Dated {
     let text = trim_pictographs(heading);
-    let Some(found) = find(text, order) else {
-        let leads = begins_with_year(text) || doubt(text, order).is_some();
-        return Dated { date: None, title: text.to_owned(), leads, bare: false, by: None };
+    let Some(found) = find(text) else {
+        let leads = begins_with_year(text) || begins_with_unread_day(text);
+        return Dated { date: None, title: text.to_owned(), leads, bare: false };
     };
-    let (before, after) = (&text[..found.start], skip_range(skip_time(&text[found.end..])));
-    let (after, by) = match named_beside(before, after) {
-        Some((name, rest)) => (rest, Some(name)),
-        None => (after, None),
-    };
+    let (before, after) = (&text[..found.start], skip_time(&text[found.end..]));
     let (head, tail) = (before.trim_end_matches(MARKS), trim_pictographs(after.trim_start_matches(MARKS)));
     let tail = if is_blank(tail) { "" } else { tail.trim_end_matches([' ', ':', '-', '—', '–']) };
     let rest = if head.is_empty() || tail.is_empty() { format!("{head}{tail}") } else { format!("{head} — {tail}") };
@@ -109,30 +41,7 @@ pub(super) fn dated(heading: &str, order: Order) -> Dated {
         bare: !rest.chars().any(char::is_alphanumeric),
         title: if rest.is_empty() { text.to_owned() } else { rest },
         date: Some(found.date),
-        by,
     }
-}
-
-/// The author in `[2026-01-05, Kane]`, and the text from the closing bracket.
-fn named_beside<'a>(before: &str, after: &'a str) -> Option<(String, &'a str)> {
-    let close = match before.chars().next_back()? {
-        '[' => ']',
-        '(' => ')',
-        _ => return None,
-    };
-    let end = after.find(close)?;
-    let name = after[..end].trim_start().strip_prefix([',', ';', '|'])?.trim();
-    let name = name.strip_prefix("by ").unwrap_or(name);
-    is_name(name).then(|| (name.to_owned(), &after[end..]))
-}
-
-/// Whether a text may be a name: up to three capitalized words.
-pub(super) fn is_name(text: &str) -> bool {
-    let begins = |word: &str| word.starts_with(|c: char| c.is_uppercase() || c == '@');
-    let fits =
-        |word: &str| begins(word) && !word.contains(|c: char| c.is_ascii_digit() || matches!(c, '`' | '/' | ':'));
-    let mut words = text.split_whitespace();
-    text.chars().count() <= 40 && !text.is_empty() && words.clone().count() <= 3 && words.all(fits)
 }
 
 /// `2026: …` and `2026-07: …`: a date without a day.
@@ -143,7 +52,7 @@ fn begins_with_year(text: &str) -> bool {
 }
 
 /// Splits a text after its leading characters of a kind.
-pub(super) fn split_run(text: &str, is_inside: impl Fn(char) -> bool) -> (&str, &str) {
+fn split_run(text: &str, is_inside: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !is_inside(c)).unwrap_or(text.len()))
 }
 
@@ -163,14 +72,8 @@ fn even_parentheses(text: &str) -> String {
 }
 
 /// The first date in a text, as `yyyy-mm-dd`.
-pub(super) fn date_in(text: &str, order: Order) -> Option<String> {
-    find(text, order).map(|found| found.date)
-}
-
-/// The text before the date, the date, and the text after it.
-pub(super) fn around(text: &str, order: Order) -> Option<(&str, String, &str)> {
-    let found = find(text, order)?;
-    Some((&text[..found.start], found.date, skip_range(skip_time(&text[found.end..]))))
+pub(super) fn date_in(text: &str) -> Option<String> {
+    find(text).map(|found| found.date)
 }
 
 struct DateMatch {
@@ -179,39 +82,10 @@ struct DateMatch {
     end: usize,
 }
 
-fn find(text: &str, order: Order) -> Option<DateMatch> {
+fn find(text: &str) -> Option<DateMatch> {
     // A date has at least five digits. This rules out most texts.
     text.bytes().filter(u8::is_ascii_digit).nth(4)?;
-    find_numeric(text).or_else(|| find_worded(text)).or_else(|| find_compact(text, order))
-}
-
-/// `05.01.2026`, `20260105`, or `1/5/2026` if the file's order of day and month is known.
-fn find_compact(text: &str, order: Order) -> Option<DateMatch> {
-    let ends: &[char] = &['.', ',', ':', ';', '(', ')', '[', ']', '*'];
-    let words = text.split_whitespace().map(|word| word.trim_matches(ends));
-    words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).find_map(|word| {
-        let start = word.as_ptr() as usize - text.as_ptr() as usize;
-        let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
-        let parts: Vec<&str> = word.split('.').collect();
-        let date = match parts[..] {
-            [day, month, year] if year.len() == 4 => iso(number(year)?, number(month)?, number(day)?)?,
-            [whole] if whole.len() == 8 && number(whole).is_some() => {
-                let whole = number(whole)?;
-                iso(whole / 10_000, whole / 100 % 100, whole % 100)?
-            }
-            _ => {
-                let (first, second, year) = parted(word)?;
-                match order {
-                    Order::DayFirst => iso(year, second, first)?,
-                    Order::MonthFirst => iso(year, first, second)?,
-                    Order::Unknown if first > 12 => iso(year, second, first)?,
-                    Order::Unknown if second > 12 => iso(year, first, second)?,
-                    Order::Unknown => return None,
-                }
-            }
-        };
-        Some(DateMatch { date, start, end: start + word.len() })
-    })
+    find_numeric(text).or_else(|| find_worded(text))
 }
 
 /// `2026-01-05`, `2026/01/05`, `2026.01.05` or `2026-1-5`, but not inside a longer number. `2026.1.5` is a version.
@@ -243,7 +117,7 @@ fn digits(text: &str, at: usize, count: usize) -> Option<u32> {
 }
 
 /// The date, if it exists.
-pub(super) fn iso(year: u32, month: u32, day: u32) -> Option<String> {
+fn iso(year: u32, month: u32, day: u32) -> Option<String> {
     let real = jiff::civil::Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?);
     (real.is_ok() && (1900..=2999).contains(&year)).then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
@@ -274,7 +148,7 @@ fn words(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-pub(super) fn month(word: &str) -> Option<u32> {
+fn month(word: &str) -> Option<u32> {
     let word = word.to_lowercase();
     let index = MONTHS.split(", ").position(|month| {
         month == word || (word.len() == 3 && month.starts_with(&word)) || (word == "sept" && month == "september")
@@ -306,27 +180,12 @@ fn skip_time(after: &str) -> &str {
     zone.filter(|rest| !rest.starts_with(char::is_alphanumeric)).unwrap_or(rest)
 }
 
-/// Skips the end of a date range: `/21`, ` to 2026-01-07`.
-fn skip_range(after: &str) -> &str {
-    for mark in ["/", " / ", " to ", "–", " – ", "..", " - ", "—", " — "] {
-        let Some(rest) = after.strip_prefix(mark) else { continue };
-        if let Some(found) = find_numeric(rest).filter(|found| found.start == 0) {
-            return &rest[found.end..];
-        }
-        let (day, rest) = split_run(rest, |c| c.is_ascii_digit());
-        if mark == "/" && (1..=2).contains(&day.len()) && !rest.starts_with(char::is_alphanumeric) {
-            return rest;
-        }
-    }
-    after
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn split(heading: &str) -> (Option<String>, String) {
-        let dated = dated(heading, Order::Unknown);
+        let dated = dated(heading);
         (dated.date, dated.title)
     }
 
@@ -352,8 +211,6 @@ mod tests {
             ("Pi (2026-01-05 — second look)", "Pi — second look"),
             ("2026-01-05: Rho (a) and (b)", "Rho (a) and (b)"),
             ("2026-1-5: Sigma", "Sigma"),
-            ("2026-01-05/06: Tau", "Tau"),
-            ("2026-01-05 to 2026-01-07: Upsilon", "Upsilon"),
             ("2026-01-05", "2026-01-05"),
         ] {
             assert_eq!(split(heading), (Some("2026-01-05".to_owned()), title.to_owned()), "{heading}");
@@ -368,31 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn one_day_above_the_twelfth_tells_days_from_months() {
-        let read = |texts: &[&str]| {
-            let order = Order::of(&texts.join("\n"));
-            texts.iter().map(|text| dated(text, order).date.unwrap_or_default()).collect::<Vec<_>>()
-        };
-        assert_eq!(read(&["2/9/2026: A", "02/13/2026: B"]), ["2026-02-09", "2026-02-13"]);
-        assert_eq!(read(&["2/9/2026: A", "13-2-2026: B"]), ["2026-09-02", "2026-02-13"]);
-        assert_eq!(read(&["2/9/2026: A", "13/2/2026: B", "2/13/2026: C"]), ["", "2026-02-13", "2026-02-13"]);
-        assert_eq!(read(&["2/9/2026: A"]), [""]);
-    }
-
-    #[test]
-    fn a_day_that_there_is_not_leads_and_is_doubted() {
-        for (heading, wanted) in [
-            ("2026-02-30: A", Some(Doubt::Impossible)),
-            ("2026-13-01: A", Some(Doubt::Impossible)),
-            ("📌 45/45/2026 — A", Some(Doubt::Impossible)),
-            ("1/9/2026 — A", Some(Doubt::Ambiguous)),
-            ("2028-02-29: A", None),
-            ("2026.1.5 is out", None),
-            ("3 retries", None),
-            ("1.2.3 is out", None),
+    fn a_day_that_is_not_read_leads_and_is_said() {
+        for (heading, is_unread) in [
+            ("2026-02-30: A", true),
+            ("2026-13-01: A", true),
+            ("📌 45/45/2026 — A", true),
+            ("1/9/2026 — A", true),
+            ("09.01.2026 A", true),
+            ("2028-02-29: A", false),
+            ("3 retries", false),
+            ("1.2.3 is out", false),
         ] {
-            assert_eq!(doubt(heading, Order::Unknown), wanted, "{heading}");
-            assert!(wanted.is_none() || dated(heading, Order::Unknown).leads, "{heading}");
+            assert_eq!(begins_with_unread_day(heading), is_unread, "{heading}");
+            assert!(!is_unread || dated(heading).leads, "{heading}");
         }
     }
 }

@@ -7,14 +7,13 @@
 
 use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document};
-use super::date::{self, Doubt, Order, dated};
-use super::found::{LocatedDecision, id};
-use super::groups;
+use super::date::{begins_with_unread_day, dated};
+use super::found::{LocatedDecision, id, plain};
 use super::headings::{self, Heading, IMPORTED, Part, has_date_or_author};
 use super::metadata;
 use super::status;
-use super::titles::{is_field, is_frame, is_merge, is_note, is_numbered, is_rules, is_section, is_template, is_title};
-use crate::model::{Decision, Problem, Severity};
+use super::titles::{is_field, is_frame, is_merge, is_note, is_rules, is_section, is_template, is_title};
+use crate::model::{Decision, Problem};
 
 /// The decisions of a file, and its problems.
 pub(super) struct Entries {
@@ -26,42 +25,19 @@ pub(super) struct Entries {
 
 pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     let document = Document::new(text);
-    let order = Order::of(text);
-    let mut headings = headings::all(&document, text, order);
+    let mut headings = headings::all(&document, text);
     let is_imported = text.contains(IMPORTED);
     mark_entries(&mut headings, is_imported);
-    let mut rows = None;
     let mut is_one = false;
     if is_imported {
         keep_dated(&mut headings);
     } else if !headings.iter().any(|heading| heading.part == Part::Entry) {
-        let found = super::rows::read(files, path, text, &document, order);
-        if found.paragraphs < 2 {
-            mark_by_outline(&mut headings);
-            is_one = is_one_note(&headings);
-        }
-        rows = Some(found);
+        mark_by_outline(&mut headings);
+        is_one = is_one_note(&headings);
     }
     drop_doubled(&mut headings);
-    let mut problems: Vec<Problem> =
-        headings.iter().filter_map(|heading| doubt(heading, order, files, path, &document)).collect();
-    let mut decisions = marked_entries(files, path, text, &document, &headings);
-    match rows {
-        Some(rows) if decisions.is_empty() => {
-            decisions = rows.found;
-            problems.extend(rows.problem);
-        }
-        None if !is_imported => {
-            let frames = headings.iter().filter(|heading| heading.part == Part::Frame && !is_rules(heading.raw));
-            let lists =
-                frames.flat_map(|frame| super::rows::items(files, path, &document, &(frame.body..frame.end), order));
-            decisions.extend(lists);
-            decisions.sort_by_key(|found| found.start);
-            super::rows::part_nested(&mut decisions);
-        }
-        _ => {}
-    }
-    Entries { found: decisions, problems, is_one }
+    let problems = headings.iter().filter_map(|heading| unread_day(heading, files, path, &document)).collect();
+    Entries { found: marked_entries(files, path, text, &document, &headings), problems, is_one }
 }
 
 /// The decisions at headings that are marked as entries, each with its sections.
@@ -88,7 +64,7 @@ fn marked_entries(
         let source = files.at(path, document.line(heading.offset));
         decisions.push(LocatedDecision {
             decision: Decision { status, ..decision(heading, body.trim(), source) },
-            start: document.line_start(heading.start),
+            start: document.line_start(heading.offset),
             body: document.line_end(heading.body),
             end: if end == text.len() { end } else { document.line_start(end) },
         });
@@ -104,53 +80,44 @@ fn is_one_note(headings: &[Heading<'_>]) -> bool {
     is_titled || headings.iter().all(|heading| is_section(heading.raw))
 }
 
-/// Reports an unclear date in a heading, and text right below a month.
-fn doubt(heading: &Heading<'_>, order: Order, files: &Files, path: &str, document: &Document<'_>) -> Option<Problem> {
-    let problem = |severity, code, message: String| {
-        Problem::new(severity, files.at(path, document.line(heading.offset)), code, message)
-    };
-    let title = crate::model::first_line(heading.raw, 60);
-    if heading.is_calendar && heading.part == Part::Frame && heading.has_text {
-        let message = format!("what stands right under `{title}` is counted for no decision");
-        let hint = "give each decision a heading: `### 2026-01-31: Title`";
-        return Some(problem(Severity::Note, "decision-undated", message).hint(hint));
-    }
+/// Reports an entry whose heading begins with something like a day.
+fn unread_day(heading: &Heading<'_>, files: &Files, path: &str, document: &Document<'_>) -> Option<Problem> {
     let is_undated = heading.part == Part::Entry && heading.metadata.date.is_none();
-    let (severity, message) = match date::doubt(heading.raw, order).filter(|_| is_undated)? {
-        Doubt::Impossible => (Severity::Warning, format!("`{title}` begins with a day that there is not")),
-        Doubt::Ambiguous => (Severity::Note, format!("`{title}` may mean either of two days, and counts as undated")),
-    };
-    Some(problem(severity, "decision-date", message).hint("write the day as `2026-01-31`"))
+    (is_undated && begins_with_unread_day(heading.raw)).then(|| {
+        let title = crate::model::first_line(heading.raw, 60);
+        let message = format!("`{title}` begins with a day that squad cannot read, and counts as undated");
+        let source = files.at(path, document.line(heading.offset));
+        Problem::warning(source, "decision-date", message).hint("write the day as `2026-01-31`")
+    })
 }
 
 fn decision(heading: &Heading<'_>, body: &str, source: crate::model::Source) -> Decision {
     let date = heading.dated.date.clone().or_else(|| heading.metadata.date.clone());
     let title = heading.dated.title.clone();
     let id = id(&[date.as_deref().unwrap_or(""), &title, body]);
-    Decision { by: heading.metadata.by.clone(), ..super::rows::plain(id, title, date, body.to_owned(), source) }
+    Decision { by: heading.metadata.by.clone(), ..plain(id, title, date, body.to_owned(), source) }
 }
 
 /// A file without headings, as one decision: its first line is the title.
 pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
     let document = Document::new(text);
     let text = text.trim();
-    let order = Order::of(text);
-    let dated = dated(&crate::model::first_line(text, 120), order);
+    let dated = dated(&crate::model::first_line(text, 120));
     let blocks: Vec<&Block> = document.blocks.iter().take(metadata::HEAD).collect();
-    let found = metadata::read(&blocks, order);
+    let found = metadata::read(&blocks);
     let title = dated.title.trim_matches(['#', '*', ' ']).to_owned();
-    let date = dated.date.or(found.date).or_else(|| below_date(&document, order));
+    let date = dated.date.or(found.date).or_else(|| below_date(&document));
     let id = id(&[date.as_deref().unwrap_or(""), &title, text]);
     let (by, status) = (found.by, found.status);
-    Decision { by, status, ..super::rows::plain(id, title, date, text.to_owned(), source) }
+    Decision { by, status, ..plain(id, title, date, text.to_owned(), source) }
 }
 
 /// The date alone below a heading `Date`.
-fn below_date(document: &Document<'_>, order: Order) -> Option<String> {
+fn below_date(document: &Document<'_>) -> Option<String> {
     let pairs = document.blocks.iter().zip(document.blocks.iter().skip(1));
     pairs.take(metadata::HEAD).find_map(|(heading, below)| match (&heading.kind, &below.kind) {
         (BlockKind::Heading { text, .. }, BlockKind::Paragraph(day)) if is_field(text) => {
-            Some(dated(day, order)).filter(|day| day.leads).and_then(|day| day.date)
+            Some(dated(day)).filter(|day| day.leads).and_then(|day| day.date)
         }
         _ => None,
     })
@@ -161,43 +128,24 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     // The headings that enclose the current one.
     let mut open: Vec<(u8, Part)> = Vec::new();
     let mut siblings = if is_imported { None } else { siblings_level(headings) };
-    let pasted = groups::pasted_sections(headings, siblings);
     let mut ruled: Option<u8> = None;
-    let mut day: Option<Day> = None;
     // The level of the last dated entry.
     let mut dated: Option<u8> = None;
     for index in 0..headings.len() {
         let level = headings[index].level;
-        day = day.filter(|day| level > day.level);
         while open.pop_if(|(outer, _)| *outer >= level).is_some() {}
         if ruled.is_some_and(|outer| level <= outer) {
             ruled = None;
         }
         let inside = open.iter().any(|(_, part)| *part == Part::Entry);
-        // A numbered heading is a part of the heading above, unless that is a frame.
-        let among = !is_numbered(headings[index].raw) || open.iter().all(|(_, part)| *part == Part::Frame);
-        let siblings_here = siblings.filter(|_| among);
-        let mut part = part(headings, index, inside, siblings_here, ruled.is_some());
-        if let Some(found) = day_of(headings, index).filter(|_| !is_imported) {
-            part = Part::Frame;
-            day = Some(found);
-        } else if let Some(day) = day.as_ref().filter(|day| day.entries == level) {
-            headings[index].metadata.date.get_or_insert_with(|| day.date.clone());
-            part = Part::Entry;
-        }
+        let mut part = part(headings, index, inside, siblings, ruled.is_some());
         let heading = &headings[index];
-        let mut is_held = false;
         if part == Part::Entry && is_dated(heading) {
             dated = Some(level);
         } else if part == Part::Entry && dated.is_some() && !speaks_for_itself(heading) {
-            (part, is_held) = (Part::Section, true);
+            part = Part::Section;
         } else if part == Part::Frame {
-            // `Decisions` may be a section of the entry above.
-            if dated.is_some_and(|entry| level >= entry) && is_frame(heading.raw) && is_section(heading.raw) {
-                (part, is_held) = (Part::Section, true);
-            } else {
-                dated = None;
-            }
+            dated = None;
         }
         if part == Part::Entry {
             siblings = siblings.map(|_| level);
@@ -206,9 +154,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
             ruled = Some(level);
         }
         headings[index].part = part;
-        // Headings below such a section belong to the same entry.
-        is_held |= part == Part::Section && pasted.get(index) == Some(&true);
-        open.push((level, if is_held { Part::Entry } else { part }));
+        open.push((level, part));
     }
 }
 
@@ -221,20 +167,6 @@ fn speaks_for_itself(heading: &Heading<'_>) -> bool {
     heading.metadata.has_author || heading.metadata.has_what || is_note(heading.raw)
 }
 
-/// A heading that is only a date, above the entries of that day.
-struct Day {
-    level: u8,
-    entries: u8,
-    date: String,
-}
-
-fn day_of(headings: &[Heading<'_>], index: usize) -> Option<Day> {
-    let (heading, next) = (&headings[index], headings.get(index + 1)?);
-    let over = next.level > heading.level && !is_section(next.raw) && !next.dated.leads;
-    let date = heading.dated.date.clone().filter(|_| heading.dated.bare && !heading.has_text && over)?;
-    Some(Day { level: heading.level, entries: next.level, date })
-}
-
 /// The level at which undated headings are entries too: that of the first heading with a date or an author.
 fn siblings_level(headings: &[Heading<'_>]) -> Option<u8> {
     headings.iter().find(|heading| has_date_or_author(heading) && !is_title(heading.raw)).map(|heading| heading.level)
@@ -244,11 +176,7 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     let heading = &headings[index];
     let next = headings.get(index + 1);
     let dated_by_title = heading.dated.date.is_some();
-    if heading.is_calendar
-        || is_rules(heading.raw)
-        || is_template(heading.raw)
-        || (index == 0 && !dated_by_title && is_title(heading.raw))
-    {
+    if is_rules(heading.raw) || is_template(heading.raw) || (index == 0 && !dated_by_title && is_title(heading.raw)) {
         return Part::Frame;
     }
     if (is_frame(heading.raw) && !inside) || (is_merge(&heading.dated.title) && !heading.has_text) {

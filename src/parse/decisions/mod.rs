@@ -3,13 +3,11 @@
 mod date;
 mod entries;
 mod found;
-mod groups;
 mod headings;
 mod matter;
 mod metadata;
 mod own;
 mod places;
-mod rows;
 mod split;
 mod status;
 mod titles;
@@ -21,8 +19,6 @@ pub(crate) use headings::IMPORTED;
 pub(crate) use own::decision_file;
 pub(crate) use places::{holds_decisions, main_file, stands_before_another};
 pub(crate) use split::{sources, split};
-
-use date::Order;
 
 use super::front_matter;
 use super::words::is_blank;
@@ -197,7 +193,7 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
 /// Fills gaps from a note's front matter and file name.
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     if let Some(matter) = matter.and_then(NoteMatter::read) {
-        let date = matter.date.as_deref().and_then(|day| date::date_in(day, Order::Unknown));
+        let date = matter.date.as_deref().and_then(|day| date::date_in(day));
         let by = matter.by.or(matter.author).or(matter.owner);
         let status = matter.status.as_deref().and_then(status::parse);
         for decision in decisions.iter_mut() {
@@ -206,7 +202,7 @@ fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
             decision.status = decision.status.or(status);
         }
     }
-    let named = path.rsplit('/').next().and_then(|name| date::date_in(name, Order::Unknown));
+    let named = path.rsplit('/').next().and_then(|name| date::date_in(name));
     // The date in the file name applies if there is one decision, perhaps twice.
     let first = decisions.first().map(|decision| decision.id.clone());
     if decisions.iter().all(|decision| Some(&decision.id) == first.as_ref()) {

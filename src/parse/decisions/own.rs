@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::super::{Files, front_matter, line_feeds, without_mark};
-use super::date::{Order, date_in};
+use super::date::date_in;
 use super::found;
 use super::matter;
 use super::places::{FileKind, file_kind, main_file};
@@ -138,7 +138,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         );
     }
     let (date, no_date): (Option<String>, _) = match matter.date {
-        Some(text) if date_in(&text, Order::of(&text)).is_none() => (None, Some(text)),
+        Some(text) if date_in(&text).is_none() => (None, Some(text)),
         date => (date, None),
     };
     doubts.extend(no_date.map(|text| {

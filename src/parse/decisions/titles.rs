@@ -61,11 +61,6 @@ pub(super) fn is_template(title: &str) -> bool {
         && title.split_whitespace().any(|word| word.trim_start_matches(['(', '[', '"']).starts_with('{'))
 }
 
-/// `1. …`, `2 …`
-pub(super) fn is_numbered(title: &str) -> bool {
-    title.trim_start().starts_with(|c: char| c.is_ascii_digit())
-}
-
 /// `1.2 …`
 fn is_subsection(title: &str) -> bool {
     let number = title.split_whitespace().next().unwrap_or_default().trim_end_matches('.');

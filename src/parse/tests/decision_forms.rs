@@ -29,22 +29,6 @@ fn parts(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn front_matter_belongs_to_the_note_below_it() {
-    let text = "# Decisions\n\n---\ndate: 2026-01-05\nby: Uwe\n---\n\n# Tar the hull\n\nOld.\n\n---\n\n---\ndate: \"2026-01-06\"\nauthor: [Otto, Ute]\nstatus: rejected\n---\n## Ropes\n\nNew.\n\n\
-        ---\ndate: 2026-01-07\n---\nWe hoist no flags.\n";
-    assert_eq!(
-        rows(text),
-        ["2026-01-05 Tar the hull / Uwe", "2026-01-06 Ropes / Otto, Ute", "2026-01-07 We hoist no flags. / -"]
-    );
-    assert_eq!(decided(text).0[1].ended(), Some(DecisionState::Withdrawn));
-    let parts = parts(text);
-    assert!(parts[0].starts_with("---\ndate: 2026-01-05") && parts[0].ends_with("Old.\n\n---\n\n"), "{parts:?}");
-    assert!(parts[2].starts_with("---\ndate: 2026-01-07") && parts[2].ends_with("flags.\n"), "{parts:?}");
-    let fenced = "### 2026-01-05: Tar\n\n```\n---\ndate: 2026-01-06\n---\n# no\n```\n\n---\n\nMore: less\n\n---\n";
-    assert_eq!(rows(fenced), ["2026-01-05 Tar / -"]);
-}
-
-#[test]
 fn a_heading_may_begin_with_a_number() {
     let text = "# Log\n\n## 2026-01-05: Tar\n\n## 1. Use wax\n\n## 3 masts\n\n## #5 Ropes\n\n## 2026-2-8: Flags\n\n## 2. Context\nold\n\n### 7 days\n\nlong\n";
     assert_eq!(rows(text), ["2026-01-05 Tar / -", "2026-02-08 Flags / -"]);
@@ -60,25 +44,6 @@ fn a_heading_may_begin_with_a_number() {
 }
 
 #[test]
-fn days_of_a_file_that_puts_the_month_first() {
-    let text = "## 2/9/2026: Tar\nx\n\n## 02/13/2026 — Wax\ny\n";
-    assert_eq!(rows(text), ["2026-02-09 Tar / -", "2026-02-13 Wax / -"]);
-    let (decisions, problems) = decided("## 2/9/2026: Tar\nx\n\n## 2026-02-30: Wax\ny\n");
-    assert!(decisions.len() == 2 && decisions.iter().all(|decision| decision.date.is_none()));
-    let said: Vec<_> = problems.iter().map(|problem| (problem.line, problem.severity.to_string())).collect();
-    assert_eq!(said, [(4, "warning".to_owned()), (1, "note".to_owned())]);
-    assert!(problems.iter().all(|problem| problem.code == "decision-date" && problem.hint.is_some()));
-}
-
-#[test]
-fn years_and_months_over_days() {
-    let text = "# Decisions\n\n## 2026\n\n### January\n\n#### 5 — Tar\nx\n\n#### 31: Wax\ny\n\n### March 2027\n\n#### 7 days of rest\n\n#### 2 - Ropes\n";
-    assert_eq!(rows(text)[..2], ["2026-01-05 Tar / -", "2026-01-31 Wax / -"]);
-    assert!(rows(text).contains(&"2027-03-02 Ropes / -".to_owned()), "{:?}", rows(text));
-    assert_eq!(codes(&decided("## March 2026\n\n- 3: Tar\n\n### 4: Wax\n").1), [("decision-undated", 1)]);
-}
-
-#[test]
 fn a_quoted_heading_is_part_of_its_entry() {
     let text = "### 2026-01-05: Tar\n\n> ### 2026-01-01: Rum\n> **By:** Otto\n\nBlack.\n\n### 2026-01-06: Wax\n> **By:** Uwe\n";
     assert_eq!(rows(text), ["2026-01-05 Tar / -", "2026-01-06 Wax / Uwe"]);
@@ -86,47 +51,11 @@ fn a_quoted_heading_is_part_of_its_entry() {
 }
 
 #[test]
-fn paragraphs_that_begin_with_a_day() {
-    for between in ["", "---\n\n"] {
-        let text = format!(
-            "# Decisions\n\n**2026-01-05** — Tar\nBy Uwe. It leaks.\n\n- twice\n\n{between}**2026-01-06 — Wax**\n\nYellow.\n\n{between}**Decision:** Ropes\n**Date:** 2026-01-07\n**By:** Ute\n"
-        );
-        assert_eq!(rows(&text), ["2026-01-05 Tar / Uwe", "2026-01-06 Wax / -", "2026-01-07 Ropes / Ute"]);
-        assert!(decided(&text).0[0].text.contains("- twice"));
-        assert_eq!(parts(&text).concat(), text.trim_start_matches("# Decisions\n\n"));
-    }
-    let prose = "# Decisions\n\n## Tar\n\n**2026-01-05** was a wet day, and nobody could work.\n\nWe tarred.\n";
-    assert_eq!(rows(prose), ["- Tar / -"]);
-}
-
-#[test]
-fn items_beside_dated_ones_are_said() {
-    let (decisions, problems) = decided(
-        "# Decisions\n\n- 2026-01-05: Tar. By Uwe.\n  - twice\n- 2026-01-06: Wax (@ute)\n\n1. Ropes\n2. Flags\n",
-    );
-    let by: Vec<_> = decisions.iter().map(|decision| decision.by.as_deref()).collect();
-    assert_eq!((by, codes(&problems)), (vec![Some("Uwe"), Some("@ute")], vec![("decision-undated", 7)]));
-}
-
-#[test]
-fn who_decided_in_every_form() {
-    for lines in [
-        "**Date:** 2026-03-01 **By:** Uwe\n",
-        "**Date:** 2026-03-01\n**Who:** Uwe\n",
-        "**Date:** 2026-03-01\n\n_by Uwe_\n\nText.\n",
-        "_by Uwe_\n\n**Date:** 2026-03-01\n",
-        "*Uwe, 2026-03-01*\n",
-        "_2026-03-01 by Uwe_\n",
-        "Decided: 2026-03-01 (Uwe)\n",
-        "**Date:** 2026-03-01\n**Decision maker:** Uwe\n",
-        "**By:**\nUwe\n\n**Date:** 2026-03-01\n",
-        "| By | Uwe |\n\n**Date:** 2026-03-01\n",
-    ] {
+fn who_decided_has_many_names() {
+    for lines in ["**Date:** 2026-03-01\n**Decision maker:** Uwe\n", "- Date: 2026-03-01\n- Logged by: Uwe\n"] {
         let text = format!("# Decisions\n\n## Tar\n{lines}\n## Wax\n**Date:** 2026-03-02\n");
-        let wanted = if lines.contains("\n\n_by") { "2026-03-01 Tar / -" } else { "2026-03-01 Tar / Uwe" };
-        assert_eq!(rows(&text)[0], wanted, "{lines}");
+        assert_eq!(rows(&text)[0], "2026-03-01 Tar / Uwe", "{lines}");
     }
-    assert_eq!(rows("### Tar [2026-03-01, Uwe]\n"), ["2026-03-01 Tar / Uwe"]);
     assert_eq!(rows("### Tar (2026-03-01, second look)\n"), ["2026-03-01 Tar — second look / -"]);
     assert_eq!(rows("### 2026-03-01: Tar\nBy design, it is black.\n"), ["2026-03-01 Tar / -"]);
 }
@@ -216,20 +145,6 @@ fn a_day_that_is_none_leaves_a_decisions_file_undated() {
         assert_eq!(team.decisions[0].date.as_deref(), wanted);
         assert_eq!(codes(&problems), vec![("decision-date", 1); count], "{date}");
     }
-}
-
-#[test]
-fn a_list_beside_entries_with_headings_is_read_too() {
-    let text = "# Active decisions\n\n- **Tar the hull** (2026-01-05): All of it.\n* **Ropes: new ones** (2026-01-06T10:00Z by Uwe): soon.\n\
-        - Older ones are in the archive.\n\n# Review of the sails\n\n**Date:** 2026-01-07\n\n## Findings\n\n- **Torn** (2026-01-02): twice.\n- **Wet** (2026-01-03)\n";
-    assert_eq!(
-        rows(text),
-        ["2026-01-05 Tar the hull / -", "2026-01-06 Ropes: new ones / -", "2026-01-07 Review of the sails / -"]
-    );
-    assert_eq!(parts(text).len(), 3);
-    assert_eq!(rows("# Log\n\n- **Tar** (2026-01-05): All.\n- **Ropes** (2026-01-06)\n").len(), 2);
-    // One alone may be a remark.
-    assert_eq!(rows("# Log\n\n- **Moved** (2026-01-05)\n\n## Tar\n\n**Date:** 2026-01-07\n\nAll.\n").len(), 1);
 }
 
 #[test]
@@ -330,8 +245,6 @@ fn front_matter_says_the_subject_and_the_owner() {
         ("---\ndate: 2026-01-05\nsubject: Hulls\n---\n\n# Tar the hull\n\nBlack.\n", "2026-01-05 Tar the hull / -"),
         ("---\ndate: 2026-01-05\n---\n\nWe tar.\n", "2026-01-05 We tar. / -"),
     ] {
-        assert_eq!(rows(&format!("# Decisions\n\n{text}")), [wanted], "{text}");
-        // A note of its own.
         let (team, _) = read(&[TEAM, ROUTING, ("decisions/inbox/note.md", text)]);
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let notes: Vec<String> =
