@@ -16,17 +16,6 @@ const HIGH: [char; 32] = [
     '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
 ];
 
-/// The Windows-1252 byte of a character. The five undefined bytes map to themselves.
-pub(super) fn windows_1252(c: char) -> Option<u8> {
-    match u8::try_from(u32::from(c)) {
-        Ok(byte) => Some(byte),
-        Err(_) => {
-            let at = HIGH.iter().position(|high| *high == c && c != '\u{fffd}')?;
-            u8::try_from(0x80 + at).ok()
-        }
-    }
-}
-
 /// Decodes a file. Never fails: undefined bytes become U+FFFD.
 pub(crate) fn text_of(bytes: Vec<u8>) -> (String, Encoding) {
     let wide = |of: fn([u8; 2]) -> u16| {

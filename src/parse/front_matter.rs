@@ -11,13 +11,6 @@ pub(super) struct Error {
     pub(super) message: String,
 }
 
-impl Error {
-    pub(super) fn problem(&self, files: &Files, path: &str) -> Problem {
-        let message = format!("the front matter is not YAML squad can read: {}", self.message);
-        Problem::warning(files.at(path, 1 + self.line), "front-matter", message).hint("the rest of the file is used")
-    }
-}
-
 /// The front matter, if any, and the offset of the text after it. Needs LF line ends.
 pub(super) fn split(text: &str) -> (Option<&str>, usize) {
     let Some(rest) = text.strip_prefix("---\n") else { return (None, 0) };
@@ -42,4 +35,20 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         let message = error.without_snippet().to_string();
         Error { line, message: message.lines().next().unwrap_or_default().to_owned() }
     })
+}
+
+/// The front matter of a file, and the offset of the text after it. If it cannot be read, that is reported.
+pub(super) fn of_file<T>(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> (T, usize)
+where
+    T: DeserializeOwned + Default,
+{
+    let (matter, body_at) = split(text);
+    let matter = matter.map_or_else(|| Ok(T::default()), read);
+    let matter = matter.unwrap_or_else(|error: Error| {
+        let message = format!("the front matter is not YAML squad can read: {}", error.message);
+        let problem = Problem::warning(files.at(path, 1 + error.line), "front-matter", message);
+        problems.push(problem.hint("put values with a colon in quotes; until then only the rest of the file is used"));
+        T::default()
+    });
+    (matter, body_at)
 }

@@ -27,13 +27,7 @@ struct Matter {
 
 fn skill(files: &Files, path: &str, folder: &str, problems: &mut Vec<Problem>) -> Skill {
     let text = line_feeds(files.text(path).unwrap_or_default());
-    let (matter, body_at) = front_matter::split(&text);
-    let matter = matter.map_or_else(Matter::default, |matter| {
-        front_matter::read(matter).unwrap_or_else(|error| {
-            problems.push(error.problem(files, path));
-            Matter::default()
-        })
-    });
+    let (matter, body_at): (Matter, usize) = front_matter::of_file(files, path, &text, problems);
     let filled = |text: Option<String>| text.filter(|text| !is_blank(text) && !is_placeholder(text));
     let (name, description) = (filled(matter.name), filled(matter.description));
     let (title, lead) = match (&name, &description) {

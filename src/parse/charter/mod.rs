@@ -6,8 +6,9 @@ mod tools;
 
 use super::markdown::{BlockKind, Document, Section, field};
 use super::words::{comma_list, is_blank, is_placeholder, remark, without_pictographs};
-use super::{Files, line_feeds};
+use super::{Files, front_matter, line_feeds};
 use crate::model::{Charter, Problem, Severity, Tier};
+use matter::Matter;
 use model::ModelLines;
 pub(super) use model::model_name;
 
@@ -40,7 +41,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
                 .hint("the agent's every prompt contains all of it; move knowledge to skills or history.md"),
         );
     }
-    let (matter, body_at) = matter::read(files, path, &text, problems);
+    let (matter, body_at): (Matter, usize) = front_matter::of_file(files, path, &text, problems);
     let document = Document::new(&text[body_at..]);
     let (mut charter, mut unclear) = (Charter::default(), Unclear::default());
     read_title(&document, &mut charter);
@@ -48,9 +49,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
         read_section(&document, &section, &mut charter, &mut unclear);
     }
     read_lead(&document, &mut charter);
-    if let Some(matter) = matter {
-        matter.fill(&mut charter);
-    }
+    matter.fill(&mut charter);
     let line = |offset: usize| document.line(offset.saturating_sub(1)) + text[..body_at].matches('\n').count();
     if let Some(offset) = unclear.tools {
         let message = "the Tools section is no plain list of tools, and limits nothing";
@@ -117,12 +116,6 @@ fn engine_name(text: &str) -> Option<String> {
     let name = remark(text).0.trim_matches(['`', '*', '"', '\'', ' ']).to_owned();
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     (is_name && !is_blank(&name) && !is_placeholder(&name)).then_some(name)
-}
-
-/// The name in a charter's title.
-pub(super) fn name_in_title(text: &str) -> Option<String> {
-    let title = text.lines().find_map(|line| line.strip_prefix("# "))?;
-    Some(name_and_role(title).0).filter(|name| !is_blank(name) && !is_placeholder(name))
 }
 
 fn is_charter(text: &str) -> bool {

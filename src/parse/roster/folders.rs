@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Files;
-use super::super::charter::name_in_title;
 use super::super::words::{is_blank, remark};
 use super::HELPERS;
 use crate::model::{Slug, list};
@@ -18,8 +17,6 @@ pub(crate) struct Folders {
     folders: BTreeMap<Slug, Folder>,
     /// Their slugs by the letters and digits of their names. `None`: two are alike.
     squeezed: BTreeMap<String, Option<Slug>>,
-    /// Their slugs by the name in the charter's title. `None`: two have the same title.
-    titled: BTreeMap<String, Option<Slug>>,
     /// Role files, by slug.
     roles: BTreeMap<Slug, String>,
     /// All paths of the team.
@@ -64,7 +61,6 @@ impl MemberFiles {
 impl Folders {
     pub(crate) fn new(files: &Files) -> Self {
         let mut folders: BTreeMap<Slug, Folder> = BTreeMap::new();
-        let mut titled = BTreeMap::new();
         for path in files.texts.keys() {
             let Some((folder, is_nested)) = folder_in(path) else { continue };
             let name = folder.rsplit('/').next().unwrap_or(folder);
@@ -73,9 +69,6 @@ impl Folders {
             let known = folders.entry(slug.clone()).or_insert_with(new);
             if known.path == folder && is_charter(path) {
                 known.charter = Some(path.clone());
-                if let Some(name) = files.text(path).and_then(name_in_title) {
-                    put(&mut titled, squeeze(&name), slug);
-                }
             }
         }
         let mut squeezed = BTreeMap::new();
@@ -86,7 +79,7 @@ impl Folders {
             squeezed.entry(squeeze(folder.name())).or_insert_with(|| Some(slug.clone()));
         }
         let roles = files.texts.keys().filter_map(|path| Some((role_file(path)?, path.clone()))).collect();
-        Self { folders, squeezed, titled, roles, paths: files.texts.keys().cloned().collect() }
+        Self { folders, squeezed, roles, paths: files.texts.keys().cloned().collect() }
     }
 
     /// The path of an agent's folder in the team folder.
@@ -149,12 +142,6 @@ impl Folders {
     /// The path of an agent's charter in the team folder.
     pub(super) fn charter(&self, slug: &Slug) -> Option<String> {
         self.folders.get(slug)?.charter.clone()
-    }
-
-    /// The folder whose charter has this name in its title.
-    pub(super) fn titled(&self, name: &str) -> Option<&Slug> {
-        let (before, _) = remark(name);
-        [name, before].iter().find_map(|name| self.titled.get(&squeeze(name))?.as_ref())
     }
 
     /// Whether a folder or a role file has this name.

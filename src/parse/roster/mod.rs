@@ -18,7 +18,7 @@ use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Source
 use columns::{Candidate, Certainty, Columns};
 pub(crate) use folders::{Folders, linked as linked_charters};
 use lists::ListedMember;
-use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, unscrambled, without_kind, without_quotes};
+use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, without_kind, without_quotes};
 pub(crate) use names::{is_everyone as names_everyone, is_unfilled as names_nobody};
 pub(super) use roll::Roll;
 pub(super) use standing::status_of;
@@ -63,7 +63,6 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
     };
     reader.tables();
     reader.lists();
-    reader.follow_titles();
     reader.members.sort_by_key(|member| member.source.line);
     reader.report_charters();
     let RosterReader { members, silent, models, read, coordinator, .. } = reader;
@@ -171,19 +170,19 @@ impl RosterReader<'_> {
     /// After tables, lists only add members with a charter: those who left, or wait.
     fn lists(&mut self) {
         let has_table = !self.members.is_empty();
-        let found = lists::read(self.document, self.folders);
-        for ListedMember { name, role, status, heading, offset } in found.members {
+        let found = lists::read(self.document);
+        for ListedMember { name, role, heading, offset } in found.members {
             if has_table && (self.is_known(name) || !self.folders.has_charter(name)) {
                 continue;
             }
             let source = self.files.at("team.md", self.document.line(offset));
             self.read.insert(offset);
-            self.add(&Entry { name, role, status, headings: &[heading], ..Entry::default() }, source);
+            self.add(&Entry { name, role, headings: &[heading], ..Entry::default() }, source);
         }
         for (text, offset) in found.unread.into_iter().filter(|_| !has_table) {
             let source = self.files.at("team.md", self.document.line(offset));
             let message = format!("`{text}` stands among the members and is not read as one");
-            self.warn(&source, "roster-line", message, "a member's line is `- **Name** — Role`");
+            self.warn(&source, "roster-line", message, "a member is `- **Name** — Role` or `### Name — Role`");
         }
     }
 
@@ -220,7 +219,6 @@ impl RosterReader<'_> {
             member.slug = slug;
         }
         let Some(member) = self.with_free_slug(member) else { return };
-        self.report_name(&member);
         if is_silent(entry) {
             self.silent.insert(member.slug.clone());
         }
@@ -296,29 +294,6 @@ impl RosterReader<'_> {
         Some((member, found.missing))
     }
 
-    /// Finds charters in folders of another name by their titles.
-    fn follow_titles(&mut self) {
-        for member in &mut self.members {
-            if member.charter.is_some() || self.folders.folder(&member.slug).is_some() {
-                continue;
-            }
-            let Some(slug) = self.folders.titled(&member.name).filter(|slug| !self.taken.contains_key(*slug)) else {
-                continue;
-            };
-            let Some(index) = self.taken.remove(&member.slug) else { continue };
-            self.missing.remove(&member.slug);
-            if self.silent.remove(&member.slug) {
-                self.silent.insert(slug.clone());
-            }
-            if let Some(model) = self.models.remove(&member.slug) {
-                self.models.insert(slug.clone(), model);
-            }
-            member.charter = self.folders.charter(slug).map(|path| self.files.shown(&path));
-            member.slug = slug.clone();
-            self.taken.insert(slug.clone(), index);
-        }
-    }
-
     /// Reports agents without a charter.
     fn report_charters(&mut self) {
         let has_left = |member: &&Member| matches!(member.status, Status::Retired | Status::Inactive);
@@ -336,14 +311,6 @@ impl RosterReader<'_> {
             };
             let problem = Problem::new(severity, member.source.clone(), "charter-missing", message);
             self.problems.push(problem.hint("write one; until then the agent only knows its name and role"));
-        }
-    }
-
-    /// Reports names that look wrongly decoded.
-    fn report_name(&mut self, member: &Member) {
-        if let Some(meant) = unscrambled(&member.name) {
-            let message = format!("`{}` looks like `{meant}`, read in a wrong encoding", member.name);
-            self.warn(&member.source, "roster-encoding", message, "save team.md as UTF-8 with the right letters");
         }
     }
 

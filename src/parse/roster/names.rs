@@ -85,15 +85,6 @@ pub(super) fn letters(name: &str) -> String {
     name.chars().filter(says).flat_map(char::to_lowercase).collect()
 }
 
-/// Repairs a name whose UTF-8 was decoded as Windows-1252: `JosÃ©` is José.
-pub(super) fn unscrambled(name: &str) -> Option<String> {
-    if name.is_ascii() || !name.contains(['Ã', 'Â', 'â', 'Ð', 'Ñ', 'Å', 'Ä']) {
-        return None;
-    }
-    let bytes: Option<Vec<u8>> = name.chars().map(super::super::bytes::windows_1252).collect();
-    String::from_utf8(bytes?).ok().filter(|mended| mended != name)
-}
-
 /// Whether a text consists of role words: `Backend`, `Lead Developer`.
 pub(super) fn is_role(text: &str) -> bool {
     const WORDS: &str = "\
@@ -123,13 +114,6 @@ mod tests {
         ] {
             assert_eq!(is_same_name(one, other), same, "{one} {other}");
         }
-    }
-
-    #[test]
-    fn mojibake_is_known_by_what_it_was() {
-        assert_eq!(unscrambled("JosÃ©").as_deref(), Some("José"));
-        assert_eq!(unscrambled("José"), None);
-        assert_eq!(unscrambled("Ângela"), None);
     }
 
     #[test]

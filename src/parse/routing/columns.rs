@@ -120,13 +120,6 @@ pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
     Some(Columns::new(table, TableKind::Work, 0, first))
 }
 
-/// Whether a text is a header over members.
-pub(super) fn is_of_agents(text: &str) -> bool {
-    let words = header_words(text);
-    let is = |names| listed(names, &words);
-    is(ROUTES) || is(AGENT) || is(ASKS) || is(REVIEW) || listed(SECOND, words.split(' ').next().unwrap_or_default())
-}
-
 fn second(table: &Table, first: usize) -> Option<usize> {
     let is_second = |header: &str| header.split(' ').next().is_some_and(|word| listed(SECOND, word));
     table.column_where(is_second).filter(|second| *second != first)

@@ -1,10 +1,8 @@
-//! Rules as lines: `` - `type` → agents ``, `- Work: Name`, `- Name — work`.
+//! Rules as lines: `` - `type` → agents ``.
 //!
-//! A line is a rule if one side of its separator names only members of the roster. The other side is the work.
+//! A line is a rule if the text after its arrow names only members of the roster. The text before it is the work.
 //!
-//! To keep prose out: an arrow counts everywhere, but a colon, a dash, a bar or a leading name are common in notes too.
-//! They count only in files without a routing table, and a leading name only if no sentence follows. A paragraph
-//! counts only if each of its lines is a rule with an arrow.
+//! A paragraph counts only if each of its lines is a rule.
 
 use std::collections::BTreeSet;
 
@@ -29,14 +27,13 @@ pub(super) struct Sides<'a> {
 /// Reads rules, and returns their offsets.
 pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut RoutingReader<'_>) -> BTreeSet<usize> {
     let mut taken = BTreeSet::new();
-    let routes_by_table = !reader.routing.rules.is_empty();
     let mut heading = "";
     for block in &document.blocks {
         if let BlockKind::Heading { text, .. } = &block.kind {
             heading = text;
         }
         let line = document.line(block.range.start);
-        for (offset, sent) in rules(block, routes_by_table, reader.roll).into_iter().enumerate() {
+        for (offset, sent) in rules(block, reader.roll).into_iter().enumerate() {
             taken.insert(block.range.start);
             let Sides { subject, who } = sent;
             let kind = kind(heading, subject);
@@ -47,12 +44,11 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut RoutingR
     taken
 }
 
-fn rules<'d>(block: &'d Block, routes_by_table: bool, roll: &Roll<'_>) -> Vec<Sides<'d>> {
+fn rules<'d>(block: &'d Block, roll: &Roll<'_>) -> Vec<Sides<'d>> {
     match &block.kind {
         BlockKind::Item(text) => {
             let line = text.lines().next().unwrap_or_default();
-            let loose = || if routes_by_table { None } else { by_mark(line, roll).or_else(|| from_name(line, roll)) };
-            by_arrow(line, roll).or_else(loose).into_iter().collect()
+            by_arrow(line, roll).into_iter().collect()
         }
         BlockKind::Paragraph(text) => {
             let rule = |line| by_arrow(line, roll).filter(|sent| Named::exactly(sent.who, roll));
@@ -92,29 +88,6 @@ pub(crate) fn at_arrow(line: &str) -> Option<(&str, &str)> {
     Some((line.get(..at)?, line.get(at + length..)?))
 }
 
-/// `work: members`, `work — members`. After a colon, all that a cell may contain is allowed; otherwise only names.
-fn by_mark<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sides<'a>> {
-    if is_placeholder(line) {
-        return None;
-    }
-    let (subject, who) = line
-        .split_once(": ")
-        .filter(|(_, who)| Named::all(who, roll))
-        .or_else(|| cuts(line).find(|(_, who)| Named::exactly(who, roll)))?;
-    let subject = subject.trim().trim_end_matches(':');
-    // `Role: Name` and `Owner: Name` describe members.
-    let is_rule = !is_blank(subject) && !Named::all(subject, roll) && !columns::is_of_agents(subject);
-    is_rule.then_some(Sides { subject, who })
-}
-
-/// `Name: work, work`, and the same with an arrow.
-fn from_name<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sides<'a>> {
-    let (who, subject) = named_in_front(line, roll)?;
-    let subject = subject.trim();
-    let is_rule = is_of_topics(subject) && !is_placeholder(line) && begins_with_name(subject, roll).is_none();
-    (is_rule && !Named::all(subject, roll)).then_some(Sides { subject, who })
-}
-
 pub(super) fn named_in_front<'a>(line: &'a str, roll: &Roll<'_>) -> Option<(&'a str, &'a str)> {
     at_arrow(line).into_iter().chain(cuts(line)).find(|(who, _)| Named::exactly(who, roll))
 }
@@ -130,19 +103,5 @@ pub(super) fn begins_with_name<'m>(text: &str, roll: &Roll<'m>) -> Option<&'m Me
     roll.named(["'s", "’s"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word))
 }
 
-/// Whether a text lists work, and is no statement about a member.
-fn is_of_topics(text: &str) -> bool {
-    const SAYING: [&str; 24] = [
-        "is", "was", "has", "had", "never", "always", "not", "no", "does", "do", "should", "must", "may", "can",
-        "will", "only", "on", "off", "if", "when", "unless", "until", "see", "please",
-    ];
-    let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
-    let is_sentence = text.ends_with(['.', '!', '?']) || text.contains(". ");
-    !is_blank(text) && !is_sentence && !SAYING.contains(&first.as_str()) && text.split_whitespace().count() <= LONGEST
-}
-
 /// The most words after a period: `Bugs. Whatever is broken`.
 const SHORT_SENTENCE: usize = 6;
-
-/// The most words in a list of work.
-const LONGEST: usize = 16;

