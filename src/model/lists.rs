@@ -27,7 +27,7 @@ lists! {
     DenyBegins DenyShort Deny DenyEnds NotDenied
     Paste Side Placeholder SystemFolder
     DecisionBegins Decision Polite
-    No Opposites Choose Do As Over At Prefer Refuse Vague Counts Bounds Fillers Numbered
+    No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered
 }
 
 struct Lists {

@@ -1,29 +1,12 @@
 //! Front matter without some of its fields.
 
+use super::words::listed;
+
 /// What a program would run, or be sent to, or be allowed: another's text brings none of it along.
-const ACTIVE: [&str; 21] = [
-    "allowed-tools",
-    "base_url",
-    "baseurl",
-    "command",
-    "commands",
-    "endpoint",
-    "endpoints",
-    "env",
-    "environment",
-    "fallback",
-    "hooks",
-    "mcp",
-    "mcp-servers",
-    "mcp_servers",
-    "mcpservers",
-    "permission",
-    "permission-mode",
-    "permissionmode",
-    "permissions",
-    "provider",
-    "sandbox_mode",
-];
+const ACTIVE: &str = "\
+    allowed-tools, base_url, baseurl, command, commands, endpoint, endpoints, env, environment, fallback, hooks, mcp, \
+    mcp-servers, mcp_servers, mcpservers, permission, permission-mode, permissionmode, permissions, provider, \
+    sandbox_mode";
 
 /// A text without the fields of its front matter that are more than words, and their names.
 pub(crate) fn without_active_fields(text: &str) -> (String, Vec<String>) {
@@ -38,7 +21,7 @@ pub(crate) fn without_active_fields(text: &str) -> (String, Vec<String>) {
         } else if number > 0 && is_matter {
             // What is no field belongs to the one above.
             if let Some(name) = field_of(line) {
-                is_removed = ACTIVE.contains(&name.to_lowercase().as_str());
+                is_removed = listed(ACTIVE, &name.to_lowercase());
                 removed.extend(is_removed.then(|| name.to_owned()));
             }
         }

@@ -1,14 +1,77 @@
 //! YAML between `---` lines at the top of a file. It is read as data and never evaluated.
 
-use serde::de::DeserializeOwned;
+use std::fmt::{self, Formatter};
+
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::Files;
+use super::words::comma_list;
 use crate::model::Problem;
 
 pub(super) struct Error {
     /// The line in the front matter, from 1.
     pub(super) line: usize,
     pub(super) message: String,
+}
+
+/// A list, or one text with commas.
+pub(super) enum Several {
+    List(Vec<String>),
+    Text(String),
+}
+
+/// Not an untagged enum: that would take the text `y` in a list for a truth value.
+impl<'de> Deserialize<'de> for Several {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SeveralVisitor)
+    }
+}
+
+struct SeveralVisitor;
+
+impl<'de> Visitor<'de> for SeveralVisitor {
+    type Value = Several;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a text or a list of texts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Several, E> {
+        Ok(Several::Text(text.to_owned()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Several, E> {
+        Ok(Several::Text(number.to_string()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Several, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = list.next_element()? {
+            texts.push(text);
+        }
+        Ok(Several::List(texts))
+    }
+}
+
+impl Several {
+    /// An empty text means unset; an empty list means none.
+    pub(super) fn list(self) -> Option<Vec<String>> {
+        match self {
+            Self::List(list) => Some(list),
+            Self::Text(text) if text.trim().trim_matches(['\'', '"']) == "*" => Some(vec!["*".to_owned()]),
+            Self::Text(text) => Some(comma_list(&text)).filter(|list| !list.is_empty()),
+        }
+    }
+
+    /// All of it, or `None` if it is empty.
+    pub(super) fn text(self) -> Option<String> {
+        let text = match self {
+            Self::List(list) => list.join(", "),
+            Self::Text(text) => text,
+        };
+        Some(text).filter(|text| !text.is_empty())
+    }
 }
 
 /// The front matter, if any, and the offset of the text after it. Needs LF line ends.

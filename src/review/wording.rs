@@ -126,7 +126,7 @@ impl WordFrequencies {
             let message = format!("about {}, one says {a} and the other {b}", about());
             return Some(Reason { code: "different-numbers", message });
         }
-        if let Some((a, b)) = alternative(one, other).or_else(|| different_choice(one, other)) {
+        if let Some((a, b)) = alternative(one, other) {
             return Some(self.alternatives(&a, &b));
         }
         (common >= SAME * large && shared.len() >= 3)
@@ -215,22 +215,6 @@ fn different_order(one: &Sentence, other: &Sentence) -> Option<Reason> {
     Some(Reason {
         code: "other-order", message: format!("they put “{first}” and “{second}” in a different order")
     })
-}
-
-/// Sentences that differ in one thing, which is a choice; the order of words does not matter.
-fn different_choice(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
-    let shared = one.subject.intersection(&other.subject).count();
-    let mine: Vec<&String> = one.subject.difference(&other.subject).collect();
-    let theirs: Vec<&String> = other.subject.difference(&one.subject).collect();
-    let is_done = |sentence: &Sentence| sentence.words.first().is_some_and(|word| List::Do.has(word));
-    let ([a], [b]) = (mine.as_slice(), theirs.as_slice()) else { return None };
-    let is_chosen = |sentence: &Sentence, wanted: &str| {
-        let at = sentence.words.iter().position(|word| stem(word).as_deref() == Some(wanted));
-        let before = at.and_then(|at| at.checked_sub(1)).and_then(|at| sentence.words.get(at));
-        before.is_some_and(|word| List::As.has(word) || List::Choose.has(word))
-    };
-    let fits = shared >= 3 && !is_done(one) && !is_done(other) && (is_chosen(one, a) || is_chosen(other, b));
-    fits.then(|| ((*a).clone(), (*b).clone()))
 }
 
 fn different_numbers(one: &Sentence, other: &Sentence) -> Option<(String, String)> {

@@ -127,26 +127,7 @@ fn due(ceremony: &Ceremony, plan: &Plan) -> Option<bool> {
 
 /// Whether one alternative of a condition holds.
 fn holds(words: &[&str], plan: &Plan) -> Option<bool> {
-    const OF_WORK: [&str; 18] = [
-        "a",
-        "an",
-        "the",
-        "task",
-        "tasks",
-        "work",
-        "run",
-        "involving",
-        "involves",
-        "with",
-        "by",
-        "of",
-        "for",
-        "on",
-        "at",
-        "least",
-        "when",
-        "whenever",
-    ];
+    const OF_WORK: &str = "a an the task tasks work run involving involves with by of for on at least when whenever";
     const ALL: [&str; 5] = ["always", "any", "every", "each", "all"];
     const REVIEW: [&str; 6] = ["reviewer", "review", "rejection", "rejected", "rejects", "reviewer's"];
     const DENIES: [&str; 12] =
@@ -154,7 +135,7 @@ fn holds(words: &[&str], plan: &Plan) -> Option<bool> {
     if words.iter().any(|word| DENIES.contains(word) || word.contains(['\'', '’'])) {
         return None;
     }
-    let is_of_review = |word: &&str| REVIEW.contains(word) || OF_WORK.contains(word);
+    let is_of_review = |word: &&str| REVIEW.contains(word) || OF_WORK.split(' ').any(|other| other == *word);
     if words.iter().all(is_of_review) && words.iter().any(|word| word.starts_with("reject")) {
         return if plan.reviewer.is_some() { None } else { Some(false) };
     }
@@ -168,7 +149,7 @@ fn holds(words: &[&str], plan: &Plan) -> Option<bool> {
             }
             [word, rest @ ..] => {
                 says_all |= ALL.contains(word);
-                is_clear &= ALL.contains(word) || OF_WORK.contains(word);
+                is_clear &= ALL.contains(word) || OF_WORK.split(' ').any(|other| other == *word);
                 rest
             }
         };

@@ -5,7 +5,7 @@ use super::decide::Ranking;
 use super::fields::Field;
 use super::index::Index;
 use super::lexicon::AreaKind;
-use super::measure::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
+use super::measure::{ASKED, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
 use super::weights::WEIGHTS;
 use crate::model::{Evidence, list};
 
@@ -89,11 +89,7 @@ impl Explainer<'_, '_> {
                 ["the message is about ", self.index.lexicon.areas[*area].name, ", and so is its ", what].concat()
             }
             Because::Alone(Specialty { slot, area, .. }) => {
-                let asks = match *slot {
-                    ASKED => "asks for",
-                    DECISION => "asks for a decision, which is",
-                    _ => "is most about",
-                };
+                let asks = if *slot == ASKED { "asks for" } else { "is most about" };
                 let area = self.index.lexicon.areas[*area].name;
                 ["the message ", asks, " ", area, ", and only its ", what, " is that"].concat()
             }

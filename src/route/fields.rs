@@ -84,10 +84,7 @@ pub(super) fn past_lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> 
     let mut lines = Vec::new();
     for (slug, history) in &team.histories {
         let Some(agent) = place(slug) else { continue };
-        let mut start = history.len().saturating_sub(HISTORY);
-        while !history.is_char_boundary(start) {
-            start += 1;
-        }
+        let start = history.ceil_char_boundary(history.len().saturating_sub(HISTORY));
         let source = format!("{slug}'s history");
         for text in history[start..].lines().filter(|line| !line.trim().is_empty()) {
             lines.push(Line { agent, field: Field::Past, text: text.to_owned(), source: source.clone(), rule: None });

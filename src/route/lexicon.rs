@@ -62,15 +62,8 @@ const SAYS: [f64; 3] = [0.0, 0.35, 1.0];
 #[derive(Default)]
 pub(super) struct Lexicon {
     pub(super) areas: Vec<Area>,
-    files: HashMap<&'static str, FileKind, FixedState>,
-}
-
-/// The purpose of files with a name, an extension, or in a folder.
-#[derive(Clone, Copy)]
-struct FileKind {
-    /// The line in the table.
-    place: usize,
-    words: &'static str,
+    /// The purpose of files with a name, an ending, or in a folder.
+    files: HashMap<&'static str, &'static str, FixedState>,
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::read);
@@ -86,9 +79,9 @@ impl Lexicon {
             Some(Area { name, kind: if kind == "kind" { AreaKind::Kind } else { AreaKind::Topic } })
         };
         let mut files = HashMap::default();
-        for (place, line) in FILES.lines().filter(|line| !line.starts_with('#')).enumerate() {
+        for line in FILES.lines().filter(|line| !line.starts_with('#')) {
             if let Some((words, patterns)) = line.split_once(": ") {
-                files.extend(patterns.split(' ').map(|pattern| (pattern, FileKind { place, words })));
+                files.extend(patterns.split(' ').map(|pattern| (pattern, words)));
             }
         }
         Self { areas: AREAS.lines().filter_map(area).collect(), files }
@@ -170,15 +163,15 @@ impl Lexicon {
         }
         let path = format!("/{}", chunk.to_lowercase().replace('\\', "/").trim_start_matches("./"));
         let (_, name) = path.rsplit_once('/')?;
-        if let Some(kind) = self.files.get(name).filter(|_| !name.starts_with('.')) {
-            return Some(kind.words);
+        if let Some(words) = self.files.get(name).filter(|_| !name.starts_with('.')) {
+            return Some(words);
         }
         // `.ts` alone is a kind of file too; `e.g.` is not. `queue_test.go` ends with `_test.go`.
         let endings = name.match_indices(['.', '_']).map(|(at, _)| &name[at..]);
         let found =
             endings.chain(folders(&path)).filter_map(|pattern| Some((pattern.len(), *self.files.get(pattern)?)));
         // The longest pattern is the most specific.
-        found.max_by_key(|(length, kind)| (*length, kind.place)).map(|(_, kind)| kind.words)
+        found.max_by_key(|(length, _)| *length).map(|(_, words)| words)
     }
 }
 

@@ -22,14 +22,13 @@ pub(super) const ROW: usize = Field::COUNT + 3;
 /// The best single match of a kind and of a topic, whatever else the message mentions.
 pub(super) const MOST_KIND: usize = Field::COUNT + 4;
 pub(super) const MOST_TOPIC: usize = Field::COUNT + 5;
-/// The agent is the only one whose role is this kind of work: the kind that a sentence asks for first, the kind that is
-/// mentioned most, and planning where the message asks for a decision.
+/// The agent is the only one whose role is this kind of work: the kind that a sentence asks for first, and the kind
+/// that is mentioned most.
 pub(super) const ASKED: usize = Field::COUNT + 6;
 pub(super) const MOST_SAID: usize = Field::COUNT + 7;
-pub(super) const DECISION: usize = Field::COUNT + 8;
 /// How broad the agent's work is, in kinds and in topics. A generalist's words match often, but it is meant less often.
-pub(super) const KINDS: usize = Field::COUNT + 9;
-pub(super) const TOPICS: usize = Field::COUNT + 10;
+pub(super) const KINDS: usize = Field::COUNT + 8;
+pub(super) const TOPICS: usize = Field::COUNT + 9;
 
 /// A word of the message that was found in an agent's files.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +66,7 @@ impl Measured {
 /// A kind of work that is only one agent's role.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Specialty {
-    /// How it was found: [`ASKED`], [`MOST_SAID`] or [`DECISION`].
+    /// How it was found: [`ASKED`] or [`MOST_SAID`].
     pub(super) slot: usize,
     pub(super) agent: usize,
     pub(super) area: usize,
@@ -212,11 +211,9 @@ impl Index<'_> {
             .filter(is_kind)
             .max_by(|a, b| signals.areas[*a].total_cmp(&signals.areas[*b]).then(b.cmp(a)))
             .filter(|area| signals.areas[*area] >= SPOKEN_OF);
-        let decision = signals.form.map(|(area, _)| area).filter(|area| self.lexicon.areas[*area].name == "planning");
         for (slot, area, amount) in [
             (ASKED, self.special(&signals.asked), 1.0),
             (MOST_SAID, most, most.map_or(0.0, |area| signals.areas[area].min(ENOUGH))),
-            (DECISION, decision, 1.0),
         ] {
             if let Some((area, (agent, line))) = area.and_then(|area| Some((area, self.only_one_for(area)?))) {
                 measured.features[agent][slot] = amount;

@@ -3,12 +3,12 @@
 use super::fields::Field;
 
 /// The features of a message and an agent: one for each field, and those that compare areas.
-pub(super) const FEATURES: usize = Field::COUNT + 11;
+pub(super) const FEATURES: usize = Field::COUNT + 10;
 
 /// The weight of each feature, in the order of [`super::fields::Field`] and of the constants in `measure`. Fitted as a
 /// conditional logit over the agents of a team, regularized towards plausible values.
 pub(super) const WEIGHTS: [f64; FEATURES] =
-    [0.1, 0.55, 0.1, 0.17, 0.29, -0.1, 0.43, 0.8, 2.9, 1.5, 0.85, 1.0, 1.1, 1.4, 1.15, 0.45, 1.0, -0.32, -0.16];
+    [0.1, 0.55, 0.1, 0.17, 0.29, -0.1, 0.43, 0.8, 2.9, 1.5, 0.85, 1.0, 1.1, 1.4, 1.15, 0.45, -0.32, -0.16];
 
 /// The confidence as a logit: intercept, weight of the lead over the next agent, weight of the logarithm of the content,
 /// and a penalty for questions, which a look into files may answer. Fitted on the same messages and on ones that belong

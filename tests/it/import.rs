@@ -178,19 +178,6 @@ fn what_is_left_is_no_decision() {
 }
 
 #[test]
-fn rows_and_items_keep_their_markup() {
-    let table = "| Date | By | Decision |\n|---|---|---|\n| 2026-02-01 | Uwe | Buy **oars** |\n\n- 2026-02-03: Hire a cook\n  - with a hat\n";
-    let repo = with(&[(".squad/decisions.md", table)]);
-    let before = list(&repo);
-    repo.squad(&["decisions", "import"]);
-    assert_eq!(list(&repo), before);
-    let read = |pattern: &str| repo.read(repo.git(&["ls-files", pattern]).trim());
-    assert!(read("*oars*").ends_with("# Buy oars\n\n| 2026-02-01 | Uwe | Buy **oars** |\n"), "{}", read("*oars*"));
-    assert!(read("*cook*").ends_with("# Hire a cook\n\n- 2026-02-03: Hire a cook\n  - with a hat\n"));
-    assert_eq!(repo.read(".squad/decisions.md"), "| Date | By | Decision |\n|---|---|---|\n\n");
-}
-
-#[test]
 fn what_is_not_as_it_is_committed_is_not_touched() {
     let repo = with(&[(".squad/decisions.md", DECISIONS)]);
     let edited = DECISIONS.replace("Not now.", "Never.");

@@ -4,7 +4,7 @@ mod matter;
 mod model;
 mod tools;
 
-use super::markdown::{BlockKind, Document, Section, field};
+use super::markdown::{BlockKind, Document, Section};
 use super::words::{comma_list, is_blank, is_placeholder, remark, without_pictographs};
 use super::{Files, front_matter, line_feeds};
 use crate::model::{Charter, Problem, Severity, Tier};
@@ -23,7 +23,7 @@ pub(crate) const FORMERLY: &str = "formerly";
 #[derive(Default)]
 struct Unclear {
     tools: Option<usize>,
-    model: Option<(usize, Severity, String)>,
+    model: Option<(usize, String)>,
 }
 
 pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Charter {
@@ -57,10 +57,10 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
         let hint = "to limit the agent, name each tool as the engine does: `- view`, `- bash`";
         problems.push(Problem::new(Severity::Note, source, "charter-tools", message).hint(hint));
     }
-    if let Some((offset, severity, said)) = unclear.model.filter(|_| charter.model.is_none()) {
+    if let Some((offset, said)) = unclear.model.filter(|_| charter.model.is_none()) {
         let source = files.at(path, line(offset).min(text.lines().count().max(1)));
         let hint = "write `- **Preferred:**` and the model's id, such as `claude-sonnet-4.5`, or `auto`";
-        problems.push(Problem::new(severity, source, "charter-model", said).hint(hint));
+        problems.push(Problem::warning(source, "charter-model", said).hint(hint));
     }
     if let Some((model, id)) = charter.model.as_deref().and_then(|model| Some((model, model::id_for(model)?))) {
         let at = text.lines().position(|line| line.contains(model)).unwrap_or(0);
@@ -147,14 +147,11 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
             }
         }
         "model" | "model preference" | "preferred model" | "model selection" | "models" => {
-            let mut fields = document.fields_in(&section.body);
-            if fields.is_empty() {
-                fields = fenced_fields(body);
-            }
+            let fields = document.fields_in(&section.body);
             let lines: Vec<&str> =
                 document.lines_in(&section.body).filter_map(|(text, _)| text.lines().next()).collect();
-            let lines = ModelLines::read(&fields, &lines, body);
-            unclear.model = lines.unclear.map(|(severity, said)| (section.body.start, severity, said));
+            let lines = ModelLines::read(&fields, &lines);
+            unclear.model = lines.unclear.map(|said| (section.body.start, said));
             charter.model = lines.preferred.or(charter.model.take());
             let engine = fields.iter().find(|(key, _)| key == "engine");
             charter.engine = engine.and_then(|(_, value)| engine_name(value)).or(charter.engine.take());
@@ -181,24 +178,13 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
             (charter.tools, charter.denied_tools) = (tools.allowed, tools.denied);
             unclear.tools = unclear.tools.or(tools.is_prose.then_some(section.body.start));
         }
+        // `## Model: claude-…`
         _ => {
-            // `## Model: claude-…`
             if let Some(("model", value)) = title.split_once(": ") {
                 charter.model = model_name(value).or(charter.model.take());
             }
         }
     }
-}
-
-/// The fields inside a fence, for sections without other fields.
-fn fenced_fields(body: &str) -> Vec<(String, String)> {
-    let mut is_inside = false;
-    let inside = body.lines().filter(|line| {
-        let is_fence = line.trim_start().starts_with("```");
-        is_inside ^= is_fence;
-        is_inside && !is_fence
-    });
-    inside.filter_map(field).map(|(key, value)| (key, value.to_owned())).collect()
 }
 
 fn take_field(charter: &mut Charter, key: &str, value: &str) {

@@ -1,7 +1,7 @@
 //! Reads model names in charters.
 
 use super::super::words::{is_blank, trim_pictographs, without_struck};
-use crate::model::{Severity, first_line};
+use crate::model::first_line;
 
 /// The content of a Model section.
 #[derive(Default)]
@@ -9,8 +9,8 @@ pub(super) struct ModelLines {
     pub(super) preferred: Option<String>,
     pub(super) fallback: Vec<String>,
     pub(super) effort: Option<String>,
-    /// The problem of a section that mentions models but chooses none.
-    pub(super) unclear: Option<(Severity, String)>,
+    /// The problem of a field that names no model.
+    pub(super) unclear: Option<String>,
 }
 
 const PREFERRED: [&str; 9] =
@@ -19,8 +19,8 @@ const FALLBACK: [&str; 5] = ["fallback", "fallbacks", "fallback model", "fallbac
 const EFFORT: [&str; 5] = ["reasoning effort", "reasoning_effort", "reasoningeffort", "reasoning", "effort"];
 
 impl ModelLines {
-    /// Takes the model from a field, or else from the first line that is a model id. `body` is the whole section.
-    pub(super) fn read(fields: &[(String, String)], lines: &[&str], body: &str) -> Self {
+    /// Takes the model from a field, or else from the first line that is a model id.
+    pub(super) fn read(fields: &[(String, String)], lines: &[&str]) -> Self {
         let value = |names: &[&str]| {
             names.iter().find_map(|name| fields.iter().find(|(key, _)| key == name)).map(|(_, value)| value.as_str())
         };
@@ -28,7 +28,7 @@ impl ModelLines {
         let plain = || lines.iter().filter(|line| !line.contains(": ")).find_map(|line| plain_name(line));
         let preferred = stated.map_or_else(plain, model_name);
         Self {
-            unclear: if preferred.is_some() { None } else { unclear(stated, body) },
+            unclear: if preferred.is_some() { None } else { unclear(stated) },
             preferred,
             fallback: value(&FALLBACK).map(chain).unwrap_or_default(),
             effort: value(&EFFORT).and_then(effort),
@@ -36,21 +36,11 @@ impl ModelLines {
     }
 }
 
-/// The problem of a section that neither names a model nor leaves the choice open.
-fn unclear(stated: Option<&str>, body: &str) -> Option<(Severity, String)> {
-    if let Some(value) = stated {
-        let is_nothing = is_blank(value) || is_choice(value.trim().trim_start_matches(MARKUP));
-        return (!is_nothing).then(|| (Severity::Warning, format!("`{}` names no model", first_line(value, 60))));
-    }
-    let lower = body.to_lowercase();
-    let leaves_it = ["auto", "default", "coordinator", "inherit", "<!--"].iter().any(|word| lower.contains(word));
-    let mut words = lower.split(|c: char| c.is_whitespace() || "`*|()\"',".contains(c));
-    let is_model = |word: &str| {
-        ["claude-", "gpt-", "gemini-"].iter().any(|maker| word.starts_with(maker))
-            && word.contains(|c: char| c.is_ascii_digit())
-    };
-    let message = "the section speaks of models and says of none that it is preferred";
-    (!leaves_it && words.any(is_model)).then(|| (Severity::Note, message.to_owned()))
+/// The problem of a field that neither names a model nor leaves the choice open.
+fn unclear(stated: Option<&str>) -> Option<String> {
+    let value = stated?;
+    let is_nothing = is_blank(value) || is_choice(value.trim().trim_start_matches(MARKUP));
+    (!is_nothing).then(|| format!("`{}` names no model", first_line(value, 60)))
 }
 
 /// The id for a model's display name, such as `Claude Opus 4.5`. `None`: the name is an id, or unknown.
@@ -169,19 +159,19 @@ mod tests {
 
     #[test]
     fn a_section_may_be_a_plain_line() {
-        let lines = ModelLines::read(&[], &["claude-haiku-4.5", "Writes little code."], "");
+        let lines = ModelLines::read(&[], &["claude-haiku-4.5", "Writes little code."]);
         assert_eq!(lines.preferred.as_deref(), Some("claude-haiku-4.5"));
-        assert_eq!(ModelLines::read(&[], &["Writes code; quality first in 2 of 3 cases."], "").preferred, None);
+        assert_eq!(ModelLines::read(&[], &["Writes code; quality first in 2 of 3 cases."]).preferred, None);
         let fields = [
             ("preferred".to_owned(), "auto".to_owned()),
             ("fallback".to_owned(), "gpt-5.2 → `claude-haiku-4.5`".to_owned()),
             ("reasoning effort".to_owned(), "High".to_owned()),
         ];
-        let lines = ModelLines::read(&fields, &["gpt-4"], "");
+        let lines = ModelLines::read(&fields, &["gpt-4"]);
         assert_eq!(lines.preferred, None);
         assert_eq!(lines.fallback, ["gpt-5.2", "claude-haiku-4.5"]);
         assert_eq!(lines.effort.as_deref(), Some("high"));
         let fields = [("fallback".to_owned(), "Standard chain — handled elsewhere".to_owned())];
-        assert!(ModelLines::read(&fields, &[], "").fallback.is_empty());
+        assert!(ModelLines::read(&fields, &[]).fallback.is_empty());
     }
 }

@@ -4,7 +4,6 @@ mod date;
 mod entries;
 mod found;
 mod headings;
-mod matter;
 mod metadata;
 mod own;
 mod places;
@@ -20,7 +19,7 @@ pub(crate) use own::decision_file;
 pub(crate) use places::{holds_decisions, main_file, stands_before_another};
 pub(crate) use split::{sources, split};
 
-use super::front_matter;
+use super::front_matter::{self, Several};
 use super::words::is_blank;
 use super::{Files, line_feeds};
 use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Source, plural};
@@ -194,7 +193,7 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     if let Some(matter) = matter.and_then(NoteMatter::read) {
         let date = matter.date.as_deref().and_then(|day| date::date_in(day));
-        let by = matter.by.or(matter.author).or(matter.owner);
+        let by = matter.by.or(matter.author).or(matter.owner).and_then(Several::text);
         let status = matter.status.as_deref().and_then(status::parse);
         for decision in decisions.iter_mut() {
             decision.date = decision.date.take().or_else(|| date.clone());
@@ -223,9 +222,9 @@ fn blank_lines(text: &str, at: usize) -> String {
 #[derive(serde::Deserialize)]
 struct NoteMatter {
     date: Option<String>,
-    by: Option<String>,
-    author: Option<String>,
-    owner: Option<String>,
+    by: Option<Several>,
+    author: Option<Several>,
+    owner: Option<Several>,
     status: Option<String>,
     subject: Option<String>,
     title: Option<String>,
@@ -234,26 +233,10 @@ struct NoteMatter {
 
 impl NoteMatter {
     fn read(text: &str) -> Option<Self> {
-        // Values of other types, such as lists, are read line by line.
-        front_matter::read(text).ok().or_else(|| Self::of_lines(text))
+        front_matter::read(text).ok()
     }
 
     fn subject(self) -> Option<String> {
         self.subject.or(self.title).or(self.topic).filter(|subject| !is_blank(subject))
-    }
-
-    fn of_lines(text: &str) -> Option<Self> {
-        let fields = matter::fields(&text.lines().collect::<Vec<_>>())?;
-        let find = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
-        Some(Self {
-            date: find("date"),
-            by: find("by"),
-            author: find("author"),
-            owner: find("owner"),
-            status: find("status"),
-            subject: find("subject"),
-            title: find("title"),
-            topic: find("topic"),
-        })
     }
 }

@@ -1,14 +1,13 @@
 //! Files of single decisions, as `record` writes them and people edit them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
+use super::super::front_matter::Several;
 use super::super::{Files, front_matter, line_feeds, without_mark};
 use super::date::date_in;
 use super::found;
-use super::matter;
 use super::places::{FileKind, file_kind, main_file};
 use super::status;
 use crate::model::{Decision, DecisionId, Problem, RunId, Source, first_line, list};
@@ -49,69 +48,35 @@ pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<
 struct Matter {
     id: String,
     date: Option<String>,
-    by: Option<String>,
+    by: Option<Several>,
     run: Option<String>,
-    supersedes: Option<String>,
+    supersedes: Option<Several>,
     /// From the entry that the file was imported from.
     status: Option<String>,
-    #[serde(default)]
-    scope: Vec<String>,
-    #[serde(default)]
-    tags: Vec<String>,
+    scope: Option<Several>,
+    tags: Option<Several>,
 }
 
-impl Matter {
-    /// Reads front matter with lists instead of texts or the reverse. Also gives all superseded ids after the first.
-    fn loose(text: &str) -> Option<(Self, Vec<String>)> {
-        front_matter::read::<BTreeMap<String, IgnoredAny>>(text).ok()?;
-        let fields = matter::pairs(&text.lines().collect::<Vec<_>>())?;
-        let find =
-            |name: &str| fields.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
-        let quotes: &[char] = &['"', '\''];
-        let all = |name: &str| {
-            let values = find(name).into_iter().flat_map(|value| value.split(','));
-            values.map(|value| value.trim().trim_matches(quotes).to_owned()).filter(|value| !value.is_empty())
-        };
-        let by: Vec<String> = all("by").collect();
-        let id = find("id")?.clone();
-        let mut old = all("supersedes").filter(|old| *old != id);
-        let matter = Self {
-            date: find("date").cloned(),
-            by: Some(by.join(", ")).filter(|by| !by.is_empty()),
-            run: find("run").cloned(),
-            supersedes: old.next(),
-            status: find("status").cloned(),
-            scope: all("scope").collect(),
-            tags: all("tags").collect(),
-            id: id.clone(),
-        };
-        Some((matter, old.collect()))
-    }
-}
-
-/// The front matter, the superseded ids after the first, and the body.
-fn split<'t>(text: &'t str, source: &Source) -> Result<(Matter, Vec<String>, &'t str), Box<Problem>> {
+/// The front matter and the body.
+fn split<'t>(text: &'t str, source: &Source) -> Result<(Matter, &'t str), Box<Problem>> {
     let (Some(front), body_at) = front_matter::split(text) else {
         return Err(Box::new(
             Problem::warning(source.clone(), "decision-front-matter", "a decision's file begins with front matter")
                 .hint("`---`, then at least `id:`, then `---`"),
         ));
     };
-    let (matter, others) = match front_matter::read::<Matter>(front) {
-        Ok(matter) => (matter, Vec::new()),
-        Err(error) => Matter::loose(front).ok_or_else(|| {
-            let at = Source::new(&source.file, 1 + error.line);
-            let message = format!("the front matter cannot be read: {}", error.message);
-            Box::new(Problem::warning(at, "decision-front-matter", message))
-        })?,
-    };
-    Ok((matter, others, text.get(body_at..).unwrap_or_default().trim_start()))
+    let matter = front_matter::read(front).map_err(|error| {
+        let at = Source::new(&source.file, 1 + error.line);
+        let message = format!("the front matter cannot be read: {}", error.message);
+        Box::new(Problem::warning(at, "decision-front-matter", message))
+    })?;
+    Ok((matter, text.get(body_at..).unwrap_or_default().trim_start()))
 }
 
 /// A decision, and the problems of its front matter.
 fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Problem>> {
     let text = line_feeds(without_mark(text));
-    let (matter, others, body) = split(&text, &source)?;
+    let (matter, body) = split(&text, &source)?;
     let (title, text) = match body.strip_prefix("# ") {
         Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
         None => body.split_once('\n').unwrap_or((body, "")),
@@ -128,7 +93,9 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
     });
     // Equal invalid ids give equal hashes. A decision cannot supersede itself.
     let superseded = |text: String| DecisionId::parse(&text).unwrap_or_else(|| found::id(&[&text]));
-    let supersedes = matter.supersedes.map(superseded).filter(|old| *old != id);
+    let mut old = matter.supersedes.and_then(Several::list).unwrap_or_default().into_iter().map(superseded);
+    let supersedes = old.find(|old| *old != id);
+    let others: Vec<DecisionId> = old.collect();
     if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {
         let others = list(others.iter().map(|id| format!("`{id}`")));
         let message = format!("supersedes only `{first}`, and not {others}");
@@ -148,11 +115,11 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
     let decision = Decision {
         title: title.trim().to_owned(),
         date,
-        by: matter.by,
+        by: matter.by.and_then(Several::text),
         run: matter.run.as_deref().and_then(RunId::parse),
         supersedes,
-        scope: matter.scope,
-        tags: matter.tags,
+        scope: matter.scope.and_then(Several::list).unwrap_or_default(),
+        tags: matter.tags.and_then(Several::list).unwrap_or_default(),
         text: text.trim().to_owned(),
         status: matter.status.as_deref().and_then(status::parse),
         source: Some(source),

@@ -43,16 +43,9 @@ pub(super) fn is_field(title: &str) -> bool {
 
 /// Headings above rules about entries.
 pub(super) fn is_rules(title: &str) -> bool {
-    matches!(
-        words(title).as_str(),
-        "governance"
-            | "how to use this file"
-            | "how to use"
-            | "format"
-            | "entry format"
-            | "template"
-            | "decision template"
-    )
+    const RULES: &str =
+        "governance, how to use this file, how to use, format, entry format, template, decision template";
+    listed(RULES, &words(title))
 }
 
 /// `{date}: {title}`. Braces inside a path do not count: `/posts/{id}`.

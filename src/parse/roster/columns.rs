@@ -105,15 +105,7 @@ impl Candidate<'_> {
                 }
                 (name, role)
             }
-            Certainty::Looks => match name.zip(function().or_else(|| called(table, EXPERTISE))) {
-                Some((name, role)) => (name, Some(role)),
-                None => {
-                    let name = self.folder_names(folders)?;
-                    let is_free = |column: &usize| *column != name && Some(*column) != status;
-                    let stated = role.or_else(function).or_else(|| self.calling(name)).filter(is_free);
-                    (name, stated.or_else(|| (name + 1..table.header.len()).find(is_free)))
-                }
-            },
+            Certainty::Looks => (name?, Some(function().or_else(|| called(table, EXPERTISE))?)),
         };
         if role == Some(name) || self.is_elsewhere(name, folders) {
             return None;
@@ -147,12 +139,6 @@ impl Candidate<'_> {
     fn handle(&self, folders: &Folders) -> Option<usize> {
         let columns: Vec<usize> = HANDLE.split(", ").filter_map(|name| called(self.table, name)).collect();
         columns.iter().copied().find(|column| self.names_folders(*column, folders)).or(columns.first().copied())
-    }
-
-    /// A column that names agents' folders, under any header.
-    fn folder_names(&self, folders: &Folders) -> Option<usize> {
-        let role = self.role();
-        (0..self.table.header.len()).find(|column| Some(*column) != role && self.names_folders(*column, folders))
     }
 
     /// Whether at least half of a column's cells are names of agents' folders.

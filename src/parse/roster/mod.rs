@@ -58,8 +58,6 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
         missing: BTreeMap::new(),
         read: BTreeSet::new(),
         coordinator: None,
-        alike: HashMap::new(),
-        numbers: HashMap::new(),
     };
     reader.tables();
     reader.lists();
@@ -107,10 +105,6 @@ struct RosterReader<'a> {
     read: BTreeSet<usize>,
     /// The charter in the coordinator's row.
     coordinator: Option<String>,
-    /// Index in `members` of those whose name folds to another's slug, by the letters of the name.
-    alike: HashMap<String, usize>,
-    /// The last number appended to each slug.
-    numbers: HashMap<Slug, usize>,
 }
 
 /// The scope cell, and the charter cell if it has prose instead of a path.
@@ -240,8 +234,8 @@ impl RosterReader<'_> {
         let Some(earlier) = self.taken.get(known).and_then(|index| self.members.get(*index)) else {
             return Some(member);
         };
-        let twin = self.alike.get(&letters(&member.name)).and_then(|index| self.members.get(*index));
-        if let Some(earlier) = twin.or_else(|| Some(earlier).filter(|it| is_same_name(&member.name, &it.name))) {
+        let twin = self.members.iter().find(|it| letters(&it.name) == letters(&member.name));
+        if let Some(earlier) = twin.or(Some(earlier)).filter(|it| is_same_name(&member.name, &it.name)) {
             let message = format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
             self.problems.push(Problem::new(Severity::Note, member.source, "roster-duplicate", message));
             return None;
@@ -249,7 +243,6 @@ impl RosterReader<'_> {
         // Both names lead to one folder or fold alike. The first one keeps the slug.
         let other = earlier.name.clone();
         let slug = self.free_slug(&member);
-        self.alike.insert(letters(&member.name), self.members.len());
         if Slug::fold(&member.name).as_ref() != Some(&slug) {
             let message = format!("{} and {other} have names that fold alike; this one is `{slug}`", member.name);
             let hint = format!("give it a folder of its own, such as {}/agents/{slug}", self.files.folder);
@@ -263,15 +256,11 @@ impl RosterReader<'_> {
     }
 
     /// The slug of the member's name, with a number if that is taken too.
-    fn free_slug(&mut self, member: &Member) -> Slug {
+    fn free_slug(&self, member: &Member) -> Slug {
         let own = Slug::spelled(&member.name).unwrap_or_else(|| member.slug.clone());
-        let mut slug = own.clone();
-        while self.taken.contains_key(&slug) {
-            let number = self.numbers.entry(own.clone()).or_insert(1);
-            *number += 1;
-            slug = own.numbered(*number);
-        }
-        slug
+        let numbered = (2..).map(|number| own.numbered(number));
+        let mut free = std::iter::once(own.clone()).chain(numbered).filter(|slug| !self.taken.contains_key(slug));
+        free.next().unwrap_or_else(|| member.slug.clone())
     }
 
     /// The member, and the charter path in its row if there is no such file.

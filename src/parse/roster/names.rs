@@ -22,18 +22,8 @@ pub(crate) fn is_unfilled(name: &str) -> bool {
 /// Whether a name means all members.
 pub(crate) fn is_everyone(name: &str) -> bool {
     let plain = without_pictographs(name).to_lowercase();
-    matches!(
-        plain.trim_matches(['*', '_', ' ']),
-        "all"
-            | "all agents"
-            | "all members"
-            | "everyone"
-            | "everybody"
-            | "anyone"
-            | "whole team"
-            | "the team"
-            | "total"
-    )
+    const ALL: &str = "all, all agents, all members, everyone, everybody, anyone, whole team, the team, total";
+    listed(ALL, plain.trim_matches(['*', '_', ' ']))
 }
 
 pub(super) fn clean_name(cell: &str) -> String {

@@ -115,23 +115,13 @@ pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
             return Some(Columns::new(table, kind, subject, first));
         }
     }
-    let by_content = || column_of_members(table, 0, roll).filter(|first| is_members_only(table, *first, roll));
-    let first = routes.filter(|first| *first > 0).or_else(by_content)?;
+    let first = routes.or_else(|| table.column(abroad::AGENT)).filter(|first| *first > 0)?;
     Some(Columns::new(table, TableKind::Work, 0, first))
 }
 
 fn second(table: &Table, first: usize) -> Option<usize> {
     let is_second = |header: &str| header.split(' ').next().is_some_and(|word| listed(SECOND, word));
     table.column_where(is_second).filter(|second| *second != first)
-}
-
-/// Whether a table with unknown headers routes its first column: each row names members in `column`, and not all do in
-/// the first.
-fn is_members_only(table: &Table, column: usize, roll: &Roll<'_>) -> bool {
-    let whole = |column: usize| table.rows.iter().filter(move |row| Named::all(row.cell(Some(column)), roll)).count();
-    let is_known = table.column(AGENT) == Some(column) || table.column(abroad::AGENT) == Some(column);
-    let enough = if is_known { 1 } else { 2 };
-    table.rows.len() >= enough && whole(column) == table.rows.len() && whole(0) < table.rows.len()
 }
 
 /// Whether all cells of a column are paths. `CI/CD` is no path.

@@ -47,6 +47,7 @@ fn a_heading_may_begin_with_a_number() {
 fn a_quoted_heading_is_part_of_its_entry() {
     let text = "### 2026-01-05: Tar\n\n> ### 2026-01-01: Rum\n> **By:** Otto\n\nBlack.\n\n### 2026-01-06: Wax\n> **By:** Uwe\n";
     assert_eq!(rows(text), ["2026-01-05 Tar / -", "2026-01-06 Wax / Uwe"]);
+    assert_eq!(parts(text).concat(), text);
     assert!(decided(text).0[0].text.contains("Rum") && decided(text).0[0].text.contains("Black."));
 }
 

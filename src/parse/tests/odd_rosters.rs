@@ -54,14 +54,6 @@ fn columns_have_many_names_under_a_heading_over_members() {
 }
 
 #[test]
-fn folders_witness_which_column_names_members() {
-    let text = "# Boats\n\n| Berth | Sailor | Task |\n|-|-|-|\n| 1 | Ilse | Pilot |\n| 2 | Uwe | Cook |\n";
-    let (team, _) = with_folders(text, &["ilse", "uwe"]);
-    assert_eq!(said(&team), ["Ilse (ilse): Pilot", "Uwe (uwe): Cook"]);
-    assert!(members(text).is_empty());
-}
-
-#[test]
 fn tables_of_things_list_nobody() {
     let text = "## Members\n\n| Name | Role |\n|-|-|\n| Ilse | Pilot |\n\n## Services we run\n\n| Name | Role | Port |\n|-|-|-|\n| cache | keeps | 1 |\n\n\
         ## Service accounts\n\n| Name | Role | Access |\n|-|-|-|\n| ci | deploys | write |\n\n## Tables\n\n| Name | Role |\n|-|-|\n| logs | keeps |\n\n\

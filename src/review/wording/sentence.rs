@@ -177,7 +177,6 @@ fn split_rejected(text: &str) -> (String, Option<&str>) {
     });
     let Some((start, end)) = found.min() else { return (text.to_owned(), None) };
     let rest = text[end..].trim_start_matches(|c: char| !c.is_alphanumeric());
-    let rest = List::At.entries().iter().find_map(|word| rest.strip_prefix(word)?.strip_prefix(' ')).unwrap_or(rest);
     // `not passed as a variable` rejects both words.
     let is_way = words(rest).next().is_some_and(|word| word.ends_with("ed") || word.ends_with("en"));
     let length = words(rest)
@@ -197,14 +196,12 @@ fn refused(text: &str) -> Vec<BTreeSet<String>> {
     let Some(rest) = List::Refuse.entries().iter().find_map(|mark| text.strip_prefix(mark)?.strip_prefix(' ')) else {
         return Vec::new();
     };
-    let is_bound = |word: &str| List::Bounds.has(word) || matches!(word, "here" | "there" | "yet");
-    let says_more = words(rest).any(|word| is_bound(word) || word.starts_with(|c: char| c.is_ascii_digit()));
     let parts = rest.split(',').flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" and "));
     // Keep all words of a thing: inline styles are not all styles.
     let is_significant = |word: &&str| !(List::No.has(word) || List::Choose.has(word) || List::Fillers.has(word));
     let item = |part: &str| -> BTreeSet<String> { words(part).filter(is_significant).filter_map(stem).collect() };
     let items: Vec<BTreeSet<String>> = parts.map(item).filter(|item| !item.is_empty()).collect();
-    if says_more || items.len() > 3 || items.iter().any(|item| item.len() > 2) { Vec::new() } else { items }
+    if items.len() > 3 || items.iter().any(|item| item.len() > 2) { Vec::new() } else { items }
 }
 
 /// `X before Y`, `Y after X`.
