@@ -18,8 +18,6 @@ mod model {
 mod route {
     #[path = "lexicon/compile.rs"]
     pub(crate) mod compile;
-    #[path = "lexicon/slots.rs"]
-    mod slots;
     mod terms;
 
     mod lexicon {

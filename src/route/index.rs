@@ -45,8 +45,6 @@ pub(super) struct Entry {
 pub(super) struct Occurrence {
     /// In [`Index::postings`].
     pub(super) postings: Range<usize>,
-    /// In [`Index::in_entries`].
-    pub(super) entries: Range<usize>,
     pub(super) rarity: f64,
 }
 
@@ -60,8 +58,8 @@ pub(super) struct Index<'t> {
     /// By term.
     pub(super) terms: Vec<Occurrence>,
     pub(super) postings: Vec<Posting>,
-    /// Indexes into `entries`.
-    pub(super) in_entries: Vec<u32>,
+    /// By term: indexes into `entries`, repeated for each occurrence.
+    pub(super) in_entries: HashMap<TermId, Vec<usize>, FixedState>,
     /// By agent, then by area: the agent's share, 0..1.
     pub(super) areas: Vec<Vec<f64>>,
     /// By area: the agents with a share, and their shares.
@@ -82,9 +80,8 @@ impl<'t> Index<'t> {
         self.terms.get(term as usize).map_or(&[], |term| &self.postings[term.postings.clone()])
     }
 
-    /// The entries with a term, repeated for each occurrence.
-    pub(super) fn entries_with(&self, term: TermId) -> &[u32] {
-        self.terms.get(term as usize).map_or(&[], |term| &self.in_entries[term.entries.clone()])
+    pub(super) fn entries_with(&self, term: TermId) -> &[usize] {
+        self.in_entries.get(&term).map_or(&[], Vec::as_slice)
     }
 
     /// How well a term distinguishes agents, 0..1: a word in every agent's files does not.

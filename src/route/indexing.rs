@@ -40,7 +40,7 @@ impl<'t> Index<'t> {
             own_terms: HashMap::default(),
             terms: Vec::new(),
             postings: Vec::new(),
-            in_entries: Vec::new(),
+            in_entries: HashMap::default(),
             shares: Vec::new(),
             lines: Vec::new(),
             roles: Vec::new(),
@@ -83,7 +83,7 @@ impl<'t> Index<'t> {
         }
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable_by_key(|((term, agent, field), _)| (*term, *agent, *field as usize));
-        self.terms = vec![Occurrence { postings: 0..0, entries: 0..0, rarity: 1.0 }; self.vocabulary()];
+        self.terms = vec![Occurrence { postings: 0..0, rarity: 1.0 }; self.vocabulary()];
         for of_term in counts.chunk_by(|a, b| a.0.0 == b.0.0) {
             let start = self.postings.len();
             self.postings.extend(of_term.iter().map(|((_, agent, field), (count, line))| {
@@ -94,7 +94,7 @@ impl<'t> Index<'t> {
             let postings = start..self.postings.len();
             let rarity = self.rarity_of(&self.postings[postings.clone()]);
             let term = of_term[0].0.0;
-            self.terms[term as usize] = Occurrence { postings, entries: 0..0, rarity };
+            self.terms[term as usize] = Occurrence { postings, rarity };
         }
         self.areas = shares(&weights);
         self.shares = (0..areas)
@@ -104,24 +104,9 @@ impl<'t> Index<'t> {
         self.area_lines = telling;
         self.entries = lines.iter().filter(|line| line.rule.is_some()).flat_map(|line| self.entries_of(line)).collect();
         self.lines = lines;
-        self.find_entries();
-    }
-
-    /// Records which entries contain each term.
-    fn find_entries(&mut self) {
-        let of_entry = |(place, entry): (usize, &Entry)| {
-            let place = u32::try_from(place).unwrap_or(u32::MAX);
-            entry.terms.iter().map(move |term| (*term, place)).collect::<Vec<_>>()
-        };
-        let mut found: Vec<(TermId, u32)> = self.entries.iter().enumerate().flat_map(of_entry).collect();
-        found.sort_unstable();
-        for (place, of_term) in found.chunk_by(|a, b| a.0 == b.0).scan(0, |at, of_term| {
-            *at += of_term.len();
-            Some((*at - of_term.len()..*at, of_term))
-        }) {
-            self.terms[of_term[0].0 as usize].entries = place;
+        for (place, entry) in self.entries.iter().enumerate() {
+            entry.terms.iter().for_each(|term| self.in_entries.entry(*term).or_default().push(place));
         }
-        self.in_entries = found.into_iter().map(|(_, place)| place).collect();
     }
 
     fn breadth_of(&self, shares: &[f64]) -> [f64; 2] {

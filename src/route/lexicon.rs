@@ -2,14 +2,10 @@
 //!
 //! The tables next to this file mention no team. The table of terms is compiled at build time and used in place.
 
-mod slots;
-
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
-
-use slots::{SLOTS, hash};
 
 const TERMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/terms"));
 const AREAS: &str = include_str!("tables/areas.txt");
@@ -64,6 +60,16 @@ pub(super) struct Lexicon {
     pub(super) areas: Vec<Area>,
     /// The purpose of files with a name, an ending, or in a folder.
     files: HashMap<&'static str, &'static str, FixedState>,
+    ids: HashMap<&'static str, TermId, FixedState>,
+    terms: Vec<Term>,
+}
+
+/// What the tables know of a term.
+struct Term {
+    says: f64,
+    hints: Hints,
+    /// The terms after this one, and what they mean together.
+    phrases: Vec<(Vec<TermId>, Hints)>,
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::read);
@@ -84,7 +90,10 @@ impl Lexicon {
                 files.extend(patterns.split(' ').map(|pattern| (pattern, words)));
             }
         }
-        Self { areas: AREAS.lines().filter_map(area).collect(), files }
+        let mut records = Record(TERMS);
+        let (names, terms): (Vec<_>, Vec<_>) = std::iter::from_fn(|| records.term()).unzip();
+        let ids = names.into_iter().zip(0..).collect();
+        Self { areas: AREAS.lines().filter_map(area).collect(), files, ids, terms }
     }
 
     pub(super) fn area(&self, name: &str) -> Option<usize> {
@@ -92,11 +101,7 @@ impl Lexicon {
     }
 
     pub(super) fn id(&self, term: &str) -> Option<TermId> {
-        let slots = (hash(term)..SLOTS).chain(0..SLOTS);
-        let numbers = slots.map(|slot| number(2 * slot)).take_while(|number| *number != 0);
-        numbers
-            .map(|number| number - 1)
-            .find(|id| record(*id).is_some_and(|mut record| record.text() == term.as_bytes()))
+        self.ids.get(term).copied()
     }
 
     /// Whether a term points to any area.
@@ -106,16 +111,11 @@ impl Lexicon {
 
     /// The number of terms in the tables.
     pub(super) fn size(&self) -> TermId {
-        let first = place(0).unwrap_or(2 * SLOTS);
-        TermId::try_from((first - 2 * SLOTS) / 4).unwrap_or(0)
+        TermId::try_from(self.terms.len()).unwrap_or(TermId::MAX)
     }
 
     pub(super) fn says(&self, term: TermId) -> f64 {
-        let says = record(term).and_then(|mut record| {
-            record.text();
-            record.byte()
-        });
-        says.and_then(|says| SAYS.get(says)).copied().unwrap_or(1.0)
+        self.terms.get(term as usize).map_or(1.0, |term| term.says)
     }
 
     pub(super) fn is_stop(&self, term: TermId) -> bool {
@@ -123,37 +123,17 @@ impl Lexicon {
     }
 
     pub(super) fn hints(&self, term: TermId) -> Hints {
-        record(term).map_or(&[], |mut record| {
-            record.text();
-            record.byte();
-            record.hints()
-        })
+        self.terms.get(term as usize).map_or(&[], |term| term.hints)
     }
 
     /// The longest phrase that begins with a term and continues with the terms after it: the number of further terms,
     /// and the hints of the phrase.
     pub(super) fn phrase(&self, term: TermId, after: &[Option<TermId>]) -> Option<(usize, Hints)> {
-        let mut record = record(term)?;
-        record.text();
-        record.byte();
-        record.hints();
-        let mut longest = None;
-        for _ in 0..record.byte()? {
-            let count = record.byte()?;
-            let rest = record.take(2 * count);
-            let hints = record.hints();
-            let stands = count <= after.len()
-                && rest
-                    .as_chunks::<2>()
-                    .0
-                    .iter()
-                    .zip(after)
-                    .all(|(term, there)| *there == Some(TermId::from(u16::from_le_bytes(*term))));
-            if stands && longest.is_none_or(|(most, _)| count >= most) {
-                longest = Some((count, hints));
-            }
-        }
-        longest
+        let stands = |(rest, _): &&(Vec<TermId>, Hints)| {
+            rest.len() <= after.len() && rest.iter().zip(after).all(|(term, there)| *there == Some(*term))
+        };
+        let phrases = self.terms.get(term as usize)?.phrases.iter().filter(stands);
+        phrases.max_by_key(|(rest, _)| rest.len()).map(|(rest, hints)| (rest.len(), *hints))
     }
 
     /// Words for the purpose of a file with this name.
@@ -187,24 +167,8 @@ pub(super) fn each_hint(hints: Hints) -> impl Iterator<Item = Hint> {
     })
 }
 
-/// A cursor in a term's record.
+/// A cursor in the records of the terms.
 struct Record(&'static [u8]);
-
-fn number(at: usize) -> TermId {
-    TERMS.get(at..at + 2).map_or(0, |bytes| TermId::from(bytes[0]) | TermId::from(bytes[1]) << 8)
-}
-
-fn place(term: TermId) -> Option<usize> {
-    let at = 2 * SLOTS + 4 * term as usize;
-    let bytes = TERMS.get(at..at + 4)?;
-    Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
-}
-
-fn record(term: TermId) -> Option<Record> {
-    // The offsets end where the first record begins.
-    let is_known = 2 * SLOTS + 4 * (term as usize) < place(0)?;
-    TERMS.get(place(term).filter(|_| is_known)?..).map(Record)
-}
 
 impl Record {
     fn byte(&mut self) -> Option<usize> {
@@ -219,9 +183,20 @@ impl Record {
         taken
     }
 
-    fn text(&mut self) -> &'static [u8] {
-        let length = self.byte().unwrap_or(0);
-        self.take(length)
+    fn term(&mut self) -> Option<(&'static str, Term)> {
+        let length = self.byte()?;
+        let text = str::from_utf8(self.take(length)).ok()?;
+        let says = SAYS.get(self.byte()?).copied().unwrap_or(1.0);
+        let hints = self.hints();
+        let count = self.byte()?;
+        let phrases = (0..count).map(|_| (self.terms(), self.hints())).collect();
+        Some((text, Term { says, hints, phrases }))
+    }
+
+    fn terms(&mut self) -> Vec<TermId> {
+        let count = self.byte().unwrap_or(0);
+        let terms = self.take(2 * count).as_chunks::<2>().0;
+        terms.iter().map(|term| TermId::from(u16::from_le_bytes(*term))).collect()
     }
 
     fn hints(&mut self) -> Hints {

@@ -130,7 +130,7 @@ impl Index<'_> {
                 measured.features[posting.agent][posting.field as usize] += worth * posting.amount;
             }
             for entry in self.entries_with(term) {
-                of_entries[*entry as usize] += 1;
+                of_entries[*entry] += 1;
             }
         }
         self.measure_rows(&of_entries, &mut measured);

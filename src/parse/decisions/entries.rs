@@ -6,7 +6,7 @@
 //! outline. An entry ends where the next one begins.
 
 use super::super::Files;
-use super::super::markdown::{Block, BlockKind, Document};
+use super::super::markdown::{Block, Document};
 use super::date::{begins_with_unread_day, dated};
 use super::found::{LocatedDecision, id, plain};
 use super::headings::{self, Heading, IMPORTED, Part, has_date_or_author};
@@ -106,21 +106,10 @@ pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
     let blocks: Vec<&Block> = document.blocks.iter().take(metadata::HEAD).collect();
     let found = metadata::read(&blocks);
     let title = dated.title.trim_matches(['#', '*', ' ']).to_owned();
-    let date = dated.date.or(found.date).or_else(|| below_date(&document));
+    let date = dated.date.or(found.date);
     let id = id(&[date.as_deref().unwrap_or(""), &title, text]);
     let (by, status) = (found.by, found.status);
     Decision { by, status, ..plain(id, title, date, text.to_owned(), source) }
-}
-
-/// The date alone below a heading `Date`.
-fn below_date(document: &Document<'_>) -> Option<String> {
-    let pairs = document.blocks.iter().zip(document.blocks.iter().skip(1));
-    pairs.take(metadata::HEAD).find_map(|(heading, below)| match (&heading.kind, &below.kind) {
-        (BlockKind::Heading { text, .. }, BlockKind::Paragraph(day)) if is_field(text) => {
-            Some(dated(day)).filter(|day| day.leads).and_then(|day| day.date)
-        }
-        _ => None,
-    })
 }
 
 /// Finds entries by the dates and authors of headings.

@@ -23,6 +23,8 @@ use super::front_matter::{self, Several};
 use super::words::is_blank;
 use super::{Files, line_feeds};
 use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Source, plural};
+use entries::Entries;
+use found::LocatedDecision;
 use places::{FileKind, file_kind};
 use titles::is_section;
 
@@ -43,7 +45,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     for (path, text) in &files.texts {
         match file_kind(path, main) {
             Some(FileKind::Main) => {
-                let (entries, _) = entries(files, path, text, problems);
+                let entries = entries(files, path, text, problems);
                 if entries.is_empty() && text.trim().len() > UNFILLED {
                     problems.push(
                         Problem::new(
@@ -58,7 +60,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
                 decisions.current.extend(entries);
             }
             Some(FileKind::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
-            Some(FileKind::Archive) => decisions.archived.extend(entries(files, path, text, problems).0),
+            Some(FileKind::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
             Some(FileKind::Processed) => processed.extend(notes(files, path, text, &mut Vec::new())),
             Some(FileKind::Own) => {}
             None => report_unread(files, path, text, problems),
@@ -137,12 +139,15 @@ fn report_superseded_twice(decisions: &Decisions, problems: &mut Vec<Problem>) {
 /// An unfilled template is shorter than this.
 const UNFILLED: usize = 1200;
 
-/// The entries of a file without duplicates, and whether the file as a note is one decision.
-fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> (Vec<Decision>, bool) {
-    let found = entries::read(files, path, &line_feeds(super::without_mark(text)));
-    let is_one = found.is_one;
-    problems.extend(found.problems);
-    let mut decisions: Vec<Decision> = found.found.into_iter().map(|found| found.decision).collect();
+/// The entries of a file without duplicates.
+fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
+    let entries = entries::read(files, path, &line_feeds(super::without_mark(text)));
+    problems.extend(entries.problems);
+    distinct(entries.found, problems)
+}
+
+fn distinct(found: Vec<LocatedDecision>, problems: &mut Vec<Problem>) -> Vec<Decision> {
+    let mut decisions: Vec<Decision> = found.into_iter().map(|found| found.decision).collect();
     let before = decisions.len();
     let mut doubled: Option<Source> = None;
     let mut seen = HashSet::new();
@@ -164,29 +169,37 @@ fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -
                 .hint("each counts once; delete the duplicate"),
         );
     }
-    (decisions, is_one)
+    decisions
 }
 
 /// Reads an inbox note, which is a decision even without a suitable heading.
 fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
-    let text = line_feeds(super::without_mark(text));
-    let (matter, body_at) = front_matter::split(&text);
+    let note = note(files, path, &line_feeds(super::without_mark(text)));
+    problems.extend(note.problems);
+    distinct(note.found, problems)
+}
+
+/// The decisions of a note, with their places in its text.
+fn note(files: &Files, path: &str, text: &str) -> Entries {
+    let (matter, body_at) = front_matter::split(text);
     let body = text.get(body_at..).unwrap_or_default();
-    let mut doubts = Vec::new();
-    let (mut decisions, is_one) = entries(files, path, &blank_lines(&text, body_at), &mut doubts);
-    if (decisions.is_empty() || is_one) && !is_blank(body) && !text.contains(IMPORTED) {
-        let mut whole = entries::whole(body, files.at(path, 1));
-        let subject = matter.and_then(|matter| NoteMatter::read(matter)?.subject());
-        if let Some(subject) = subject.filter(|_| !body.trim_start().starts_with('#') || is_section(&whole.title)) {
-            whole.title = subject;
-        }
-        decisions = vec![whole];
-    } else {
-        problems.append(&mut doubts);
+    let mut entries = entries::read(files, path, &blank_lines(text, body_at));
+    // `blank_lines` shortened the front matter: shift the offsets back.
+    let shift = body_at - text.get(..body_at).map_or(0, |before| before.matches('\n').count());
+    for LocatedDecision { start, body, end, .. } in &mut entries.found {
+        [start, body, end].into_iter().for_each(|at| *at += shift);
     }
-    let mut all: Vec<&mut Decision> = decisions.iter_mut().collect();
-    complete(path, matter, &mut all);
-    decisions
+    if (entries.found.is_empty() || entries.is_one) && !is_blank(body) && !text.contains(IMPORTED) {
+        let mut decision = entries::whole(body, files.at(path, 1));
+        let subject = matter.and_then(|matter| NoteMatter::read(matter)?.subject());
+        if let Some(subject) = subject.filter(|_| !body.trim_start().starts_with('#') || is_section(&decision.title)) {
+            decision.title = subject;
+        }
+        let whole = LocatedDecision { decision, start: body_at, body: body_at, end: text.len() };
+        entries = Entries { found: vec![whole], problems: Vec::new(), is_one: true };
+    }
+    complete(path, matter, &mut entries.found.iter_mut().map(|found| &mut found.decision).collect::<Vec<_>>());
+    entries
 }
 
 /// Fills gaps from a note's front matter and file name.

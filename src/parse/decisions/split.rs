@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use super::entries::{self, Entries};
+use super::entries;
 use super::found::LocatedDecision;
+use super::note;
 use super::places::{FileKind, file_kind, main_file};
-use super::{IMPORTED, blank_lines, complete};
 use crate::model::Decision;
-use crate::parse::words::is_blank;
-use crate::parse::{Files, front_matter, line_feeds, without_mark};
+use crate::parse::{Files, line_feeds, without_mark};
 
 /// A decision with its bytes in the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,27 +35,13 @@ pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
     let Some(raw) = files.texts.get(path) else { return Vec::new() };
     let is_note = matches!(file_kind(path, main_file(files)), Some(FileKind::Inbox));
     let text = line_feeds(without_mark(raw));
-    let (matter, body_at) = if is_note { front_matter::split(&text) } else { (None, 0) };
-    let body = text.get(body_at..).unwrap_or_default();
-    let Entries { mut found, is_one, .. } = entries::read(files, path, &blank_lines(&text, body_at));
-    // `blank_lines` shortened the front matter: shift the offsets back.
-    let shift = body_at - text.get(..body_at).map_or(0, |before| before.matches('\n').count());
-    for LocatedDecision { start, body, end, .. } in &mut found {
-        for at in [start, body, end] {
-            *at += shift;
-        }
-    }
-    if is_note {
-        if (found.is_empty() || is_one) && !is_blank(body) && !text.contains(IMPORTED) {
-            let decision = entries::whole(body, files.at(path, 1));
-            found.clear();
-            found.push(LocatedDecision { decision, start: body_at, body: body_at, end: text.len() });
-        }
-        complete(path, matter, &mut found.iter_mut().map(|found| &mut found.decision).collect::<Vec<_>>());
-        // Text above the only decision of a note belongs to it.
-        if let [only] = found.as_mut_slice() {
-            only.start = 0;
-        }
+    let mut found = match is_note {
+        true => note(files, path, &text).found,
+        false => entries::read(files, path, &text).found,
+    };
+    // Text above the only decision of a note belongs to it.
+    if let ([only], true) = (found.as_mut_slice(), is_note) {
+        only.start = 0;
     }
     let lines = Lines::new(&text, raw);
     let piece = |found: LocatedDecision| Piece {

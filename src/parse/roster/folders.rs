@@ -173,7 +173,7 @@ impl Folders {
 
     /// By the name as written, or in Latin letters.
     fn by_spelling(&self, name: &str) -> Option<Slug> {
-        let spellings = if name.is_ascii() { Vec::new() } else { latin(name) };
+        let spellings = latin(name);
         let spelled = spellings.iter().find_map(|text| {
             let exact = Slug::fold(text).filter(|slug| self.folders.contains_key(slug));
             exact.or_else(|| self.squeezed.get(&squeeze(text)).cloned().flatten())

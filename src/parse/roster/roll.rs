@@ -6,13 +6,11 @@ use super::super::words::{remark, without_pictographs};
 use super::{BOT, HELPERS};
 use crate::model::{Member, Slug};
 
-/// Indexes of the roster, tried in this order: slug, name, name without its remark, the name's first word, its unique
-/// last words, role, unique word of a role. In each, the first member wins.
+/// Indexes of the roster, tried in this order: slug, name, name without its remark, the name's first word, role, unique
+/// word of a role. In each, the first member wins.
 pub(crate) struct Roll<'m> {
     pub(crate) members: &'m [Member],
     names: [HashMap<Slug, usize>; 4],
-    /// By the last two or more words of the name. `None`: ambiguous.
-    tails: HashMap<String, Option<usize>>,
     roles: HashMap<Slug, usize>,
     /// By a word of the role. `None`: ambiguous.
     role_words: HashMap<Slug, Option<usize>>,
@@ -35,13 +33,6 @@ impl<'m> Roll<'m> {
             by(&|member| Slug::fold(remark(&member.name).0)),
             by(&|member| member.name.split_whitespace().next().and_then(Slug::fold)),
         ];
-        let mut tails: HashMap<String, Option<usize>> = HashMap::new();
-        for (index, member) in members.iter().enumerate() {
-            for tail in Slug::fold(remark(&member.name).0).iter().flat_map(tails_of) {
-                let only = tails.entry(tail).or_insert(Some(index));
-                *only = only.filter(|first| *first == index);
-            }
-        }
         let mut role_words: HashMap<Slug, Option<usize>> = HashMap::new();
         for (index, member) in members.iter().enumerate() {
             for word in member.role.split(|c: char| !c.is_alphanumeric()).filter_map(Slug::fold) {
@@ -49,7 +40,7 @@ impl<'m> Roll<'m> {
                 *only = only.filter(|first| *first == index);
             }
         }
-        Self { members, names, tails, roles: by(&|member| Slug::fold(&member.role)), role_words }
+        Self { members, names, roles: by(&|member| Slug::fold(&member.role)), role_words }
     }
 
     /// The member a cell means.
@@ -59,8 +50,7 @@ impl<'m> Roll<'m> {
             let index = self.roles.get(&wanted).copied().or_else(|| *self.role_words.get(&wanted)?)?;
             self.members.get(index)
         };
-        let by_tail = || self.members.get((*self.tails.get(wanted(text)?.as_str())?)?);
-        self.named(text).or_else(by_tail).or_else(by_role)
+        self.named(text).or_else(by_role)
     }
 
     /// The member a text names.
@@ -77,14 +67,6 @@ impl<'m> Roll<'m> {
     pub(crate) fn built_in(&self, name: &str) -> Option<Slug> {
         wanted(name).filter(|slug| HELPERS.contains(&slug.as_str()) || slug.as_str() == BOT)
     }
-}
-
-/// `ux-expert` of `ui-ux-expert`, from the last six words.
-fn tails_of(name: &Slug) -> Vec<String> {
-    const WORDS: usize = 6;
-    let words: Vec<&str> = name.as_str().split('-').collect();
-    let first = words.len().saturating_sub(WORDS).max(1);
-    (first..words.len().saturating_sub(1)).filter_map(|at| Some(words.get(at..)?.join("-"))).collect()
 }
 
 fn wanted(text: &str) -> Option<Slug> {

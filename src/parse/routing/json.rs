@@ -7,7 +7,7 @@ use super::super::json::{self, Lines};
 use super::super::words::comma_list;
 use super::columns::TableKind;
 use super::{Cells, RoutingReader};
-use crate::model::{Problem, Severity, Source};
+use crate::model::{Problem, Severity};
 
 const SUBJECT: &str = "worktype, signal, domain, type, task, tasktype, pattern, keyword, area, category, topic, work";
 const LABEL: &str = "label, labels";
@@ -31,11 +31,6 @@ pub(crate) fn linked(text: &str) -> Vec<String> {
         }
     }
     paths
-}
-
-fn unread(source: Source, message: &str) -> Problem {
-    Problem::warning(source, "routing-json-entry", message)
-        .hint("an entry needs a `workType` and a `routeTo`; this one is ignored")
 }
 
 /// Reports JSON files that a routing file links to, or names with a path in the team folder, and that squad cannot
@@ -78,14 +73,10 @@ pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut RoutingRe
         let first = entry.text(FIRST);
         let ((kind, subject), first) = match (subject, first) {
             (Some(subject), Some(first)) => (subject, first),
-            (Some((_, subject)), None) => {
-                let source = files.at(path, lines.next(&subject));
-                reader.problems.push(unread(source, &format!("the entry `{subject}` names nobody")));
-                continue;
-            }
-            (None, Some(first)) => {
-                let source = files.at(path, lines.next(&first));
-                reader.problems.push(unread(source, &format!("an entry for `{first}` does not say what for")));
+            (Some((_, of)), None) | (None, Some(of)) => {
+                let message = format!("the entry for `{of}` does not say both what for and who");
+                let problem = Problem::warning(files.at(path, lines.next(&of)), "routing-json-entry", message);
+                reader.problems.push(problem.hint("it needs a `workType` and a `routeTo`, and is ignored"));
                 continue;
             }
             (None, None) => continue,

@@ -201,14 +201,6 @@ fn what_a_merge_writes_over_notes_is_no_decision() {
 }
 
 #[test]
-fn a_date_may_stand_below_a_heading_of_its_own() {
-    let note = "# Who tars\n\n## Date\n\n2026-01-05\n\n## Summary\n\nUwe.\n\n## New tools\n\nBrush.\n";
-    let (team, _) = read(&[TEAM, ROUTING, ("decisions/inbox/tar.md", note)]);
-    let found: Vec<_> = team.decisions.iter().map(|d| (d.title.as_str(), d.date.as_deref())).collect();
-    assert_eq!(found, [("Who tars", Some("2026-01-05"))]);
-}
-
-#[test]
 fn undated_headings_below_a_dated_entry_are_parts_of_it() {
     for (text, wanted) in [
         // Pasted notes whose sections are no deeper than the entries.

@@ -220,13 +220,3 @@ fn whoever_is_relevant_is_nobody_to_report() {
     assert_eq!(rules(&team), ["Several: uwe", "Fix: uwe ilse", "Facts: ", "All: ", "Odd: uwe"]);
     assert_eq!(codes(&problems), [("routing-unknown-agent", 6), ("routing-unknown-agent", 7)]);
 }
-
-#[test]
-fn the_last_words_of_one_name_are_enough() {
-    let team = "| Name | Role |\n|-|-|\n| Deck/Hull Painter | Paint |\n| Sail Maker | Sails |\n";
-    let routing =
-        "| Work Type | Route To |\n|-|-|\n| Colour | Hull Painter |\n| Cloth | Sail-Maker |\n| Other | Net Maker |\n";
-    let (team, problems) = read(&[("team.md", team), ("routing.md", routing)]);
-    assert_eq!(rules(&team), ["Colour: deck-hull-painter", "Cloth: sail-maker", "Other: "]);
-    assert_eq!(codes(&problems), [("routing-unknown-agent", 5)]);
-}

@@ -1,10 +1,8 @@
 //! Compiles the tables at build time, because stemming them takes milliseconds.
 //!
-//! Numbers are two bytes, the lower one first. Terms are counted in the order they are found; `0` is a free slot.
+//! Of each term, in the order they are found, a record; numbers are a byte, but those of terms two, the lower one first:
 //!
 //! ```text
-//! slots: `SLOTS` entries, each the number of a term plus one, at the term's hash or in a later slot
-//! offsets: of each term's record, four bytes each
 //! record: length, text · content class · hints · number of phrases; for each: count, terms after the first · hints
 //! hints: count; of each: area, code
 //! ```
@@ -12,7 +10,6 @@
 use std::collections::BTreeMap;
 
 use super::lexicon::Lexicon;
-use super::slots::{SLOTS, hash};
 use super::terms::{TermKind, each_term};
 use crate::model::List;
 
@@ -106,24 +103,15 @@ impl Tables {
         if let Some(known) = self.ids.get(text) {
             return *known;
         }
-        let id = u16::try_from(self.terms.len()).expect("there are fewer terms than slots");
+        let id = u16::try_from(self.terms.len()).expect("the tables are small");
         self.ids.insert(text.to_owned(), id);
         self.terms.push(Term { text: text.to_owned(), says, hints: Vec::new(), phrases: Vec::new() });
         id
     }
 
     fn bytes(&self) -> Vec<u8> {
-        assert!(self.terms.len() < SLOTS * 3 / 4, "more slots keep the way to a term short");
-        let mut slots = vec![0_u16; SLOTS];
-        let (mut places, mut records) = (Vec::new(), Vec::new());
-        let start = 2 * SLOTS + 4 * self.terms.len();
-        for (number, term) in (1..).zip(&self.terms) {
-            let mut slot = hash(&term.text);
-            while slots[slot] != 0 {
-                slot = (slot + 1) % SLOTS;
-            }
-            slots[slot] = number;
-            places.extend(u32::try_from(start + records.len()).expect("the tables are small").to_le_bytes());
+        let mut records = Vec::new();
+        for term in &self.terms {
             records.push(length(term.text.len()));
             records.extend(term.text.bytes());
             records.push(term.says);
@@ -135,7 +123,7 @@ impl Tables {
                 push_hints(&mut records, hints);
             }
         }
-        slots.iter().flat_map(|slot| slot.to_le_bytes()).chain(places).chain(records).collect()
+        records
     }
 }
 
