@@ -6,7 +6,7 @@ use super::cells::{add_line, cell, line, lines, remove_line, row_like, set_cell,
 use super::naming::{Naming, with_paths};
 use super::{Draft, NewMember};
 use crate::model::{Member, Problem, Slug, Status};
-use crate::parse::{RosterTable, remark, roster_tables, without_pictographs};
+use crate::parse::{PlacedTable, RosterColumns, is_of_the_retired, remark, roster_tables, without_pictographs};
 
 const ROSTER: &str = "team.md";
 
@@ -14,7 +14,9 @@ const ROSTER: &str = "team.md";
 pub(super) fn neighbour(draft: &Draft<'_>) -> Option<Member> {
     let tables = roster_tables(&draft.readable(ROSTER), &draft.folders);
     let working = || draft.team.startable().filter(|member| member.source.file.ends_with(ROSTER));
-    let count = |table: &RosterTable| working().filter(|member| table.lines.contains(&member.source.line)).count();
+    let count = |table: &PlacedTable<RosterColumns>| {
+        working().filter(|member| table.lines.contains(&member.source.line)).count()
+    };
     // In a tie, the first table.
     let table = tables.iter().rev().max_by_key(|table| count(table)).filter(|table| count(table) > 0);
     let is_there = |member: &&Member| table.is_none_or(|table| table.lines.contains(&member.source.line));
@@ -22,7 +24,7 @@ pub(super) fn neighbour(draft: &Draft<'_>) -> Option<Member> {
 }
 
 /// The table with a row at this line.
-fn table_at(draft: &Draft<'_>, line: usize) -> Option<RosterTable> {
+fn table_at(draft: &Draft<'_>, line: usize) -> Option<PlacedTable<RosterColumns>> {
     roster_tables(&draft.readable(ROSTER), &draft.folders).into_iter().find(|table| table.lines.contains(&line))
 }
 
@@ -51,7 +53,7 @@ pub(super) fn add(
 /// The cells of a new row.
 fn values(
     draft: &Draft<'_>,
-    table: &RosterTable,
+    table: &PlacedTable<RosterColumns>,
     new: &NewMember,
     slug: &Slug,
     like: &Member,
@@ -83,14 +85,14 @@ fn values(
 }
 
 /// The team's way to write an empty cell.
-fn blank(text: &str, table: &RosterTable) -> String {
+fn blank(text: &str, table: &PlacedTable<RosterColumns>) -> String {
     let cells = table.lines.iter().flat_map(|line| (0..table.width).filter_map(|column| cell(text, *line, column)));
     let mut marks = cells.filter(|cell| matches!(*cell, "—" | "–" | "-"));
     marks.next_back().unwrap_or_default().to_owned()
 }
 
 /// The most common status cell of active members.
-fn status_of_most(draft: &Draft<'_>, table: &RosterTable) -> String {
+fn status_of_most(draft: &Draft<'_>, table: &PlacedTable<RosterColumns>) -> String {
     let text = draft.text(ROSTER);
     let working = draft.team.startable().filter(|member| table.lines.contains(&member.source.line));
     let cells: Vec<&str> = working.filter_map(|member| cell(text, member.source.line, table.columns.status?)).collect();
@@ -141,7 +143,7 @@ pub(super) fn retire(draft: &mut Draft<'_>, member: &Member) -> Result<(), Probl
     let (at, text) = (member.source.line, draft.text(ROSTER));
     let all = roster_tables(&draft.readable(ROSTER), &draft.folders);
     let own = all.iter().find(|table| table.lines.contains(&at));
-    let alumni = all.iter().find(|table| table.is_of_the_retired && !table.lines.is_empty());
+    let alumni = all.iter().find(|table| is_of_the_retired(&table.heading) && !table.lines.is_empty());
     let changed = match (own, alumni) {
         (Some(own), Some(alumni)) => move_row(draft, at, own, alumni),
         (Some(own), None) => match own.columns.status {
@@ -155,7 +157,7 @@ pub(super) fn retire(draft: &mut Draft<'_>, member: &Member) -> Result<(), Probl
 }
 
 /// The team's way to write a retired status.
-fn retired_as(draft: &Draft<'_>, tables: &[RosterTable], at: usize, status: usize) -> String {
+fn retired_as(draft: &Draft<'_>, tables: &[PlacedTable<RosterColumns>], at: usize, status: usize) -> String {
     let text = draft.text(ROSTER);
     let left = draft.team.members.iter().filter(|member| member.status == Status::Retired);
     let mut cells = left.filter_map(|member| {
@@ -172,7 +174,12 @@ fn retired_as(draft: &Draft<'_>, tables: &[RosterTable], at: usize, status: usiz
 }
 
 /// Moves a row to the end of the table of former members, matching columns by meaning.
-fn move_row(draft: &Draft<'_>, at: usize, own: &RosterTable, alumni: &RosterTable) -> Option<String> {
+fn move_row(
+    draft: &Draft<'_>,
+    at: usize,
+    own: &PlacedTable<RosterColumns>,
+    alumni: &PlacedTable<RosterColumns>,
+) -> Option<String> {
     let text = draft.text(ROSTER);
     let (from, to) = (&own.columns, &alumni.columns);
     let last = *alumni.lines.last()?;

@@ -1,6 +1,6 @@
 //! `identity/*.md`: the team's current focus and its general lessons.
 
-use super::{Files, line_feeds};
+use super::{Files, front_matter, line_feeds};
 use crate::model::TeamNote;
 
 /// The file about current work.
@@ -31,23 +31,17 @@ pub(super) fn read(files: &Files) -> Vec<TeamNote> {
 /// Blanks lines without content, so that the others keep their line numbers. `None`: only headings and dates are left.
 fn content(text: &str) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
-    let mut matter = text.starts_with("---\n").then_some(false);
-    let mut in_comment = false;
+    let matter = text.get(..front_matter::split(text).1).unwrap_or_default().lines().count();
+    let (mut is_telling, mut in_comment) = (false, false);
     for (index, line) in text.lines().enumerate() {
-        let kept = match &mut matter {
-            Some(_) if index == 0 => String::new(),
-            Some(_) if line.trim_end() == "---" => {
-                matter = None;
-                String::new()
-            }
-            // A key for agents, and the lines of its value.
-            Some(telling) => {
-                if !line.starts_with([' ', '\t', '-']) {
-                    *telling = TELLING.iter().any(|key| line.starts_with(key));
-                }
-                if *telling { line.to_owned() } else { String::new() }
-            }
-            None => without_comments(line, &mut in_comment),
+        // A key for agents, and the lines of its value.
+        if index < matter && !line.starts_with([' ', '\t', '-']) {
+            is_telling = TELLING.iter().any(|key| line.starts_with(key));
+        }
+        let kept = match index < matter {
+            true if is_telling && line.trim_end() != "---" => line.to_owned(),
+            true => String::new(),
+            false => without_comments(line, &mut in_comment),
         };
         lines.push(if TEMPLATE.iter().any(|words| kept.trim().starts_with(words)) { String::new() } else { kept });
     }

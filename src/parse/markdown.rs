@@ -2,8 +2,6 @@
 //!
 //! `pulldown-cmark` does the parsing, so fences, escapes, links and nested lists follow the standard.
 
-mod tables;
-
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -38,6 +36,17 @@ pub(super) enum BlockKind {
 pub(super) struct Table {
     pub(super) header: Vec<String>,
     pub(super) rows: Vec<Row>,
+}
+
+/// A table and its place in the file.
+pub(crate) struct PlacedTable<C> {
+    pub(crate) columns: C,
+    /// The number of columns.
+    pub(crate) width: usize,
+    /// The lines of its rows.
+    pub(crate) lines: Vec<usize>,
+    /// The heading above it.
+    pub(crate) heading: String,
 }
 
 pub(super) struct Row {
@@ -94,6 +103,22 @@ impl<'a> Document<'a> {
             BlockKind::Table(table) => Some((table, block.range.start)),
             _ => None,
         })
+    }
+
+    /// The lines of table rows that belong to no table: there is a blank line above them, or no line of dashes below.
+    pub(super) fn stray_rows(&self) -> impl Iterator<Item = usize> {
+        let is_row = |line: &str| line.trim().len() > 2 && line.trim().starts_with('|') && line.trim().ends_with('|');
+        let are_rows = move |block: &&Block| {
+            matches!(block.kind, BlockKind::Paragraph(_)) && self.text(&block.range).lines().all(is_row)
+        };
+        self.blocks.iter().filter(are_rows).map(|block| self.line(block.range.start))
+    }
+
+    /// A table for edits, with what its columns mean.
+    pub(super) fn placed<C>(&self, table: &Table, columns: C, headings: &[&str]) -> PlacedTable<C> {
+        let heading = headings.last().copied().unwrap_or_default().to_owned();
+        let lines = table.rows.iter().map(|row| self.line(row.offset)).collect();
+        PlacedTable { columns, width: table.header.len(), lines, heading }
     }
 
     /// The tables, each with the headings above it, outermost first.
@@ -227,13 +252,6 @@ pub(super) fn field(text: &str) -> Option<(String, &str)> {
 }
 
 fn blocks(source: &str) -> Vec<Block> {
-    let mut blocks = parsed(source);
-    tables::mend(source, &mut blocks);
-    blocks
-}
-
-/// The blocks of standard Markdown, before [`tables::mend`].
-pub(super) fn parsed(source: &str) -> Vec<Block> {
     let mut collector = Collector { source, ..Collector::default() };
     for (event, range) in Parser::new_ext(source, Options::ENABLE_TABLES).into_offset_iter() {
         collector.take(event, range);

@@ -34,10 +34,15 @@ pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split,
 pub(crate) use fields::without_active_fields;
 pub(crate) use front_matter::body;
 pub(crate) use role::role;
-pub(crate) use roster::{BOT, Folders, HELPERS, RosterTable, names_everyone, names_nobody, tables as roster_tables};
+pub(crate) use roster::{
+    BOT, Columns as RosterColumns, Folders, HELPERS, is_of_the_retired, names_everyone, names_nobody,
+    tables as roster_tables,
+};
 pub(crate) use routing::{TableKind, at_arrow, tables as rule_tables};
 pub(crate) use words::{is_blank, remark, without_pictographs};
 
+use markdown::Document;
+pub(crate) use markdown::PlacedTable;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
@@ -65,14 +70,16 @@ impl Files {
 
     /// Only the `config.*` files.
     pub(crate) fn configuration(&self) -> Self {
-        let texts = self.texts.iter().filter(|(path, _)| path.starts_with("config."));
-        Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
+        self.only(|path| path.starts_with("config."))
     }
 
     /// Without the files that these problems are about.
     fn without(&self, problems: &[Problem]) -> Self {
-        let is_sound = |path: &str| problems.iter().all(|problem| problem.file != self.shown(path));
-        let texts = self.texts.iter().filter(|(path, _)| is_sound(path));
+        self.only(|path| problems.iter().all(|problem| problem.file != self.shown(path)))
+    }
+
+    fn only(&self, is_kept: impl Fn(&str) -> bool) -> Self {
+        let texts = self.texts.iter().filter(|(path, _)| is_kept(path));
         Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
     }
 
@@ -213,6 +220,15 @@ fn fill_in(team: &mut Team, models: &BTreeMap<Slug, String>, problems: &mut Vec<
             charter.model = charter.model.take().or(Some(model));
         }
     }
+}
+
+/// Reports rows of a table that are not read.
+fn report_stray_rows(files: &Files, path: &str, document: &Document<'_>, problems: &mut Vec<Problem>) {
+    problems.extend(document.stray_rows().map(|line| {
+        let message = "rows of a table stand apart from one, and are not read";
+        Problem::warning(files.at(path, line), "table-rows", message)
+            .hint("join them to the table above, or give them a header and a line of dashes")
+    }));
 }
 
 fn without_mark(text: &str) -> &str {

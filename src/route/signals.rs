@@ -21,8 +21,9 @@ pub(super) struct Signals {
     pub(super) areas: Vec<f64>,
     /// The same for the beginnings of its sentences.
     pub(super) requests: Vec<f64>,
-    /// Hints that have been counted: repeating a word adds nothing.
-    counted: HashSet<(*const [u8; 2], Stance), FixedState>,
+    /// Hints that have been counted, with whether they were denied and in the user's own text: repeating a word adds
+    /// nothing.
+    counted: HashSet<(*const [u8; 2], bool, bool), FixedState>,
     /// The area and amount that come from the message's form, not from its words.
     pub(super) form: Option<(usize, f64)>,
     /// Whether any word clearly names an area.
@@ -37,26 +38,6 @@ pub(super) struct Signals {
 pub(super) struct Word {
     pub(super) token: Token,
     pub(super) weight: f64,
-}
-
-/// How a text counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Stance {
-    Own,
-    /// Quoted, pasted, or in a template.
-    Beside,
-    /// Excluded by a negation.
-    Denied,
-}
-
-impl Stance {
-    fn of(weight: f64) -> Self {
-        match weight {
-            ..0.0 => Self::Denied,
-            ..OWN => Self::Beside,
-            _ => Self::Own,
-        }
-    }
 }
 
 /// The amount that the form of a message adds to an area; a strong word adds 1.
@@ -140,17 +121,17 @@ impl Index<'_> {
             }
         }
         let mut at = 0;
-        let manner = Stance::of(span.weight);
+        let (is_denied, is_own) = (span.weight < 0.0, span.weight >= OWN);
         let mut take = |hints: Hints, terms: usize, counts: bool| {
             at += terms;
-            let is_new = hints.is_empty() || signals.counted.insert((hints.as_ptr(), manner));
+            let is_new = hints.is_empty() || signals.counted.insert((hints.as_ptr(), is_denied, is_own));
             let is_modifier = counts && !hints.is_empty() && modifies(self, text, &spoken, &ranges, at - 1);
             let begins = *begun < BEGINNING && !span.is_code;
             let asks = *begun == 0 && !span.is_code && counts;
             let hints = each_hint(hints).filter(|_| is_new);
             for hint in hints.filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
                 // Excluded work counts in full against its area.
-                let weight = if span.weight < 0.0 { -hint.weight } else { hint.weight * span.weight };
+                let weight = if is_denied { -hint.weight } else { hint.weight * span.weight };
                 let is_kind = self.lexicon.areas[hint.area].kind == AreaKind::Kind;
                 let weight = if is_modifier && is_kind { weight * MODIFIES } else { weight };
                 signals.areas[hint.area] += weight;

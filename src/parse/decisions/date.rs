@@ -28,7 +28,9 @@ pub(super) fn begins_with_unread_day(text: &str) -> bool {
 pub(super) fn dated(heading: &str) -> Dated {
     let text = trim_pictographs(heading);
     let Some(found) = find(text) else {
-        let leads = begins_with_year(text) || begins_with_unread_day(text);
+        // `2026: …` and `2026-07: …`
+        let is_month = |head: &str| head.starts_with("20") && matches!(head.len(), 4 | 7) && !head.contains(' ');
+        let leads = begins_with_unread_day(text) || text.split_once(": ").is_some_and(|(head, _)| is_month(head));
         return Dated { date: None, title: text.to_owned(), leads, bare: false };
     };
     let (before, after) = (&text[..found.start], skip_time(&text[found.end..]));
@@ -44,21 +46,9 @@ pub(super) fn dated(heading: &str) -> Dated {
     }
 }
 
-/// `2026: …` and `2026-07: …`: a date without a day.
-fn begins_with_year(text: &str) -> bool {
-    let (number, rest) = split_run(text, |c| c.is_ascii_digit() || c == '-');
-    let is_month = number.len() == 7 && number.as_bytes().get(4) == Some(&b'-');
-    (number.len() == 4 || is_month) && iso_month(number).is_some() && rest.starts_with(": ")
-}
-
 /// Splits a text after its leading characters of a kind.
 fn split_run(text: &str, is_inside: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !is_inside(c)).unwrap_or(text.len()))
-}
-
-fn iso_month(text: &str) -> Option<()> {
-    let (year, month) = text.split_once('-').unwrap_or((text, "1"));
-    iso(year.parse().ok()?, month.parse().ok()?, 1).map(drop)
 }
 
 /// Balances parentheses after the date was removed.

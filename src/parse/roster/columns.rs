@@ -1,7 +1,7 @@
 //! Finds roster tables, and what their columns mean.
 
 use super::super::abroad;
-use super::super::markdown::{Table, header_words};
+use super::super::markdown::{Document, PlacedTable, Table, header_words};
 use super::super::words::{has_word, remark};
 use super::folders::Folders;
 use super::lists::speaks_of_members;
@@ -53,6 +53,18 @@ pub(crate) struct Columns {
     pub(crate) scope: Option<usize>,
     pub(crate) folder: Option<usize>,
     pub(crate) model: Option<usize>,
+}
+
+/// The tables that may list members, in file order.
+pub(crate) fn tables(text: &str, folders: &Folders) -> Vec<PlacedTable<Columns>> {
+    let document = Document::new(text);
+    let found = document.tables_in_sections().filter_map(|(table, headings)| {
+        let candidate = Candidate { table, headings, title: None };
+        let certainties = [Certainty::Headers, Certainty::Context, Certainty::Looks];
+        let columns = certainties.into_iter().find_map(|certainty| candidate.columns(certainty, folders))?;
+        Some(document.placed(table, columns, &candidate.headings))
+    });
+    found.collect()
 }
 
 /// How certain it is that a table lists members, most certain first.

@@ -7,23 +7,24 @@ mod lists;
 mod names;
 mod roll;
 mod standing;
-mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::markdown::Document;
 use super::words::{is_blank, remark, without_pictographs};
-use super::{Files, context};
+use super::{Files, context, report_stray_rows};
 use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Source, Status};
-use columns::{Candidate, Certainty, Columns};
+pub(crate) use columns::Columns;
+pub(crate) use columns::tables;
+use columns::{Candidate, Certainty};
 pub(crate) use folders::{Folders, linked as linked_charters};
 use lists::ListedMember;
 use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, without_kind, without_quotes};
 pub(crate) use names::{is_everyone as names_everyone, is_unfilled as names_nobody};
 pub(super) use roll::Roll;
+pub(crate) use standing::is_of_the_retired;
 pub(super) use standing::status_of;
 use standing::{is_silent, kind, status};
-pub(crate) use tables::{RosterTable, tables};
 
 pub(super) struct Roster {
     pub(super) name: Option<String>,
@@ -46,6 +47,7 @@ pub(crate) const BOT: &str = "copilot";
 
 pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut Vec<Problem>) -> Roster {
     let document = Document::new(text);
+    report_stray_rows(files, "team.md", &document, problems);
     let mut reader = RosterReader {
         files,
         folders,

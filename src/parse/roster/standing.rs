@@ -75,7 +75,7 @@ pub(super) fn status(entry: &Entry<'_>) -> Status {
 }
 
 /// Whether a heading is about former members.
-pub(super) fn is_of_the_retired(heading: &str) -> bool {
+pub(crate) fn is_of_the_retired(heading: &str) -> bool {
     has_word(&heading.to_lowercase(), RETIRED)
 }
 

@@ -1,10 +1,11 @@
 //! Finds routing tables, and what their columns mean.
 
 use super::super::abroad;
-use super::super::markdown::{Table, header_words};
+use super::super::markdown::{Document, PlacedTable, Table, header_words};
 use super::super::roster::Roll;
 use super::super::words::listed;
 use super::names::Named;
+use crate::model::Member;
 
 /// What a table routes.
 #[derive(Clone, Copy, PartialEq)]
@@ -92,6 +93,14 @@ fn is_signal(header: &str) -> bool {
 fn is_made_of(header: &str, words: &str, beside: &str) -> bool {
     let mut all = header.split(' ');
     header.split(' ').any(|word| listed(words, word)) && all.all(|word| listed(words, word) || listed(beside, word))
+}
+
+/// The routing tables in file order.
+pub(crate) fn tables(text: &str, members: &[Member]) -> Vec<PlacedTable<Columns>> {
+    let document = Document::new(text);
+    let roll = Roll::new(members);
+    let found = document.tables().filter_map(|(table, _)| Some(document.placed(table, of(table, &roll)?, &[])));
+    found.collect()
 }
 
 /// The columns of a routing table. `None`: it routes nothing.

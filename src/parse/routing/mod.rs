@@ -4,7 +4,6 @@ mod columns;
 mod json;
 mod lists;
 mod names;
-mod tables;
 mod unread;
 
 use std::collections::BTreeSet;
@@ -12,16 +11,15 @@ use std::collections::BTreeSet;
 use super::markdown::{Document, Row};
 use super::roster::Roll;
 use super::words::{comma_list, is_blank, is_placeholder, without_struck};
-use super::{Files, context, line_feeds};
+use super::{Files, context, line_feeds, report_stray_rows};
 use crate::model::{
     ContextSection, Kind, LabelRule, Member, Module, Problem, Rule, Severity, Slug, Source, list, plural,
 };
 use columns::Columns;
-pub(crate) use columns::TableKind;
+pub(crate) use columns::{TableKind, tables};
 pub(crate) use json::linked as linked_tables;
 pub(crate) use lists::at_arrow;
 use names::Named;
-pub(crate) use tables::tables;
 
 /// The contents of a routing file.
 #[derive(Default)]
@@ -36,6 +34,7 @@ pub(super) struct Routing {
 pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut Vec<Problem>) -> Routing {
     let document = Document::new(text);
     let roll = Roll::new(members);
+    report_stray_rows(files, "routing.md", &document, problems);
     let mut reader = RoutingReader { roll: &roll, problems, routing: Routing::default() };
     let mut taken = BTreeSet::new();
     for (table, _) in document.tables() {

@@ -130,7 +130,7 @@ fn a_roster_of_any_form_is_no_context() {
             "Tunnels.",
         ),
         ("# T\n\n## Proyecto\n\nTunnels.\n\n## Team\n\n- Ada — Backend Dev\n- Bob — Tester\n", "Tunnels."),
-        ("# About\n\nTunnels.\n\n| Name | Role |\n|---|---|\n| Ada | Dev |\n\n| Bob | Tester |\n", "Tunnels."),
+        ("# About\n\nTunnels.\n\n| Name | Role |\n|---|---|\n| Ada | Dev |\n| Bob | Tester |\n", "Tunnels."),
         ("Tunnels.\n\n| Name | Role |\n|---|---|\n| Ada | Dev |\n", "Tunnels."),
         ("| Name | Role |\n|---|---|\n| Ada | Dev |\n", ""),
         ("", ""),

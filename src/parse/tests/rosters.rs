@@ -224,3 +224,11 @@ fn quotes_and_strikes_within_names() {
     let text = "| Name | Role |\n|-|-|\n| \"Bo\" Berg | Cook |\n| ~~Cy~~ | ~~Smith~~ |\n";
     assert_eq!(shown(text), ["\"Bo\" Berg / Cook / Agent Active", "Cy / Smith / Agent Retired"]);
 }
+
+#[test]
+fn rows_that_stand_apart_are_said() {
+    let text = "| Name | Role |\n|-|-|\n| Ada | Lead |\n\n| Bo | Cook |\n| Cy | Diver |\n";
+    let (team, problems) = read(&[("team.md", text)]);
+    assert_eq!(slugs(&team), ["ada"]);
+    assert!(codes(&problems).contains(&("table-rows", 5)), "{problems:?}");
+}
