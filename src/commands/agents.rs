@@ -81,11 +81,8 @@ impl Args {
 }
 
 fn shown(ui: &mut Ui, report: &TeamReport) {
-    let rows: Vec<_> = report
-        .agents
-        .iter()
-        .map(|agent| (agent, first_line(&agent.name, WIDEST), first_line(&agent.role, WIDEST)))
-        .collect();
+    let rows = report.agents.iter().map(|it| (it, first_line(&it.name, WIDEST), first_line(&it.role, WIDEST)));
+    let rows: Vec<_> = rows.collect();
     let name = rows.iter().map(|(_, name, _)| name.chars().count()).max().unwrap_or(0);
     let role = rows.iter().map(|(_, _, role)| role.chars().count()).max().unwrap_or(0);
     for (agent, its_name, its_role) in &rows {

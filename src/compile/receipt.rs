@@ -26,17 +26,15 @@ pub(crate) struct Receipt {
     pub(crate) inputs: Vec<Input>,
 }
 
-/// Approximate numbers of tokens.
+/// Approximate numbers of tokens. The last three are part of the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Totals {
     pub(crate) total: usize,
     pub(crate) prompt: usize,
     pub(crate) context: usize,
-    /// Part of the context: skills and notes for the whole team.
+    /// Skills and notes for the whole team.
     pub(crate) knowledge: usize,
-    /// Part of the context.
     pub(crate) decisions: usize,
-    /// Part of the context.
     pub(crate) history: usize,
 }
 

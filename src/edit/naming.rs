@@ -93,10 +93,9 @@ fn is_whole(text: &str, start: usize, end: usize) -> bool {
     let is_label = plain.ends_with(':') && !is_mention;
     let mut next = after.chars();
     let goes_on = match next.next() {
-        Some('.') => next.next().is_some_and(char::is_alphanumeric),
+        Some('.' | '-') => next.next().is_some_and(char::is_alphanumeric),
         Some('/') => is_mention || next.next().is_some_and(char::is_alphanumeric),
         Some('\\' | '@') => true,
-        Some('-') => next.next().is_some_and(char::is_alphanumeric),
         Some(c) => c.is_alphanumeric() || c == '_',
         None => false,
     };
@@ -109,8 +108,7 @@ pub(super) fn with_paths(text: &str, old: &str, new: &str) -> String {
     for (at, _) in text.match_indices(old) {
         let (before, after) = (&text[..at], &text[at + old.len()..]);
         let is_led = !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
-        let is_whole = !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
-        if is_led && is_whole {
+        if is_led && !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-')) {
             moved.push_str(&text[rest..at]);
             moved.push_str(new);
             rest = at + old.len();

@@ -93,11 +93,8 @@ fn marked(marks: &[(&str, &str)]) -> Vec<i32> {
     let marks: Vec<String> = marks.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let processes = fs::read_dir("/proc").into_iter().flatten();
     let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    ids.filter(|&id| id != own_id() && carries(id, &marks) && !is_git(id)).collect()
-}
-
-fn own_id() -> i32 {
-    i32::try_from(std::process::id()).unwrap_or(0)
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    ids.filter(|&id| id != own && carries(id, &marks) && !is_git(id)).collect()
 }
 
 fn carries(id: i32, marks: &[String]) -> bool {

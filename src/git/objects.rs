@@ -85,24 +85,22 @@ impl Sharing {
 
     /// Lets others write into a folder; new files inherit its group.
     pub(super) fn open_directory(self, path: &Path) -> io::Result<()> {
-        match self {
-            Self::Umask => Ok(()),
-            Self::Grant(bits) => grant(path, bits | ((bits & 0o444) >> 2) | 0o2000),
-        }
+        self.open(path, |bits| bits | ((bits & 0o444) >> 2) | 0o2000)
     }
 
     pub(super) fn open_file(self, path: &Path) -> io::Result<()> {
-        match self {
-            Self::Umask => Ok(()),
-            Self::Grant(bits) => grant(path, bits),
-        }
+        self.open(path, |bits| bits)
     }
 
     /// For a file that never changes.
     pub(super) fn open_object(self, path: &Path) -> io::Result<()> {
+        self.open(path, |bits| bits & 0o444)
+    }
+
+    fn open(self, path: &Path, granted: fn(u32) -> u32) -> io::Result<()> {
         match self {
             Self::Umask => Ok(()),
-            Self::Grant(bits) => grant(path, bits & 0o444),
+            Self::Grant(bits) => grant(path, granted(bits)),
         }
     }
 }

@@ -26,6 +26,12 @@ pub(crate) struct Evidence {
     pub(crate) weight: f64,
 }
 
+impl Evidence {
+    pub(crate) fn new(agent: &Slug, why: impl Into<String>, source: impl Into<String>, weight: f64) -> Self {
+        Self { agent: agent.clone(), why: why.into(), source: source.into(), weight }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) kind: PlanKind,

@@ -64,13 +64,11 @@ impl Several {
         }
     }
 
-    /// All of it, or `None` if it is empty.
-    pub(super) fn text(self) -> Option<String> {
-        let text = match self {
+    pub(super) fn text(self) -> String {
+        match self {
             Self::List(list) => list.join(", "),
             Self::Text(text) => text,
-        };
-        Some(text).filter(|text| !text.is_empty())
+        }
     }
 }
 

@@ -17,8 +17,7 @@ pub(crate) fn decision_path(folder: &str, decision: &Decision) -> String {
 
 /// Year, month and day of a date that starts with `yyyy-mm-dd`.
 fn day(date: &str) -> Option<(&str, &str, &str)> {
-    let (year, rest) = date.get(..10)?.split_once('-')?;
-    let (month, day) = rest.split_once('-')?;
+    let [year, month, day] = date.get(..10)?.split('-').collect::<Vec<_>>()[..] else { return None };
     let is_number = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
     (is_number(year, 4) && is_number(month, 2) && is_number(day, 2)).then_some((year, month, day))
 }
@@ -26,11 +25,10 @@ fn day(date: &str) -> Option<(&str, &str, &str)> {
 /// Cuts at the end of a word, so that paths stay readable and well below the Windows limit.
 fn short(slug: &str) -> String {
     const MAX_LENGTH: usize = 48;
-    if slug.len() <= MAX_LENGTH {
-        return slug.to_owned();
+    match slug.get(..MAX_LENGTH) {
+        Some(cut) if cut.len() < slug.len() => cut.rsplit_once('-').map_or(cut, |(words, _)| words).to_owned(),
+        _ => slug.to_owned(),
     }
-    let cut = &slug[..MAX_LENGTH];
-    cut.rsplit_once('-').map_or(cut, |(words, _)| words).to_owned()
 }
 
 /// `parse::decision_file` reads this back.
@@ -73,12 +71,11 @@ pub(super) fn with_duplicate(file: &str, duplicate: &str) -> String {
 
 /// Whether two files of an imported entry are equal, ignoring duplicate entries.
 pub(super) fn equal_except_duplicates(file: &str, other: &str) -> bool {
-    parts(file) == parts(other)
-}
-
-fn parts(file: &str) -> (&str, &str) {
-    let (matter, rest) = file.split_once(MATTER_END).unwrap_or((file, ""));
-    (matter.split_once(&format!("\n{DUPLICATES}")).map_or(matter, |(matter, _)| matter), rest.trim_end())
+    let [one, two] = [file, other].map(|file| {
+        let (matter, rest) = file.split_once(MATTER_END).unwrap_or((file, ""));
+        (matter.split_once(&format!("\n{DUPLICATES}")).map_or(matter, |(matter, _)| matter), rest.trim_end())
+    });
+    one == two
 }
 
 /// JSON is valid YAML, except for control characters, byte order marks and line ends that JSON leaves unescaped and

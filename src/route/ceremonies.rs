@@ -36,12 +36,12 @@ pub(crate) fn add(team: &Team, plan: &mut Plan, message: &str) {
             // The agent's prompt contains the meeting already.
             Ok(agent) if edge.is_some_and(|step| step[..] == [agent.clone()]) => {
                 let why = format!("facilitates {name}, and works {word} the others anyway");
-                plan.evidence.push(Evidence { agent, why, source, weight: 0.0 });
+                plan.evidence.push(Evidence::new(&agent, why, source, 0.0));
                 continue;
             }
             Ok(agent) => {
                 let why = format!("facilitates {name} {word} the work: {condition}");
-                plan.evidence.push(Evidence { agent: agent.clone(), why, source: source.clone(), weight: 0.0 });
+                plan.evidence.push(Evidence::new(&agent, why, source.as_str(), 0.0));
                 if !plan.agents.contains(&agent) {
                     plan.agents.push(agent.clone());
                 }

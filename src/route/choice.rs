@@ -52,31 +52,19 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
     if !unknown.is_empty() {
         return Err(format!("the coordinator chose {}, who cannot be started", list(unknown)));
     }
-    let mut agents: Vec<Slug> = Vec::new();
-    for agent in steps.iter().flatten() {
-        if !agents.contains(agent) {
-            agents.push(agent.clone());
-        }
-    }
+    let agents = distinct(steps.iter().flatten());
     if agents.is_empty() && choice.answer.trim().is_empty() {
         return Err("the coordinator cannot tell whose work it is".to_owned());
     }
     if agents.is_empty() {
-        let why = "the coordinator answers it".to_owned();
-        let answers = Evidence { agent: Slug::coordinator(), why, source: Slug::COORDINATOR.to_owned(), weight: 1.0 };
+        let answers = Evidence::new(&Slug::coordinator(), "the coordinator answers it", Slug::COORDINATOR, 1.0);
         let evidence = std::iter::once(answers).chain(plan.evidence.iter().cloned()).collect();
         let plan = Plan { kind: PlanKind::Direct, tier: Tier::Direct, reviewer: None, evidence, ..plan.clone() };
         return Ok(Chosen::Nobody(plan, choice.answer));
     }
-    let mut evidence: Vec<Evidence> = agents
-        .iter()
-        .map(|agent| Evidence {
-            agent: agent.clone(),
-            why: if choice.reason.is_empty() { "chosen".to_owned() } else { choice.reason.clone() },
-            source: Slug::COORDINATOR.to_owned(),
-            weight: 1.0,
-        })
-        .collect();
+    let why = if choice.reason.is_empty() { "chosen" } else { choice.reason.as_str() };
+    let chosen = agents.iter().map(|agent| Evidence::new(agent, why, Slug::COORDINATOR, 1.0));
+    let mut evidence: Vec<Evidence> = chosen.collect();
     evidence.extend(plan.evidence.iter().cloned());
     let is_wide = steps.iter().any(|step| step.len() > 1);
     let tier = if is_wide && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
@@ -86,14 +74,8 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
 /// The agents offered to a person: the router's candidates, or all if it has none.
 pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     const MOST: usize = 8;
-    let mut found: Vec<Slug> = Vec::new();
     let speaks_for = plan.evidence.iter().filter(|evidence| evidence.weight > 0.0).map(|evidence| &evidence.agent);
-    let is_startable = |slug: &&Slug| team.startable().any(|member| member.slug == **slug);
-    for slug in speaks_for.filter(is_startable) {
-        if !found.contains(slug) {
-            found.push(slug.clone());
-        }
-    }
+    let mut found = distinct(speaks_for.filter(|slug| team.startable().any(|member| member.slug == **slug)));
     if found.is_empty() {
         found = team.startable().map(|member| member.slug.clone()).collect();
     }
@@ -101,12 +83,26 @@ pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     found
 }
 
+fn distinct<'s>(slugs: impl Iterator<Item = &'s Slug>) -> Vec<Slug> {
+    let mut distinct: Vec<Slug> = Vec::new();
+    slugs.for_each(|slug| {
+        if !distinct.contains(slug) {
+            distinct.push(slug.clone())
+        }
+    });
+    distinct
+}
+
+/// The agent with a slug as people and models write it.
+fn startable(team: &Team, name: &str) -> Option<Slug> {
+    let slug = name.trim().trim_start_matches('@').to_lowercase();
+    team.startable().find(|member| member.slug.as_str() == slug).map(|member| member.slug.clone())
+}
+
 /// Applies a person's choice to the plan. `None`: it names nobody who can be started.
 pub(crate) fn by_person(team: &Team, plan: &Plan, answer: &str) -> Option<Plan> {
-    let slug = answer.trim().trim_start_matches('@').to_lowercase();
-    let agent = team.startable().find(|member| member.slug.as_str() == slug)?.slug.clone();
-    let why = "chosen by the user".to_owned();
-    let chosen = Evidence { agent: agent.clone(), why, source: PERSON.to_owned(), weight: 1.0 };
+    let agent = startable(team, answer)?;
+    let chosen = Evidence::new(&agent, "chosen by the user", PERSON, 1.0);
     let evidence = std::iter::once(chosen).chain(plan.evidence.iter().cloned()).collect();
     Some(Plan {
         kind: PlanKind::Agents,
@@ -126,9 +122,8 @@ fn read_steps(team: &Team, choice: &Choice) -> (Vec<Vec<Slug>>, Vec<String>) {
     let mut read = |names: &Vec<String>| {
         let mut step: Vec<Slug> = Vec::new();
         for name in names {
-            let slug = name.trim().trim_start_matches('@').to_lowercase();
-            match team.startable().find(|member| member.slug.as_str() == slug) {
-                Some(member) if !step.contains(&member.slug) => step.push(member.slug.clone()),
+            match startable(team, name) {
+                Some(slug) if !step.contains(&slug) => step.push(slug),
                 Some(_) => {}
                 None => unknown.push(format!("`{name}`")),
             }

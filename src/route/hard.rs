@@ -51,29 +51,24 @@ const MOST: usize = 40;
 
 fn only(found: Vec<Evidence>) -> Option<Draft> {
     let first = found.first()?.agent.clone();
-    found.iter().all(|evidence| evidence.agent == first).then(|| Draft {
-        agents: vec![first],
-        confidence: 1.0,
-        evidence: found,
-        ..Draft::default()
-    })
+    found.iter().all(|evidence| evidence.agent == first).then(|| Draft::sure(vec![first], found))
 }
 
 /// `squad:NAME` is the label that gives an issue to a member.
 fn of_label(team: &Team, label: &str) -> Option<Evidence> {
     let given = label.strip_prefix("squad:").and_then(Slug::fold).filter(|slug| startable(team, slug));
     if let Some(agent) = given {
-        return Some(evidence(agent, format!("the label `{label}`"), "label".to_owned()));
+        return Some(Evidence::new(&agent, format!("the label `{label}`"), "label", 1.0));
     }
     let rule = team.labels.iter().find(|rule| rule.label.eq_ignore_ascii_case(label))?;
     let agent = rule.agents.iter().find(|slug| startable(team, slug))?;
-    Some(evidence(agent.clone(), format!("the label `{label}`"), rule.source.to_string()))
+    Some(Evidence::new(agent, format!("the label `{label}`"), rule.source.to_string(), 1.0))
 }
 
 fn of_path(team: &Team, path: &str) -> Option<Evidence> {
     let module = row(team, path)?;
     let agent = Some(&module.primary).into_iter().chain(&module.secondary).find(|slug| startable(team, slug))?;
-    Some(evidence(agent.clone(), format!("{path} is in {}", module.path), module.source.to_string()))
+    Some(Evidence::new(agent, format!("{path} is in {}", module.path), module.source.to_string(), 1.0))
 }
 
 /// The row with the longest path that contains this one. If none matches from the project's root, the only row whose
@@ -102,8 +97,4 @@ fn holds(module: &str, path: &str) -> bool {
 
 fn startable(team: &Team, slug: &Slug) -> bool {
     team.member(slug).is_some_and(Member::is_startable)
-}
-
-fn evidence(agent: Slug, why: String, source: String) -> Evidence {
-    Evidence { agent, why, source, weight: 1.0 }
 }

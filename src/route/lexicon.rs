@@ -55,7 +55,6 @@ const WEAK: f64 = 0.35;
 /// How much content a term has, by class.
 const SAYS: [f64; 3] = [0.0, 0.35, 1.0];
 
-#[derive(Default)]
 pub(super) struct Lexicon {
     pub(super) areas: Vec<Area>,
     /// The purpose of files with a name, an ending, or in a folder.

@@ -37,7 +37,7 @@ impl Addressed {
             return Err(self);
         }
         let Self { agents, evidence, places, .. } = self;
-        Ok(Draft { agents, confidence: 1.0, evidence, places, ..Draft::default() })
+        Ok(Draft { places, ..Draft::sure(agents, evidence) })
     }
 
     fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {
@@ -179,19 +179,14 @@ pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
     let calls = CALLS.iter().any(|call| start.strip_prefix(call).is_some_and(|rest| rest.starts_with([',', ':'])))
         || start.strip_prefix('@').is_some_and(|rest| rest.split([' ', ',', ':']).next().is_some_and(is_everyone));
     calls.then(|| {
-        let evidence =
-            team.startable().map(|member| evidence(&member.slug, "the message calls the whole team".to_owned(), 1.0));
-        Draft {
-            agents: team.startable().map(|member| member.slug.clone()).collect(),
-            confidence: 1.0,
-            evidence: evidence.collect(),
-            ..Draft::default()
-        }
+        let why = "the message calls the whole team";
+        let agents = team.startable().map(|member| member.slug.clone());
+        Draft::sure(agents.collect(), team.startable().map(|member| evidence(&member.slug, why, 1.0)).collect())
     })
 }
 
-fn evidence(agent: &Slug, why: String, weight: f64) -> Evidence {
-    Evidence { agent: agent.clone(), why, source: "message".to_owned(), weight }
+fn evidence(agent: &Slug, why: impl Into<String>, weight: f64) -> Evidence {
+    Evidence::new(agent, why, "message", weight)
 }
 
 fn is_everyone(name: &str) -> bool {

@@ -234,8 +234,7 @@ impl<'t> Router<'t> {
             evidence.extend(others.flat_map(|other| other.evidence));
         }
         if let Some(lead) = lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
-            let (agent, source) = (lead.slug.clone(), lead.source.to_string());
-            evidence.push(Evidence { agent, why: "leads the team".to_owned(), source, weight: 0.0 });
+            evidence.push(Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
         }
     }
 
@@ -329,7 +328,7 @@ fn direct(evidence: Vec<Evidence>) -> Plan {
 
 /// A note in the evidence that favors no agent.
 fn note(why: String, source: &str) -> Evidence {
-    Evidence { agent: Slug::coordinator(), why, source: source.to_owned(), weight: 0.0 }
+    Evidence::new(&Slug::coordinator(), why, source, 0.0)
 }
 
 /// A plan before its tier.
@@ -346,6 +345,10 @@ struct Draft {
 }
 
 impl Draft {
+    fn sure(agents: Vec<Slug>, evidence: Vec<Evidence>) -> Self {
+        Self { agents, evidence, confidence: 1.0, ..Self::default() }
+    }
+
     /// The threshold is the same for every plan.
     fn abstain_if_unsure(&mut self) {
         if self.confidence < weights::SURE {
@@ -356,19 +359,8 @@ impl Draft {
 }
 
 fn named(agents: &[Slug]) -> Option<Draft> {
-    let evidence = agents.iter().map(|agent| Evidence {
-        agent: agent.clone(),
-        why: "named with --agent".to_owned(),
-        source: "command line".to_owned(),
-        weight: 1.0,
-    });
-    (!agents.is_empty()).then(|| Draft {
-        agents: agents.to_vec(),
-        reviewer: None,
-        confidence: 1.0,
-        evidence: evidence.collect(),
-        ..Draft::default()
-    })
+    let evidence = agents.iter().map(|agent| Evidence::new(agent, "named with --agent", "command line", 1.0));
+    (!agents.is_empty()).then(|| Draft::sure(agents.to_vec(), evidence.collect()))
 }
 
 #[cfg(test)]

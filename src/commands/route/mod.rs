@@ -86,18 +86,14 @@ impl Args {
         if self.stdin {
             return Ok(triage::run(&mut context.ui, &router));
         }
-        let message = match &self.message {
-            Some(message) => text_or_input(&context.ui, message)?,
-            None => String::new(),
-        };
+        let message = self.message.as_deref().map_or(Ok(String::new()), |text| text_or_input(&context.ui, text))?;
         if message.trim().is_empty() && self.labels.is_empty() && self.paths.is_empty() {
             return Err(Failure::usage("the message is empty").hint("squad route \"what to do\""));
         }
-        let default_tier = project.settings.sessions.default_tier;
         let wishes = Wishes {
             agents: named_agents(&project.team, &self.agents)?,
             tier: self.tier.map(Tier::from),
-            default_tier,
+            default_tier: project.settings.sessions.default_tier,
         };
         let paths: Vec<String> =
             self.paths.iter().map(|path| project.path_from_root(&context.directory, path)).collect();

@@ -12,7 +12,7 @@ pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
     for line in head(ui, plan) {
         ui.data(&line);
     }
-    let evidence = if explain { everything(plan) } else { strongest(plan) };
+    let evidence = if explain { in_order(plan, plan.evidence.iter().collect()) } else { strongest(plan) };
     if evidence.is_empty() {
         return;
     }
@@ -73,10 +73,6 @@ fn strongest(plan: &Plan) -> Vec<&Evidence> {
     let room = STRONGEST.saturating_sub(first.len());
     first.extend(rest.into_iter().take(room));
     in_order(plan, first)
-}
-
-fn everything(plan: &Plan) -> Vec<&Evidence> {
-    in_order(plan, plan.evidence.iter().collect())
 }
 
 /// Sorts evidence: the chosen agents in the plan's order, the reviewer, then the others by total weight.

@@ -51,12 +51,10 @@ impl<'a> Index<'a> {
     }
 
     pub(in crate::git) fn call(&self, arguments: &[&str]) -> Call {
-        let plain = ["core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false"];
         // This index is temporary, and we flush whatever we take from it ourselves.
-        let settings: Vec<&str> =
-            plain.iter().chain(&["core.fsync=none"]).flat_map(|setting| ["-c", setting]).collect();
-        let call = self.repository.call(&settings).arguments(arguments);
-        call.variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
+        let plain = ["core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false", "core.fsync=none"];
+        let settings: Vec<&str> = plain.iter().flat_map(|setting| ["-c", setting]).collect();
+        self.repository.call(&settings).arguments(arguments).variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
     }
 
     /// Resolves conflicts to our side, since git writes no tree of an index with conflicts.

@@ -72,10 +72,10 @@ impl Manifest {
 
     /// Fails if the files are of a newer release than this squad has.
     pub(crate) fn require_known_release(&self, templates: &Templates, at: &str) -> Result<(), Failure> {
-        if self.release > templates.release {
-            return Err(newer(at, &format!("release {}", self.release), &format!("release {}", templates.release)));
+        match self.release > templates.release {
+            true => Err(newer(at, &format!("release {}", self.release), &format!("release {}", templates.release))),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn text(&self) -> String {
@@ -116,7 +116,6 @@ pub(crate) struct Due {
 
 /// `None` if there is no manifest, or if it cannot be read, which `doctor` reports.
 pub(crate) fn due(folder: &Path, newest: u32) -> Option<Due> {
-    let text = fs::read_to_string(folder.join(FILE)).ok()?;
-    let manifest = Manifest::read(&text, FILE).ok()?;
+    let manifest = Manifest::read(&fs::read_to_string(folder.join(FILE)).ok()?, FILE).ok()?;
     (manifest.release != newest).then_some(Due { release: manifest.release, newest })
 }

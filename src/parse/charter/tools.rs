@@ -1,7 +1,7 @@
 //! The tools a charter allows.
 
 use super::super::markdown::{BlockKind, Document, Section, field};
-use super::super::words::{comma_list, is_blank};
+use super::super::words::{comma_list, is_blank, listed};
 use crate::model::tools_called;
 
 /// The content of a Tools section.
@@ -38,13 +38,15 @@ struct Lists {
 
 impl Lists {
     fn item(&mut self, text: &str) {
-        match field(text) {
-            Some((key, value)) if is_denial(&key) => {
+        const DENIED: &str = "denied, deny, disallowed, forbidden, blocked, not allowed, excluded, never";
+        const ALLOWED: &str = "allowed, allow, available, permitted, enabled, tools, may use";
+        match field(text).as_ref().map(|(key, value)| (key.trim_end_matches(" tools"), *value)) {
+            Some((key, value)) if listed(DENIED, key) => {
                 let names = names(value);
                 self.is_prose |= names.is_none();
                 self.denied.extend(names.unwrap_or_default());
             }
-            Some((key, value)) if is_permission(&key) => self.names(value),
+            Some((key, value)) if listed(ALLOWED, key) => self.names(value),
             _ => {
                 let head = [" — ", " – ", " - ", ": ", " ("].iter().filter_map(|mark| text.find(mark)).min();
                 self.names(&text[..head.unwrap_or(text.len())]);
@@ -75,16 +77,6 @@ impl Lists {
         let allowed = self.allowed.into_iter().filter(|name| !is_denied(name)).collect();
         Tools { allowed: Some(allowed), denied, is_prose: false }
     }
-}
-
-fn is_denial(key: &str) -> bool {
-    let key = key.trim_end_matches(" tools");
-    matches!(key, "denied" | "deny" | "disallowed" | "forbidden" | "blocked" | "not allowed" | "excluded" | "never")
-}
-
-fn is_permission(key: &str) -> bool {
-    let key = key.trim_end_matches(" tools");
-    matches!(key, "allowed" | "allow" | "available" | "permitted" | "enabled" | "tools" | "may use")
 }
 
 /// The names in a text that consists only of names.

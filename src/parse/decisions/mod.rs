@@ -206,7 +206,7 @@ fn note(files: &Files, path: &str, text: &str) -> Entries {
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     if let Some(matter) = matter.and_then(NoteMatter::read) {
         let date = matter.date.as_deref().and_then(|day| date::date_in(day));
-        let by = matter.by.or(matter.author).or(matter.owner).and_then(Several::text);
+        let by = matter.by.or(matter.author).or(matter.owner).map(Several::text);
         let status = matter.status.as_deref().and_then(status::parse);
         for decision in decisions.iter_mut() {
             decision.date = decision.date.take().or_else(|| date.clone());

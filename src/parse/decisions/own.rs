@@ -93,7 +93,11 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
     });
     // Equal invalid ids give equal hashes. A decision cannot supersede itself.
     let superseded = |text: String| DecisionId::parse(&text).unwrap_or_else(|| found::id(&[&text]));
-    let mut old = matter.supersedes.and_then(Several::list).unwrap_or_default().into_iter().map(superseded);
+    let old = match matter.supersedes {
+        Some(Several::List(list)) => list,
+        old => old.map(Several::text).into_iter().collect(),
+    };
+    let mut old = old.into_iter().map(superseded);
     let supersedes = old.find(|old| *old != id);
     let others: Vec<DecisionId> = old.collect();
     if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {
@@ -115,7 +119,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
     let decision = Decision {
         title: title.trim().to_owned(),
         date,
-        by: matter.by.and_then(Several::text),
+        by: matter.by.map(Several::text),
         run: matter.run.as_deref().and_then(RunId::parse),
         supersedes,
         scope: matter.scope.and_then(Several::list).unwrap_or_default(),

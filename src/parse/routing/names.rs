@@ -1,7 +1,7 @@
 //! Finds the members that a cell names.
 
 use super::super::roster::Roll;
-use super::super::words::{is_blank, listed, remark, without_pictographs, without_struck};
+use super::super::words::{is_blank, remark, without_pictographs, without_struck};
 use crate::model::{Member, Slug};
 
 #[derive(Default)]
@@ -47,7 +47,6 @@ impl Named {
                 Some((slug, _)) => self.add(slug, reviews),
                 // Work without an agent goes to the coordinator anyway.
                 None if is_coordinator(&part) => {}
-                None if is_whoever(&part) && !self.agents.is_empty() => {}
                 None => match word_named(&part, roll).filter(|_| is_review(&part)) {
                     Some(reviewer) => self.add(reviewer, true),
                     None => self.unknown.push(format!("`{}`", without_pictographs(remark(&part).0))),
@@ -69,17 +68,6 @@ fn is_coordinator(part: &str) -> bool {
     let name = without_pictographs(remark(part).0).to_lowercase();
     let name = name.trim_start_matches("the ");
     matches!(name, "coordinator" | "squad" | "squad coordinator" | "team coordinator" | "direct" | "direct answer")
-}
-
-/// Whether a part means unspecified members: `relevant agents`, `Specialist`.
-fn is_whoever(part: &str) -> bool {
-    const WHO: &str = "agent, agents, member, members, specialist, specialists, expert, experts, team, owner, owners";
-    const WHICH: &str = "\
-        the, a, any, all, other, others, relevant, appropriate, affected, respective, involved, needed, domain, \
-        whole, entire";
-    let name = without_pictographs(remark(part).0).to_lowercase();
-    let mut words = name.split_whitespace().rev();
-    words.next().is_some_and(|last| listed(WHO, last)) && words.all(|word| listed(WHICH, word))
 }
 
 fn is_review(remark: &str) -> bool {
