@@ -41,10 +41,6 @@ impl<'de> Visitor<'de> for SeveralVisitor {
         Ok(Several::Text(text.to_owned()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Several, E> {
-        Ok(Several::Text(number.to_string()))
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Several, A::Error> {
         let mut texts = Vec::new();
         while let Some(text) = list.next_element()? {

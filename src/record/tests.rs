@@ -191,7 +191,7 @@ fn a_decision_file_reads_back() {
     assert_eq!(decision_path(".squad", &decision), ".squad/decisions/2026/01/05-use-quotes-and-marks-000000000001.md");
     let source = Source::new("x", 1);
     decision.source = Some(source.clone());
-    assert_eq!(crate::parse::decision_file(&render_decision(&decision), source), Ok(decision));
+    assert_eq!(crate::parse::decision_file(&render_decision(&decision), source), Ok((decision, Vec::new())));
 }
 
 /// Texts of any characters, and of those with a meaning in YAML.
@@ -256,7 +256,7 @@ proptest::proptest! {
         let source = Source::new("x", 1);
         decision.source = Some(source.clone());
         let read = crate::parse::decision_file(&render_decision(&decision), source);
-        proptest::prop_assert_eq!(read, Ok(decision));
+        proptest::prop_assert_eq!(read, Ok((decision, Vec::new())));
     }
 
     /// With any characters: quotes, line breaks, control characters, YAML and front matter markers.
@@ -275,7 +275,7 @@ proptest::proptest! {
         let source = Source::new("x", 1);
         decision.source = Some(source.clone());
         let read = crate::parse::decision_file(&render_decision(&decision), source);
-        proptest::prop_assert_eq!(read, Ok(decision));
+        proptest::prop_assert_eq!(read, Ok((decision, Vec::new())));
     }
 
     #[test]

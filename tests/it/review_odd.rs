@@ -170,7 +170,10 @@ fn charters_that_move_routing_and_configuration_change_prompts() {
     };
     // The folder's name is the agent's.
     repo.git(&["mv", ".squad/agents/ada", ".squad/agents/ada-lovelace"]);
-    repo.write(".squad/team.md", &repo.read(".squad/team.md").replace("| Ada |", "| Ada Lovelace |"));
+    repo.write(
+        ".squad/team.md",
+        &repo.read(".squad/team.md").replace("| Ada |", "| [Ada](agents/ada-lovelace/charter.md) |"),
+    );
     commit(&repo, "moved");
     let moved = prompts("HEAD~1..");
     assert_eq!((&moved[0]["agent"], &moved[0]["was"]), (&json!("ada-lovelace"), &json!("ada")), "{moved:?}");

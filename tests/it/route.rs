@@ -116,8 +116,8 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
         5 of 72 wrong:
         "not_answered": "@scribe the README says the wrong port, correct it"
         "not_answered": "Bump @milo/buttons, the components of the web pages need it"
-        "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
         "not_answered": "パーサーの単体テストを追加してカバレッジを上げてください"
+        "wrong_agent": "Write unit tests for this:\n\nTraceback (most recent call last):\n  File \"web/page.py\", line 3, in css\n    at layout.render (web/map.ts:3:1)\nValueError: dialog\n"
         "not_direct": "Thanks everyone, great release!"
     "#]]
     .assert_eq(&format!("{} of {} wrong:\n{}", mistakes.len(), predictions.len(), mistakes.concat()));
@@ -213,7 +213,7 @@ fn cases_are_scored_and_mistakes_grouped() {
     repo.write("cases.jsonl", CASES);
     expect![[r#"
            3 single     accuracy 33.3%, coverage 66.7%, precision 50.0%
-           1 multi      recall 100.0%
+           1 multi      recall 50.0%
            2 ambiguous  abstained 50.0%
 
         If routing only answered from this confidence up:
@@ -223,6 +223,10 @@ fn cases_are_scored_and_mistakes_grouped() {
         The wrong agent (1)
           bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
             cases.jsonl:2  wanted ada, got bob: Raise the coverage of the parser
+
+        Some agents are missing (1)
+          no evidence for any other agent (1 case)
+            cases.jsonl:4  wanted ada and bob, got bob: An endpoint, and unit tests for it
 
         Abstained, and need not have (1)
           no evidence for any other agent (1 case)

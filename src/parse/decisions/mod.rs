@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 pub(crate) use headings::IMPORTED;
 #[cfg(test)]
-pub(crate) use own::decision_file;
+pub(crate) use own::read as decision_file;
 pub(crate) use places::{holds_decisions, main_file, stands_before_another};
 pub(crate) use split::{sources, split};
 
@@ -191,7 +191,7 @@ fn note(files: &Files, path: &str, text: &str) -> Entries {
     }
     if (entries.found.is_empty() || entries.is_one) && !is_blank(body) && !text.contains(IMPORTED) {
         let mut decision = entries::whole(body, files.at(path, 1));
-        let subject = matter.and_then(|matter| NoteMatter::read(matter)?.subject());
+        let subject = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()?.subject());
         if let Some(subject) = subject.filter(|_| !body.trim_start().starts_with('#') || is_section(&decision.title)) {
             decision.title = subject;
         }
@@ -204,7 +204,7 @@ fn note(files: &Files, path: &str, text: &str) -> Entries {
 
 /// Fills gaps from a note's front matter and file name.
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
-    if let Some(matter) = matter.and_then(NoteMatter::read) {
+    if let Some(matter) = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()) {
         let date = matter.date.as_deref().and_then(|day| date::date_in(day));
         let by = matter.by.or(matter.author).or(matter.owner).map(Several::text);
         let status = matter.status.as_deref().and_then(status::parse);
@@ -245,10 +245,6 @@ struct NoteMatter {
 }
 
 impl NoteMatter {
-    fn read(text: &str) -> Option<Self> {
-        front_matter::read(text).ok()
-    }
-
     fn subject(self) -> Option<String> {
         self.subject.or(self.title).or(self.topic).filter(|subject| !is_blank(subject))
     }

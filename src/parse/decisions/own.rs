@@ -37,12 +37,6 @@ pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
     decisions
 }
 
-/// One decision, from the text of its file.
-#[cfg(test)]
-pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<Problem>> {
-    read(text, source).map(|(decision, _)| decision)
-}
-
 /// The front matter as `record` writes it.
 #[derive(Deserialize)]
 struct Matter {
@@ -50,11 +44,24 @@ struct Matter {
     date: Option<String>,
     by: Option<Several>,
     run: Option<String>,
-    supersedes: Option<Several>,
+    #[serde(skip)]
+    supersedes: Vec<String>,
     /// From the entry that the file was imported from.
     status: Option<String>,
     scope: Option<Several>,
     tags: Option<Several>,
+}
+
+#[derive(Deserialize)]
+struct Superseded<T> {
+    supersedes: Option<T>,
+}
+
+/// The superseded ids, each as a text: an id may consist of digits, and begin with zeros.
+fn superseded(front: &str) -> Vec<String> {
+    let one = front_matter::read::<Superseded<String>>(front).map(|one| one.supersedes.into_iter().collect());
+    let all = |_| front_matter::read::<Superseded<Vec<String>>>(front).map(|all| all.supersedes.unwrap_or_default());
+    one.or_else(all).unwrap_or_default()
 }
 
 /// The front matter and the body.
@@ -65,16 +72,19 @@ fn split<'t>(text: &'t str, source: &Source) -> Result<(Matter, &'t str), Box<Pr
                 .hint("`---`, then at least `id:`, then `---`"),
         ));
     };
-    let matter = front_matter::read(front).map_err(|error| {
+    let mut matter: Matter = front_matter::read(front).map_err(|error| {
         let at = Source::new(&source.file, 1 + error.line);
         let message = format!("the front matter cannot be read: {}", error.message);
         Box::new(Problem::warning(at, "decision-front-matter", message))
     })?;
+    if front.contains("supersedes") {
+        matter.supersedes = superseded(front);
+    }
     Ok((matter, text.get(body_at..).unwrap_or_default().trim_start()))
 }
 
 /// A decision, and the problems of its front matter.
-fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Problem>> {
+pub(crate) fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Problem>> {
     let text = line_feeds(without_mark(text));
     let (matter, body) = split(&text, &source)?;
     let (title, text) = match body.strip_prefix("# ") {
@@ -92,12 +102,8 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         id
     });
     // Equal invalid ids give equal hashes. A decision cannot supersede itself.
-    let superseded = |text: String| DecisionId::parse(&text).unwrap_or_else(|| found::id(&[&text]));
-    let old = match matter.supersedes {
-        Some(Several::List(list)) => list,
-        old => old.map(Several::text).into_iter().collect(),
-    };
-    let mut old = old.into_iter().map(superseded);
+    let replaced = |text: String| DecisionId::parse(&text).unwrap_or_else(|| found::id(&[&text]));
+    let mut old = matter.supersedes.into_iter().map(replaced);
     let supersedes = old.find(|old| *old != id);
     let others: Vec<DecisionId> = old.collect();
     if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {

@@ -60,13 +60,10 @@ pub(super) fn read<'d>(document: &'d Document<'_>) -> Lists<'d> {
         }
     }
     // Below members as headings, items are about them.
-    let mut members = match headings.is_empty() {
-        true => {
-            unread.append(&mut loose);
-            items
-        }
-        false => headings,
-    };
+    if headings.is_empty() {
+        unread.append(&mut loose);
+    }
+    let mut members = if headings.is_empty() { items } else { headings };
     let is_turned = |found: &ListedMember<'_>| is_role(found.name) && !is_role(found.role) && is_name(found.role);
     // `Lead: Ada`
     if members.iter().all(is_turned) {
