@@ -42,7 +42,7 @@ pub(crate) fn render_decision(decision: &Decision) -> String {
 }
 
 /// The file for one entry of a file with many decisions. The text below the entry's heading is copied unchanged; the
-/// heading goes into the front matter if it differs from the title. An entry without a heading, such as a table row, is
+/// heading goes into the front matter if it differs from the title. An entry without a heading, such as a short note, is
 /// copied unchanged.
 pub(crate) fn render_imported(decision: &Decision, heading: &str, body: &str) -> String {
     let heading = heading.strip_suffix('\n').map_or(heading, |line| line.strip_suffix('\r').unwrap_or(line));

@@ -205,7 +205,7 @@ fn note(files: &Files, path: &str, text: &str) -> Entries {
 /// Fills gaps from a note's front matter and file name.
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     if let Some(matter) = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()) {
-        let date = matter.date.as_deref().and_then(|day| date::date_in(day));
+        let date = matter.date.as_deref().and_then(date::date_in);
         let by = matter.by.or(matter.author).or(matter.owner).map(Several::text);
         let status = matter.status.as_deref().and_then(status::parse);
         for decision in decisions.iter_mut() {
@@ -214,7 +214,7 @@ fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
             decision.status = decision.status.or(status);
         }
     }
-    let named = path.rsplit('/').next().and_then(|name| date::date_in(name));
+    let named = path.rsplit('/').next().and_then(date::date_in);
     // The date in the file name applies if there is one decision, perhaps twice.
     let first = decisions.first().map(|decision| decision.id.clone());
     if decisions.iter().all(|decision| Some(&decision.id) == first.as_ref()) {

@@ -14,7 +14,7 @@ use crate::parse::{Files, line_feeds, without_mark};
 pub(crate) struct Piece {
     pub(crate) decision: Decision,
     pub(crate) range: Range<usize>,
-    /// The end of its heading, or the start of `range` if it has none, such as a table row.
+    /// The end of its heading, or the start of `range` if it has none, such as a short note.
     pub(crate) body: usize,
 }
 
