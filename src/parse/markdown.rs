@@ -2,6 +2,8 @@
 //!
 //! `pulldown-cmark` does the parsing, so fences, escapes, links and nested lists follow the standard.
 
+mod tables;
+
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -252,6 +254,10 @@ pub(super) fn field(text: &str) -> Option<(String, &str)> {
 }
 
 fn blocks(source: &str) -> Vec<Block> {
+    tables::join(source, parsed(source))
+}
+
+fn parsed(source: &str) -> Vec<Block> {
     let mut collector = Collector { source, ..Collector::default() };
     for (event, range) in Parser::new_ext(source, Options::ENABLE_TABLES).into_offset_iter() {
         collector.take(event, range);

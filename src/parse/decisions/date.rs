@@ -33,7 +33,7 @@ pub(super) fn dated(heading: &str) -> Dated {
         let leads = begins_with_unread_day(text) || text.split_once(": ").is_some_and(|(head, _)| is_month(head));
         return Dated { date: None, title: text.to_owned(), leads, bare: false };
     };
-    let (before, after) = (&text[..found.start], skip_time(&text[found.end..]));
+    let (before, after) = (&text[..found.start], skip_range(skip_time(&text[found.end..])));
     let (head, tail) = (before.trim_end_matches(MARKS), trim_pictographs(after.trim_start_matches(MARKS)));
     let tail = if is_blank(tail) { "" } else { tail.trim_end_matches([' ', ':', '-', '—', '–']) };
     let rest = if head.is_empty() || tail.is_empty() { format!("{head}{tail}") } else { format!("{head} — {tail}") };
@@ -170,6 +170,21 @@ fn skip_time(after: &str) -> &str {
     zone.filter(|rest| !rest.starts_with(char::is_alphanumeric)).unwrap_or(rest)
 }
 
+/// Skips the end of a date range: `/21`, ` to 2026-01-07`.
+fn skip_range(after: &str) -> &str {
+    for mark in ["/", " / ", " to ", "–", " – ", "..", " - ", "—", " — "] {
+        let Some(rest) = after.strip_prefix(mark) else { continue };
+        if let Some(found) = find_numeric(rest).filter(|found| found.start == 0) {
+            return &rest[found.end..];
+        }
+        let (day, rest) = split_run(rest, |c| c.is_ascii_digit());
+        if mark == "/" && (1..=2).contains(&day.len()) && !rest.starts_with(char::is_alphanumeric) {
+            return rest;
+        }
+    }
+    after
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +216,8 @@ mod tests {
             ("Pi (2026-01-05 — second look)", "Pi — second look"),
             ("2026-01-05: Rho (a) and (b)", "Rho (a) and (b)"),
             ("2026-1-5: Sigma", "Sigma"),
+            ("2026-01-05/06: Tau", "Tau"),
+            ("2026-01-05 to 2026-01-07: Upsilon", "Upsilon"),
             ("2026-01-05", "2026-01-05"),
         ] {
             assert_eq!(split(heading), (Some("2026-01-05".to_owned()), title.to_owned()), "{heading}");

@@ -9,6 +9,7 @@ use super::super::Files;
 use super::super::markdown::{Block, Document};
 use super::date::{begins_with_unread_day, dated};
 use super::found::{LocatedDecision, id, plain};
+use super::groups;
 use super::headings::{self, Heading, IMPORTED, Part, has_date_or_author};
 use super::metadata;
 use super::status;
@@ -117,9 +118,11 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     // The headings that enclose the current one.
     let mut open: Vec<(u8, Part)> = Vec::new();
     let mut siblings = if is_imported { None } else { siblings_level(headings) };
+    let pasted = groups::pasted_sections(headings, siblings);
     let mut ruled: Option<u8> = None;
     // The level of the last dated entry.
     let mut dated: Option<u8> = None;
+    let mut day: Option<Day> = None;
     for index in 0..headings.len() {
         let level = headings[index].level;
         while open.pop_if(|(outer, _)| *outer >= level).is_some() {}
@@ -128,14 +131,30 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
         }
         let inside = open.iter().any(|(_, part)| *part == Part::Entry);
         let mut part = part(headings, index, inside, siblings, ruled.is_some());
+        day = day.filter(|day| level > day.level);
+        if let Some(found) = day_of(headings, index).filter(|_| !is_imported) {
+            part = Part::Frame;
+            day = Some(found);
+        } else if let Some(day) = day.as_ref().filter(|day| day.entries == level) {
+            headings[index].metadata.date.get_or_insert_with(|| day.date.clone());
+            part = Part::Entry;
+        }
         let heading = &headings[index];
+        let mut is_held = false;
         if part == Part::Entry && is_dated(heading) {
             dated = Some(level);
         } else if part == Part::Entry && dated.is_some() && !speaks_for_itself(heading) {
-            part = Part::Section;
+            (part, is_held) = (Part::Section, true);
         } else if part == Part::Frame {
-            dated = None;
+            // `Decisions` may be a section of the entry above.
+            if dated.is_some_and(|entry| level >= entry) && is_frame(heading.raw) && is_section(heading.raw) {
+                (part, is_held) = (Part::Section, true);
+            } else {
+                dated = None;
+            }
         }
+        // Headings below such a section belong to the same entry.
+        is_held |= part == Part::Section && pasted.get(index) == Some(&true);
         if part == Part::Entry {
             siblings = siblings.map(|_| level);
         }
@@ -143,8 +162,22 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
             ruled = Some(level);
         }
         headings[index].part = part;
-        open.push((level, part));
+        open.push((level, if is_held { Part::Entry } else { part }));
     }
+}
+
+/// A heading that is only a date, above the entries of that day.
+struct Day {
+    level: u8,
+    entries: u8,
+    date: String,
+}
+
+fn day_of(headings: &[Heading<'_>], index: usize) -> Option<Day> {
+    let (heading, next) = (&headings[index], headings.get(index + 1)?);
+    let over = next.level > heading.level && !is_section(next.raw) && !next.dated.leads;
+    let date = heading.dated.date.clone().filter(|_| heading.dated.bare && !heading.has_text && over)?;
+    Some(Day { level: heading.level, entries: next.level, date })
 }
 
 fn is_dated(heading: &Heading<'_>) -> bool {

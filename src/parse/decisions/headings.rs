@@ -1,13 +1,11 @@
 //! The headings of a decision file with their dates and metadata, before entries are chosen.
 
-use std::ops::Range;
-
 use super::super::markdown::{Block, BlockKind, Document};
 use super::super::words::{is_blank, without_struck};
 use super::date::{Dated, dated};
 use super::metadata::{self, Metadata};
 use super::status;
-use super::titles::is_field;
+use super::titles::{is_field, is_section};
 use crate::model::SaidStatus;
 
 /// Marks a file whose decisions were imported into their own files. From then on only dated headings are entries.
@@ -37,25 +35,50 @@ pub(super) enum Part {
     Frame,
 }
 
+/// A heading before the lines below it are read.
+struct RawHeading<'d> {
+    level: u8,
+    raw: &'d str,
+    /// Of the heading or of the front matter above it.
+    start: usize,
+    body: usize,
+    metadata: Metadata,
+}
+
 /// All headings outside quotations.
 pub(super) fn all<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<Heading<'d>> {
-    let headings: Vec<(u8, &str, &Block)> = document
-        .blocks
-        .iter()
-        .filter_map(|block| match &block.kind {
-            BlockKind::Heading { level, text } if !is_quoted(document, block) => Some((*level, text.as_str(), block)),
-            _ => None,
-        })
-        .collect();
-    let ends = headings.iter().skip(1).map(|(.., block)| block.range.start).chain([text.len()]);
-    let heading = |((level, raw, block), end): (&(u8, &'d str, &Block), usize)| {
-        let Range { start: offset, end: body } = block.range;
+    let mut headings: Vec<RawHeading<'d>> = Vec::new();
+    let mut matter = None;
+    for block in &document.blocks {
+        let BlockKind::Heading { level, text: raw } = &block.kind else {
+            matter = front_matter(document, block);
+            continue;
+        };
+        if is_quoted(document, block) {
+            continue;
+        }
+        let (start, body) = (block.range.start, block.range.end);
+        let own = RawHeading { level: *level, raw, start, body, metadata: Metadata::default() };
+        headings.extend(match matter.take() {
+            None => vec![own],
+            // A section such as `Context` is no title if the front matter has one.
+            Some(Matter { block: above, metadata, subject: Some(subject) }) if is_section(raw) => {
+                let (start, body) = (above.range.start, above.range.end);
+                vec![RawHeading { level: 1, raw: subject, start, body, metadata }, own]
+            }
+            Some(Matter { block: above, metadata, .. }) => {
+                vec![RawHeading { start: above.range.start, metadata, ..own }]
+            }
+        });
+    }
+    let ends: Vec<usize> = headings.iter().skip(1).map(|heading| heading.start).chain([text.len()]).collect();
+    let heading = |(RawHeading { level, raw, start: offset, body, metadata: matter }, end): (RawHeading<'d>, usize)| {
         let body = body.min(end);
         let span = offset..end;
         let inner = document.blocks_in(&span).filter(|block| block.range.start >= body);
         // Text after a quoted heading belongs to that.
         let inner = inner.take_while(|block| !matches!(block.kind, BlockKind::Heading { .. }));
-        let mut metadata = metadata::read(&inner.take(metadata::HEAD).collect::<Vec<_>>());
+        let mut metadata = matter.or(metadata::read(&inner.take(metadata::HEAD).collect::<Vec<_>>()));
         let (raw, struck) = unstruck(raw);
         let mut dated = dated(raw);
         let (title, inner) = unstruck(&dated.title);
@@ -63,9 +86,27 @@ pub(super) fn all<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<Heading<
         metadata.status = metadata.status.or(struck).or(inner);
         let below = document.text(&(body..end));
         let has_text = below.lines().any(|line| line.split(IMPORTED).any(|part| !is_blank(part)));
-        Heading { level: *level, raw, dated, metadata, offset, body, end, has_text, part: Part::Section }
+        Heading { level, raw, dated, metadata, offset, body, end, has_text, part: Part::Section }
     };
-    headings.iter().zip(ends).map(heading).collect()
+    headings.into_iter().zip(ends).map(heading).collect()
+}
+
+/// Front matter of notes that were appended to one another: what it says of the heading below it.
+struct Matter<'d> {
+    block: &'d Block,
+    metadata: Metadata,
+    subject: Option<&'d str>,
+}
+
+/// Reads a paragraph of `key: value` lines that ends with `---`.
+fn front_matter<'d>(document: &Document<'d>, block: &'d Block) -> Option<Matter<'d>> {
+    let (lines, "---") = document.text(&block.range).trim_end().rsplit_once('\n')? else { return None };
+    let fields: Option<Vec<(&str, &str)>> = lines.lines().map(|line| line.split_once(": ")).collect();
+    let fields = fields?.into_iter().map(|(key, value)| (key.trim(), value.trim().trim_matches(['"', '\''])));
+    let subject = fields.clone().find(|(key, _)| ["subject", "title", "topic"].contains(key)).map(|(_, value)| value);
+    let fields: Vec<_> = fields.map(|(key, value)| (key.to_lowercase(), value.to_owned())).collect();
+    let metadata = metadata::of_note(&fields);
+    (metadata.has_date || metadata.has_author).then_some(Matter { block, metadata, subject })
 }
 
 /// Whether a block is inside a quotation.
@@ -94,4 +135,22 @@ fn unstruck(raw: &str) -> (&str, Option<SaidStatus>) {
 /// Whether a heading or the lines below it have a date or an author.
 pub(super) fn has_date_or_author(heading: &Heading<'_>) -> bool {
     heading.dated.date.is_some() || heading.metadata.has_author || heading.metadata.has_date && !is_field(heading.raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_matter_describes_the_heading_below_it() {
+        let text = "# Decisions\n\n### 2026-01-04: A\n\nText.\n\n---\nauthor: Kane\ndate: 2026-01-05\n---\n\n# B\n\nMore.\n\n---\n\
+            date: 2026-01-06\nsubject: C\n---\n\n## Context\n\nEven more.\n";
+        let document = Document::new(text);
+        let headings = all(&document, text);
+        let found =
+            headings.iter().map(|heading| (heading.raw, heading.metadata.by.as_deref(), heading.metadata.has_date));
+        let expected = [("Decisions", None, false), ("2026-01-04: A", None, false), ("B", Some("Kane"), true)];
+        let expected = expected.into_iter().chain([("C", None, true), ("Context", None, false)]);
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
 }

@@ -20,6 +20,20 @@ pub(super) struct Metadata {
     pub(super) status: Option<SaidStatus>,
 }
 
+impl Metadata {
+    /// With what `other` has and this lacks.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            date: self.date.or(other.date),
+            by: self.by.or(other.by),
+            has_date: self.has_date || other.has_date,
+            has_author: self.has_author || other.has_author,
+            has_what: self.has_what || other.has_what,
+            status: self.status.or(other.status),
+        }
+    }
+}
+
 /// Keys for the date. Only these make a heading an entry.
 const DATE: &str = "date, dated, when, decided on, decision date, date decided, timestamp";
 
@@ -42,13 +56,17 @@ pub(super) const HEAD: usize = 16;
 
 /// Reads the first blocks between a heading and the next.
 pub(super) fn read(blocks: &[&Block]) -> Metadata {
-    let fields: Vec<(String, String)> = blocks.iter().take(HEAD).flat_map(|block| fields_of(&block.kind)).collect();
-    let found = of_fields(&fields);
+    of_note(&blocks.iter().take(HEAD).flat_map(|block| fields_of(&block.kind)).collect::<Vec<_>>())
+}
+
+/// Reads the fields of a note.
+pub(super) fn of_note(fields: &[(String, String)]) -> Metadata {
+    let found = of_fields(fields);
     let attributed = || {
         let of = |name: &&str| fields.iter().find(|(key, value)| key == name && !is_blank(value));
         ATTRIBUTION.iter().find_map(of).map(|(_, value)| without_pictographs(value))
     };
-    Metadata { date: found.date.or_else(|| dates(&fields, MADE)), by: found.by.or_else(attributed), ..found }
+    Metadata { date: found.date.or_else(|| dates(fields, MADE)), by: found.by.or_else(attributed), ..found }
 }
 
 fn of_fields(fields: &[(String, String)]) -> Metadata {

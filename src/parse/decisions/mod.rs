@@ -3,6 +3,7 @@
 mod date;
 mod entries;
 mod found;
+mod groups;
 mod headings;
 mod metadata;
 mod own;

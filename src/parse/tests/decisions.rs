@@ -75,7 +75,10 @@ fn plain_headings_are_read_by_their_outline() {
 #[test]
 fn days_over_their_entries() {
     let text = "# Decisions\n\n## 2026-01-05\n\n### Tar\n\nx\n\n#### Why\ny\n\n### Ropes\n\nx\n\n## 2026-01-06\n\nWe hoist no flags.\n\n## 2026-01-07\n\n### Context\n\nx\n";
-    assert_eq!(rows(text), ["2026-01-05 2026-01-05 / -", "2026-01-06 2026-01-06 / -", "2026-01-07 2026-01-07 / -"]);
+    assert_eq!(
+        rows(text),
+        ["2026-01-05 Tar / -", "2026-01-05 Ropes / -", "2026-01-06 2026-01-06 / -", "2026-01-07 2026-01-07 / -"]
+    );
 }
 
 #[test]

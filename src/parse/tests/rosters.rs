@@ -226,9 +226,9 @@ fn quotes_and_strikes_within_names() {
 }
 
 #[test]
-fn rows_that_stand_apart_are_said() {
-    let text = "| Name | Role |\n|-|-|\n| Ada | Lead |\n\n| Bo | Cook |\n| Cy | Diver |\n";
+fn rows_behind_a_gap_are_joined_and_rows_without_a_table_reported() {
+    let text = "| Name | Role |\n|-|-|\n| Ada | Lead |\n\n| Bo | Cook |\n<!-- auto-assign: false -->\n| Cy | Diver |\n\nText\n\n| Di | Smith |\n";
     let (team, problems) = read(&[("team.md", text)]);
-    assert_eq!(slugs(&team), ["ada"]);
-    assert!(codes(&problems).contains(&("table-rows", 5)), "{problems:?}");
+    assert_eq!(slugs(&team), ["ada", "bo", "cy"]);
+    assert!(codes(&problems).contains(&("table-rows", 11)), "{problems:?}");
 }
