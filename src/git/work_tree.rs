@@ -60,6 +60,12 @@ enum Candidate {
 }
 
 impl WorkTreeSnapshot {
+    #[cfg(test)]
+    pub(crate) fn sample(number: u8) -> Self {
+        let id = ObjectId::from([number; 20]);
+        Self { commit: id, tree: id, left_out: BTreeMap::new(), is_read_back: false }
+    }
+
     pub(crate) fn commit(&self) -> String {
         self.commit.to_string()
     }

@@ -53,6 +53,10 @@ pub(crate) struct Before {
 struct Activity {
     /// Each with the index of the snapshot its work began at.
     at_work: BTreeMap<Slug, usize>,
+    /// Agents whose work is over and that no snapshot has ended yet.
+    leaving: BTreeSet<Slug>,
+    /// The first and last snapshot of agents that have not fetched them yet.
+    left: BTreeMap<Slug, (usize, usize)>,
     /// The agents at work in each span; a span begins with a snapshot.
     spans: Vec<BTreeSet<Slug>>,
     /// Files that agents' tools said they write.
@@ -127,6 +131,7 @@ impl WorkTree {
     pub(crate) fn enter(&self, agent: &Slug) {
         let mut activity = self.activity();
         let span = activity.spans.len() - 1;
+        activity.left.remove(agent);
         activity.at_work.insert(agent.clone(), span);
         activity.spans[span].insert(agent.clone());
     }
@@ -144,16 +149,24 @@ impl WorkTree {
         others.map(|(other, paths)| (other.clone(), paths.iter().cloned().collect())).collect()
     }
 
-    /// Ends an agent's work. Returns its changes, or `None` if they are unknown.
+    /// Ends an agent's work. Returns its changes, or `None` if they are unknown. One snapshot serves all agents whose
+    /// work was over before it began.
     pub(crate) async fn leave(&self, agent: &Slug) -> Option<Vec<Change>> {
         self.is_ready().await;
+        self.activity().leaving.insert(agent.clone());
         let mut snapshots = self.snapshots.lock().await;
-        let next = match snapshots.last() {
-            Some(Ok(previous)) => self.take(Some(previous)).await,
-            _ => Err(String::new()),
-        };
-        snapshots.push(next);
-        let (begun, ended) = self.activity().end_span(agent)?;
+        if !self.activity().left.contains_key(agent) {
+            let mut leaving = std::mem::take(&mut self.activity().leaving);
+            // Whoever was to end it may have been dropped in the middle.
+            leaving.insert(agent.clone());
+            let next = match snapshots.last() {
+                Some(Ok(previous)) => self.take(Some(previous)).await,
+                _ => Err(String::new()),
+            };
+            snapshots.push(next);
+            self.activity().end_span(leaving);
+        }
+        let (begun, ended) = self.activity().left.remove(agent)?;
         let (Ok(from), Ok(to)) = (snapshots.get(begun)?.clone(), snapshots.get(ended)?.clone()) else { return None };
         drop(snapshots);
         let source = Arc::clone(&self.source);
@@ -217,12 +230,15 @@ impl WorkTree {
 }
 
 impl Activity {
-    /// Starts a new span after the snapshot for an agent's end. Returns the indices of the agent's first and last
-    /// snapshot.
-    fn end_span(&mut self, agent: &Slug) -> Option<(usize, usize)> {
-        let begun = self.at_work.remove(agent);
+    /// Starts a new span after the snapshot for the end of these agents.
+    fn end_span(&mut self, leaving: BTreeSet<Slug>) {
+        let ended = self.spans.len();
+        for agent in leaving {
+            if let Some(begun) = self.at_work.remove(&agent) {
+                self.left.insert(agent, (begun, ended));
+            }
+        }
         self.spans.push(self.at_work.keys().cloned().collect());
-        Some((begun?, self.spans.len() - 1))
     }
 
     /// The changes between two snapshots that are, or may be, an agent's. The latter name all agents that were at work.
@@ -271,13 +287,58 @@ mod tests {
             activity.at_work.insert(slug(name), 0);
             activity.spans[0].insert(slug(name));
         }
-        assert_eq!(activity.end_span(&slug("bob")), Some((0, 1)));
+        let end = |activity: &mut Activity, name| {
+            activity.end_span(BTreeSet::from([slug(name)]));
+            activity.left.remove(&slug(name))
+        };
+        assert_eq!(end(&mut activity, "bob"), Some((0, 1)));
         activity.at_work.insert(slug("eve"), 1);
         activity.spans[1].insert(slug("eve"));
-        assert_eq!(activity.end_span(&slug("ada")), Some((0, 2)));
-        assert_eq!(activity.end_span(&slug("eve")), Some((1, 3)));
-        assert_eq!(activity.end_span(&slug("nobody")), None);
+        assert_eq!(end(&mut activity, "ada"), Some((0, 2)));
+        assert_eq!(end(&mut activity, "eve"), Some((1, 3)));
+        assert_eq!(end(&mut activity, "nobody"), None);
         activity
+    }
+
+    /// Counts its snapshots; each takes as long as agents need to finish.
+    #[derive(Default)]
+    struct Counting(std::sync::atomic::AtomicU8);
+
+    impl TakeSnapshots for Counting {
+        fn take(&self, _previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            Ok(WorkTreeSnapshot::sample(self.0.fetch_add(1, Ordering::Relaxed)))
+        }
+
+        fn changed(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot) -> Result<Vec<Change>, String> {
+            Ok(changes(&["x"]))
+        }
+
+        fn diff(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {
+            Ok(String::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn one_snapshot_ends_the_work_of_all_that_have_finished() {
+        let (reports, _messages) = Reports::channel();
+        let source = Arc::new(Counting::default());
+        let tree = WorkTree::new(Arc::<Counting>::clone(&source), true, String::new(), reports);
+        tree.begin();
+        let names: Vec<Slug> = (0..32).map(|number| slug(&format!("a{number}"))).collect();
+        names.iter().for_each(|name| tree.enter(name));
+        let mut leaving = tokio::task::JoinSet::new();
+        for name in names {
+            let tree = Arc::clone(&tree);
+            leaving.spawn(async move { tree.leave(&name).await });
+        }
+        while let Some(left) = leaving.join_next().await {
+            let change = left.expect("it ends").expect("changes are known").remove(0);
+            assert_eq!((change.path.as_str(), change.by.len()), ("x", 32));
+        }
+        // The first, that of whoever was first, and that of all others.
+        assert_eq!(source.0.load(Ordering::Relaxed), 3);
+        assert!(tree.activity().at_work.is_empty() && tree.activity().left.is_empty());
     }
 
     #[test]
