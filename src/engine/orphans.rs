@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
 
 use crate::program::Program;
 
@@ -48,7 +51,8 @@ pub(crate) async fn guard(name: &str, value: &str, heard: &[u8]) {
 
 /// The same for what a session has left behind. What ends with the session is given the time for it.
 pub(super) async fn end_left_running(marks: &[(&str, &str)]) -> Vec<String> {
-    if marked(marks).is_empty() {
+    static SCANS: LazyLock<Scans> = LazyLock::new(Scans::default);
+    if !SCANS.next().await.iter().any(|process| process.carries(marks)) {
         return Vec::new();
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -63,7 +67,8 @@ pub(crate) async fn end(marks: &[(&str, &str)]) -> Vec<String> {
     // A process may start another between being seen and being killed, so look again, but not for ever.
     let deadline = Instant::now() + Duration::from_millis(200);
     loop {
-        let found = marked(marks);
+        let found: Vec<i32> =
+            scan().into_iter().filter(|process| process.carries(marks)).map(|process| process.id).collect();
         if found.is_empty() || Instant::now() >= deadline {
             return ended.into_values().collect();
         }
@@ -89,19 +94,57 @@ pub(super) fn is_group_alive(group: u32) -> bool {
     })
 }
 
-fn marked(marks: &[(&str, &str)]) -> Vec<i32> {
-    let marks: Vec<String> = marks.iter().map(|(name, value)| format!("{name}={value}")).collect();
+/// A process with variables of squad's.
+struct Marked {
+    id: i32,
+    /// As the kernel has it: every variable with a NUL behind it.
+    environment: Vec<u8>,
+}
+
+impl Marked {
+    fn carries(&self, marks: &[(&str, &str)]) -> bool {
+        marks.iter().all(|(name, value)| {
+            let mark = format!("{name}={value}");
+            self.environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
+        })
+    }
+}
+
+/// All of them but this one and every `git`.
+fn scan() -> Vec<Marked> {
     let processes = fs::read_dir("/proc").into_iter().flatten();
     let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    ids.filter(|&id| id != own && carries(id, &marks) && !is_git(id)).collect()
+    let read = |id| {
+        // Another user's process cannot be read, nor is it ours. That of a zombie is empty.
+        let environment = fs::read(format!("/proc/{id}/environ")).ok()?;
+        let is_ours = environment.split(|&byte| byte == 0).any(|variable| variable.starts_with(b"SQUAD_"));
+        (is_ours && !is_git(id)).then_some(Marked { id, environment })
+    };
+    ids.filter(|&id| id != own).filter_map(read).collect()
 }
 
-fn carries(id: i32, marks: &[String]) -> bool {
-    // Another user's process cannot be read, nor is it ours. That of a zombie is empty.
-    let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-    let has = |mark: &String| environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes());
-    marks.iter().all(has)
+/// A scan reads every process of the machine. Sessions that close at the same time share one, which begins after all of
+/// them have asked.
+#[derive(Default)]
+struct Scans {
+    asked: AtomicU64,
+    /// The last scan, and how many had asked before it began.
+    last: Mutex<(u64, Arc<Vec<Marked>>)>,
+}
+
+impl Scans {
+    async fn next(&self) -> Arc<Vec<Marked>> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut last = self.last.lock().await;
+        if last.0 < number {
+            let before = self.asked.load(Ordering::SeqCst);
+            // It fails only when the program ends, and then nothing else is awaited.
+            let found = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
+            *last = (before, Arc::new(found));
+        }
+        Arc::clone(&last.1)
+    }
 }
 
 fn command_line(id: i32) -> String {
