@@ -154,8 +154,9 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                 let _ = self.flush(&mut batch).await;
                 continue;
             }
-            // All other messages that have arrived go into the same commit.
-            let mut group = Vec::new();
+            // All other messages that have arrived go into the same commit, and what others report at the same moment,
+            // as a run does when its last agent ends.
+            let (mut group, mut has_waited) = (Vec::new(), false);
             while let Some(message) = next {
                 match message {
                     // Nothing is reported after a run's end. Dropping `done` tells the sender so.
@@ -167,6 +168,11 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                     Message::Finish => finished = true,
                 }
                 next = messages.try_recv().ok();
+                if next.is_none() && !has_waited {
+                    has_waited = true;
+                    tokio::task::yield_now().await;
+                    next = messages.try_recv().ok();
+                }
             }
             self.take(&mut batch, group).await;
         }
