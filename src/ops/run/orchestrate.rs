@@ -152,15 +152,24 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     // Ends with the run; a watch process outlives many runs.
     let mut serving = JoinSet::new();
     serving.spawn(live.serve(reports.clone()));
-    let begun = record(&reports, first_event(project, &order, &prepared, &past)).await;
+    let tree = work_tree(env, project, &prepared.run, &reports, redactor);
+    let recording = record(&reports, first_event(project, &order, &prepared, &past));
+    let (begun, ()) = tokio::join!(recording, async {
+        // Named members start at once: the first snapshot takes as long as the first entry, so both are made together.
+        if !order.members.is_empty() {
+            begin_snapshots(project, &prepared, &past, &tree).await;
+        }
+    });
     let (result, pool) = match (begun, &prepared.answer) {
-        (Err(failure), _) => (Err(failure), None),
+        (Err(failure), _) => {
+            tree.close();
+            (Err(failure), None)
+        }
         (Ok(()), Some(text)) => {
             (Ok(answer_directly(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None)
         }
         (Ok(()), None) => {
-            let wiring =
-                Wiring { reports: &reports, cancel, sessions, redactor, past: &past, team: &team, user_messages };
+            let wiring = Wiring { reports: &reports, cancel, sessions, tree, past: &past, team: &team, user_messages };
             let (ended, pool) = with_engine(env, project, &mut order, &prepared, wiring).await;
             (Ok(ended), pool)
         }
@@ -189,7 +198,7 @@ struct Wiring<'a> {
     reports: &'a Reports,
     cancel: Cancel,
     sessions: Arc<LiveSessions>,
-    redactor: Redactor,
+    tree: Arc<WorkTree>,
     past: &'a Past,
     team: &'a Sessions,
     user_messages: Arc<UserMessages>,
@@ -204,12 +213,9 @@ async fn with_engine(
     wiring: Wiring<'_>,
 ) -> (Ended, Option<Arc<SessionPool>>) {
     let Prepared { run, head, plan, learnings, lockouts, .. } = prepared;
-    let Wiring { reports, cancel, sessions, redactor, past, team, user_messages } = wiring;
-    let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
-    let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
-    let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
-    if plan.kind != PlanKind::Direct && !resume_snapshots(project, &tree, past).await {
-        tree.begin();
+    let Wiring { reports, cancel, sessions, tree, past, team, user_messages } = wiring;
+    if order.members.is_empty() {
+        begin_snapshots(project, prepared, past, &tree).await;
     }
     let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, team).await {
         Ok(pool) => pool,
@@ -242,6 +248,19 @@ async fn with_engine(
         never = executor.serve(commissions) => match never {},
     };
     (ended, Some(workers.pool))
+}
+
+fn work_tree(env: &Env, project: &Project, run: &RunId, reports: &Reports, redactor: Redactor) -> Arc<WorkTree> {
+    let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
+    let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
+    WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST))
+}
+
+/// Nobody changes files for a direct answer.
+async fn begin_snapshots(project: &Project, prepared: &Prepared, past: &Past, tree: &Arc<WorkTree>) {
+    if prepared.plan.kind != PlanKind::Direct && !resume_snapshots(project, tree, past).await {
+        tree.begin();
+    }
 }
 
 /// Continues from the snapshots of a resumed run. `false`: they no longer exist.
