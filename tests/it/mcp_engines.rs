@@ -267,3 +267,39 @@ fn the_command_line_is_shown_and_a_repositorys_template_is_refused() {
     let refused = repo.squad(&["mcp", "--check"]);
     assert!(refused.err.contains("belongs to the checkout") && refused.code == 2, "{refused}");
 }
+
+/// One place for two members, looked at as often as it goes.
+#[test]
+fn a_member_waits_then_works_then_has_ended() {
+    let world = World::new();
+    let run = world.own.join("run.template").display().to_string();
+    let variables = [("RUN_TEMPLATE_PATH", run.as_str())];
+    let arguments = ["--max-concurrent", "1"];
+    let mut client = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
+    let member = json!({"roleId": "tester", "task": "MAKE BYTES"});
+    let members = json!({"members": [member.clone(), member.clone(), member], "wait": false});
+    let run = client.structured("start_squad_members", members)["squadId"].clone();
+    let mut seen: Vec<Vec<(String, Option<u64>)>> = vec![Vec::new(); 3];
+    let begun = Instant::now();
+    loop {
+        let result = client.structured("get_run", json!({"squadId": run}));
+        for (seen, member) in seen.iter_mut().zip(result["members"].as_array().expect("members")) {
+            let now = (member["status"].as_str().expect("a word").to_owned(), member["exitCode"].as_u64());
+            if seen.last() != Some(&now) {
+                seen.push(now);
+            }
+        }
+        if result["status"] != "running" {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{result}");
+    }
+    let order = [("queued", None), ("running", None), ("running", Some(0)), ("completed", Some(0))];
+    for seen in &seen {
+        let mut rest = order.iter();
+        let is_in_order = |(status, code): &(String, Option<u64>)| rest.any(|next| *next == (status.as_str(), *code));
+        assert!(seen.iter().all(is_in_order), "{seen:?}");
+        assert_eq!(seen.last(), Some(&("completed".to_owned(), Some(0))), "{seen:?}");
+    }
+    assert!(seen.iter().any(|seen| seen[0].0 == "queued"), "{seen:?}");
+}

@@ -61,6 +61,24 @@ pub(crate) fn timeline<'a>(
     Ok(Timeline { index: Some(index), lines })
 }
 
+/// The entries that the ledger did not have when this commit was its tip, in the order of [`timeline`]. The index is not
+/// brought up to date for them.
+pub(crate) fn added_since(repository: &Repository, prefix: &str, tip: &str) -> Result<Vec<Entry>, Error> {
+    let ledger = repository.ledger();
+    let Some(now) = ledger.snapshot()? else { return Ok(Vec::new()) };
+    let before = ledger.snapshot_at(tip)?;
+    let mut entries = Vec::new();
+    for place in Place::ALL {
+        for file in now.added_since(&before, &place.path(prefix))? {
+            if let Read::Entry(entry) = shown(now.read(&file.path, &file.key())?.as_deref()) {
+                entries.push((entry.seq.unwrap_or(u64::MAX), name_of(&file.path).to_owned(), *entry));
+            }
+        }
+    }
+    entries.sort_by(|(seq, name, _), (other_seq, other_name, _)| (seq, name).cmp(&(other_seq, other_name)));
+    Ok(entries.into_iter().map(|(.., entry)| entry).collect())
+}
+
 /// Whether an entry that is not understood may belong to a run.
 fn may_belong(index: &Index<'_>, row: &Row<EntryHeader>, run: Option<&RunId>) -> Result<bool, Error> {
     let Some(run) = run else { return Ok(true) };

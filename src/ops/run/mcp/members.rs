@@ -1,6 +1,7 @@
 //! `start_squad_members`, `get_run` and `cancel_run`: runs belong to the repository, and a call only looks at them.
 
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -72,7 +73,7 @@ impl McpServer {
             }
         };
         let request = RunRequest { message, members, ..self.request() };
-        let begun = members::start(&self.env(), &project.folder.root, &request)?;
+        let begun = members::start(&self.env(), &project, &request)?;
         self.follow(&project, begun, asked.wait, call)
     }
 
@@ -91,40 +92,39 @@ impl McpServer {
         waits: bool,
         call: &Call,
     ) -> Result<ToolResult, Failure> {
-        let Begun { run, mut child } = begun;
-        let signal = std::sync::Arc::clone(&call.signal);
+        let (run, tip) = (begun.run.clone(), begun.tip.clone());
+        let read = || RunResult::read_since(project, &run, tip.as_deref());
+        let signal = Arc::clone(&call.signal);
         // It is waited for even if nobody else waits, so that no zombie stays.
-        let waiting = thread::Builder::new().spawn(move || {
-            let _ = child.wait();
-            signal.done();
-        });
-        drop(waiting);
+        let waiting = thread::Builder::new().spawn(move || begun.wait(|| signal.done()));
         if waits && call.wants_task() {
             return self.as_task(project, &run);
         }
         for tick in 1.. {
             match if waits { call.signal.wait(PROGRESS) } else { Wake::Closing } {
-                Wake::Elapsed => call.progress(f64::from(tick), None, &self.said(project, &run)),
+                Wake::Elapsed => call.progress(f64::from(tick), None, &how_it_is(&run, read().ok().flatten().as_ref())),
                 Wake::Cancelled(reason) => {
                     if !is_impatience(&reason) {
                         let _ = cancel(&self.env(), &self.directory, run.as_str(), None);
                     }
                     break;
                 }
-                Wake::Done | Wake::Closing => break,
+                Wake::Closing => break,
+                Wake::Done => {
+                    if let Some(result) = read()?.filter(|result| result.status != "running") {
+                        return Ok(self.reply(project, &result));
+                    }
+                    // Its end could not be written down, so its process's end is the only one.
+                    let _ = waiting.map(JoinHandle::join);
+                    break;
+                }
             }
         }
         self.shown(project, &run)
     }
 
     pub(super) fn said(&self, project: &Project, run: &RunId) -> String {
-        match RunResult::read(project, run) {
-            Ok(Some(result)) if !result.members.is_empty() => {
-                let (done, all) = result.done();
-                format!("run {run}: {done} of {} done", plural(all, "member"))
-            }
-            _ => format!("run {run} is going on"),
-        }
+        how_it_is(run, RunResult::read(project, run).ok().flatten().as_ref())
     }
 
     fn shown(&self, project: &Project, run: &RunId) -> Result<ToolResult, Failure> {
@@ -216,6 +216,16 @@ impl McpServer {
             shown.link(&uri, &format!("{} stdout", member.given.id));
         }
         shown
+    }
+}
+
+fn how_it_is(run: &RunId, result: Option<&RunResult>) -> String {
+    match result {
+        Some(result) if !result.members.is_empty() => {
+            let (done, all) = result.done();
+            format!("run {run}: {done} of {} done", plural(all, "member"))
+        }
+        _ => format!("run {run} is going on"),
     }
 }
 

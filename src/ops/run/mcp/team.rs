@@ -51,7 +51,7 @@ impl McpServer {
         call.progress(0.0, None, "deciding who works");
         let project = self.project()?;
         let request = RunRequest { message, agents, ..self.request() };
-        let begun = members::start(&self.env(), &project.folder.root, &request)?;
+        let begun = members::start(&self.env(), &project, &request)?;
         self.follow(&project, begun, wait, call)
     }
 

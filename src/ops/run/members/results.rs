@@ -9,10 +9,10 @@ use super::output::OutputFile;
 use crate::error::Failure;
 use crate::model::{AgentState, DecisionId, End, Exited, GivenMember, Outcome, RunId, Slug, What};
 use crate::ops::Project;
-use crate::ops::ledger::log::{Choice, timeline};
+use crate::ops::ledger::log::{Choice, added_since, timeline};
 use crate::ops::run::{lease, live};
 use crate::pool::session_id;
-use crate::record::Read;
+use crate::record::{Entry, Read};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -60,10 +60,33 @@ impl RunResult {
     pub(crate) fn read(project: &Project, run: &RunId) -> Result<Option<Self>, Failure> {
         // Before the entries: a run that ends between the two looks is seen as ended.
         let state = project.leases().status(run);
+        let timeline = timeline(&project.repository, &project.ledger_prefix(), Some(run), &Choice::default())?;
+        let mut entries = Vec::new();
+        for entry in timeline.entries() {
+            if let (_, Read::Entry(entry)) = entry? {
+                entries.push(*entry);
+            }
+        }
+        Ok(Self::of(project, run, state, entries))
+    }
+
+    /// Like [`Self::read`], for a run that began after the ledger's tip was `tip`: nothing older is looked at.
+    pub(crate) fn read_since(project: &Project, run: &RunId, tip: Option<&str>) -> Result<Option<Self>, Failure> {
+        let Some(tip) = tip else { return Self::read(project, run) };
+        let state = project.leases().status(run);
+        let mut entries = added_since(&project.repository, &project.ledger_prefix(), tip)?;
+        entries.retain(|entry| entry.run.as_ref() == Some(run));
+        match Self::of(project, run, state, entries) {
+            // What cannot be read at that tip is named by who reads everything.
+            None => Self::read(project, run),
+            found => Ok(found),
+        }
+    }
+
+    /// What its entries say, in their order.
+    fn of(project: &Project, run: &RunId, state: &str, entries: Vec<Entry>) -> Option<Self> {
         let mut found: Option<Self> = None;
-        let prefix = project.ledger_prefix();
-        for entry in timeline(&project.repository, &prefix, Some(run), &Choice::default())?.entries() {
-            let (_, Read::Entry(entry)) = entry? else { continue };
+        for entry in entries {
             match (entry.what(), &mut found) {
                 (Some(What::RunStarted { text, members, .. }), None) => {
                     let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
@@ -95,7 +118,7 @@ impl RunResult {
         {
             found.look(project);
         }
-        Ok(found)
+        found
     }
 
     fn take(&mut self, what: What, agent: Option<&str>, at: Timestamp) {
@@ -121,9 +144,9 @@ impl RunResult {
     fn look(&mut self, project: &Project) {
         let activity = live::activity(&project.local(), &self.run).unwrap_or_default();
         for member in self.members.iter_mut().filter(|member| member.end.is_none()) {
-            // Its program has ended, and what it did is being looked at.
+            // Whoever was heard of is at work until its end is recorded, whatever its state says.
             let is_at_work =
-                activity.agents.get(&member.given.id) == Some(&AgentState::Working) || member.exited.is_some();
+                activity.agents.get(&member.given.id) == Some(&AgentState::Working) || member.started.is_some();
             member.status = if is_at_work { Status::Running } else { Status::Queued };
         }
     }

@@ -1,10 +1,11 @@
 //! A process that carries one run, so that server, client and terminal may die: the same program, in a session of its
-//! own. It is told on its standard input what to do, and says on its standard output when the run is durable.
+//! own. It is told on its standard input what to do, and says on its standard output when the run is durable, and when
+//! its end is: ending engines and tidying the repository take longer than many a member.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Take, Write};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,22 +36,42 @@ pub(crate) struct RunRequest {
     pub(crate) flags: BTreeMap<String, String>,
 }
 
-/// What it says at the beginning.
+/// What it says, one a line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Greeting {
+enum Notice {
     Run(RunId),
     Failure(Failure),
+    Ended,
 }
 
 /// A run that has begun, and its process.
 pub(crate) struct Begun {
     pub(crate) run: RunId,
-    pub(crate) child: Child,
+    /// The ledger's, before the run began.
+    pub(crate) tip: Option<String>,
+    child: Child,
+    output: BufReader<Take<ChildStdout>>,
 }
 
+impl Begun {
+    /// Waits for the run's end, calls `ended`, then waits for its process, so that no zombie stays.
+    pub(crate) fn wait(self, ended: impl FnOnce()) {
+        let Self { mut child, mut output, .. } = self;
+        if !matches!(heard(&mut output), Ok(Notice::Ended)) {
+            let _ = child.wait();
+        }
+        ended();
+        let _ = child.wait();
+    }
+}
+
+/// Of a runner, in bytes.
+const LONGEST_OUTPUT: u64 = 1024 * 1024;
+
 /// Starts a runner. When this returns, the run is in the ledger.
-pub(crate) fn start(env: &Env, directory: &Path, request: &RunRequest) -> Result<Begun, Failure> {
+pub(crate) fn start(env: &Env, project: &Project, request: &RunRequest) -> Result<Begun, Failure> {
+    let (directory, tip) = (&project.folder.root, project.repository.ledger().tip()?);
     let program = env.program.as_ref().ok_or_else(|| Failure::failed("this program's own path is not known"))?;
     let mut command = Program::of_user(program).command_apart();
     command.arg("-C").arg(directory).arg("carry").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -62,16 +83,14 @@ pub(crate) fn start(env: &Env, directory: &Path, request: &RunRequest) -> Result
     };
     let sent = serde_json::to_writer(&mut input, request).map_err(std::io::Error::from).and_then(|()| input.flush());
     drop(input);
-    let mut line = String::new();
-    // Only the greeting: what it started may hold its output open.
-    let heard = BufReader::new(output.take(1024 * 1024)).read_line(&mut line);
-    match serde_json::from_str(&line) {
-        Ok(Greeting::Run(run)) => Ok(Begun { run, child }),
-        Ok(Greeting::Failure(failure)) => {
+    let mut output = BufReader::new(output.take(LONGEST_OUTPUT));
+    match heard(&mut output) {
+        Ok(Notice::Run(run)) => Ok(Begun { run, tip, child, output }),
+        Ok(Notice::Failure(failure)) => {
             let _ = child.wait();
             Err(failure)
         }
-        Err(_) => {
+        heard @ (Ok(Notice::Ended) | Err(_)) => {
             let _ = child.kill();
             let ended = child.wait();
             let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -79,6 +98,13 @@ pub(crate) fn start(env: &Env, directory: &Path, request: &RunRequest) -> Result
             Err(failed(&format!("it said nothing ({reason})")))
         }
     }
+}
+
+/// The next line of a runner's output.
+fn heard(output: &mut impl BufRead) -> std::io::Result<Notice> {
+    let mut line = String::new();
+    output.read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
 }
 
 /// The runner's own side.
@@ -90,13 +116,13 @@ pub(crate) fn carry(env: &Env, directory: &Path, told: &[u8], mut out: Box<dyn W
     let (project, order) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
-            greet(&mut *out, &Greeting::Failure(failure.clone()));
+            say(&mut *out, &Notice::Failure(failure.clone()));
             return Err(failure);
         }
     };
-    let (mut greeter, ended) = orchestrate::run(env, &project, order, Greeter(Some(out)));
-    if let (Err(failure), Some(out)) = (&ended, greeter.0.as_mut()) {
-        greet(out, &Greeting::Failure(failure.clone()));
+    let (mut greeter, ended) = orchestrate::run(env, &project, order, Greeter { out, has_begun: false });
+    if let (Err(failure), false) = (&ended, greeter.has_begun) {
+        say(&mut *greeter.out, &Notice::Failure(failure.clone()));
     }
     ended.map(drop)
 }
@@ -147,18 +173,26 @@ pub(crate) fn described(env: &Env, directory: &Path) -> Result<Blueprint, Failur
 }
 
 /// Whoever started this may be gone; the work goes on.
-fn greet(out: &mut dyn Write, greeting: &Greeting) {
-    let line = serde_json::to_string(greeting).unwrap_or_default();
+fn say(out: &mut dyn Write, notice: &Notice) {
+    let line = serde_json::to_string(notice).unwrap_or_default();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Says which run it is, once that is durable.
-struct Greeter(Option<Box<dyn Write + Send>>);
+/// Says which run it is, once that is durable, and when it has ended.
+struct Greeter {
+    out: Box<dyn Write + Send>,
+    has_begun: bool,
+}
 
 impl Show for Greeter {
     fn show(&mut self, event: &Event) {
-        if let (What::RunStarted { .. }, Some(mut out)) = (&event.what, self.0.take()) {
-            greet(&mut *out, &Greeting::Run(event.run.clone()));
+        match &event.what {
+            What::RunStarted { .. } => {
+                self.has_begun = true;
+                say(&mut *self.out, &Notice::Run(event.run.clone()));
+            }
+            What::RunCompleted { .. } => say(&mut *self.out, &Notice::Ended),
+            _ => {}
         }
     }
 }
