@@ -11,6 +11,7 @@ use crate::model::{list, printable};
 use crate::ops;
 use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
+use crate::ops::run::memory;
 use crate::ops::team::roles;
 use crate::policy::Permissions;
 use crate::ui::Ui;
@@ -99,6 +100,7 @@ impl Args {
         if !self.add_roles.is_empty() {
             return add_roles(context, &self.add_roles);
         }
+        memory::limit();
         if let Some(member) = &self.member {
             let server = MemberServer::new(context.env, &context.directory, member, self.turn.as_deref())?;
             return serve(context, server);

@@ -15,6 +15,7 @@ mod local_file;
 pub(crate) mod lockouts;
 pub(crate) mod mcp;
 pub(crate) mod members;
+pub(crate) mod memory;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
 pub(crate) mod past;

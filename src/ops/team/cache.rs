@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use self::fingerprint::Fingerprint;
+pub(in crate::ops) use self::fingerprint::Look;
 pub(in crate::ops) use self::folder::CacheFolder;
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source, Team};

@@ -16,7 +16,7 @@ pub(crate) use member::MemberServer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -33,6 +33,7 @@ use crate::ops::run::members::open_without_team;
 use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines;
 use crate::policy::Permissions;
+use roles::KnownRoles;
 
 /// What the user has set for the server.
 pub(crate) struct Options {
@@ -54,6 +55,8 @@ pub(crate) struct McpServer {
     env: Mutex<Env>,
     directory: PathBuf,
     options: Options,
+    /// The roles as they were when they were last read.
+    known: Mutex<Option<Arc<KnownRoles>>>,
 }
 
 /// What the server would offer and start.
@@ -73,7 +76,7 @@ pub(crate) struct Check {
 
 impl McpServer {
     pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
-        Self { env: Mutex::new(env.beside()), directory: directory.to_owned(), options }
+        Self { env: Mutex::new(env.beside()), directory: directory.to_owned(), options, known: Mutex::default() }
     }
 
     pub(crate) fn check(&self) -> Result<Check, Failure> {

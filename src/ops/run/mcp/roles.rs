@@ -1,5 +1,10 @@
 //! Roles, as a tool, as resources and as prompts. They say nothing of engines, models or places.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -8,6 +13,7 @@ use crate::error::Failure;
 use crate::mcp::{Fault, Object, ToolResult};
 use crate::model::{Problem, Severity};
 use crate::ops::Project;
+use crate::ops::team::cache::Look;
 use crate::ops::team::roles::{Role, Roles};
 
 #[derive(Deserialize)]
@@ -17,7 +23,50 @@ struct ListRoles {
     query: String,
 }
 
+/// The roles, and what they were made from.
+pub(super) struct KnownRoles {
+    roles: Roles,
+    /// Errors of the team's files.
+    problems: Vec<String>,
+    /// Where the server works, with all links resolved.
+    place: Option<PathBuf>,
+    /// `None`: looks do not tell whether anything has changed.
+    look: Option<Look>,
+}
+
+impl KnownRoles {
+    fn holds(&self, place: Option<&PathBuf>) -> bool {
+        self.place.as_ref() == place && self.look.as_ref().is_some_and(Look::holds)
+    }
+}
+
 impl McpServer {
+    /// The roles there are at this moment. They are read only when a file has changed.
+    fn known_roles(&self) -> Result<Arc<KnownRoles>, Failure> {
+        let place = fs::canonicalize(&self.directory).ok();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known.filter(|known| known.holds(place.as_ref())) {
+            return Ok(known);
+        }
+        let begun = Instant::now();
+        let (roles, project) = self.roles()?;
+        let problems = project.iter().flat_map(|project| &project.problems);
+        let problems = problems.filter(|problem| problem.severity == Severity::Error).map(Problem::to_string).collect();
+        let look = project.zip(place.as_deref()).and_then(|(project, place)| self.look(&project, place, begun));
+        let known = Arc::new(KnownRoles { roles, problems, place, look });
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        Ok(known)
+    }
+
+    /// At everything that roles depend on: the team, the user's own roles and settings, and which team it is.
+    fn look(&self, project: &Project, place: &Path, begun: Instant) -> Option<Look> {
+        let trees = std::iter::once(&*project.folder.path).chain(self.options.roles.as_deref());
+        let folders = place.ancestors().take_while(|folder| folder.starts_with(&project.work_dir));
+        let above = [project.work_dir.join(".git")].into_iter().chain(self.env().user_config());
+        let others: Vec<PathBuf> = folders.map(Path::to_owned).chain(above).collect();
+        Look::take(&project.local().join("cache"), begun, &trees.collect::<Vec<_>>(), &others)
+    }
+
     /// What there is at this moment, with the project where there is one.
     pub(super) fn roles(&self) -> Result<(Roles, Option<Project>), Failure> {
         let project = match (self.project(), &self.options.roles) {
@@ -35,27 +84,24 @@ impl McpServer {
             Ok(ListRoles { query }) => query.to_lowercase(),
             Err(reason) => return ToolResult::error(&reason),
         };
-        let (roles, project) = match self.roles() {
-            Ok(found) => found,
+        let known = match self.known_roles() {
+            Ok(known) => known,
             Err(failure) => return failed(&failure),
         };
         let is_meant = |role: &&Role| {
             let text = [&role.id, &role.name, &role.description].map(|text| text.to_lowercase()).join(" ");
             query.split_whitespace().all(|word| text.contains(word))
         };
-        let mut value = json!({"roles": roles.all.iter().filter(is_meant).map(shown).collect::<Vec<_>>()});
-        let problems = project.iter().flat_map(|project| &project.problems);
-        let errors: Vec<String> =
-            problems.filter(|problem| problem.severity == Severity::Error).map(Problem::to_string).collect();
-        if !errors.is_empty() {
-            value["problems"] = errors.into();
+        let mut value = json!({"roles": known.roles.all.iter().filter(is_meant).map(shown).collect::<Vec<_>>()});
+        if !known.problems.is_empty() {
+            value["problems"] = known.problems.clone().into();
         }
         ToolResult::of(value)
     }
 
     /// Those that can be used; none where there is no team.
     fn usable(&self) -> Vec<Role> {
-        self.roles().map(|(roles, _)| roles.all).unwrap_or_default()
+        self.known_roles().map(|known| known.roles.all.clone()).unwrap_or_default()
     }
 
     pub(super) fn role_resources(&self) -> Vec<Value> {

@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::parse::Files;
 use crate::store::TeamFolder;
 
-/// Teams with more folders are read every time.
+/// Teams with more folders are read every time, and so are more files and folders that are looked at.
 const MAX_FOLDERS: usize = 5_000;
 /// The coarsest resolution of a file system's clock (FAT's), and how much the clocks of two file systems may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
@@ -44,9 +45,7 @@ impl Fingerprint {
     /// Call this before the files are read, so that changes in between are noticed next time. `None` if metadata is not
     /// sufficient: a folder's times do not show changes of a link's target.
     pub(super) fn begin(cache: &Path, folder: &TeamFolder) -> Option<Self> {
-        let now = tempfile::Builder::new().prefix("new-").tempfile_in(cache).ok()?;
-        let at = since_epoch(now.as_file().metadata().ok()?.modified().ok()?);
-        let mut fingerprint = Self { at, seen: BTreeMap::new(), others: BTreeMap::new() };
+        let mut fingerprint = Self { at: now(cache)?, seen: BTreeMap::new(), others: BTreeMap::new() };
         fingerprint.add_folder(&folder.path, "")?;
         fingerprint.others = others(folder);
         Some(fingerprint)
@@ -95,12 +94,64 @@ impl Fingerprint {
         let trusted_before = self.at.saturating_sub(CLOCK_TOLERANCE);
         others(folder) == self.others
             && self.seen.iter().all(|(path, stamp)| {
-                stamp.modified.max(stamp.changed) < trusted_before
+                stamp.is_older_than(trusted_before)
                     && fs::symlink_metadata(folder.path.join(path))
                         .ok()
                         .and_then(|metadata| Stamp::of(&metadata))
                         .is_some_and(|now| now == *stamp)
             })
+    }
+}
+
+/// The file system's clock.
+fn now(cache: &Path) -> Option<Duration> {
+    let file = tempfile::Builder::new().prefix("new-").tempfile_in(cache).ok()?;
+    Some(since_epoch(file.as_file().metadata().ok()?.modified().ok()?))
+}
+
+/// How files and folders looked that something in memory was made from.
+pub(in crate::ops) struct Look {
+    /// `None`: there was nothing.
+    seen: BTreeMap<PathBuf, Option<Stamp>>,
+    trusted_before: Duration,
+}
+
+impl Look {
+    /// Of everything in `trees` and of `others`, which were read since `begun`. `None` where looks do not tell whether
+    /// something has changed: it did a moment ago, or is a link.
+    pub(in crate::ops) fn take(cache: &Path, begun: Instant, trees: &[&Path], others: &[PathBuf]) -> Option<Self> {
+        let trusted_before = now(cache)?.checked_sub(begun.elapsed() + CLOCK_TOLERANCE)?;
+        let mut look = Self { seen: BTreeMap::new(), trusted_before };
+        trees.iter().try_for_each(|tree| look.tree(tree))?;
+        others.iter().try_for_each(|path| look.add(path).map(drop))?;
+        Some(look)
+    }
+
+    fn tree(&mut self, path: &Path) -> Option<()> {
+        if self.add(path)?.is_some_and(|stamp| stamp.is_folder) {
+            for entry in fs::read_dir(path).ok()? {
+                self.tree(&entry.ok()?.path())?;
+            }
+        }
+        Some(())
+    }
+
+    fn add(&mut self, path: &Path) -> Option<Option<Stamp>> {
+        let stamp = match fs::symlink_metadata(path) {
+            Ok(metadata) => Some(Stamp::of(&metadata).filter(|stamp| stamp.is_older_than(self.trusted_before))?),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(_) => return None,
+        };
+        self.seen.insert(path.to_owned(), stamp);
+        (self.seen.len() <= MAX_FOLDERS).then_some(stamp)
+    }
+
+    /// Whether all of it looks the same.
+    pub(in crate::ops) fn holds(&self) -> bool {
+        self.seen.iter().all(|(path, stamp)| match fs::symlink_metadata(path) {
+            Ok(metadata) => Stamp::of(&metadata) == *stamp && stamp.is_some(),
+            Err(error) => error.kind() == ErrorKind::NotFound && stamp.is_none(),
+        })
     }
 }
 
@@ -125,6 +176,10 @@ impl Stamp {
             changed,
             inode,
         })
+    }
+
+    fn is_older_than(&self, time: Duration) -> bool {
+        self.modified.max(self.changed) < time
     }
 }
 

@@ -250,3 +250,30 @@ fn concurrent_readers_agree() {
         }
     });
 }
+
+#[test]
+fn a_look_holds_until_something_changes() {
+    let place = Place::new();
+    let cache = place.local().join("cache");
+    fs::create_dir_all(&cache).expect("a folder");
+    let settings = place.folder.path().join("config.toml");
+    let look = || Look::take(&cache, std::time::Instant::now(), &[&place.team.path], std::slice::from_ref(&settings));
+    assert!(look().is_none(), "it was written a moment ago");
+    std::thread::sleep(Duration::from_millis(2_100));
+    let changes: [&dyn Fn(); 5] = [
+        &|| place.write("agents/ada/charter.md", "# Ada — Dev\n\n## Model\n\n- Preferred: m2\n\n## Tools\n\n- view\n"),
+        &|| place.write("roles/new.md", "You are new."),
+        &|| fs::write(&settings, "").expect("a file"),
+        &|| fs::remove_file(place.team.path.join("decisions.md")).expect("a file"),
+        &|| fs::rename(place.team.path.join("agents/ada"), place.team.path.join("agents/eve")).expect("a folder"),
+    ];
+    let before = look().expect("it is old enough");
+    assert!(before.holds());
+    for change in changes {
+        change();
+        assert!(!before.holds());
+        assert!(look().is_none(), "it was changed a moment ago");
+        std::thread::sleep(Duration::from_millis(2_100));
+        assert!(look().expect("it is old enough").holds());
+    }
+}
