@@ -179,6 +179,11 @@ impl Ui {
         }
     }
 
+    /// Writes what the user asked for and stdout has no place for, also if little is to be said.
+    pub(crate) fn notice(&mut self, text: &str) {
+        let _ = writeln!(self.streams.err, "{text}");
+    }
+
     pub(crate) fn warning(&mut self, text: &str) {
         let mark = self.err_paint(WARN, "warning:");
         let _ = writeln!(self.streams.err, "{mark} {}", printable(text));

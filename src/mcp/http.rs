@@ -43,6 +43,8 @@ impl Endpoint {
         listener.set_nonblocking(true)?;
         let token = token.map_or_else(new_token, |token| Ok(token.to_owned()))?;
         let mut all = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+        // Nobody calls a server by the address that stands for all of them.
+        all.extend(Some(address.ip()).filter(|ip| !ip.is_unspecified()).map(|ip| ip.to_string()));
         all.extend_from_slice(hosts);
         Ok(Self { listener, hosts: all, token })
     }

@@ -23,8 +23,12 @@ struct Answer {
 
 impl Server {
     fn start(repo: &TestRepo) -> Self {
+        Self::start_at(repo, "0", &[])
+    }
+
+    fn start_at(repo: &TestRepo, address: &str, options: &[&str]) -> Self {
         let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-        command.args(["mcp", "--http", "0", "--engine", "rehearsal"]).stdin(Stdio::null());
+        command.args(["mcp", "--http", address, "--engine", "rehearsal"]).args(options).stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad starts");
         let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let mut next = || said.next().expect("a line").expect("UTF-8");
@@ -97,6 +101,20 @@ fn greeting() -> Value {
     let client =
         json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+}
+
+/// Without `--allow-host`. Address and token are what a user needs of it, also who wants to read little.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_address_it_listens_on_is_a_name_of_it() {
+    let repo = TestRepo::with_small_team();
+    let server = Server::start_at(&repo, "127.0.0.9:0", &["--quiet"]);
+    assert!(server.address.starts_with("127.0.0.9:") && server.token.len() == 64, "{}", server.address);
+    assert_eq!(server.post(&[], &greeting()).status, 200);
+    assert_eq!(server.post(&[("Origin", &format!("http://{}", server.address))], &greeting()).status, 200);
+    for host in ["127.0.0.8", "evil.example"] {
+        assert_eq!(server.post(&[("Host", host)], &greeting()).status, 403, "{host}");
+    }
 }
 
 #[test]

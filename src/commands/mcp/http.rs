@@ -16,9 +16,9 @@ pub(super) fn serve(context: &mut Context<'_>, server: impl mcp::Service, addres
     let failed = |error| Failure::failed(format!("cannot serve on {address}: {error}"));
     let endpoint = Endpoint::open(address, hosts, own).map_err(failed)?;
     let runtime = ops::runtime(context.env)?;
-    context.ui.say(&format!("serving {}", endpoint.url().map_err(failed)?));
+    context.ui.notice(&format!("serving {}", endpoint.url().map_err(failed)?));
     if own.is_none() {
-        context.ui.say(&format!("clients send the header `Authorization: Bearer {}`", endpoint.token()));
+        context.ui.notice(&format!("clients send the header `Authorization: Bearer {}`", endpoint.token()));
     }
     if !address.ip().is_loopback() {
         context.ui.warning("others can read what clients and the server say, the token included: put TLS before it");
