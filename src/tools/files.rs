@@ -36,6 +36,7 @@ pub(crate) enum Operation {
 /// A path of the project with all links resolved.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ProjectPath {
+    root: PathBuf,
     path: PathBuf,
     /// From the project's root, with `/`; empty for the root.
     pub(crate) shown: String,
@@ -59,7 +60,7 @@ impl FileCall {
     pub(crate) fn perform(&self, at: &ProjectPath) -> Result<String, String> {
         let failed = |error: io::Error| format!("`{}`: {error}", self.path);
         match (self.operation, &self.content) {
-            (Operation::Write, content) => write(&at.path, content.as_deref().unwrap_or_default())
+            (Operation::Write, content) => write(at, content.as_deref().unwrap_or_default())
                 .map(|()| format!("Wrote {}.", at.shown))
                 .map_err(failed),
             (Operation::Read, _) => read(&at.path, self.offset).map_err(failed),
@@ -96,7 +97,7 @@ impl ProjectPath {
         if names.iter().any(|name| is_git(name)) {
             return Err(wrong("is git's, which `git` alone changes"));
         }
-        Ok(Self { shown: names.join("/"), path: resolved })
+        Ok(Self { shown: names.join("/"), path: resolved, root })
     }
 
     /// What it holds now, as far as it is text.
@@ -112,19 +113,65 @@ fn is_git(name: &str) -> bool {
     name == ".git" || name == "git~1"
 }
 
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
+fn write(at: &ProjectPath, text: &str) -> io::Result<()> {
+    let mut file = create(at)?;
+    if !file.metadata()?.is_file() {
+        return Err(not_a_file());
+    }
+    file.set_len(0)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Opens a file for writing, from the project's root one folder at a time, and makes what is missing. The path is
+/// resolved: a link on it was put there meanwhile, and is not followed.
+#[cfg(unix)]
+fn create(at: &ProjectPath) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    use rustix::io::Errno;
+
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut folder = open(&at.root, flags, Mode::empty())?;
+    let inner = at.path.strip_prefix(&at.root).map_err(io::Error::other)?;
+    let name = inner.file_name().ok_or_else(not_a_file)?;
+    for part in inner.parent().into_iter().flatten() {
+        folder = match openat(&folder, part, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {
+                match mkdirat(&folder, part, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                    // Somebody else was faster.
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                openat(&folder, part, flags, Mode::empty())?
+            }
+            opened => opened?,
+        };
+    }
+    // A pipe is not waited on.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    match openat(&folder, name, flags, mode) {
+        Err(Errno::ISDIR | Errno::NXIO) => Err(not_a_file()),
+        opened => Ok(opened?.into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn create(at: &ProjectPath) -> io::Result<File> {
+    if let Some(parent) = at.path.parent() {
         fs::create_dir_all(parent)?;
     }
-    insist_on_file(path)?;
-    let mut file = unlinked(File::options().write(true).create(true).truncate(true)).open(path)?;
-    file.write_all(text.as_bytes())
+    insist_on_file(&at.path)?;
+    File::options().write(true).create(true).truncate(false).open(&at.path)
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::other("it is no file")
 }
 
 /// What is there is a file, and no pipe that is waited on for ever.
 fn insist_on_file(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => Err(io::Error::other("it is no file")),
+        Ok(found) if !found.is_file() => Err(not_a_file()),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -290,6 +337,13 @@ mod tests {
         symlink(outside.join("secret"), world.root().join("sub/late")).expect("a link");
         let call = FileCall { operation: Operation::Write, path: "late".to_owned(), content: None, offset: 0 };
         assert!(call.perform(&at).is_err());
+        let at = world.resolve("made/late").expect("inside");
+        symlink(&outside, world.root().join("sub/made")).expect("a link");
+        assert!(call.perform(&at).is_err());
+        assert!(!outside.join("late").exists());
+        fs::remove_file(world.root().join("sub/made")).expect("a link");
+        assert!(call.perform(&at).is_ok(), "missing folders are made");
+        assert_eq!(fs::read(world.root().join("sub/made/late")).expect("a file"), b"");
     }
 
     #[cfg(unix)]
