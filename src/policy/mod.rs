@@ -6,8 +6,11 @@ mod permission;
 mod redact;
 mod review_commands;
 mod secret_patterns;
+mod shell;
+mod shell_rules;
 
 pub(crate) use inbox::is_in_inbox;
 pub(crate) use permission::{Permissions, Ruling, rule};
 pub(crate) use redact::{Redaction, Redactor, SCRUBBED};
 pub(crate) use review_commands::only_shows_changes;
+pub(crate) use shell_rules::forbidden;

@@ -12,7 +12,7 @@ use super::colleagues::Caller;
 use super::{Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, Judgement, Slug, What, first_words, list, marked, without_hidden};
-use crate::policy::{Permissions, Ruling, is_in_inbox, only_shows_changes, rule};
+use crate::policy::{Permissions, Ruling, forbidden, is_in_inbox, only_shows_changes, rule};
 use crate::tools::{self, Intent};
 
 /// Asks a person. The answer may take any time; dropping the sender means no answer.
@@ -303,6 +303,11 @@ impl RequestHandler {
             if let Some(why) = paths.into_iter().flatten().find_map(why) {
                 return Approval::Deny(why.clone());
             }
+        }
+        if access == Access::Shell
+            && let Some(reason) = forbidden(detail, &self.project)
+        {
+            return Approval::Deny(reason);
         }
         if requester.judgement.is_some() && access == Access::Shell {
             return match only_shows_changes(detail) {

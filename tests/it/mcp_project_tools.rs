@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::mcp_client::McpClient;
 use crate::support::TestRepo;
+use crate::terminal::Person;
 
 /// Prints the server's answers, one a line.
 const AGENT: &str = r#"#!/bin/sh
@@ -157,6 +158,82 @@ fn without_permission_the_project_is_read_and_nothing_else() {
     assert_eq!(world.repo.read("notes.txt"), "read me\n");
     assert!(!world.repo.exists("made"));
     assert_eq!(of(&events, "tool.denied").len(), 2, "{events:?}");
+}
+
+/// Also where everything is allowed. What a command line runs counts, and not what it says.
+#[test]
+fn what_cannot_be_brought_back_is_refused_in_every_mode() {
+    let world = World::new();
+    let remote = world.repo.root().with_file_name("remote.git").display().to_string();
+    world.repo.git(&["init", "--quiet", "--bare", &remote]);
+    world.repo.git(&["push", "--quiet", &remote, "HEAD:refs/heads/main"]);
+    let pushed = world.repo.git(&["ls-remote", &remote, "refs/heads/main"]);
+    world.repo.write("../other/file", "theirs");
+    let force = format!("git push --force {remote} main~1:main");
+    let refused = [
+        force.clone(),
+        format!("git status && g\\it push \"-f\" '{remote}' main~1:main"),
+        format!("echo $({force})"),
+        format!("sh -c '{force}'"),
+        format!("git push {remote} +main~1:main"),
+        "rm -rf ../other".to_owned(),
+        "true; rm -r -f \"$PWD/../other\"".to_owned(),
+        "cd .. && rm -fr other".to_owned(),
+        "git  reset  --hard".to_owned(),
+    ];
+    world.repo.write("kept.txt", "not committed");
+    world.repo.git(&["add", "kept.txt"]);
+    let mut calls: Vec<(&str, Value)> = refused.iter().map(|command| ("shell", json!({"command": command}))).collect();
+    calls.push(("shell", json!({"command": "echo \"git push --force; rm -rf ..\"; mkdir made; rm -rf made"})));
+    let (member, answers, events) = world.call("allow", &calls);
+    for (command, answer) in refused.iter().zip(&answers) {
+        assert!(answer.contains("refused in every mode"), "{command}: {answer}");
+    }
+    assert_eq!(answers[refused.len()], "[exit code 0]\n[stdout]\ngit push --force; rm -rf ..");
+    assert_eq!(world.repo.git(&["ls-remote", &remote, "refs/heads/main"]), pushed);
+    assert_eq!(
+        (world.repo.read("../other/file"), world.repo.read("kept.txt")),
+        ("theirs".into(), "not committed".into())
+    );
+    let denied = of(&events, "tool.denied");
+    let details: Vec<&str> = denied.iter().filter_map(|event| event["payload"]["detail"].as_str()).collect();
+    assert_eq!(details, refused, "{events:?}");
+    assert_eq!(member["status"], "completed", "{member}");
+}
+
+/// A person at a terminal answers for an agent whose tools are squad's.
+#[test]
+fn a_person_is_asked_before_a_call_is_performed() {
+    let world = World::new();
+    let call = |number: u8, file: &str| {
+        let arguments = json!({"operation": "write", "path": file, "content": "x"});
+        let params = json!({"name": "file_ops", "arguments": arguments});
+        format!("{{\"id\":{number},\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{params}}}\n")
+    };
+    let command_line = "{\"id\":2,\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"name\":\"shell\",\
+                        \"arguments\":{\"command\":\"git push -f\"}}}\n";
+    let task = call(0, "yes.txt") + &call(1, "no.txt") + command_line;
+    let mut person = Person::sits_down();
+    let mut command = world.repo.command(env!("CARGO_BIN_EXE_squad"), &world.repo.root());
+    command.args(["orchestrate", "--engine", "bare", "--permissions", "ask", "--agent", "ada", &task]);
+    let mut child = person.starts(command);
+    person.waits_for("  | yes.txt\r\nAllow it? [y/N] ");
+    assert!(!world.repo.exists("yes.txt"), "{}", person.screen);
+    person.types("y\n");
+    person.waits_for("  | no.txt\r\nAllow it? [y/N] ");
+    person.types("n\n");
+    child.wait().expect("it ends");
+    assert_eq!((world.repo.read("yes.txt"), world.repo.exists("no.txt")), ("x".to_owned(), false), "{}", person.screen);
+    let runs: Value = serde_json::from_str(&world.repo.squad(&["log", "--json"]).out).expect("JSON");
+    let log = world.repo.squad(&["log", "--json", runs["runs"][0]["run"].as_str().expect("an id")]);
+    let events: Vec<Value> = log.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let answered: Vec<&Value> =
+        of(&events, "permission.answered").iter().map(|event| &event["payload"]["allowed"]).collect();
+    assert_eq!(answered, [true, false], "a rule that holds in every mode asks nobody");
+    let reasons: Vec<&str> =
+        of(&events, "tool.denied").iter().filter_map(|event| event["payload"]["reason"].as_str()).collect();
+    assert_eq!(reasons.len(), 2, "{events:?}");
+    assert!(reasons[0] == "the user refused it" && reasons[1].contains("refused in every mode"), "{reasons:?}");
 }
 
 #[test]

@@ -1,0 +1,427 @@
+//! Commands that are refused in every mode, because nobody can bring back what they destroy.
+//!
+//! The rules hold for the commands that a command line runs, wherever they stand in it, and not for its text. Where the
+//! line hides what it runs, its text decides.
+
+use super::shell::{Script, Word};
+
+const FORCED_PUSH: &str = "`git push` with force, a mirror or a `+` overwrites what others have pushed and is refused in \
+                           every mode; push without it, or with --force-with-lease";
+const RESET: &str = "`git reset --hard` discards changes that are in no commit and is refused in every mode; commit them, \
+                     or `git stash` first";
+const CLEAN: &str = "`git clean -f` deletes files that are in no commit and is refused in every mode; delete the files you \
+                     made by their names";
+const ALIAS: &str =
+    "an alias on git's command line hides what it runs and is refused in every mode; write the command out";
+const UNKNOWN: &str = "what this `rm -r` would delete is known only when it runs, so it is refused in every mode; name \
+                       paths below the project's root, without `cd` and variables";
+const HIDDEN: &str = "this command line hides what it runs, and names a command that is refused in every mode; write each \
+                      command out in full";
+
+/// Programs that run the command in their arguments.
+const WRAPPERS: [&str; 21] = [
+    "env", "sudo", "doas", "su", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "xargs",
+    "stdbuf", "setsid", "busybox", "chroot", "flock", "watch", "parallel", "script",
+];
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
+/// Scripts in scripts.
+const MAX_DEPTH: usize = 8;
+const MAX_FOLDERS: usize = 16;
+
+/// Why a command line is refused in every mode; `None`: the mode decides. It runs in `project`, the project's root.
+pub(crate) fn forbidden(command: &str, project: &str) -> Option<String> {
+    let root = below(&[], project);
+    let start = Folders { all: vec![root.clone()], are_known: true };
+    Judge { root }.script(command, &start, 0)
+}
+
+/// Where commands may run: each `cd` adds folders.
+#[derive(Clone)]
+struct Folders {
+    all: Vec<Vec<String>>,
+    are_known: bool,
+}
+
+struct Judge {
+    root: Vec<String>,
+}
+
+impl Judge {
+    fn script(&self, source: &str, start: &Folders, depth: usize) -> Option<String> {
+        let Some(script) = Script::parse(source).filter(|_| depth < MAX_DEPTH) else { return by_text(source) };
+        if script.hides_commands && by_text(source).is_some() {
+            return Some(HIDDEN.to_owned());
+        }
+        let place = Place { judge: self, source, folders: start.after(&script.commands), depth };
+        script.commands.iter().find_map(|words| place.command(words))
+    }
+
+    /// Whether a recursive deletion of this path is refused.
+    fn deletion(&self, path: &str, folders: &Folders) -> Option<String> {
+        let is_relative = !is_absolute(path);
+        if is_relative && !folders.are_known {
+            return Some(UNKNOWN.to_owned());
+        }
+        let what = |what: &str| Some(format!("`rm -r {path}` would delete {what}, and is refused in every mode"));
+        folders.all.iter().find_map(|folder| {
+            let full = below(folder, path);
+            match full.strip_prefix(&*self.root) {
+                _ if path.starts_with('~') => what("files outside of the project"),
+                None => what("files outside of the project"),
+                Some([]) => what("the whole project"),
+                Some([only]) if only.trim_start_matches('.') == "*" => what("the whole project"),
+                Some([first, ..]) if first.eq_ignore_ascii_case(".git") => what("git's own files"),
+                Some(_) => None,
+            }
+        })
+    }
+}
+
+impl Folders {
+    fn after(&self, commands: &[Vec<Word>]) -> Self {
+        let mut found = self.clone();
+        for words in commands {
+            let [Some(program), arguments @ ..] = &words[..] else { continue };
+            if !["cd", "pushd"].contains(&name_of(program)) {
+                continue;
+            }
+            let target = arguments.iter().find(|word| word.as_deref().is_none_or(|word| !word.starts_with('-')));
+            match target {
+                Some(Some(path)) if !path.starts_with('~') && found.all.len() < MAX_FOLDERS => {
+                    let more: Vec<_> = found.all.iter().map(|folder| below(folder, path)).collect();
+                    found.all.extend(more);
+                    found.all.sort();
+                    found.all.dedup();
+                }
+                _ => found.are_known = false,
+            }
+        }
+        found
+    }
+}
+
+/// Where a command stands.
+struct Place<'a> {
+    judge: &'a Judge,
+    source: &'a str,
+    folders: Folders,
+    depth: usize,
+}
+
+impl Place<'_> {
+    fn command(&self, words: &[Word]) -> Option<String> {
+        let (program, arguments) = words.split_first()?;
+        let Some(program) = program else { return by_text(self.source) };
+        match name_of(program) {
+            "git" => self.git(arguments),
+            "rm" => self.rm(arguments),
+            "find" => self.find(arguments),
+            "eval" => match arguments.iter().cloned().collect::<Option<Vec<String>>>() {
+                Some(parts) => self.inner(&parts.join(" ")),
+                None => by_text(self.source),
+            },
+            shell if SHELLS.contains(&shell) => self.shell(arguments),
+            wrapper if WRAPPERS.contains(&wrapper) => self.wrapped(wrapper, arguments),
+            _ => None,
+        }
+    }
+
+    fn inner(&self, script: &str) -> Option<String> {
+        self.judge.script(script, &self.folders, self.depth + 1)
+    }
+
+    fn wrapped(&self, wrapper: &str, arguments: &[Word]) -> Option<String> {
+        let is_program = |word: &Word| {
+            let name = word.as_deref().map(name_of).unwrap_or_default();
+            ["git", "rm", "find", "eval"].contains(&name) || SHELLS.contains(&name) || WRAPPERS.contains(&name)
+        };
+        let mut inner = arguments.iter().skip_while(|word| !is_program(word)).cloned().collect::<Vec<Word>>();
+        if wrapper == "xargs" && !inner.is_empty() {
+            // What it reads.
+            inner.push(None);
+        }
+        let scripts = arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace));
+        self.command(&inner).or_else(|| scripts.into_iter().find_map(|script| self.inner(script)))
+    }
+
+    fn shell(&self, arguments: &[Word]) -> Option<String> {
+        let at = arguments.iter().position(|word| word.as_deref().is_some_and(|word| is_cluster(word, 'c')));
+        if let Some(at) = at {
+            return match arguments.get(at + 1) {
+                Some(Some(script)) => self.inner(script),
+                _ => by_text(self.source),
+            };
+        }
+        // Without a file it reads what to run.
+        let has_file = arguments.iter().any(|word| word.as_deref().is_none_or(|word| !word.starts_with('-')));
+        if has_file { None } else { by_text(self.source) }
+    }
+
+    fn find(&self, arguments: &[Word]) -> Option<String> {
+        let is_place = |word: &&Word| word.as_deref().is_none_or(|word| !word.starts_with(['-', '(', '!']));
+        let mut places: Vec<Word> = arguments.iter().take_while(is_place).cloned().collect();
+        let mut rest = &arguments[places.len()..];
+        if places.is_empty() {
+            places.push(Some(".".to_owned()));
+        }
+        // What it finds is below them.
+        let found: Vec<Word> =
+            places.iter().map(|place| place.as_ref().map(|place| format!("{place}/found"))).collect();
+        while let Some((word, after)) = rest.split_first() {
+            rest = after;
+            let refused = match word.as_deref() {
+                Some("-delete") => self.recursive(&found),
+                Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                    let is_end = |word: &&Word| matches!(word.as_deref(), Some(";" | "+"));
+                    let own = after.iter().take_while(|word| !is_end(word));
+                    let words: Vec<Word> = own
+                        .flat_map(|word| match word.as_deref() {
+                            Some("{}") => found.clone(),
+                            _ => vec![word.clone()],
+                        })
+                        .collect();
+                    self.command(&words)
+                }
+                _ => None,
+            };
+            if refused.is_some() {
+                return refused;
+            }
+        }
+        None
+    }
+
+    fn rm(&self, arguments: &[Word]) -> Option<String> {
+        let mut options =
+            arguments.split(|word| word.as_deref() == Some("--")).next().unwrap_or_default().iter().flatten();
+        let is_recursive = |word: &String| {
+            is_cluster(word, 'r') || is_cluster(word, 'R') || word.len() > 2 && "--recursive".starts_with(&**word)
+        };
+        if !options.any(is_recursive) {
+            return None;
+        }
+        let targets = arguments.iter().filter(|word| word.as_deref().is_none_or(|word| !word.starts_with('-')));
+        self.recursive(&targets.cloned().collect::<Vec<_>>())
+    }
+
+    fn recursive(&self, targets: &[Word]) -> Option<String> {
+        targets.iter().find_map(|target| match target {
+            Some(path) => self.judge.deletion(path, &self.folders),
+            None => Some(UNKNOWN.to_owned()),
+        })
+    }
+
+    fn git(&self, arguments: &[Word]) -> Option<String> {
+        const WITH_VALUE: [&str; 6] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"];
+        let mut rest = arguments;
+        let command = loop {
+            let (word, after) = rest.split_first()?;
+            rest = after;
+            match word.as_deref() {
+                None => return by_text(self.source),
+                Some(option) if WITH_VALUE.contains(&option) => {
+                    let (value, after) = rest.split_first()?;
+                    rest = after;
+                    if value.as_deref().is_none_or(|value| value.to_lowercase().starts_with("alias.")) {
+                        return Some(ALIAS.to_owned());
+                    }
+                }
+                Some(option) if option.starts_with('-') => {}
+                Some(command) => break command,
+            }
+        };
+        let has = |is_meant: &dyn Fn(&str) -> bool| rest.iter().flatten().any(|word| is_meant(word));
+        let refused = match command {
+            "push" if has(&|word| is_forced(word) || word == "--mirror" || word.starts_with('+')) => FORCED_PUSH,
+            "reset" if has(&|word| word.len() > 3 && "--hard".starts_with(word)) => RESET,
+            "clean" if has(&is_forced) => CLEAN,
+            "push" | "reset" | "clean" if rest.iter().any(Option::is_none) => return by_text(self.source),
+            _ => return None,
+        };
+        Some(refused.to_owned())
+    }
+}
+
+fn is_forced(word: &str) -> bool {
+    is_cluster(word, 'f') || word == "--force"
+}
+
+/// Whether these are short options, with this one among them. What follows `-o` is its value.
+fn is_cluster(word: &str, option: char) -> bool {
+    let Some(letters) = word.strip_prefix('-') else { return false };
+    let is_plain = letters.chars().all(|c| c.is_ascii_alphanumeric());
+    is_plain && letters.chars().take_while(|letter| *letter != 'o' || option == 'o').any(|letter| letter == option)
+}
+
+fn name_of(program: &str) -> &str {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    name.strip_suffix(".exe").unwrap_or(name)
+}
+
+fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '\\', '~']) || path.get(1..2) == Some(":")
+}
+
+/// The parts of a path that is named in a folder.
+fn below(folder: &[String], path: &str) -> Vec<String> {
+    let mut parts = if is_absolute(path) { Vec::new() } else { folder.to_vec() };
+    for part in path.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part.to_owned()),
+        }
+    }
+    parts
+}
+
+/// For a command line that cannot be taken apart.
+fn by_text(source: &str) -> Option<String> {
+    let words: Vec<&str> =
+        source.split(|c: char| !(c.is_alphanumeric() || "-+_".contains(c))).filter(|word| !word.is_empty()).collect();
+    let has = |name: &str| words.iter().any(|word| word.trim_start_matches(['-', '+']) == name);
+    let has_option = |options: &str| words.iter().any(|word| options.chars().any(|option| is_cluster(word, option)));
+    let is_forced = source.contains("force") || has_option("f");
+    let is_refused = has("push")
+        && (is_forced || source.contains("mirror") || words.iter().any(|word| word.starts_with('+')))
+        || has("reset") && source.contains("hard")
+        || has("clean") && is_forced
+        || has("rm") && (source.contains("recursive") || has_option("rR"));
+    is_refused.then(|| HIDDEN.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_brought_back_is_refused_however_it_is_written() {
+        for command in [
+            "git push --force",
+            "git push -f origin main",
+            "git  push\t-uf origin main",
+            "git push origin +main",
+            "git push --mirror",
+            "git -C sub -c a.b=c push 'origin' \"--for\"ce",
+            "/usr/bin/git push -f",
+            "cargo test && git push -f || true",
+            "(cd sub; git push -f) | tee log",
+            "echo $(git push --force)",
+            "echo \"`git push --force`\"",
+            "sh -c 'git push -f'",
+            "bash -lc \"cd sub && git push --force\"",
+            "env A=b sudo -u me git push -f",
+            "env -S 'git push -f'",
+            "timeout 5 git push -f",
+            "eval git push -f",
+            "f() { git push -f; }; f",
+            "if true; then git push -f; fi",
+            "F=--force; git push $F",
+            "git $(echo push) --force",
+            "$GIT push --force",
+            "echo 'git push -f' | sh",
+            "cat <<E | sh\ngit push --force\nE",
+            "${x:-$(git push --force)}",
+            "git -c alias.p='push -f' p",
+            "git push --force; if",
+            "git  reset  --hard",
+            "git reset HEAD~1 --ha",
+            "git clean -fdx",
+            "git clean --force",
+        ] {
+            assert!(forbidden(command, "/work/repo").is_some(), "{command}");
+        }
+    }
+
+    #[test]
+    fn nothing_outside_of_the_project_is_deleted_with_all_that_is_in_it() {
+        for command in [
+            "rm -rf /",
+            "rm -fr /work/other",
+            "rm -r -f ../other",
+            "rm --recursive src/../..",
+            "rm -Rf ~/x",
+            "rm -rf \"$HOME\"",
+            "rm -rf $(pwd)/..",
+            "rm -rf 'src'/../../x",
+            "rm src -r -- /tmp/x",
+            "rm -rf .",
+            "rm -rf *",
+            "rm -rf ./",
+            "rm -rf .git",
+            "rm -rf src/../.GIT/hooks",
+            "cd /tmp && rm -rf build",
+            "cd src; cd ../..; rm -rf x",
+            "cd $x && rm -rf build",
+            "cd - && rm -rf build",
+            "cd /tmp && sh -c 'rm -rf build'",
+            "sudo rm -rf /var/lib",
+            "echo /x | xargs rm -rf",
+            "find /tmp -name x -exec rm -rf {} +",
+            "find / -delete",
+            "cd .. && find -delete",
+            "for d in a b; do rm -rf $d; done",
+            "rm -rf {a,..}",
+        ] {
+            assert!(forbidden(command, "/work/repo").is_some(), "{command}");
+        }
+    }
+
+    #[test]
+    fn other_commands_are_for_the_mode_to_decide() {
+        for command in [
+            "",
+            "cargo test",
+            "echo \"git push --force\"",
+            "git commit -m 'git reset --hard'",
+            "grep -rf patterns src",
+            "git push",
+            "git push --force-with-lease origin topic",
+            "git push -o ci.skip origin main",
+            "git reset --soft HEAD~1",
+            "git clean -n",
+            "git log --format=%h push",
+            "rm a.txt",
+            "rm -f /tmp/x",
+            "rm -rf target",
+            "rm -rf ./target/debug dist/*",
+            "rm -rf /work/repo/target",
+            "cd sub && rm -rf node_modules",
+            "sh -c 'cargo test'",
+            "sh build.sh -f",
+            "echo $((1 + 2)) > a",
+            "git push origin $BRANCH",
+            "find . -name node_modules -exec rm -rf {} +",
+            "find . -name '*.orig' -delete",
+            "xargs cargo test < list",
+            "$EDITOR a.txt",
+            "if",
+        ] {
+            assert_eq!(forbidden(command, "/work/repo"), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn scripts_in_scripts_come_to_an_end() {
+        let nested = (0..12).fold("true".to_owned(), |inner, _| format!("sh -c {inner:?}"));
+        assert_eq!(forbidden(&nested, "/work/repo"), None);
+        let many = "cd a;".repeat(5_000) + "rm -rf b";
+        assert!(forbidden(&many, "/work/repo").is_some());
+        for opening in ["$(", "{ ", "(", "`", "! ", "if ", "x=(", "${x:-", "while ", "$((", "[[ ( ", "time "] {
+            for count in [39, 20_000] {
+                let deep = opening.repeat(count) + "rm -rf /";
+                assert!(forbidden(&deep, "/work/repo").is_some(), "{deep:.80}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_an_answer(text in "[a-z '\"$(){}|;&<>`\\\\\n*-]{0,60}|\\PC{0,40}") {
+            let _ = forbidden(&text, "/work/repo");
+            let _ = forbidden(&format!("git push -f\n{text}"), "/work/repo");
+        }
+    }
+}
