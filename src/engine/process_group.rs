@@ -9,9 +9,14 @@ use super::orphans::{self, Guardian};
 #[cfg(target_os = "linux")]
 use crate::program::Program;
 
-/// The group of a process that was started [`apart`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ProcessGroup(Option<u32>);
+/// The group of a process that was started [`apart`]. On Windows, a job that ends with squad.
+#[derive(Debug)]
+pub(super) struct ProcessGroup {
+    id: Option<u32>,
+    /// `None`: it has ended, or cannot be had.
+    #[cfg(windows)]
+    job: Option<win32job::Job>,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
@@ -33,15 +38,21 @@ pub(super) fn apart(command: &mut Command) {
 impl ProcessGroup {
     /// To be taken while the process runs: its id is the group's.
     pub(super) fn of(child: &Child) -> Self {
-        Self(child.id())
+        Self {
+            id: child.id(),
+            #[cfg(windows)]
+            job: job_of(child)
+                .inspect_err(|error| tracing::warn!("what the engine starts may outlive it: {error}"))
+                .ok(),
+        }
     }
 
-    pub(super) fn id(self) -> Option<u32> {
-        self.0
+    pub(super) fn id(&self) -> Option<u32> {
+        self.id
     }
 
     #[cfg(unix)]
-    pub(super) fn signal(self, ending: Ending) {
+    pub(super) fn signal(&mut self, ending: Ending) {
         use rustix::process::{Signal, kill_process_group};
 
         let signal = match ending {
@@ -56,35 +67,51 @@ impl ProcessGroup {
 
     /// Whether anything is left in it, be it dead and not yet taken note of.
     #[cfg(unix)]
-    pub(super) fn is_there(self) -> bool {
+    pub(super) fn is_there(&self) -> bool {
         self.pid().is_some_and(|group| rustix::process::test_kill_process_group(group).is_ok())
     }
 
     /// Whether anything in it still runs.
     #[cfg(target_os = "linux")]
-    pub(super) fn is_alive(self) -> bool {
-        self.0.is_some_and(orphans::is_group_alive)
+    pub(super) fn is_alive(&self) -> bool {
+        self.id.is_some_and(orphans::is_group_alive)
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn is_alive(self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         self.is_there()
     }
 
     #[cfg(unix)]
-    fn pid(self) -> Option<rustix::process::Pid> {
-        rustix::process::Pid::from_raw(i32::try_from(self.0?).ok()?)
+    fn pid(&self) -> Option<rustix::process::Pid> {
+        rustix::process::Pid::from_raw(i32::try_from(self.id?).ok()?)
     }
 
-    #[cfg(not(unix))]
-    pub(super) fn signal(self, ending: Ending) {
-        tracing::debug!("{ending:?} has no signal here; process {:?} is killed at last", self.0);
+    #[cfg(windows)]
+    pub(super) fn signal(&mut self, ending: Ending) {
+        match ending {
+            Ending::Asked => tracing::debug!("nothing asks process {:?} to end here; it is killed at last", self.id),
+            // Its processes end when it is closed.
+            Ending::Killed => self.job = None,
+        }
     }
 
-    #[cfg(not(unix))]
-    pub(super) fn is_there(self) -> bool {
-        false
+    #[cfg(windows)]
+    pub(super) fn is_there(&self) -> bool {
+        let processes = self.job.as_ref().and_then(|job| job.query_process_id_list().ok());
+        processes.is_some_and(|ids| !ids.is_empty())
     }
+}
+
+/// A job with the process and all that it starts from now on: they end when the job is closed, also by squad's end.
+#[cfg(windows)]
+fn job_of(child: &Child) -> Result<win32job::Job, String> {
+    let process = child.raw_handle().ok_or("it has ended")?;
+    let mut limits = win32job::ExtendedLimitInfo::new();
+    limits.limit_kill_on_job_close();
+    let job = win32job::Job::create_with_limit_info(&limits).map_err(|error| error.to_string())?;
+    job.assign_process(process as isize).map_err(|error| error.to_string())?;
+    Ok(job)
 }
 
 /// A variable by which one engine's processes are known from all others. Tools run their shells in sessions of their

@@ -10,8 +10,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use super::spool::Spool;
 use crate::engine::process_group::{Ending, ProcessGroup, apart};
 
-/// How long a process has to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long a process has to end when it is asked to. On Windows nothing asks it.
+const GRACE: Duration = Duration::from_secs(if cfg!(windows) { 0 } else { 5 });
 /// So often its output is looked at.
 const LOOK: Duration = Duration::from_millis(40);
 /// It may print so many bytes, on each of its streams.
@@ -57,7 +57,7 @@ pub(super) async fn run(
     apart(&mut command);
     let started = Instant::now();
     let mut child = command.spawn()?;
-    let group = ProcessGroup::of(&child);
+    let mut group = ProcessGroup::of(&child);
     // The command holds the files too.
     drop(command);
     let mut looks = interval(LOOK);
@@ -74,10 +74,10 @@ pub(super) async fn run(
     };
     let (status, because) = match ended {
         Ok(status) => (status, None),
-        Err(because) => (end(&mut child, group).await?, Some(because)),
+        Err(because) => (end(&mut child, &mut group).await?, Some(because)),
     };
     let took = started.elapsed();
-    clear(group).await;
+    clear(&mut group).await;
     look.look().await;
     let (code, signal) = (status.code(), signal_of(status));
     Ok(Ended { code, signal, took, because })
@@ -89,7 +89,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Asks a process and its group to end, and insists.
-async fn end(child: &mut Child, group: ProcessGroup) -> std::io::Result<ExitStatus> {
+async fn end(child: &mut Child, group: &mut ProcessGroup) -> std::io::Result<ExitStatus> {
     group.signal(Ending::Asked);
     if let Ok(status) = timeout(GRACE, child.wait()).await {
         return status;
@@ -101,7 +101,7 @@ async fn end(child: &mut Child, group: ProcessGroup) -> std::io::Result<ExitStat
 }
 
 /// Ends what a process has left in its group: the turn is over, and its output is not to change any more.
-async fn clear(group: ProcessGroup) {
+async fn clear(group: &mut ProcessGroup) {
     if !group.is_there() {
         return;
     }
