@@ -89,13 +89,14 @@ impl Repository {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
         let mut status = Status::of(self)?;
-        let quarantine = Quarantine::new(self)?;
         let (paths, mut left_out) = self.select_paths(&status.changed, &objection);
-        let (mut edits, mut blobs) = (std::mem::take(&mut status.staged), Vec::new());
+        let mut edits = std::mem::take(&mut status.staged);
+        let mut added_blobs = None;
         if !paths.is_empty() {
+            let quarantine = Quarantine::new(self)?;
             let mut added = add(self, &quarantine, &status, &paths)?;
-            let secrets;
-            (blobs, secrets) = check_blobs(&quarantine, &objection)?;
+            let (blobs, secrets) = check_blobs(&quarantine, &objection)?;
+            added_blobs = Some((quarantine, blobs));
             for path in paths {
                 let entry = added.remove(&path).flatten();
                 match entry.and_then(|(_, id)| secrets.get(&id)) {
@@ -117,7 +118,10 @@ impl Repository {
             return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false });
         }
         let parent = previous.map(|previous| previous.commit).or(head);
-        let packs = self.pack_blobs(&quarantine, blobs, &mut objects)?;
+        let packs = match added_blobs {
+            Some((quarantine, blobs)) => self.pack_blobs(&quarantine, blobs, &mut objects)?,
+            None => Vec::new(),
+        };
         let message = format!("{SUBJECT} {run}\n");
         let encoded = commit::encode(tree, parent.as_slice(), committer, at, &message);
         let commit = objects.add(objs::Kind::Commit, encoded)?;

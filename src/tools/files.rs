@@ -338,7 +338,7 @@ mod tests {
         let call = FileCall { operation: Operation::Write, path: "late".to_owned(), content: None, offset: 0 };
         assert!(call.perform(&at).is_err());
         let at = world.resolve("made/late").expect("inside");
-        symlink(&outside, world.root().join("sub/made")).expect("a link");
+        symlink(outside, world.root().join("sub/made")).expect("a link");
         assert!(call.perform(&at).is_err());
         assert!(!outside.join("late").exists());
         fs::remove_file(world.root().join("sub/made")).expect("a link");
