@@ -232,7 +232,8 @@ mod tests {
 
         fn read(&self, variables: &[(&str, &str)]) -> Result<Blueprint, Vec<String>> {
             let variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-            Blueprint::from_environment(&variables, &self.0.path().join("repo"), &BTreeMap::new())
+            let users = toml::from_str("[mute]\nprogram = '/opt/mute'\nargs = [\"{prompt}\"]\n").expect("a table");
+            Blueprint::from_environment(&variables, &self.0.path().join("repo"), &users)
         }
     }
 
@@ -300,7 +301,7 @@ mod tests {
             (vec![("RUN_TEMPLATE_PATH", "run.template")], vec!["belongs to the checkout"]),
             (vec![("RUN_TEMPLATE_PATH", odd.as_str())], vec!["odd.template: line 2: `|` needs a shell"]),
             (vec![("ENGINE_COMMAND", "nobody")], vec!["ENGINE_COMMAND is `nobody`, which"]),
-            (vec![("ENGINE_COMMAND", "copilot-print"), ("STATE_MODE", "stateful")], vec!["has no chats"]),
+            (vec![("ENGINE_COMMAND", "mute"), ("STATE_MODE", "stateful")], vec!["has no chats"]),
             (vec![("CREATE_CHAT_TEMPLATE_PATH", odd.as_str())], vec!["odd.template: line 2"]),
         ] {
             let wrong = world.read(&variables).expect_err("something is wrong");

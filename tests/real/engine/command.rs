@@ -1,5 +1,5 @@
-//! Claude Code and Codex as they are, on a model that plays scripts, in a repository that tries to have its way with
-//! them. `.ci/install-real-parts` installs both.
+//! Claude Code, Codex and the Copilot CLI as they are, on a model that plays scripts, in a repository that tries to have its way with
+//! them. `.ci/install-real-parts` installs them.
 
 use std::fs;
 
@@ -63,6 +63,7 @@ impl World {
         let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
         let program = parts.join(match name {
             "claude" => "@anthropic-ai/claude-code-linux-x64/claude",
+            "copilot-print" => "@github/copilot-linux-x64/copilot",
             _ => "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
         });
         // As somebody has it who trusts this project: the worst there is.
@@ -85,6 +86,11 @@ impl World {
             ("ANTHROPIC_API_KEY", "a-long-key-of-a-test"),
             ("ANTHROPIC_BASE_URL", url.trim_end_matches("/v1")),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("COPILOT_OFFLINE", "true"),
+            ("COPILOT_PROVIDER_TYPE", "openai"),
+            ("COPILOT_PROVIDER_BASE_URL", &url),
+            ("COPILOT_PROVIDER_API_KEY", "a-long-key-of-a-test"),
+            ("COPILOT_MODEL", "fake-1"),
         ];
         Command::start(Options {
             profile: Profile::find(name, &users).expect("there").expect("complete"),
@@ -203,9 +209,38 @@ async fn codex_in_its_strictest_mode_changes_nothing() {
 }
 
 #[tokio::test]
+async fn copilot_prints_its_answers_goes_on_in_its_chat_and_does_nothing_unasked() {
+    let world = World::new();
+    let engine = world.engine("copilot-print");
+    let opening = Opening { directory: world.project(), ..opening("squad-ada", ToolChoice::All) };
+    let refused = engine.open(opening).await.err().expect("a repository's servers are not started").to_string();
+    assert!(refused.contains(".mcp.json"), "{refused}");
+    fs::remove_file(world.project().join(".mcp.json")).expect("a file");
+    let command =
+        |file: &str| format!("STEP tool:bash {{\"command\":\"echo made > {file}\",\"description\":\"make it\"}}\n");
+    let mut session = world.session(&engine, false).await;
+    let lines = turn(&mut session, &(command("made.txt") + "STEP say:The first."), true).await;
+    assert_eq!(lines.last().map(String::as_str), Some("idle"), "{lines:?}");
+    assert!(lines.contains(&"message The first.".to_owned()), "{lines:?}");
+    assert_eq!(fs::read_to_string(world.project().join("made.txt")).expect("it was made"), "made\n");
+    session.close().await;
+    let mut session = world.session(&engine, true).await;
+    let lines = turn(&mut session, &(command("strict.txt") + "STEP say:The second."), false).await;
+    assert!(lines.contains(&"message The second.".to_owned()), "{lines:?}");
+    assert!(!world.project().join("strict.txt").exists());
+    let last = world.model.requests().last().expect("a request").to_string();
+    assert!(last.contains("The first.") && last.contains("# Initial Task"), "{last}");
+    assert_eq!(last.matches("You are Ada.").count(), 1, "the role is said once");
+    assert_eq!(world.ran(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_model_that_refuses_fails_the_turn_and_says_why() {
     let world = World::new();
-    for name in ["claude", "codex"] {
+    for name in ["claude", "codex", "copilot-print"] {
+        if name == "copilot-print" {
+            fs::remove_file(world.project().join(".mcp.json")).expect("a file");
+        }
         let engine = world.engine(name);
         let mut session = world.session(&engine, false).await;
         let lines = turn(&mut session, "STEP error:400", true).await;
