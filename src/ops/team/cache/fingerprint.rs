@@ -113,6 +113,7 @@ fn now(cache: &Path) -> Option<Duration> {
 pub(in crate::ops) struct Look {
     /// `None`: there was nothing.
     seen: BTreeMap<PathBuf, Option<Stamp>>,
+    /// What changed later is not trusted while the look is taken.
     trusted_before: Duration,
 }
 
@@ -120,11 +121,13 @@ impl Look {
     /// Of everything in `trees` and of `others`, which were read since `begun`. `None` where looks do not tell whether
     /// something has changed: it did a moment ago, or is a link.
     pub(in crate::ops) fn take(cache: &Path, begun: Instant, trees: &[&Path], others: &[PathBuf]) -> Option<Self> {
-        let trusted_before = now(cache)?.checked_sub(begun.elapsed() + CLOCK_TOLERANCE)?;
+        // This system's clock first: it tells without a file that something is too new.
+        let trusted_before = since_epoch(SystemTime::now()).checked_sub(begun.elapsed() + CLOCK_TOLERANCE)?;
         let mut look = Self { seen: BTreeMap::new(), trusted_before };
         trees.iter().try_for_each(|tree| look.tree(tree))?;
         others.iter().try_for_each(|path| look.add(path).map(drop))?;
-        Some(look)
+        let trusted_before = now(cache)?.checked_sub(begun.elapsed() + CLOCK_TOLERANCE)?;
+        look.seen.values().flatten().all(|stamp| stamp.is_older_than(trusted_before)).then_some(look)
     }
 
     fn tree(&mut self, path: &Path) -> Option<()> {
