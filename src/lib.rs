@@ -79,7 +79,7 @@ use clap::Parser;
 use commands::{Arguments, Context};
 pub use env::{Clock, DamageLog, Env, Ids, Release, Streams};
 use error::{Failure, FailureKind};
-use ui::{Manner, Ui};
+use ui::{OutputOptions, Ui};
 
 /// Runs the program and returns its exit code.
 pub fn run(mut env: Env) -> u8 {
@@ -92,11 +92,14 @@ pub fn run(mut env: Env) -> u8 {
         Ok(arguments) => arguments,
         Err(error) => {
             let json = env.arguments.iter().any(|argument| argument == "--json");
-            return misunderstood(Ui::new(streams, Manner { json, plain, colorless, ..Manner::default() }), &error);
+            return misunderstood(
+                Ui::new(streams, OutputOptions { json, plain, colorless, ..OutputOptions::default() }),
+                &error,
+            );
         }
     };
     let globals = &arguments.globals;
-    let manner = Manner {
+    let options = OutputOptions {
         json: globals.json,
         quiet: globals.quiet,
         verbose: globals.verbose,
@@ -106,7 +109,7 @@ pub fn run(mut env: Env) -> u8 {
     };
     let directory =
         globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
-    let mut context = Context { env: &env, directory, ui: Ui::new(streams, manner), recovered: None };
+    let mut context = Context { env: &env, directory, ui: Ui::new(streams, options), recovered: None };
     if let Err(unknown) = trace::start(context.env, &context.directory) {
         context.ui.warning(&unknown);
     }

@@ -22,7 +22,7 @@ pub(crate) enum ColorChoice {
 
 /// Options for output.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct OutputOptions {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Manner {
 
 pub(crate) struct Ui {
     streams: Streams,
-    manner: Manner,
+    options: OutputOptions,
     /// The reader of stdout is gone. The work continues without output.
     out_closed: bool,
     out_error: Option<io::Error>,
@@ -50,26 +50,26 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default();
 
 impl Ui {
-    pub(crate) fn new(streams: Streams, manner: Manner) -> Self {
-        Self { streams, manner, out_closed: false, out_error: None }
+    pub(crate) fn new(streams: Streams, options: OutputOptions) -> Self {
+        Self { streams, options, out_closed: false, out_error: None }
     }
 
     /// A user interface without output.
     pub(crate) fn silent() -> Self {
-        Self::new(Streams::silent(), Manner::default())
+        Self::new(Streams::silent(), OutputOptions::default())
     }
 
     pub(crate) fn json(&self) -> bool {
-        self.manner.json
+        self.options.json
     }
 
     pub(crate) fn is_verbose(&self) -> bool {
-        self.manner.verbose
+        self.options.verbose
     }
 
     /// Whether stderr is a terminal that can show animation.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.streams.err_is_terminal && !self.manner.quiet && !self.manner.json && !self.manner.plain
+        self.streams.err_is_terminal && !self.options.quiet && !self.options.json && !self.options.plain
     }
 
     /// A progress line for a long operation.
@@ -104,7 +104,7 @@ impl Ui {
 
     /// Asks the user a yes-or-no question. Without a user, the answer is no.
     pub(crate) fn confirm(&mut self, question: &str) -> bool {
-        if !self.can_ask() || self.manner.json {
+        if !self.can_ask() || self.options.json {
             return false;
         }
         let _ = write!(self.streams.err, "{} [y/N] ", printable(question)).and_then(|()| self.streams.err.flush());
@@ -169,12 +169,12 @@ impl Ui {
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.manner.quiet
+        self.options.quiet
     }
 
     /// Writes a message to stderr. Errors are ignored: a closed stderr means that nobody wants it.
     pub(crate) fn say(&mut self, text: &str) {
-        if !self.manner.quiet {
+        if !self.options.quiet {
             let _ = writeln!(self.streams.err, "{text}");
         }
     }
@@ -197,7 +197,7 @@ impl Ui {
     /// Shows problems, except the first error: the command that fails because of it reports it.
     pub(crate) fn problems(&mut self, problems: &[Problem]) {
         let fatal = problems.iter().position(|problem| problem.severity == Severity::Error);
-        let verbose = self.manner.verbose;
+        let verbose = self.options.verbose;
         let is_shown = |(index, problem): &(usize, &Problem)| {
             Some(*index) != fatal && (problem.severity != Severity::Note || verbose)
         };
@@ -205,7 +205,7 @@ impl Ui {
     }
 
     pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
-        for (problem, more) in folded(problems, self.manner.verbose) {
+        for (problem, more) in folded(problems, self.options.verbose) {
             let mark = self.err_paint(style(problem.severity), &format!("{}:", problem.severity));
             self.say(&format!("{mark} {}", printable(&problem.to_string())));
             if let Some(hint) = &problem.hint {
@@ -219,7 +219,7 @@ impl Ui {
 
     /// Shows problems as the requested result, so on stdout.
     pub(crate) fn findings<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
-        for (problem, more) in folded(problems, self.manner.verbose) {
+        for (problem, more) in folded(problems, self.options.verbose) {
             let mark = self.out_paint(style(problem.severity), &format!("{}:", problem.severity));
             self.data(&format!("{mark} {}", printable(&problem.to_string())));
             if let Some(hint) = &problem.hint {
@@ -234,7 +234,7 @@ impl Ui {
 
     /// Reports why a command failed.
     pub(crate) fn failure(&mut self, failure: &Failure) {
-        if self.manner.json && !self.out_closed {
+        if self.options.json && !self.out_closed {
             self.value(&serde_json::json!({ "error": failure }));
             return;
         }
@@ -261,10 +261,10 @@ impl Ui {
     }
 
     fn colors(&self, is_terminal: bool) -> bool {
-        match self.manner.color {
+        match self.options.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => is_terminal && !self.manner.colorless,
+            ColorChoice::Auto => is_terminal && !self.options.colorless,
         }
     }
 }

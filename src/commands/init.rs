@@ -4,7 +4,7 @@ use crate::error::{Failure, FailureKind};
 use crate::git::{Outcome, Recovered};
 use crate::model::{first_line, list, plural, printable_line};
 use crate::ops::own_settings;
-use crate::ops::team::init::{self, Answers, Installed, Wish};
+use crate::ops::team::init::{self, Answers, Installed, Options};
 use crate::ops::team::preset::Preset;
 use crate::ops::team::{engines, fit};
 use crate::ui::{GOOD, Ui};
@@ -53,18 +53,19 @@ impl Args {
             .filter(|agent| !agent.is_empty())
             .collect();
         let own = self.from.map(|from| Preset::read(context.env, &context.directory, &from)).transpose()?;
-        let wish = Wish {
+        let options = Options {
             agents: preset.unwrap_or(agents),
             commit: !self.no_commit,
             ci: self.ci,
             preset: own.as_ref().map(|preset| preset.files.clone()),
         };
-        let is_silent = !wish.agents.is_empty() || !context.ui.can_ask() || context.ui.json() || context.ui.is_quiet();
+        let is_silent =
+            !options.agents.is_empty() || !context.ui.can_ask() || context.ui.json() || context.ui.is_quiet();
         let Context { env, directory, ui, .. } = context;
         let ask = |purpose: Option<&str>| {
             if is_silent { Ok(Answers::default()) } else { answers(env, ui, purpose, own.as_ref()) }
         };
-        let installed = init::init(env, directory, wish, ask)?;
+        let installed = init::init(env, directory, options, ask)?;
         let installed = match (installed, &context.recovered) {
             // By this very call, for the one before it.
             (

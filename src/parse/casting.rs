@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Files;
 use super::json::{self, Lines};
-use super::roster::{HELPERS, Roll, status_of};
+use super::roster::{HELPERS, MemberIndex, status_of};
 use crate::model::{Cast, Member, Problem, Severity, Slug, Status};
 
 const PATH: &str = "casting/registry.json";
@@ -37,7 +37,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Vec<Cast> {
 /// Fills in statuses that the roster lacks (`silent`), and reports contradictions.
 pub(super) fn compare(casts: &[Cast], members: &mut [Member], silent: &BTreeSet<Slug>, problems: &mut Vec<Problem>) {
     let mut corrected = Vec::new();
-    let roll = Roll::new(members);
+    let roll = MemberIndex::new(members);
     for cast in casts {
         let Some(status) = cast.status else { continue };
         let Some(member) = roll.named(cast.slug.as_str()).or_else(|| roll.named(&cast.name)) else {

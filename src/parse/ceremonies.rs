@@ -1,7 +1,7 @@
 //! `ceremonies.md`: the team's meetings before and after work, and who facilitates them.
 
 use super::markdown::{BlockKind, Document, fields_of};
-use super::roster::Roll;
+use super::roster::MemberIndex;
 use super::words::{is_blank, is_placeholder, without_pictographs};
 use super::{Files, line_feeds};
 use crate::model::{Ceremony, Member, Problem, Severity};
@@ -19,7 +19,7 @@ pub(super) fn read(files: &Files, members: &[Member], problems: &mut Vec<Problem
     let Some(text) = files.text("ceremonies.md") else { return Vec::new() };
     let text = line_feeds(text);
     let document = Document::new(&text);
-    let roll = Roll::new(members);
+    let roll = MemberIndex::new(members);
     let mut ceremonies: Vec<Ceremony> = Vec::new();
     let mut open: Option<(&str, usize)> = None;
     let (mut fields, mut agenda) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ pub(super) fn read(files: &Files, members: &[Member], problems: &mut Vec<Problem
 }
 
 struct Section<'r, 'm> {
-    roll: &'r Roll<'m>,
+    roll: &'r MemberIndex<'m>,
     fields: Vec<(String, String)>,
     agenda: Vec<String>,
 }

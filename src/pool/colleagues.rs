@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 3;
 const MAX_HANDED_ON: usize = 32;
 
 /// Asks the run to make the job for work that is handed on. The error is for the model.
-pub(crate) struct Commission<Job> {
+pub(crate) struct JobRequest<Job> {
     pub(crate) from: Slug,
     pub(crate) to: Slug,
     pub(crate) task: String,
@@ -53,7 +53,7 @@ pub(super) struct Caller {
 }
 
 pub(crate) struct Colleagues<Job, Work> {
-    commissions: mpsc::UnboundedSender<Commission<Job>>,
+    job_requests: mpsc::UnboundedSender<JobRequest<Job>>,
     state: Mutex<State<Work>>,
     /// Signalled when a piece of handed-on work ends.
     work_ended: Notify,
@@ -77,9 +77,9 @@ struct State<Work> {
 }
 
 impl<Job, Work> Colleagues<Job, Work> {
-    pub(crate) fn channel() -> (Arc<Self>, mpsc::UnboundedReceiver<Commission<Job>>) {
-        let (commissions, receiver) = mpsc::unbounded_channel();
-        (Arc::new(Self { commissions, state: Mutex::new(State::new()), work_ended: Notify::new() }), receiver)
+    pub(crate) fn channel() -> (Arc<Self>, mpsc::UnboundedReceiver<JobRequest<Job>>) {
+        let (job_requests, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Self { job_requests, state: Mutex::new(State::new()), work_ended: Notify::new() }), receiver)
     }
 
     /// Returns the work finished since the last call.
@@ -176,9 +176,9 @@ impl<Job, Work> Colleagues<Job, Work> {
     /// Asks the run for a job. An error does not count towards the limit.
     pub(super) async fn job(&self, from: &Slug, to: &Slug, task: &str, tier: Tier) -> Result<Job, String> {
         let (reply, job) = oneshot::channel();
-        let commission = Commission { from: from.clone(), to: to.clone(), task: task.to_owned(), tier, reply };
+        let request = JobRequest { from: from.clone(), to: to.clone(), task: task.to_owned(), tier, reply };
         // The receiver is gone once the run is over.
-        let _ = self.commissions.send(commission);
+        let _ = self.job_requests.send(request);
         let job = job.await.unwrap_or_else(|_| Err("the run is over".to_owned()));
         if job.is_err() {
             self.state().handed_on -= 1;

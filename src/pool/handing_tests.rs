@@ -51,7 +51,7 @@ impl World {
     fn new(script: &str, permits: usize) -> Self {
         let (workers, messages) = workers(script, permits, MINUTES);
         let (canceller, cancel) = Cancel::channel();
-        let (colleagues, commissions) = Colleagues::channel();
+        let (colleagues, job_requests) = Colleagues::channel();
         let seen = Seen::default();
         let dispatcher = Dispatcher {
             run: RunId::new("r"),
@@ -63,7 +63,7 @@ impl World {
             sessions: Arc::clone(&workers.sessions),
         };
         let dispatching = tokio::spawn(async move { drop(dispatcher.serve(messages).await) });
-        tokio::spawn(make(commissions));
+        tokio::spawn(make(job_requests));
         let workers = Workers { cancel, colleagues, ..workers }.at(Position::new(1, 1));
         Self { workers, seen, dispatching, begun: Instant::now(), canceller }
     }
@@ -83,8 +83,8 @@ impl World {
 }
 
 /// Makes jobs for the colleagues ada, bob, cy, dan and eve.
-async fn make(mut commissions: mpsc::UnboundedReceiver<Commission<Job>>) {
-    while let Some(Commission { to, task, reply, .. }) = commissions.recv().await {
+async fn make(mut job_requests: mpsc::UnboundedReceiver<JobRequest<Job>>) {
+    while let Some(JobRequest { to, task, reply, .. }) = job_requests.recv().await {
         let is_there = ["ada", "bob", "cy", "dan", "eve"].contains(&to.as_str());
         let job = is_there.then(|| Job { prompt: task, ..job(to.as_str()) });
         drop(reply.send(job.ok_or_else(|| format!("`{to}` is no colleague"))));

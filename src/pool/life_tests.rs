@@ -137,10 +137,10 @@ impl World {
         let pool = Arc::new(SessionPool::keeping(engine, 2, reports.clone()));
         let of_run = |run: &&str| {
             let (canceller, cancel) = Cancel::channel();
-            let belonging = Belonging { id: RunId::new(*run), is_conversation: false };
+            let owner = SessionOwner { id: RunId::new(*run), is_conversation: false };
             let (pool, reports, colleagues) = (Arc::clone(&pool), reports.clone(), Colleagues::channel().0);
             let workers = workers("models = [\"m\"]", 2, MINUTES).0;
-            (Workers { belonging, pool, reports, cancel, colleagues, ..workers }, canceller)
+            (Workers { owner, pool, reports, cancel, colleagues, ..workers }, canceller)
         };
         let runs = RUNS.iter().map(of_run).collect();
         let lives = AGENTS.iter().map(|agent| (format!("squad-{agent}"), Life::None)).collect();

@@ -29,7 +29,7 @@ mod work_tree;
 mod workers;
 
 pub(crate) use cancel::{Cancel, Canceller};
-pub(crate) use colleagues::{Colleagues, Commission, HandOnRequest, HandedBy};
+pub(crate) use colleagues::{Colleagues, HandOnRequest, HandedBy, JobRequest};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use engines::Engines;
 pub(crate) use notices::Notices;
@@ -39,7 +39,7 @@ pub(crate) use requests::{Ask, Question, Recorded, RequestHandler};
 pub(crate) use session_id::{run_of_session, session_id, standing_session_id};
 pub(crate) use session_pool::SessionPool;
 pub(crate) use sessions::LiveSessions;
-pub(crate) use slots::Belonging;
+pub(crate) use slots::SessionOwner;
 pub(crate) use timer::Limits;
 pub(crate) use user_messages::UserMessages;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::permits::Permits;
-use super::slots::{Belonging, Claim, KeptSessions, PendingChange, SessionOrigin, State};
+use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, State};
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
 use crate::model::{ConnectionState, Offer, RunId, SessionSpec, SessionState, Slug, Tier, What, seconds};
@@ -87,7 +87,7 @@ impl SessionPool {
     pub(super) async fn open(
         &self,
         opening: Opening,
-        to: &Belonging,
+        to: &SessionOwner,
         reports: &Reports,
     ) -> Result<BorrowedSession, EngineError> {
         match &self.kept {
@@ -106,7 +106,7 @@ impl SessionPool {
         &self,
         kept: &Arc<KeptSessions>,
         opening: Opening,
-        to: &Belonging,
+        to: &SessionOwner,
         reports: &Reports,
     ) -> Result<BorrowedSession, EngineError> {
         let agent = opening.spec.agent.clone();

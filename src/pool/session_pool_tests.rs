@@ -35,7 +35,7 @@ impl World {
     }
 
     fn in_run(&self, run: &str) -> Workers {
-        Workers { belonging: of(run), colleagues: Colleagues::channel().0, ..self.workers.clone() }
+        Workers { owner: of(run), colleagues: Colleagues::channel().0, ..self.workers.clone() }
     }
 
     fn state(&self, agent: &str) -> Option<SessionState> {
@@ -52,8 +52,8 @@ impl World {
     }
 }
 
-fn of(run: &str) -> Belonging {
-    Belonging { id: RunId::new(run), is_conversation: false }
+fn of(run: &str) -> SessionOwner {
+    SessionOwner { id: RunId::new(run), is_conversation: false }
 }
 
 fn heard(messages: &mut mpsc::UnboundedReceiver<Message>) -> Vec<What> {

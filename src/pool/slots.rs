@@ -27,7 +27,7 @@ pub(super) struct Slot {
     pub(super) opening: Opening,
     pub(super) state: State,
     /// Whose history it contains; `None`: no history yet.
-    pub(super) conversation: Option<Belonging>,
+    pub(super) conversation: Option<SessionOwner>,
     /// The task context it has received in this conversation.
     pub(super) sent_context: String,
     /// The configuration it gets after its turn.
@@ -44,7 +44,7 @@ pub(super) enum PendingChange {
 
 /// The conversation or run that work belongs to. A session's history never crosses it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Belonging {
+pub(crate) struct SessionOwner {
     /// The id of the run, or of the conversation it is part of.
     pub(crate) id: RunId,
     /// More messages may follow: others cannot take its sessions while they are open.
@@ -96,7 +96,7 @@ impl KeptSessions {
     }
 
     /// Reserves an agent's session. `None`: it is in use, so this work gets a session of its own.
-    pub(super) fn claim(&self, wanted: &Opening, to: &Belonging) -> Option<Claim> {
+    pub(super) fn claim(&self, wanted: &Opening, to: &SessionOwner) -> Option<Claim> {
         let mut slots = self.slots();
         let agent = &wanted.spec.agent;
         let Some(slot) = slots.get_mut(agent) else {
@@ -131,7 +131,7 @@ impl KeptSessions {
     }
 
     /// Marks the session as active. Returns the context to send with the prompt.
-    pub(super) fn activate(&self, agent: &Slug, to: &Belonging, context: String, origin: SessionOrigin) -> String {
+    pub(super) fn activate(&self, agent: &Slug, to: &SessionOwner, context: String, origin: SessionOrigin) -> String {
         let mut slots = self.slots();
         // The agent has left the team meanwhile; this is its last work.
         let Some(slot) = slots.get_mut(agent) else { return context };

@@ -16,7 +16,7 @@ use super::job_permit::JobPermit;
 use super::permits::Priority;
 use super::requests::{RequestHandler, Requester};
 use super::session_pool::{BorrowedSession, Returned, SessionPool};
-use super::slots::{Belonging, SessionOrigin};
+use super::slots::{SessionOrigin, SessionOwner};
 use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
@@ -104,7 +104,7 @@ pub(super) struct ToolInProgress {
 #[derive(Clone)]
 pub(crate) struct Workers {
     /// Decides which history a session may contain.
-    pub(crate) belonging: Belonging,
+    pub(crate) owner: SessionOwner,
     pub(crate) pool: Arc<SessionPool>,
     /// The agents that get a permit first when there are too few.
     pub(crate) core: Arc<BTreeSet<Slug>>,
@@ -280,7 +280,7 @@ impl Workers {
             () = cancel.wait() => {
                 return work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
             }
-            opened = self.pool.open(job.opening.clone(), &self.belonging, &self.reports) => opened,
+            opened = self.pool.open(job.opening.clone(), &self.owner, &self.reports) => opened,
         };
         let mut borrowed = match opened {
             Ok(borrowed) => borrowed,

@@ -55,7 +55,7 @@ pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Worke
     let requests = requests(Permissions::Deny, None);
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
     let workers = Workers {
-        belonging: Belonging { id: RunId::new("r"), is_conversation: false },
+        owner: SessionOwner { id: RunId::new("r"), is_conversation: false },
         pool: Arc::new(SessionPool::of_one_run(engine, permits)),
         core: Arc::default(),
         requests: Arc::new(requests),

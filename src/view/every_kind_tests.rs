@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::Cautious;
+use super::Redacting;
 use crate::env::{Clock, Ids};
 use crate::model::samples::every_kind;
 use crate::model::{EntryId, Event, Keeping, Position, RunId, Slug, What};
@@ -81,7 +81,7 @@ fn nothing_of_any_kind_shows_a_secret() {
         for secret in [&token, &known[1]] {
             let (with_secret, count) = planted(&what, secret);
             let seen = Seen::default();
-            Cautious::new(seen.clone(), redactor.clone()).show(&event(with_secret));
+            Redacting::new(seen.clone(), redactor.clone()).show(&event(with_secret));
             let shown = seen.all().concat();
             assert_eq!(seen.all().len(), 1, "its number comes: {what:?}");
             assert!(!shown.contains(secret.as_str()) && !shown.contains("battery"), "{shown}");

@@ -3,7 +3,6 @@
 //! A view writes to a [`Screen`], which `ui` implements, so views know nothing of streams, colours or flags.
 
 mod ask;
-mod cautious;
 mod channel;
 #[cfg(test)]
 mod every_kind_tests;
@@ -12,15 +11,16 @@ pub(crate) mod keys;
 mod lines;
 mod live;
 mod progress;
+mod redacting;
 mod watched;
 
 pub(crate) use ask::{Terminal, asker};
-pub(crate) use cautious::Cautious;
 pub(crate) use channel::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView};
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
+pub(crate) use redacting::Redacting;
 pub(crate) use watched::Watched;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -15,7 +15,7 @@ use crate::ops::run::conversation_sessions::ConversationSessions;
 use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{self, Ended, Order};
 use crate::ops::run::saved_conversation::{ConversationFile, SavedConversation};
-use crate::ops::run::signals::{Obeyed, Signals};
+use crate::ops::run::signals::{SignalGuard, Signals};
 use crate::ops::run::watch::{self, Asked, WatchFiles};
 use crate::ops::{Project, Workspace, runtime};
 use crate::pool::{Cancel, Show};
@@ -180,8 +180,8 @@ async fn send_here<S: Show + Send + 'static>(
     sessions: ConversationSessions,
 ) -> (S, Result<Ended, Failure>) {
     let (canceller, cancel) = Cancel::channel();
-    let _obeyed = match Obeyed::by(&canceller, env) {
-        Ok(obeyed) => obeyed,
+    let _signals = match SignalGuard::by(&canceller, env) {
+        Ok(guard) => guard,
         Err(failure) => return (show, Err(failure)),
     };
     let sessions = Sessions::Conversation(sessions);

@@ -18,7 +18,7 @@ use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
-use crate::pool::{Commission, Duty, HandOnRequest, HandedBy, Job, Limits, Work, Workers, session_id};
+use crate::pool::{Duty, HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, Workers, session_id};
 use crate::route::ceremonies;
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
@@ -152,17 +152,17 @@ impl Executor<'_> {
     }
 
     /// Turns work that agents hand on into jobs, as long as the run lasts.
-    pub(in crate::ops) async fn serve(&self, mut commissions: mpsc::UnboundedReceiver<Commission<Job>>) -> Infallible {
-        while let Some(commission) = commissions.recv().await {
-            let job = self.handed(&commission);
+    pub(in crate::ops) async fn serve(&self, mut job_requests: mpsc::UnboundedReceiver<JobRequest<Job>>) -> Infallible {
+        while let Some(request) = job_requests.recv().await {
+            let job = self.handed(&request);
             // The agent that asked may be gone.
-            let _ = commission.reply.send(job);
+            let _ = request.reply.send(job);
         }
         std::future::pending().await
     }
 
-    fn handed(&self, commission: &Commission<Job>) -> Result<Job, String> {
-        let Commission { from, to, task, tier, .. } = commission;
+    fn handed(&self, request: &JobRequest<Job>) -> Result<Job, String> {
+        let JobRequest { from, to, task, tier, .. } = request;
         self.handed_job(from, to, task, *tier)
     }
 

@@ -28,7 +28,7 @@ use crate::ops::run::live::Live;
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
-use crate::ops::run::signals::Obeyed;
+use crate::ops::run::signals::SignalGuard;
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::run::{direct, members, past, setup};
 use crate::ops::team::agents::compiler;
@@ -37,11 +37,11 @@ use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Belonging, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Reports, RequestHandler, SessionPool,
-    Show, UserMessages, WorkTree, Workers,
+    Before, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Reports, RequestHandler, SessionOwner,
+    SessionPool, Show, UserMessages, WorkTree, Workers,
 };
 use crate::route::{Request, Router, Wishes, ceremonies};
-use crate::view::Cautious;
+use crate::view::Redacting;
 
 /// Plans who works on an order. Also returns squad's own answer, if no agent is needed.
 pub(super) fn plan(
@@ -110,8 +110,8 @@ async fn run_here<S: Show + Send + 'static>(
 ) -> (S, Result<Ended, Failure>) {
     let (canceller, cancel) = Cancel::channel();
     // Signal handlers come first, so that a signal leaves no started process behind.
-    let _obeyed = match Obeyed::by(&canceller, env) {
-        Ok(obeyed) => obeyed,
+    let _signals = match SignalGuard::by(&canceller, env) {
+        Ok(guard) => guard,
         Err(failure) => return (show, Err(failure)),
     };
     execute(env, project, order, show, Host { canceller, cancel, sessions: Sessions::Own }).await
@@ -131,7 +131,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     };
     let (reports, messages) = Reports::channel();
     let redactor = secrets::redactor_with(env, &project.folder.root, project.settings.confidential());
-    let show = Cautious::new(show, redactor.clone());
+    let show = Redacting::new(show, redactor.clone());
     let journal = journal(env, project, redactor.clone());
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
     let past = order.resumed.take().map(|interrupted| interrupted.past).unwrap_or_default();
@@ -223,13 +223,13 @@ async fn with_engine(
     };
     let requests =
         RequestHandler { user_messages, ..setup::requests(project, order, head, past, lockouts, cancel.clone()) };
-    let belonging = match &order.conversation {
-        Some(conversation) => Belonging { id: conversation.id.clone(), is_conversation: true },
-        None => Belonging { id: run.clone(), is_conversation: false },
+    let owner = match &order.conversation {
+        Some(conversation) => SessionOwner { id: conversation.id.clone(), is_conversation: true },
+        None => SessionOwner { id: run.clone(), is_conversation: false },
     };
-    let (colleagues, commissions) = Colleagues::channel();
+    let (colleagues, job_requests) = Colleagues::channel();
     let workers = Workers {
-        belonging,
+        owner,
         pool,
         core: Arc::new(setup::core(project)),
         requests: Arc::new(requests),
@@ -245,7 +245,7 @@ async fn with_engine(
     let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past };
     let ended = tokio::select! {
         ended = executor.perform(plan.clone()) => ended,
-        never = executor.serve(commissions) => match never {},
+        never = executor.serve(job_requests) => match never {},
     };
     (ended, Some(workers.pool))
 }

@@ -51,9 +51,9 @@ impl Signals {
 }
 
 /// While this exists, the first signal cancels the run, and the second ends the program.
-pub(in crate::ops) struct Obeyed(Option<JoinHandle<()>>);
+pub(in crate::ops) struct SignalGuard(Option<JoinHandle<()>>);
 
-impl Obeyed {
+impl SignalGuard {
     pub(in crate::ops) fn by(interrupt: &Canceller, env: &Env) -> Result<Self, Failure> {
         Self::by_or(interrupt, env, Arc::default())
     }
@@ -66,7 +66,7 @@ impl Obeyed {
     }
 }
 
-impl Drop for Obeyed {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
     }

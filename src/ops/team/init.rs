@@ -24,7 +24,7 @@ static WORKFLOW_TEXT: &[u8] = include_bytes!("../../../templates/ci/squad-review
 
 /// The options of `squad init`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct Options {
     /// The slugs of the agents to install; empty for all.
     pub(crate) agents: Vec<String>,
     pub(crate) commit: bool,
@@ -62,7 +62,7 @@ pub(crate) enum Installed {
 pub(crate) fn init(
     env: &Env,
     directory: &Path,
-    wish: Wish,
+    options: Options,
     ask: impl FnOnce(Option<&str>) -> Result<Answers, Failure>,
 ) -> Result<Installed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
@@ -70,12 +70,12 @@ pub(crate) fn init(
     let mut files = Vec::new();
     if existing.is_none() {
         not_left_out(&repository)?;
-        let is_own_preset = wish.preset.is_some();
-        let mut team = wish.preset.unwrap_or_else(|| team_files(env));
+        let is_own_preset = options.preset.is_some();
+        let mut team = options.preset.unwrap_or_else(|| team_files(env));
         let mut survey = surveyed(&repository, &work_dir)?;
         let answers = ask(survey.purpose.as_deref())?;
         survey.purpose = answers.purpose.or(survey.purpose);
-        let agents = if wish.agents.is_empty() { answers.agents } else { wish.agents };
+        let agents = if options.agents.is_empty() { answers.agents } else { options.agents };
         if !agents.is_empty() {
             fit::select_agents(&mut team, &agents)?;
         }
@@ -85,7 +85,7 @@ pub(crate) fn init(
         }
         files.extend(team.into_iter().map(|(path, bytes)| NewFile::plain(format!("{FOLDER}/{path}"), bytes)));
     }
-    if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
+    if options.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
         files.push(NewFile::plain(WORKFLOW, WORKFLOW_TEXT.to_vec()));
     }
     if let Some(folder) = existing.filter(|_| files.is_empty()) {
@@ -96,7 +96,7 @@ pub(crate) fn init(
         return Ok(Installed::Already { folder, read });
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
-    install(env, (&repository, &work_dir), ("init", message), wish.commit, files)
+    install(env, (&repository, &work_dir), ("init", message), options.commit, files)
 }
 
 /// Installs new files: in a commit, or only in the work tree if they cannot or must not be committed.

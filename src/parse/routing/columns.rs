@@ -2,7 +2,7 @@
 
 use super::super::abroad;
 use super::super::markdown::{Document, PlacedTable, Table, header_words};
-use super::super::roster::Roll;
+use super::super::roster::MemberIndex;
 use super::super::words::listed;
 use super::names::Named;
 use crate::model::Member;
@@ -98,13 +98,13 @@ fn is_made_of(header: &str, words: &str, beside: &str) -> bool {
 /// The routing tables in file order.
 pub(crate) fn tables(text: &str, members: &[Member]) -> Vec<PlacedTable<Columns>> {
     let document = Document::new(text);
-    let roll = Roll::new(members);
+    let roll = MemberIndex::new(members);
     let found = document.tables().filter_map(|(table, _)| Some(document.placed(table, of(table, &roll)?, &[])));
     found.collect()
 }
 
 /// The columns of a routing table. `None`: it routes nothing.
-pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
+pub(super) fn of(table: &Table, roll: &MemberIndex<'_>) -> Option<Columns> {
     let asks = || table.column(ASKS).filter(|column| *column > 0 && is_of_members(table, *column, roll));
     let routes = table.column(ROUTES).or_else(asks);
     let agent = routes.or_else(|| table.column(AGENT));
@@ -146,21 +146,21 @@ pub(super) fn is_path(text: &str) -> bool {
 }
 
 /// The first column of members, by its cells.
-fn column_of_members(table: &Table, subject: usize, roll: &Roll<'_>) -> Option<usize> {
+fn column_of_members(table: &Table, subject: usize, roll: &MemberIndex<'_>) -> Option<usize> {
     (0..table.header.len())
         .filter(|column| *column != subject && !is_aside(&table.header[*column]))
         .find(|column| is_of_members(table, *column, roll))
 }
 
 /// Whether most cells of a column are members.
-fn is_of_members(table: &Table, column: usize, roll: &Roll<'_>) -> bool {
+fn is_of_members(table: &Table, column: usize, roll: &MemberIndex<'_>) -> bool {
     let cells = || table.rows.iter().map(|row| row.cell(Some(column))).filter(|cell| !cell.is_empty());
     let named = cells().filter(|cell| Named::all(cell, roll)).count();
     named * 2 > cells().count()
 }
 
 /// Whether a table without rules looks like a routing table. Tables with further columns about members do not.
-pub(super) fn names_members(table: &Table, roll: &Roll<'_>) -> bool {
+pub(super) fn names_members(table: &Table, roll: &MemberIndex<'_>) -> bool {
     const ABOUT: &str =
         "by, date, author, role, model, charter, status, emoji, when, facilitator, backup of, participants";
     let about = table.column_where(|header| listed(ABOUT, header) || is_aside(header));

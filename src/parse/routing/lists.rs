@@ -11,7 +11,7 @@ use super::super::markdown::{Block, BlockKind, Document};
 use super::super::words::{has_word, is_blank, is_placeholder};
 use super::columns::{self, TableKind};
 use super::names::Named;
-use super::{Cells, Roll, RoutingReader};
+use super::{Cells, MemberIndex, RoutingReader};
 use crate::model::Member;
 
 const ARROWS: [&str; 12] = ["→", "⇒", "->", "=>", "⟶", "➜", "➡", "➔", "⟹", "⇨", " >> ", "»"];
@@ -44,7 +44,7 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut RoutingR
     taken
 }
 
-fn rules<'d>(block: &'d Block, roll: &Roll<'_>) -> Vec<Sides<'d>> {
+fn rules<'d>(block: &'d Block, roll: &MemberIndex<'_>) -> Vec<Sides<'d>> {
     match &block.kind {
         BlockKind::Item(text) => {
             let line = text.lines().next().unwrap_or_default();
@@ -73,7 +73,7 @@ fn kind(heading: &str, subject: &str) -> TableKind {
 }
 
 /// `work → members`. Other text after an arrow is advice for people.
-fn by_arrow<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sides<'a>> {
+fn by_arrow<'a>(line: &'a str, roll: &MemberIndex<'_>) -> Option<Sides<'a>> {
     let (subject, who) = at_arrow(line)?;
     let subject = subject.trim().trim_end_matches(':');
     // An arrow in prose describes a sequence.
@@ -88,7 +88,7 @@ pub(crate) fn at_arrow(line: &str) -> Option<(&str, &str)> {
     Some((line.get(..at)?, line.get(at + length..)?))
 }
 
-pub(super) fn named_in_front<'a>(line: &'a str, roll: &Roll<'_>) -> Option<(&'a str, &'a str)> {
+pub(super) fn named_in_front<'a>(line: &'a str, roll: &MemberIndex<'_>) -> Option<(&'a str, &'a str)> {
     at_arrow(line).into_iter().chain(cuts(line)).find(|(who, _)| Named::exactly(who, roll))
 }
 
@@ -97,7 +97,7 @@ pub(super) fn cuts(line: &str) -> impl Iterator<Item = (&str, &str)> {
     MARKS.iter().filter_map(|mark| line.split_once(mark))
 }
 
-pub(super) fn begins_with_name<'m>(text: &str, roll: &Roll<'m>) -> Option<&'m Member> {
+pub(super) fn begins_with_name<'m>(text: &str, roll: &MemberIndex<'m>) -> Option<&'m Member> {
     let word = text.split_whitespace().next().unwrap_or_default();
     let word = word.trim_end_matches([',', ':', ';']);
     roll.named(["'s", "’s"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word))

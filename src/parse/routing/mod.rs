@@ -9,7 +9,7 @@ mod unread;
 use std::collections::BTreeSet;
 
 use super::markdown::{Document, Row};
-use super::roster::Roll;
+use super::roster::MemberIndex;
 use super::words::{comma_list, is_blank, is_placeholder, without_struck};
 use super::{Files, context, line_feeds, report_stray_rows};
 use crate::model::{
@@ -33,7 +33,7 @@ pub(super) struct Routing {
 
 pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut Vec<Problem>) -> Routing {
     let document = Document::new(text);
-    let roll = Roll::new(members);
+    let roll = MemberIndex::new(members);
     report_stray_rows(files, "routing.md", &document, problems);
     let mut reader = RoutingReader { roll: &roll, problems, routing: Routing::default() };
     let mut taken = BTreeSet::new();
@@ -73,7 +73,7 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
 const SHOWN: usize = 20;
 
 struct RoutingReader<'a> {
-    roll: &'a Roll<'a>,
+    roll: &'a MemberIndex<'a>,
     problems: &'a mut Vec<Problem>,
     routing: Routing,
 }

@@ -1,6 +1,6 @@
 //! Finds the members that a cell names.
 
-use super::super::roster::Roll;
+use super::super::roster::MemberIndex;
 use super::super::words::{is_blank, remark, without_pictographs, without_struck};
 use crate::model::{Member, Slug};
 
@@ -15,7 +15,7 @@ pub(super) struct Named {
 
 impl Named {
     /// Whether a text names only members.
-    pub(super) fn all(text: &str, roll: &Roll<'_>) -> bool {
+    pub(super) fn all(text: &str, roll: &MemberIndex<'_>) -> bool {
         let mut named = Self::default();
         named.take(text, roll, false);
         named.unknown.is_empty() && (!named.agents.is_empty() || named.reviewer.is_some())
@@ -23,12 +23,12 @@ impl Named {
 
     /// Whether a text consists of members' names, with remarks in parentheses. Unlike [`Named::all`], this allows no
     /// roles and no text after a name, because prose contains them too.
-    pub(super) fn exactly(text: &str, roll: &Roll<'_>) -> bool {
+    pub(super) fn exactly(text: &str, roll: &MemberIndex<'_>) -> bool {
         let parts = split(&without_struck(text));
         !parts.is_empty() && parts.iter().all(|part| roll.named(remark(part).0).is_some())
     }
 
-    pub(super) fn take(&mut self, cell: &str, roll: &Roll<'_>, reviews: bool) {
+    pub(super) fn take(&mut self, cell: &str, roll: &MemberIndex<'_>, reviews: bool) {
         let cell = &without_struck(cell);
         if is_blank(cell) {
             return;
@@ -75,16 +75,16 @@ fn is_review(remark: &str) -> bool {
 }
 
 /// Another member in a remark: `Mira (Jo reviews)`.
-fn named_beside(remark: &str, slug: &Slug, roll: &Roll<'_>) -> Option<Slug> {
+fn named_beside(remark: &str, slug: &Slug, roll: &MemberIndex<'_>) -> Option<Slug> {
     word_named(remark, roll).filter(|other| other != slug)
 }
 
-fn word_named(text: &str, roll: &Roll<'_>) -> Option<Slug> {
+fn word_named(text: &str, roll: &MemberIndex<'_>) -> Option<Slug> {
     text.split_whitespace().find_map(|word| roll.named(word)).map(|member| member.slug.clone())
 }
 
 /// `Name`, `Name (remark)`, `Role (Name)`, `Name — remark`, `Name for the rest`: the member, and the other text.
-fn member_in(part: &str, roll: &Roll<'_>) -> Option<(Slug, String)> {
+fn member_in(part: &str, roll: &MemberIndex<'_>) -> Option<(Slug, String)> {
     // `(automatic) Name`
     let part = match part.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
         Some((_, name)) if !is_blank(name) => name.trim(),

@@ -6,7 +6,7 @@ use super::super::Files;
 use super::super::markdown::{BlockKind, Document};
 use super::lists::{at_arrow, begins_with_name, cuts, named_in_front};
 use super::names::Named;
-use super::{Roll, RoutingReader, columns};
+use super::{MemberIndex, RoutingReader, columns};
 use crate::model::{Kind, Problem, Severity, plural};
 
 /// Reports each table without a rule once, and the lines of each section without a rule once.
@@ -57,7 +57,7 @@ struct Section {
 }
 
 impl Section {
-    fn take<'t>(&mut self, lines: impl Iterator<Item = &'t str>, at: usize, is_item: bool, roll: &Roll<'_>) {
+    fn take<'t>(&mut self, lines: impl Iterator<Item = &'t str>, at: usize, is_item: bool, roll: &MemberIndex<'_>) {
         let found = lines.enumerate().filter(|(_, line)| names_members(line, is_item, roll));
         for (offset, _) in found {
             self.first.get_or_insert(at + offset);
@@ -79,7 +79,7 @@ impl Section {
 }
 
 /// Whether a line informally routes work to a member, or an item begins with a member's name.
-fn names_members(line: &str, is_item: bool, roll: &Roll<'_>) -> bool {
+fn names_members(line: &str, is_item: bool, roll: &MemberIndex<'_>) -> bool {
     let names_agent = |text: &str| begins_with_name(text.trim(), roll).is_some_and(|member| member.kind == Kind::Agent);
     at_arrow(line).is_some_and(|(work, who)| !work.contains(". ") && names_agent(who))
         || (is_item

@@ -9,7 +9,7 @@ use crate::mcp::{Call, Confirmed, Object, ToolResult};
 use crate::ops::Workspace;
 use crate::ops::run::members::{self, RunRequest};
 use crate::ops::team::fit;
-use crate::ops::team::init::{self, Answers, Installed, Wish};
+use crate::ops::team::init::{self, Answers, Installed, Options};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,8 +85,8 @@ impl McpServer {
                     .hint(format!("have the user run `{command}` in {}", self.directory.display())));
             }
         }
-        let wish = Wish { agents, commit: true, ..Wish::default() };
-        let installed = init::init(&self.env(), &self.directory, wish, |_| Ok(Answers::default()))?;
+        let options = Options { agents, commit: true, ..Options::default() };
+        let installed = init::init(&self.env(), &self.directory, options, |_| Ok(Answers::default()))?;
         Ok(ToolResult::of(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
             Installed::Committed { files, commit } => {

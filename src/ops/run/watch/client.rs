@@ -19,7 +19,7 @@ use crate::error::{Failure, FailureKind};
 use crate::model::{RunId, What};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::run::order::{Ended, Order};
-use crate::ops::run::signals::Obeyed;
+use crate::ops::run::signals::SignalGuard;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
 
@@ -66,8 +66,8 @@ fn unsuitable(watcher: &Watcher, order: &Order) -> Option<String> {
 
 async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut S) -> Asked {
     let (canceller, cancel) = Cancel::channel();
-    let _obeyed = match Obeyed::by(&canceller, env) {
-        Ok(obeyed) => obeyed,
+    let _signals = match SignalGuard::by(&canceller, env) {
+        Ok(guard) => guard,
         Err(failure) => return Asked::Ran(Box::new(Err(failure))),
     };
     let connected = match name(Path::new(&watcher.socket)) {

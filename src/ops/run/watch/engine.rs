@@ -17,7 +17,7 @@ use crate::ops::Project;
 use crate::ops::team::engines;
 use crate::ops::team::secrets;
 use crate::pool::{Dispatcher, Journal, LiveSessions, Reports, SessionPool};
-use crate::view::Cautious;
+use crate::view::Redacting;
 
 /// Reports events between runs, which are shown but not recorded: runs record their own messages and usage.
 pub(super) fn report(
@@ -33,7 +33,10 @@ pub(super) fn report(
         clock: env.clock.clone(),
         ids: env.ids.clone(),
         journal: NoJournal,
-        show: Cautious::new(Feed { watch: events.clone(), client: None }, secrets::redactor(env, &project.folder.root)),
+        show: Redacting::new(
+            Feed { watch: events.clone(), client: None },
+            secrets::redactor(env, &project.folder.root),
+        ),
         sessions: Arc::new(LiveSessions::default()),
     };
     let reporting = tokio::spawn(async move { drop(dispatcher.serve(messages).await) });

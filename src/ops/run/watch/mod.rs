@@ -49,7 +49,7 @@ use crate::model::{ConnectionState, Event, RunId, What};
 use crate::ops::run::live;
 use crate::ops::run::memory;
 use crate::ops::run::order::flag_settings;
-use crate::ops::run::signals::Obeyed;
+use crate::ops::run::signals::SignalGuard;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Canceller, LiveSessions, Reports, SessionPool};
 use crate::settings::Layer;
@@ -174,7 +174,7 @@ async fn serve(
     mut channels: ViewChannels,
 ) -> Result<(), Failure> {
     let (canceller, mut cancel) = Cancel::channel();
-    let _obeyed = Obeyed::by_or(&canceller, env, Arc::clone(&channels.end))?;
+    let _signals = SignalGuard::by_or(&canceller, env, Arc::clone(&channels.end))?;
     if channels.answers {
         tokio::spawn(terminal::forward_signals(channels.sender.clone()));
     }

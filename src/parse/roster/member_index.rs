@@ -8,7 +8,7 @@ use crate::model::{Member, Slug};
 
 /// Indexes of the roster, tried in this order: slug, name, name without its remark, the name's first word, role, unique
 /// word of a role. In each, the first member wins.
-pub(crate) struct Roll<'m> {
+pub(crate) struct MemberIndex<'m> {
     pub(crate) members: &'m [Member],
     names: [HashMap<Slug, usize>; 4],
     roles: HashMap<Slug, usize>,
@@ -16,7 +16,7 @@ pub(crate) struct Roll<'m> {
     role_words: HashMap<Slug, Option<usize>>,
 }
 
-impl<'m> Roll<'m> {
+impl<'m> MemberIndex<'m> {
     pub(crate) fn new(members: &'m [Member]) -> Self {
         let by = |key: &dyn Fn(&Member) -> Option<Slug>| {
             let mut map = HashMap::new();

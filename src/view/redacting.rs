@@ -9,14 +9,14 @@ use crate::pool::Show;
 use crate::record::Entry;
 
 /// Redacts the events that another view shows.
-pub(crate) struct Cautious<S> {
+pub(crate) struct Redacting<S> {
     show: S,
     redactor: Redactor,
     /// Agents' messages in progress, with text not shown yet.
     partial: BTreeMap<Slug, PartialMessage>,
 }
 
-impl<S: Show> Cautious<S> {
+impl<S: Show> Redacting<S> {
     pub(crate) fn new(show: S, redactor: Redactor) -> Self {
         Self { show, redactor, partial: BTreeMap::new() }
     }
@@ -40,7 +40,7 @@ impl<S: Show> Cautious<S> {
     }
 }
 
-impl<S: Show> Show for Cautious<S> {
+impl<S: Show> Show for Redacting<S> {
     fn show(&mut self, event: &Event) {
         let what = self.clean(event);
         self.show.show(&Event { what, ..event.clone() });
