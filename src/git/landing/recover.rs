@@ -76,15 +76,10 @@ pub(in crate::git) fn recover(
             try_to_land(repository, lock, &change, &new, committer, at)?
         }
     };
+    begun.end()?;
     match landed {
-        Landing::Landed { commit } => {
-            begun.end()?;
-            recovered(Outcome::Finished { commit: Some(commit) }, left)
-        }
-        Landing::NotLanded { reason, hint } => {
-            begun.end()?;
-            recovered(Outcome::Undone { reason, hint }, left)
-        }
+        Landing::Landed { commit } => recovered(Outcome::Finished { commit: Some(commit) }, left),
+        Landing::NotLanded { reason, hint } => recovered(Outcome::Undone { reason, hint }, left),
     }
 }
 

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::own_file;
 use super::templates::{Templates, hash};
 use crate::error::Failure;
 
@@ -15,6 +16,9 @@ pub(crate) const FILE: &str = "manifest.toml";
 
 /// The format that this squad writes, and the newest that it reads.
 const FORMAT: u32 = 1;
+
+const WHAT: &str = "manifest";
+const LOSS: &str = "upgrades none of these files";
 
 const HEADER: &str =
     "# Written by squad, for `squad upgrade`: the files it installed, and hashes of the texts they were made from.\n";
@@ -51,20 +55,12 @@ impl Manifest {
         struct Format {
             format: u32,
         }
-        let invalid = |error: &toml::de::Error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            let line = 1 + text.get(..offset).map_or(0, |before| before.matches('\n').count());
-            Failure::team(format!("is not a valid manifest: {}", error.message()))
-                .at(format!("{at}:{line}"))
-                .hint("restore it from an earlier commit; without it, squad upgrades none of these files")
-        };
-        let Format { format } = toml::from_str(text).map_err(|error| invalid(&error))?;
+        let Format { format } = own_file::parse(text, at, WHAT, LOSS)?;
         if format > FORMAT {
             return Err(newer(at, &format!("format {format}"), &format!("up to {FORMAT}")));
         }
-        let manifest: Self = toml::from_str(text).map_err(|error| invalid(&error))?;
-        let is_inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        match manifest.files.keys().find(|path| !is_inside(path)) {
+        let manifest: Self = own_file::parse(text, at, WHAT, LOSS)?;
+        match own_file::outside(manifest.files.keys()) {
             Some(path) => Err(Failure::team(format!("`{path}` is not in the team's folder")).at(at)),
             None => Ok(manifest),
         }

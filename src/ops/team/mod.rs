@@ -20,6 +20,7 @@ pub(crate) mod manifest;
 pub(crate) mod members;
 pub(crate) mod membership;
 pub(crate) mod merge;
+mod own_file;
 pub(crate) mod preset;
 pub(crate) mod project;
 pub(crate) mod prompts;

@@ -2,17 +2,20 @@
 //! them. `squad upgrade` and `squad doctor` use it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
 use crate::error::Failure;
+use crate::ops::team::own_file;
 
 pub(crate) const FILE: &str = "exports.toml";
 
 /// The format that this squad writes, and the newest that it reads.
 const FORMAT: u32 = 1;
+
+const WHAT: &str = "list of exported files";
+const LOSS: &str = "updates none of these files";
 
 const HEADER: &str =
     "# Written by squad, for `squad upgrade`: files that `squad agents export` made, and git's ids of their texts.\n";
@@ -60,15 +63,14 @@ impl Record {
     /// Fails if it is not a valid record, or if a newer squad wrote it.
     pub(super) fn read(bytes: &[u8], at: &str) -> Result<Self, Failure> {
         let text = &String::from_utf8_lossy(bytes);
-        let value: toml::Table = toml::from_str(text).map_err(|error| invalid(at, text, &error))?;
+        let value: toml::Table = own_file::parse(text, at, WHAT, LOSS)?;
         if value.get("format").and_then(toml::Value::as_integer).is_some_and(|format| format > i64::from(FORMAT)) {
             return Err(Failure::team("a newer squad wrote this list of exported files")
                 .at(at)
                 .hint("upgrade squad itself; until then it leaves these files alone"));
         }
-        let record: Self = toml::from_str(text).map_err(|error| invalid(at, text, &error))?;
-        let is_inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        match record.files.keys().find(|path| !is_inside(path)) {
+        let record: Self = own_file::parse(text, at, WHAT, LOSS)?;
+        match own_file::outside(record.files.keys()) {
             Some(path) => Err(Failure::team(format!("`{path}` is not in the project")).at(at)),
             None => Ok(Self { bytes: bytes.to_owned(), ..record }),
         }
@@ -77,12 +79,4 @@ impl Record {
     pub(super) fn text(&self) -> String {
         format!("{HEADER}{}", toml::to_string(self).unwrap_or_default())
     }
-}
-
-fn invalid(at: &str, text: &str, error: &toml::de::Error) -> Failure {
-    let offset = error.span().map_or(0, |span| span.start);
-    let line = 1 + text.get(..offset).map_or(0, |before| before.matches('\n').count());
-    Failure::team(format!("is not a valid list of exported files: {}", error.message()))
-        .at(format!("{at}:{line}"))
-        .hint("restore it from an earlier commit; without it, squad updates none of these files")
 }
