@@ -67,6 +67,7 @@ impl Judge {
             let full = below(folder, path);
             match full.strip_prefix(&*self.root) {
                 _ if path.starts_with('~') => what("files outside of the project"),
+                None if is_temporary(&full) && !self.root.starts_with(&full) => None,
                 None => what("files outside of the project"),
                 Some([]) => what("the whole project"),
                 Some([only]) if only.trim_start_matches('.') == "*" => what("the whole project"),
@@ -164,9 +165,9 @@ impl Place<'_> {
         if places.is_empty() {
             places.push(Some(".".to_owned()));
         }
-        // What it finds is below them.
+        // What it finds is below them, whatever its name is.
         let found: Vec<Word> =
-            places.iter().map(|place| place.as_ref().map(|place| format!("{place}/found"))).collect();
+            places.iter().map(|place| place.as_ref().map(|place| format!("{place}/found*"))).collect();
         while let Some((word, after)) = rest.split_first() {
             rest = after;
             let refused = match word.as_deref() {
@@ -262,6 +263,16 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\', '~']) || path.get(1..2) == Some(":")
 }
 
+/// Whether a path is below a folder for temporary files. A pattern there may match other people's.
+fn is_temporary(path: &[String]) -> bool {
+    let below = match path {
+        [tmp, below @ ..] if tmp == "tmp" => below,
+        [var, tmp, below @ ..] if var == "var" && tmp == "tmp" => below,
+        _ => return false,
+    };
+    below.first().is_some_and(|name| !name.contains(['*', '?', '[', '{']))
+}
+
 /// The parts of a path that is named in a folder.
 fn below(folder: &[String], path: &str) -> Vec<String> {
     let mut parts = if is_absolute(path) { Vec::new() } else { folder.to_vec() };
@@ -346,17 +357,20 @@ mod tests {
             "rm -rf \"$HOME\"",
             "rm -rf $(pwd)/..",
             "rm -rf 'src'/../../x",
-            "rm src -r -- /tmp/x",
+            "rm src -r -- /var/x",
+            "rm -rf /tmp",
+            "rm -rf /tmp/*",
+            "rm -rf /tmp/x/../../etc",
             "rm -rf .",
             "rm -rf *",
             "rm -rf ./",
             "rm -rf .git",
             "rm -rf src/../.GIT/hooks",
-            "cd /tmp && rm -rf build",
+            "cd /opt && rm -rf build",
             "cd src; cd ../..; rm -rf x",
             "cd $x && rm -rf build",
             "cd - && rm -rf build",
-            "cd /tmp && sh -c 'rm -rf build'",
+            "cd /opt && sh -c 'rm -rf build'",
             "sudo rm -rf /var/lib",
             "echo /x | xargs rm -rf",
             "find /tmp -name x -exec rm -rf {} +",
@@ -367,11 +381,14 @@ mod tests {
         ] {
             assert!(forbidden(command, "/work/repo").is_some(), "{command}");
         }
+        assert!(forbidden("rm -rf /tmp/a", "/tmp/a/repo").is_some());
     }
 
     #[test]
     fn other_commands_are_for_the_mode_to_decide() {
         for command in [
+            "rm -rf /tmp/build /var/tmp/x",
+            "cd /tmp/x && rm -rf build",
             "",
             "cargo test",
             "echo \"git push --force\"",
