@@ -185,23 +185,7 @@ impl Changeset {
 
     /// Writes the files and commits nothing.
     fn write(&self, repository: &Repository) -> Result<(), Failure> {
-        let mut files: Vec<Rewrite<'_>> = Vec::new();
-        for FileChange { path, from, old, new, executable } in &self.files {
-            let old = match from {
-                Some(from) => {
-                    files.push(Rewrite::new(from, old.as_deref(), None));
-                    None
-                }
-                None => old.as_deref(),
-            };
-            files.push(Rewrite { executable: *executable, ..Rewrite::new(path, old, new.as_deref()) });
-        }
-        let not_written = repository.rewrite(&self.command, &files)?;
-        if let Some(path) = not_written.first() {
-            return Err(Failure::failed("it has changed meanwhile, so squad did not overwrite it")
-                .at(path)
-                .hint("move it away, then try again"));
-        }
+        write_files(repository, &self.command, &self.files)?;
         self.finish_moves(repository);
         Ok(())
     }
@@ -247,6 +231,27 @@ impl Changeset {
                 }
             }
         }
+    }
+}
+
+/// Writes files to the work tree. Fails if somebody has changed one of them since it was read.
+pub(super) fn write_files(repository: &Repository, command: &str, changes: &[FileChange]) -> Result<(), Failure> {
+    let mut files: Vec<Rewrite<'_>> = Vec::new();
+    for FileChange { path, from, old, new, executable } in changes {
+        let old = match from {
+            Some(from) => {
+                files.push(Rewrite::new(from, old.as_deref(), None));
+                None
+            }
+            None => old.as_deref(),
+        };
+        files.push(Rewrite { executable: *executable, ..Rewrite::new(path, old, new.as_deref()) });
+    }
+    match repository.rewrite(command, &files)?.first() {
+        None => Ok(()),
+        Some(path) => Err(Failure::failed("it has changed meanwhile, so squad did not overwrite it")
+            .at(path)
+            .hint("move it away, then try again")),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::git::{Repository, Rewrite};
+use crate::git::Repository;
 use crate::ops::team::changeset::FileChange;
 use crate::parse::line_end;
 
@@ -37,13 +37,6 @@ pub(super) fn conflict_copy(
             .at(path)
             .hint("move it away, then try again")),
     }
-}
-
-pub(super) fn write_copies(repository: &Repository, command: &str, copies: &[FileChange]) -> Result<(), Failure> {
-    let files: Vec<_> =
-        copies.iter().map(|copy| Rewrite::new(&copy.path, copy.old.as_deref(), copy.new.as_deref())).collect();
-    repository.rewrite(command, &files)?;
-    Ok(())
 }
 
 pub(super) enum Merged {

@@ -15,9 +15,9 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::ops::Workspace;
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile, branch_tip};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile, branch_tip, write_files};
 use crate::ops::team::hosts;
-use crate::ops::team::merge::{Conflict, Merged, conflict_copy, merged, same, write_copies};
+use crate::ops::team::merge::{Conflict, Merged, conflict_copy, merged, same};
 use crate::ops::team::write_mode::WriteMode;
 
 const COMMAND: &str = "upgrade";
@@ -104,7 +104,7 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Up
     }
     // Written before the manifest: once the manifest has the new release, no later upgrade writes these versions.
     if !mode.is_dry_run() {
-        write_copies(repository, COMMAND, &planned.copies)?;
+        write_files(repository, COMMAND, &planned.copies)?;
     }
     hosts::write_conflict_copies(&workspace, COMMAND, &hosts.conflicts, mode)?;
     upgraded.commit = changeset.apply(env, repository, mode)?;

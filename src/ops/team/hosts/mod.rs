@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Problem, Severity, Source, list};
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile, write_files};
 use crate::ops::team::merge::{self, Conflict};
 use crate::ops::team::write_mode::WriteMode;
 use crate::ops::{Project, Workspace};
@@ -149,7 +149,7 @@ pub(crate) fn write_conflict_copies(
     for (conflict, new) in conflicts {
         copies.extend(merge::conflict_copy(&workspace.work_dir, &conflict.new, new, is_squads)?);
     }
-    if mode.is_dry_run() { Ok(()) } else { merge::write_copies(&workspace.repository, command, &copies) }
+    if mode.is_dry_run() { Ok(()) } else { write_files(&workspace.repository, command, &copies) }
 }
 
 /// Whether the work tree has a record of exports.
