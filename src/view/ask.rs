@@ -4,6 +4,7 @@ use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use tokio::sync::oneshot;
@@ -11,6 +12,9 @@ use tokio::sync::oneshot;
 use super::{LineStyle, Screen, shared};
 use crate::model::printable;
 use crate::pool::{Ask, Question};
+
+/// A withdrawn question is noticed within a tenth of a second.
+const LONGEST_SETTLING: Duration = Duration::from_secs(1);
 
 /// The terminal, shared by lines, progress and questions.
 #[derive(Clone)]
@@ -72,6 +76,16 @@ impl Terminal {
                 show();
             }
         }
+    }
+
+    /// Waits for a withdrawn question to leave the screen, since the output behind it would be lost. Windows cannot wake
+    /// its reader: there the output follows the question after a moment.
+    pub(crate) fn settle(&self) {
+        let start = Instant::now();
+        while self.is_asking() && start.elapsed() < LONGEST_SETTLING {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.resume();
     }
 
     fn is_asking(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::ops::run::preview::Preview;
 use crate::ops::run::watch::{self, Asked};
 use crate::policy::Permissions;
 use crate::ui::Ui;
-use crate::view::{Lines, Screen, View, asker};
+use crate::view::{Lines, Screen, Terminal, View, asker};
 
 /// Runs an order, shows it and reports its end; also used by `squad demo`.
 pub(in crate::commands) fn perform<'a>(
@@ -19,12 +19,14 @@ pub(in crate::commands) fn perform<'a>(
     mut order: Order,
 ) -> (Context<'a>, Ended) {
     let ask = order.permissions == Permissions::Ask && context.ui.can_ask();
+    let mut terminal = None;
     let mut view = if context.ui.json() {
         View::Json(context.ui)
     } else {
         let lines = Lines::new(context.ui);
         if ask {
             order.ask = Some(asker(lines.terminal()));
+            terminal = Some(lines.terminal());
         }
         View::Lines(lines)
     };
@@ -37,6 +39,7 @@ pub(in crate::commands) fn perform<'a>(
             orchestrate::run(context.env, project, order, view)
         }
     };
+    terminal.iter().for_each(Terminal::settle);
     context.ui = view.into_screen();
     let code = match ended {
         // In JSON, `run.completed` has reported the error and is the last line.
