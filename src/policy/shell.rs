@@ -15,6 +15,8 @@ pub(super) struct Script {
 
 /// The parser calls itself for each; more of them in one another are more than a small stack takes.
 const MAX_NESTED: usize = 40;
+/// Longer scripts are judged by their text: each command that hides its program asks for that.
+const MAX_LENGTH: usize = 64 << 10;
 /// Commands of a chain lie in one another, and are dropped so.
 const MAX_CHAINED: usize = 2_000;
 const NESTING: [&str; 11] =
@@ -25,7 +27,10 @@ impl Script {
     pub(super) fn parse(source: &str) -> Option<Self> {
         let words = source.split(|c: char| !(c.is_alphanumeric() || c == '!'));
         let nested = source.matches(['(', '{', '`']).count() + words.filter(|word| NESTING.contains(word)).count();
-        if nested > MAX_NESTED || source.matches([';', '&', '|', '\n']).count() > MAX_CHAINED {
+        if source.len() > MAX_LENGTH
+            || nested > MAX_NESTED
+            || source.matches([';', '&', '|', '\n']).count() > MAX_CHAINED
+        {
             return None;
         }
         let nodes = rable::parse(source, true).ok()?;

@@ -24,7 +24,7 @@ const WRAPPERS: [&str; 21] = [
     "stdbuf", "setsid", "busybox", "chroot", "flock", "watch", "parallel", "script",
 ];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
-/// Scripts in scripts.
+/// Scripts in scripts, and programs that run others.
 const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 16;
 
@@ -127,6 +127,15 @@ impl Place<'_> {
         }
     }
 
+    /// A command in the arguments of another.
+    fn run(&self, words: &[Word]) -> Option<String> {
+        let depth = self.depth + 1;
+        if depth >= MAX_DEPTH {
+            return by_text(self.source);
+        }
+        Place { judge: self.judge, source: self.source, folders: self.folders.clone(), depth }.command(words)
+    }
+
     fn inner(&self, script: &str) -> Option<String> {
         self.judge.script(script, &self.folders, self.depth + 1)
     }
@@ -142,7 +151,7 @@ impl Place<'_> {
             inner.push(None);
         }
         let scripts = arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace));
-        self.command(&inner).or_else(|| scripts.into_iter().find_map(|script| self.inner(script)))
+        self.run(&inner).or_else(|| scripts.into_iter().find_map(|script| self.inner(script)))
     }
 
     fn shell(&self, arguments: &[Word]) -> Option<String> {
@@ -173,15 +182,17 @@ impl Place<'_> {
             let refused = match word.as_deref() {
                 Some("-delete") => self.recursive(&found),
                 Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
-                    let is_end = |word: &&Word| matches!(word.as_deref(), Some(";" | "+"));
-                    let own = after.iter().take_while(|word| !is_end(word));
+                    let is_end = |word: &Word| matches!(word.as_deref(), Some(";" | "+"));
+                    let own = after.split(|word| is_end(word)).next().unwrap_or_default();
+                    rest = &after[own.len()..];
                     let words: Vec<Word> = own
+                        .iter()
                         .flat_map(|word| match word.as_deref() {
                             Some("{}") => found.clone(),
                             _ => vec![word.clone()],
                         })
                         .collect();
-                    self.command(&words)
+                    self.run(&words)
                 }
                 _ => None,
             };
@@ -342,7 +353,7 @@ mod tests {
             "git clean -fdx",
             "git clean --force",
         ] {
-            assert!(forbidden(command, "/work/repo").is_some(), "{command}");
+            assert!(forbidden(command, "/home/ann/shop").is_some(), "{command}");
         }
     }
 
@@ -350,7 +361,7 @@ mod tests {
     fn nothing_outside_of_the_project_is_deleted_with_all_that_is_in_it() {
         for command in [
             "rm -rf /",
-            "rm -fr /work/other",
+            "rm -fr /home/ann/other",
             "rm -r -f ../other",
             "rm --recursive src/../..",
             "rm -Rf ~/x",
@@ -379,7 +390,7 @@ mod tests {
             "for d in a b; do rm -rf $d; done",
             "rm -rf {a,..}",
         ] {
-            assert!(forbidden(command, "/work/repo").is_some(), "{command}");
+            assert!(forbidden(command, "/home/ann/shop").is_some(), "{command}");
         }
         assert!(forbidden("rm -rf /tmp/a", "/tmp/a/repo").is_some());
     }
@@ -404,7 +415,7 @@ mod tests {
             "rm -f /tmp/x",
             "rm -rf target",
             "rm -rf ./target/debug dist/*",
-            "rm -rf /work/repo/target",
+            "rm -rf /home/ann/shop/target",
             "cd sub && rm -rf node_modules",
             "sh -c 'cargo test'",
             "sh build.sh -f",
@@ -416,29 +427,39 @@ mod tests {
             "$EDITOR a.txt",
             "if",
         ] {
-            assert_eq!(forbidden(command, "/work/repo"), None, "{command}");
+            assert_eq!(forbidden(command, "/home/ann/shop"), None, "{command}");
         }
     }
 
     #[test]
     fn scripts_in_scripts_come_to_an_end() {
         let nested = (0..12).fold("true".to_owned(), |inner, _| format!("sh -c {inner:?}"));
-        assert_eq!(forbidden(&nested, "/work/repo"), None);
+        assert_eq!(forbidden(&nested, "/home/ann/shop"), None);
         let many = "cd a;".repeat(5_000) + "rm -rf b";
-        assert!(forbidden(&many, "/work/repo").is_some());
+        assert!(forbidden(&many, "/home/ann/shop").is_some());
         for opening in ["$(", "{ ", "(", "`", "! ", "if ", "x=(", "${x:-", "while ", "$((", "[[ ( ", "time "] {
             for count in [39, 20_000] {
                 let deep = opening.repeat(count) + "rm -rf /";
-                assert!(forbidden(&deep, "/work/repo").is_some(), "{deep:.80}");
+                assert!(forbidden(&deep, "/home/ann/shop").is_some(), "{deep:.80}");
             }
+        }
+    }
+
+    #[test]
+    fn many_programs_that_run_others_exhaust_nothing() {
+        let hidden = "$x; ".repeat(1_900) + &"x".repeat(10 << 20);
+        assert_eq!(forbidden(&hidden, "/home/ann/shop"), None);
+        for runner in ["env ", "find . -exec ", "sudo env ", "find . -exec env "] {
+            let many = runner.repeat(3_000);
+            assert!(forbidden(&format!("{many} git push -f"), "/home/ann/shop").is_some(), "{runner}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_has_an_answer(text in "[a-z '\"$(){}|;&<>`\\\\\n*-]{0,60}|\\PC{0,40}") {
-            let _ = forbidden(&text, "/work/repo");
-            let _ = forbidden(&format!("git push -f\n{text}"), "/work/repo");
+            let _ = forbidden(&text, "/home/ann/shop");
+            let _ = forbidden(&format!("git push -f\n{text}"), "/home/ann/shop");
         }
     }
 }
