@@ -10,23 +10,27 @@ use super::{error::Error, object_store::ObjectStore, objects::identify, referenc
 #[derive(Debug, Default)]
 pub(crate) struct PlainFiles {
     pub(crate) plain: Vec<(String, Vec<u8>)>,
-    /// Of them.
+    /// The paths of those among them that are executable.
     pub(crate) executables: Vec<String>,
     pub(crate) other: Vec<String>,
 }
 
 impl Repository {
-    /// The paths of all files below a folder in a commit. Reads trees only.
-    pub(crate) fn paths_at(&self, commit: &str, folder: &str) -> Result<Vec<String>, Error> {
+    fn tree_at(&self, commit: &str) -> Result<(ObjectStore, ObjectId), Error> {
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
+        Ok((store, root))
+    }
+
+    /// The paths of all files below a folder in a commit. Reads trees only.
+    pub(crate) fn paths_at(&self, commit: &str, folder: &str) -> Result<Vec<String>, Error> {
+        let (store, root) = self.tree_at(commit)?;
         Ok(store.files_below(root, folder)?.into_iter().map(|(path, _)| path).collect())
     }
 
     /// Whether a commit has an entry at a path.
     pub(crate) fn has_at(&self, commit: &str, path: &str) -> Result<bool, Error> {
-        let store = self.objects();
-        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let (store, root) = self.tree_at(commit)?;
         Ok(store.find(root, path)?.is_some())
     }
 
@@ -38,8 +42,7 @@ impl Repository {
         folder: &str,
         wanted: impl Fn(&str) -> Option<u64>,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let store = self.objects();
-        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let (store, root) = self.tree_at(commit)?;
         contents(&store, store.files_below(root, folder)?, wanted)
     }
 
@@ -47,8 +50,7 @@ impl Repository {
     /// large files there, which a landing leaves alone.
     pub(crate) fn plain_files_at(&self, commit: &str, path: &str) -> Result<PlainFiles, Error> {
         const LARGEST: u64 = 64 << 20;
-        let store = self.objects();
-        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let (store, root) = self.tree_at(commit)?;
         let found = match store.find(root, path)? {
             Some((mode, id)) if !mode.is_tree() => vec![(path.to_owned(), mode, id)],
             _ => store.entries_below(root, path)?,
@@ -70,8 +72,7 @@ impl Repository {
 
     /// The executable files below a folder in a commit, with their full paths.
     pub(crate) fn executables_at(&self, commit: &str, folder: &str) -> Result<BTreeSet<String>, Error> {
-        let store = self.objects();
-        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let (store, root) = self.tree_at(commit)?;
         let entries = store.entries_below(root, folder)?;
         Ok(entries.into_iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path).collect())
     }
@@ -97,8 +98,7 @@ impl Repository {
         folder: &str,
         wanted: impl Fn(&str) -> Option<u64>,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let store = self.objects();
-        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let (store, root) = self.tree_at(commit)?;
         contents(&store, store.links_below(root, folder)?, wanted)
     }
 }
