@@ -3,7 +3,7 @@ use std::time::Instant;
 use jiff::ToSpan;
 
 use super::{Context, Ended};
-use crate::model::{Actor, What};
+use crate::model::{Actor, EventKind};
 use crate::ops::{append, repository};
 use crate::policy::Redactor;
 use crate::record::Entry;
@@ -33,8 +33,8 @@ impl Args {
                 self.name,
                 "What was learned is about this long. ".repeat(20)
             );
-            let what = What::MemoryLogged { text };
-            let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &Redactor::default());
+            let kind = EventKind::MemoryLogged { text };
+            let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &Redactor::default());
             let path = entry.path("");
             let start = Instant::now();
             append(&repository, "", &[entry], at)?;

@@ -20,7 +20,7 @@ pub(crate) struct Event {
     /// The agent that caused it; `None` for the run as a whole.
     pub(crate) agent: Option<Slug>,
     #[serde(flatten)]
-    pub(crate) what: What,
+    pub(crate) kind: EventKind,
     /// The id of its ledger entry, if it has one. It is serialized as `entry`, because a decision has an `id` of its
     /// own.
     #[serde(rename = "entry")]
@@ -62,7 +62,7 @@ pub(crate) enum Keeping {
     Never,
 }
 
-/// Defines [`What`] and everything that depends on the kind of an event: its name in NDJSON and ledger entries, and how
+/// Defines [`EventKind`] and everything that depends on the kind of an event: its name in NDJSON and ledger entries, and how
 /// it is kept. All texts of all kinds are redacted, so kinds need not say so.
 macro_rules! kinds {
     ($(
@@ -74,7 +74,7 @@ macro_rules! kinds {
         /// The kinds of event. Their names are a stable interface.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "type")]
-        pub(crate) enum What {
+        pub(crate) enum EventKind {
             $(
                 $(#[$doc])*
                 #[serde(rename = $name)]
@@ -82,7 +82,7 @@ macro_rules! kinds {
             ),*
         }
 
-        impl What {
+        impl EventKind {
             /// The names of all kinds.
             #[cfg(test)]
             pub(crate) const NAMES: &[&str] = &[$($name),*];
@@ -314,7 +314,7 @@ kinds! {
     };
 }
 
-impl What {
+impl EventKind {
     /// The event for the end of an agent's work.
     pub(crate) fn of_end(outcome: Outcome, end: End) -> Self {
         match outcome {

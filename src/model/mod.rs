@@ -25,7 +25,7 @@ pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub use damage::DamageLog;
 pub(crate) use damage::{Damage, DamageKind};
 pub(crate) use decision::{Decision, DecisionState, SaidStatus, moment};
-pub(crate) use event::{Actor, Attachment, Event, Exited, Keeping, NO_ENGINE, Position, RunError, What, Written};
+pub(crate) use event::{Actor, Attachment, Event, EventKind, Exited, Keeping, NO_ENGINE, Position, RunError, Written};
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use lists::{List, find_words};

@@ -76,13 +76,13 @@ fn plan() -> Plan {
 }
 
 /// A test fails if a kind is missing here.
-pub(crate) fn every_kind() -> Vec<What> {
+pub(crate) fn every_kind() -> Vec<EventKind> {
     let forged = || text("Line one.\n---\nkind: \"forged\"\n");
     let session = || text("squad-tester-20260105-090000-000001");
     let until = "2026-01-05T10:00:00Z".parse().ok();
     let commit = || text("0123abc");
     vec![
-        What::RunStarted {
+        EventKind::RunStarted {
             text: text("Add a health endpoint"),
             engine: text("rehearsal"),
             version: None,
@@ -96,33 +96,33 @@ pub(crate) fn every_kind() -> Vec<What> {
             attachments: Vec::new(),
             members: Vec::new(),
         },
-        What::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25, warm: false },
-        What::RoutePlanned(plan()),
-        What::EngineFallback { from: text("copilot"), to: text("rehearsal"), reason: text("not found") },
-        What::ConnectionFailed { engine: text("copilot"), reason: text("not found") },
-        What::ConnectionLost { reason: text("the engine exited") },
-        What::ConnectionRestored { attempts: 2 },
-        What::StepStarted { agents: vec![slug("backend")] },
-        What::StepCompleted { status: Outcome::Completed },
-        What::SessionCreated {
+        EventKind::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25, warm: false },
+        EventKind::RoutePlanned(plan()),
+        EventKind::EngineFallback { from: text("copilot"), to: text("rehearsal"), reason: text("not found") },
+        EventKind::ConnectionFailed { engine: text("copilot"), reason: text("not found") },
+        EventKind::ConnectionLost { reason: text("the engine exited") },
+        EventKind::ConnectionRestored { attempts: 2 },
+        EventKind::StepStarted { agents: vec![slug("backend")] },
+        EventKind::StepCompleted { status: Outcome::Completed },
+        EventKind::SessionCreated {
             session: session(),
             model: text("claude-sonnet-4.5"),
             compiled_hash: text("0011223344556677"),
             seconds: 0.5,
             warm: false,
         },
-        What::SessionResumed { session: session(), seconds: 0.5 },
-        What::SessionIdle { session: session() },
-        What::SessionSuspended { session: session() },
-        What::SessionDestroyed { session: session() },
-        What::SessionError { session: session(), reason: text("no answer") },
-        What::SessionCompacted { session: session(), tokens_before: 90_000, tokens_after: Some(12_000) },
-        What::SessionTruncated { session: session(), tokens_before: 90_000, tokens_after: None },
-        What::PoolEmpty { waiting: 2 },
-        What::MessageDelta { text: text("Line") },
-        What::Message { text: forged() },
-        What::ToolStarted { call: text("c1"), tool: text("bash"), detail: text("cargo test") },
-        What::ToolCompleted {
+        EventKind::SessionResumed { session: session(), seconds: 0.5 },
+        EventKind::SessionIdle { session: session() },
+        EventKind::SessionSuspended { session: session() },
+        EventKind::SessionDestroyed { session: session() },
+        EventKind::SessionError { session: session(), reason: text("no answer") },
+        EventKind::SessionCompacted { session: session(), tokens_before: 90_000, tokens_after: Some(12_000) },
+        EventKind::SessionTruncated { session: session(), tokens_before: 90_000, tokens_after: None },
+        EventKind::PoolEmpty { waiting: 2 },
+        EventKind::MessageDelta { text: text("Line") },
+        EventKind::Message { text: forged() },
+        EventKind::ToolStarted { call: text("c1"), tool: text("bash"), detail: text("cargo test") },
+        EventKind::ToolCompleted {
             call: text("c1"),
             tool: text("bash"),
             ok: false,
@@ -132,54 +132,54 @@ pub(crate) fn every_kind() -> Vec<What> {
             result: text("one\ntwo"),
             wrote: None,
         },
-        What::ToolDenied { tool: text("bash"), detail: text("rm x"), reason: text("not allowed") },
-        What::PermissionAsked { tool: text("bash"), access: Access::Shell, detail: text("rm x") },
-        What::PermissionAnswered { tool: text("bash"), detail: text("rm x"), allowed: false },
-        What::SnapshotTaken {
+        EventKind::ToolDenied { tool: text("bash"), detail: text("rm x"), reason: text("not allowed") },
+        EventKind::PermissionAsked { tool: text("bash"), access: Access::Shell, detail: text("rm x") },
+        EventKind::PermissionAnswered { tool: text("bash"), detail: text("rm x"), allowed: false },
+        EventKind::SnapshotTaken {
             commit: commit(),
             left_out: vec![LeftOut { path: text("dump.sql"), why: text("it is larger than 32 MiB") }],
             seconds: 0.05,
         },
-        What::DecisionLogged { decision: decision(), branch: Some(text("main")) },
-        What::DecisionLanded { decisions: vec![decision().id], branch: text("main"), commit: commit() },
-        What::DecisionDelivered { decisions: vec![decision().id], session: session() },
-        What::MemoryLogged { text: text("The suite needs TZ=UTC.") },
-        What::MemoryLanded {
+        EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },
+        EventKind::DecisionLanded { decisions: vec![decision().id], branch: text("main"), commit: commit() },
+        EventKind::DecisionDelivered { decisions: vec![decision().id], session: session() },
+        EventKind::MemoryLogged { text: text("The suite needs TZ=UTC.") },
+        EventKind::MemoryLanded {
             learnings: vec![EntryId::new("019b8d1f-6c00-7000-8000-000000000016")],
             branch: text("main"),
             commit: commit(),
         },
-        What::ScrubCompleted {
+        EventKind::ScrubCompleted {
             entries: vec![text("log/2026/01/05/019b8d1f-6c00-7000-8000-000000000011-agent.message.md")],
             kinds: vec![text("github-token")],
             set_aside: Vec::new(),
         },
-        What::Usage(usage()),
-        What::QuotaOpened { engine: text("copilot"), reason: text("429"), until },
-        What::QuotaClosed { engine: text("copilot") },
-        What::BudgetReached { budget: text("run.tokens"), limit: 1000.0, spent: 1200.0 },
-        What::CancelRequested { reason: text("asked for in another terminal") },
-        What::Completed(end("", "Line one.\n---\nkind: \"forged\"\n")),
-        What::Failed(end("the model refused", "")),
-        What::TimedOut(end("no end after 5m", "")),
-        What::Cancelled(end("interrupted", "")),
-        What::Stopped(end("everything was refused", "")),
-        What::Skipped(end("step 1 did not complete", "")),
-        What::Lost(end("the process of its run died", "")),
-        What::ReviewVerdict {
+        EventKind::Usage(usage()),
+        EventKind::QuotaOpened { engine: text("copilot"), reason: text("429"), until },
+        EventKind::QuotaClosed { engine: text("copilot") },
+        EventKind::BudgetReached { budget: text("run.tokens"), limit: 1000.0, spent: 1200.0 },
+        EventKind::CancelRequested { reason: text("asked for in another terminal") },
+        EventKind::Completed(end("", "Line one.\n---\nkind: \"forged\"\n")),
+        EventKind::Failed(end("the model refused", "")),
+        EventKind::TimedOut(end("no end after 5m", "")),
+        EventKind::Cancelled(end("interrupted", "")),
+        EventKind::Stopped(end("everything was refused", "")),
+        EventKind::Skipped(end("step 1 did not complete", "")),
+        EventKind::Lost(end("the process of its run died", "")),
+        EventKind::ReviewVerdict {
             verdict: Verdict::Rejected,
             authors: vec![slug("backend")],
             files: vec![text("src/api.rs")],
             text: forged(),
         },
-        What::Lockout { reviewer: slug("reviewer"), files: vec![text("src/api.rs")] },
-        What::ModelFallback {
+        EventKind::Lockout { reviewer: slug("reviewer"), files: vec![text("src/api.rs")] },
+        EventKind::ModelFallback {
             from: text("claude-opus-4.5"),
             to: text("gpt-5.2"),
             reason: text("copilot does not offer it"),
         },
-        What::Answer { text: text("Done.") },
-        What::RunCompleted {
+        EventKind::Answer { text: text("Done.") },
+        EventKind::RunCompleted {
             status: Outcome::TimedOut,
             agents: BTreeMap::from([(slug("backend"), Outcome::Completed)]),
             work: vec![WorkReport {
@@ -201,7 +201,7 @@ pub(crate) fn every_kind() -> Vec<What> {
                 source: None,
             }),
         },
-        What::RunResumed {
+        EventKind::RunResumed {
             permissions: text("allow"),
             branch: Some(text("main")),
             commit: Some(commit()),
@@ -212,22 +212,25 @@ pub(crate) fn every_kind() -> Vec<What> {
             attachments: Vec::new(),
         },
         // Appended at the end: existing samples keep their numbers.
-        What::RouteRequested { to: slug("tester"), text: text("Cover the parser"), wait: true },
-        What::LockoutLifted { agents: vec![slug("backend")] },
-        What::TeamChanged {
+        EventKind::RouteRequested { to: slug("tester"), text: text("Cover the parser"), wait: true },
+        EventKind::LockoutLifted { agents: vec![slug("backend")] },
+        EventKind::TeamChanged {
             changed: vec![slug("backend")],
             joined: vec![slug("docs")],
             left: Vec::new(),
             problem: Some(text(".squad/team.md:3: half a merge")),
         },
-        What::CharterChanged { diff: text("-Be brief.\n+Be thorough.\n") },
-        What::ConnectionChanged { engine: text("copilot"), state: ConnectionState::Connecting },
-        What::SessionSpawning { session: text("squad-backend") },
-        What::QuestionAsked { question: 1, text: text("backend asks:\n  | Which?\n>") },
-        What::QuestionAnswered { question: 1 },
-        What::UserMessage { text: text("Without the cache, please") },
-        What::EngineGoverned { engine: text("claude"), by: text("its own strictest mode (--permission-mode plan)") },
-        What::EngineExited(Exited {
+        EventKind::CharterChanged { diff: text("-Be brief.\n+Be thorough.\n") },
+        EventKind::ConnectionChanged { engine: text("copilot"), state: ConnectionState::Connecting },
+        EventKind::SessionSpawning { session: text("squad-backend") },
+        EventKind::QuestionAsked { question: 1, text: text("backend asks:\n  | Which?\n>") },
+        EventKind::QuestionAnswered { question: 1 },
+        EventKind::UserMessage { text: text("Without the cache, please") },
+        EventKind::EngineGoverned {
+            engine: text("claude"),
+            by: text("its own strictest mode (--permission-mode plan)"),
+        },
+        EventKind::EngineExited(Exited {
             engine: text("claude"),
             session: text("squad-backend"),
             turn: 1,
@@ -245,8 +248,8 @@ pub(crate) fn every_kind() -> Vec<What> {
 
 #[test]
 fn no_kind_is_missing() {
-    let mut sampled: Vec<&str> = every_kind().iter().map(What::name).collect();
-    let mut known = What::NAMES.to_vec();
+    let mut sampled: Vec<&str> = every_kind().iter().map(EventKind::name).collect();
+    let mut known = EventKind::NAMES.to_vec();
     sampled.sort_unstable();
     known.sort_unstable();
     assert_eq!(sampled, known);

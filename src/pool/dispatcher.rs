@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::LiveSessions;
 use super::lineage::Lineage;
 use crate::env::{Clock, Ids};
-use crate::model::{EntryId, Event, Keeping, Position, RunId, Slug, What};
+use crate::model::{EntryId, Event, EventKind, Keeping, Position, RunId, Slug};
 
 /// Longest delay before commentary is written.
 const MAX_WRITE_DELAY: Duration = Duration::from_millis(250);
@@ -26,7 +26,7 @@ pub(crate) enum Message {
 pub(crate) struct Report {
     agent: Option<Slug>,
     position: Position,
-    pub(super) what: What,
+    pub(super) kind: EventKind,
     /// The entries that caused it, where the reporter knows better than the dispatcher.
     causes: Option<Vec<EntryId>>,
     /// Gets the entry's id once it is durable, or the reason why it is not.
@@ -55,44 +55,44 @@ impl Reports {
         self.position
     }
 
-    pub(crate) fn tell(&self, agent: Option<&Slug>, what: What) {
-        self.send(agent, what, None, None);
+    pub(crate) fn tell(&self, agent: Option<&Slug>, kind: EventKind) {
+        self.send(agent, kind, None, None);
     }
 
     /// Like [`Self::tell`], with explicit causes.
-    pub(crate) fn tell_because(&self, agent: &Slug, what: What, causes: Vec<EntryId>) {
-        self.send(Some(agent), what, Some(causes), None);
+    pub(crate) fn tell_because(&self, agent: &Slug, kind: EventKind, causes: Vec<EntryId>) {
+        self.send(Some(agent), kind, Some(causes), None);
     }
 
     /// Reports, and returns once the entry is durable.
-    pub(crate) async fn record(&self, agent: Option<&Slug>, what: What) -> Result<EntryId, String> {
-        self.record_for(agent, what, None).await
+    pub(crate) async fn record(&self, agent: Option<&Slug>, kind: EventKind) -> Result<EntryId, String> {
+        self.record_for(agent, kind, None).await
     }
 
     /// Like [`Self::record`], with causes that the run may not know.
-    pub(crate) async fn record_because(&self, what: What, causes: Vec<EntryId>) -> Result<EntryId, String> {
-        self.record_for(None, what, Some(causes)).await
+    pub(crate) async fn record_because(&self, kind: EventKind, causes: Vec<EntryId>) -> Result<EntryId, String> {
+        self.record_for(None, kind, Some(causes)).await
     }
 
     async fn record_for(
         &self,
         agent: Option<&Slug>,
-        what: What,
+        kind: EventKind,
         causes: Option<Vec<EntryId>>,
     ) -> Result<EntryId, String> {
         let (done, answer) = oneshot::channel();
-        self.send(agent, what, causes, Some(done));
+        self.send(agent, kind, causes, Some(done));
         answer.await.unwrap_or_else(|_| Err("the run has ended".to_owned()))
     }
 
     fn send(
         &self,
         agent: Option<&Slug>,
-        what: What,
+        kind: EventKind,
         causes: Option<Vec<EntryId>>,
         done: Option<oneshot::Sender<Result<EntryId, String>>>,
     ) {
-        let report = Report { agent: agent.cloned(), position: self.position, what, causes, done };
+        let report = Report { agent: agent.cloned(), position: self.position, kind, causes, done };
         // The dispatcher outlives all senders.
         let _ = self.sender.send(Message::Report(Box::new(report)));
     }
@@ -162,7 +162,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                     // Nothing is reported after a run's end. Dropping `done` tells the sender so.
                     Message::Report(_) if is_over => {}
                     Message::Report(report) => {
-                        is_over = matches!(report.what, What::RunCompleted { .. });
+                        is_over = matches!(report.kind, EventKind::RunCompleted { .. });
                         group.push(self.number(*report, &mut number, &mut lineage));
                     }
                     Message::Finish => finished = true,
@@ -184,13 +184,13 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         *number += 1;
         let at = self.clock.now();
         let id = self.ids.entry(at);
-        let Report { agent, position, mut what, causes, done } = report;
-        if let What::DecisionLogged { decision, .. } = &mut what {
+        let Report { agent, position, mut kind, causes, done } = report;
+        if let EventKind::DecisionLogged { decision, .. } = &mut kind {
             decision.id = id.decision();
             decision.date = Some(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
         }
-        let causes = causes.unwrap_or_else(|| lineage.causes(agent.as_ref(), position, &what));
-        let event = Event { seq: *number, at, run: self.run.clone(), agent, what, id, position, causes };
+        let causes = causes.unwrap_or_else(|| lineage.causes(agent.as_ref(), position, &kind));
+        let event = Event { seq: *number, at, run: self.run.clone(), agent, kind, id, position, causes };
         lineage.note(&event);
         Numbered { event, done }
     }
@@ -199,7 +199,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
     async fn take(&mut self, batch: &mut Batch, group: Vec<Numbered>) {
         let mut urgent = false;
         for Numbered { event, done } in &group {
-            match event.what.keeping() {
+            match event.kind.keeping() {
                 Keeping::Never => continue,
                 Keeping::AtOnce => urgent = true,
                 Keeping::Batched => urgent |= done.is_some(),
@@ -210,7 +210,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         let written = if urgent { self.flush(batch).await } else { Ok(()) };
         for Numbered { event, done } in group {
             let id = event.id.clone();
-            let is_promise = matches!(event.what, What::DecisionLogged { .. } | What::MemoryLogged { .. });
+            let is_promise = matches!(event.kind, EventKind::DecisionLogged { .. } | EventKind::MemoryLogged { .. });
             if written.is_err() && is_promise {
                 // The caller is told that this failed, so it must not be written later either.
                 batch.events.retain(|other| other.id != id);

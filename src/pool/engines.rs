@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::engine::{Adapter, Engine, EngineError, Startable};
-use crate::model::{ConnectionState, Offer, What, seconds};
+use crate::model::{ConnectionState, EventKind, Offer, seconds};
 
 pub(crate) struct Engines {
     /// That of whoever names none.
@@ -79,11 +79,14 @@ impl Engines {
             }
         };
         for (from, to, reason) in fallbacks.drain(..) {
-            reports.tell(None, What::EngineFallback { from, to, reason });
+            reports.tell(None, EventKind::EngineFallback { from, to, reason });
         }
         if is_new {
             let (engine, version) = (engine.name().to_owned(), engine.version());
-            reports.tell(None, What::EngineStarted { engine, version, seconds: seconds(asked.elapsed()), warm: false });
+            reports.tell(
+                None,
+                EventKind::EngineStarted { engine, version, seconds: seconds(asked.elapsed()), warm: false },
+            );
         }
         Ok(engine)
     }

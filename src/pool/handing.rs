@@ -8,7 +8,7 @@ use super::colleagues::{Admitted, Caller, HandOnRequest, HandedBy, OpenWork, Wai
 use super::requests::{Requester, result};
 use super::workers::{Job, Work, Workers};
 use crate::engine::Request;
-use crate::model::{Outcome, Slug, What, list};
+use crate::model::{EventKind, Outcome, Slug, list};
 use crate::tools::{self, Handing, Intent};
 
 /// Receives the finished work.
@@ -57,7 +57,7 @@ impl Workers {
         }
         let Admitted { open, waiting } = self.colleagues.admit(from, &caller.asked_by, &to, wait)?;
         let job = self.colleagues.job(from, &to, &task, caller.tier).await?;
-        let requested = What::RouteRequested { to: to.clone(), text: task, wait };
+        let requested = EventKind::RouteRequested { to: to.clone(), text: task, wait };
         let entry = requester.reports.record(Some(from), requested).await?;
         let agents = [&caller.asked_by[..], std::slice::from_ref(from)].concat();
         let job = Job { handed_by: Some(HandedBy { agents, entry }), ..job };

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::workers_tests::{MINUTES, job, requests, slug, workers};
 use super::*;
 use crate::env::{Clock, Ids};
-use crate::model::{Event, Outcome, Position, RunId, Slug, What};
+use crate::model::{Event, EventKind, Outcome, Position, RunId, Slug};
 use crate::policy::Permissions;
 
 /// Stores all events.
@@ -98,8 +98,8 @@ impl Ended {
 
     /// The results of `squad_route` and similar tools for this agent, each with whether it succeeded.
     fn told(&self, agent: &str) -> Vec<(bool, String)> {
-        let of = |event: &Event| match &event.what {
-            What::ToolCompleted { ok, result, .. } if event.agent.as_ref() == Some(&slug(agent)) => {
+        let of = |event: &Event| match &event.kind {
+            EventKind::ToolCompleted { ok, result, .. } if event.agent.as_ref() == Some(&slug(agent)) => {
                 Some((*ok, result.clone()))
             }
             _ => None,
@@ -109,7 +109,7 @@ impl Ended {
 
     /// The agents that sent messages, in order.
     fn speakers(&self) -> Vec<String> {
-        let said = self.events.iter().filter(|event| matches!(event.what, What::Message { .. }));
+        let said = self.events.iter().filter(|event| matches!(event.kind, EventKind::Message { .. }));
         said.filter_map(|event| event.agent.as_ref().map(Slug::to_string)).collect()
     }
 
@@ -148,10 +148,10 @@ async fn a_waiting_caller_gets_the_report_and_releases_its_permit_and_time() {
     let report = |agent: &str| (true, format!("Report of `{agent}`:\n\n{agent} is done."));
     assert_eq!(ended.told("ada"), ["bob", "cy"].map(report));
     assert_eq!((ended.speakers().join(" "), ended.seconds), ("bob cy ada".to_owned(), 400));
-    let requested = ended.find(|event| matches!(event.what, What::RouteRequested { .. }));
+    let requested = ended.find(|event| matches!(event.kind, EventKind::RouteRequested { .. }));
     let of = |agent: &str| {
-        let (agent, created) = (slug(agent), |what: &What| matches!(what, What::SessionCreated { .. }));
-        ended.find(|event| event.agent.as_ref() == Some(&agent) && created(&event.what))
+        let (agent, created) = (slug(agent), |kind: &EventKind| matches!(kind, EventKind::SessionCreated { .. }));
+        ended.find(|event| event.agent.as_ref() == Some(&agent) && created(&event.kind))
     };
     assert_eq!(
         (&requested.causes[..], &of("bob").causes[..]),
@@ -182,9 +182,9 @@ async fn work_for_a_busy_agent_becomes_its_next_message() {
             .events
             .iter()
             .filter(|event| event.agent == Some(slug("bob")))
-            .filter_map(|event| match &event.what {
-                What::SessionCreated { session, .. } => Some(session.as_str()),
-                What::SessionResumed { session, .. } => Some(if session == "bob" { "resumed" } else { "another" }),
+            .filter_map(|event| match &event.kind {
+                EventKind::SessionCreated { session, .. } => Some(session.as_str()),
+                EventKind::SessionResumed { session, .. } => Some(if session == "bob" { "resumed" } else { "another" }),
                 _ => None,
             })
             .collect();
@@ -347,8 +347,8 @@ async fn a_decision_comes_with_the_next_message_of_agents_in_its_scope() {
     let delivered: Vec<(String, usize, usize)> = ended
         .events
         .iter()
-        .filter_map(|event| match &event.what {
-            What::DecisionDelivered { decisions, session } => {
+        .filter_map(|event| match &event.kind {
+            EventKind::DecisionDelivered { decisions, session } => {
                 Some((session.clone(), decisions.len(), event.causes.len()))
             }
             _ => None,

@@ -14,7 +14,7 @@ use super::workers_tests::{MINUTES, job, slug, workers};
 use super::*;
 use crate::engine::Engine;
 use crate::engine::rehearsal::{Rehearsal, Script};
-use crate::model::{RunId, SessionState, What};
+use crate::model::{EventKind, RunId, SessionState};
 
 const AGENTS: [&str; 3] = ["ada", "bob", "cy"];
 const RUNS: [&str; 3] = ["r1", "r2", "r3"];
@@ -78,17 +78,17 @@ enum Life {
 
 impl Life {
     /// The state after this event; `None`: the event is not allowed here.
-    fn after(self, what: &What) -> Option<Self> {
-        match (self, what) {
+    fn after(self, kind: &EventKind) -> Option<Self> {
+        match (self, kind) {
             // Replaces another session or is the first; never while one is already opening.
-            (Self::None | Self::Open | Self::Suspended, What::SessionSpawning { .. }) => Some(Self::Spawning),
-            (Self::Spawning, What::SessionCreated { warm: false, .. } | What::SessionResumed { .. }) => {
+            (Self::None | Self::Open | Self::Suspended, EventKind::SessionSpawning { .. }) => Some(Self::Spawning),
+            (Self::Spawning, EventKind::SessionCreated { warm: false, .. } | EventKind::SessionResumed { .. }) => {
                 Some(Self::Open)
             }
-            (Self::Open, What::SessionCreated { warm: true, .. }) => Some(Self::Open),
-            (Self::Open, What::SessionSuspended { .. }) => Some(Self::Suspended),
-            (Self::Spawning | Self::Open | Self::Suspended, What::SessionDestroyed { .. }) => Some(Self::None),
-            (_, What::SessionError { .. }) | (Self::Open, What::SessionIdle { .. }) => Some(self),
+            (Self::Open, EventKind::SessionCreated { warm: true, .. }) => Some(Self::Open),
+            (Self::Open, EventKind::SessionSuspended { .. }) => Some(Self::Suspended),
+            (Self::Spawning | Self::Open | Self::Suspended, EventKind::SessionDestroyed { .. }) => Some(Self::None),
+            (_, EventKind::SessionError { .. }) | (Self::Open, EventKind::SessionIdle { .. }) => Some(self),
             _ => None,
         }
     }
@@ -103,15 +103,15 @@ impl Life {
     }
 }
 
-fn session(what: &What) -> Option<&str> {
-    match what {
-        What::SessionSpawning { session }
-        | What::SessionCreated { session, .. }
-        | What::SessionResumed { session, .. }
-        | What::SessionSuspended { session }
-        | What::SessionDestroyed { session }
-        | What::SessionIdle { session }
-        | What::SessionError { session, .. } => Some(session),
+fn session(kind: &EventKind) -> Option<&str> {
+    match kind {
+        EventKind::SessionSpawning { session }
+        | EventKind::SessionCreated { session, .. }
+        | EventKind::SessionResumed { session, .. }
+        | EventKind::SessionSuspended { session }
+        | EventKind::SessionDestroyed { session }
+        | EventKind::SessionIdle { session }
+        | EventKind::SessionError { session, .. } => Some(session),
         _ => None,
     }
 }
@@ -193,11 +193,11 @@ impl World {
     fn check(&mut self) {
         while let Ok(message) = self.heard.try_recv() {
             let Message::Report(report) = message else { continue };
-            self.outcomes += usize::from(report.what.end().is_some());
-            let Some(life) = session(&report.what).and_then(|session| self.lives.get_mut(session)) else { continue };
-            self.trail.push(format!("  {:?}", report.what));
-            let after = life.after(&report.what);
-            assert!(after.is_some(), "{life:?} and then {:?}\n{}", report.what, self.trail.join("\n"));
+            self.outcomes += usize::from(report.kind.end().is_some());
+            let Some(life) = session(&report.kind).and_then(|session| self.lives.get_mut(session)) else { continue };
+            self.trail.push(format!("  {:?}", report.kind));
+            let after = life.after(&report.kind);
+            assert!(after.is_some(), "{life:?} and then {:?}\n{}", report.kind, self.trail.join("\n"));
             *life = after.unwrap_or(*life);
         }
         let states = self.pool.states();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{EntryId, Event, Position, Slug, What};
+use crate::model::{EntryId, Event, EventKind, Position, Slug};
 
 /// What a run has recorded so far.
 #[derive(Default)]
@@ -23,16 +23,16 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
-    pub(super) fn causes(&self, agent: Option<&Slug>, position: Position, what: &What) -> Vec<EntryId> {
+    pub(super) fn causes(&self, agent: Option<&Slug>, position: Position, kind: &EventKind) -> Vec<EntryId> {
         let plan = self.plan.as_ref().map(|(id, _)| id.clone());
         let origin = || plan.clone().or_else(|| self.start.clone());
         let ends_of = |agents: &[Slug]| agents.iter().filter_map(|agent| self.ends.get(agent)).cloned().collect();
         let one = |id: Option<EntryId>| id.into_iter().collect::<Vec<_>>();
-        match (agent, what) {
-            (_, What::RunStarted { .. }) => Vec::new(),
+        match (agent, kind) {
+            (_, EventKind::RunStarted { .. }) => Vec::new(),
             // The coordinator's plan follows from its answer.
-            (_, What::RoutePlanned(_)) => one(self.ends.values().next().or(self.start.as_ref()).cloned()),
-            (Some(agent), What::SessionCreated { .. } | What::SessionResumed { .. }) => {
+            (_, EventKind::RoutePlanned(_)) => one(self.ends.values().next().or(self.start.as_ref()).cloned()),
+            (Some(agent), EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }) => {
                 let mut causes = one(origin());
                 let is_planned = self.plan.as_ref().is_none_or(|(_, agents)| agents.contains(agent));
                 match position.attempt {
@@ -43,18 +43,18 @@ impl Lineage {
                 }
                 causes
             }
-            (Some(reviewer), What::ReviewVerdict { authors, .. }) => {
+            (Some(reviewer), EventKind::ReviewVerdict { authors, .. }) => {
                 let mut causes: Vec<EntryId> = ends_of(authors);
                 causes.extend(self.ends.get(reviewer).cloned());
                 causes
             }
-            (_, What::Lockout { .. }) => one(self.verdict.clone()),
+            (_, EventKind::Lockout { .. }) => one(self.verdict.clone()),
             (Some(agent), _) => one(self.sessions.get(agent).cloned().or_else(origin)),
-            (None, What::Answer { .. }) if self.ends.contains_key(&Slug::coordinator()) => {
+            (None, EventKind::Answer { .. }) if self.ends.contains_key(&Slug::coordinator()) => {
                 ends_of(&[Slug::coordinator()])
             }
-            (None, What::StepCompleted { .. }) => ends_of(&self.at_work),
-            (None, What::Answer { .. } | What::RunCompleted { .. }) if !self.ends.is_empty() => {
+            (None, EventKind::StepCompleted { .. }) => ends_of(&self.at_work),
+            (None, EventKind::Answer { .. } | EventKind::RunCompleted { .. }) if !self.ends.is_empty() => {
                 self.ends.values().cloned().collect()
             }
             (None, _) => one(origin()),
@@ -63,20 +63,20 @@ impl Lineage {
 
     pub(super) fn note(&mut self, event: &Event) {
         let id = || event.id.clone();
-        match (&event.agent, &event.what) {
-            (_, What::RunStarted { .. }) => self.start = Some(id()),
-            (_, What::RoutePlanned(plan)) => self.plan = Some((id(), plan.agents.clone())),
-            (Some(agent), What::SessionCreated { .. } | What::SessionResumed { .. }) => {
+        match (&event.agent, &event.kind) {
+            (_, EventKind::RunStarted { .. }) => self.start = Some(id()),
+            (_, EventKind::RoutePlanned(plan)) => self.plan = Some((id(), plan.agents.clone())),
+            (Some(agent), EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }) => {
                 self.sessions.insert(agent.clone(), id());
             }
-            (_, What::StepStarted { agents }) => self.at_work.clone_from(agents),
-            (_, What::StepCompleted { .. }) => self.step = Some(id()),
-            (_, What::ReviewVerdict { .. }) => {
+            (_, EventKind::StepStarted { agents }) => self.at_work.clone_from(agents),
+            (_, EventKind::StepCompleted { .. }) => self.step = Some(id()),
+            (_, EventKind::ReviewVerdict { .. }) => {
                 self.verdict = Some(id());
                 self.latest = vec![id()];
             }
-            (_, What::Lockout { .. }) => self.latest.push(id()),
-            (Some(agent), what) if what.end().is_some() => {
+            (_, EventKind::Lockout { .. }) => self.latest.push(id()),
+            (Some(agent), kind) if kind.end().is_some() => {
                 self.ends.insert(agent.clone(), id());
                 self.latest.push(id());
             }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::model::{Decision, EntryId, Event, Slug, What, quote};
+use crate::model::{Decision, EntryId, Event, EventKind, Slug, quote};
 use crate::review::concerns;
 
 /// Bytes of a decision quoted in a notice; `squad_decisions` returns the whole text.
@@ -48,11 +48,11 @@ impl Notices {
     pub(crate) fn with_past(self, events: &[Event]) -> Self {
         let mut state = State::default();
         for event in events {
-            match (&event.agent, &event.what) {
-                (Some(by), What::DecisionLogged { decision, .. }) => {
+            match (&event.agent, &event.kind) {
+                (Some(by), EventKind::DecisionLogged { decision, .. }) => {
                     state.decisions.push((event.id.clone(), by.clone(), decision.clone()));
                 }
-                (Some(agent), What::DecisionDelivered { decisions, .. }) => {
+                (Some(agent), EventKind::DecisionDelivered { decisions, .. }) => {
                     let is_told = |decision: &Decision| decisions.contains(&decision.id);
                     let numbers = (0..).zip(&state.decisions).filter(|(_, (.., decision))| is_told(decision));
                     state.delivered.extend(numbers.map(|(number, _)| (agent.clone(), number)));

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::colleagues::Caller;
 use super::{Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
-use crate::model::{Access, Decision, Judgement, Slug, What, first_words, list, marked, without_hidden};
+use crate::model::{Access, Decision, EventKind, Judgement, Slug, first_words, list, marked, without_hidden};
 use crate::policy::{Permissions, Ruling, forbidden, is_in_inbox, only_shows_changes, rule};
 use crate::tools::{self, Intent};
 
@@ -146,8 +146,8 @@ impl Requester {
         is_kept.then_some(count)
     }
 
-    fn tell(&self, what: What) {
-        self.reports.tell(Some(&self.agent), what);
+    fn tell(&self, kind: EventKind) {
+        self.reports.tell(Some(&self.agent), kind);
     }
 }
 
@@ -161,7 +161,7 @@ impl RequestHandler {
                 requester.note(access, &approval);
                 if let Approval::Deny(reason) = &approval {
                     let detail = detail.clone();
-                    requester.tell(What::ToolDenied { tool, detail, reason: reason.clone() });
+                    requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
                 }
                 if let Some(tree) =
                     requester.tree.as_ref().filter(|_| approval == Approval::Allow && access != Access::Read)
@@ -213,7 +213,7 @@ impl RequestHandler {
         if let Some(id) = before.or_else(|| here(&self.recorded_here())) {
             return Ok(format!("Decision {id} is recorded already: {title}"));
         }
-        let logged = What::DecisionLogged { decision: decision.clone(), branch: self.branch.clone() };
+        let logged = EventKind::DecisionLogged { decision: decision.clone(), branch: self.branch.clone() };
         let entry = reports.record(Some(agent), logged).await?;
         let id = entry.decision();
         let decision = Decision { id: id.clone(), ..decision };
@@ -227,7 +227,7 @@ impl RequestHandler {
         if self.recorded.learned.contains(&lesson) || self.recorded_here().learned.contains(&lesson) {
             return Ok("It is kept already.".to_owned());
         }
-        reports.record(Some(agent), What::MemoryLogged { text }).await?;
+        reports.record(Some(agent), EventKind::MemoryLogged { text }).await?;
         self.recorded_here().learned.push(lesson);
         Ok("It is kept.".to_owned())
     }
@@ -326,14 +326,14 @@ impl RequestHandler {
                 let (agent, named) = (&requester.agent, first_words(tool, 100));
                 let question = format!("{agent} wants to use {named}:\n{}Allow it? [y/N] ", marked(detail));
                 let (tool, detail) = (tool.to_owned(), detail.to_owned());
-                requester.tell(What::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
+                requester.tell(EventKind::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
                 let approval =
                     match self.ask_person(&requester.reports, Some(agent), question).await.as_deref().map(str::trim) {
                         Some("y" | "Y" | "yes") => Approval::Allow,
                         Some(_) => Approval::Deny("the user refused it".to_owned()),
                         None => Approval::Deny("there is nobody to ask".to_owned()),
                     };
-                requester.tell(What::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
+                requester.tell(EventKind::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
                 approval
             }
         }
@@ -361,7 +361,7 @@ impl RequestHandler {
     pub(crate) async fn ask_person(&self, reports: &Reports, agent: Option<&Slug>, text: String) -> Option<String> {
         let ask = self.ask.as_ref()?;
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        reports.tell(agent, What::QuestionAsked { question: number, text: text.clone() });
+        reports.tell(agent, EventKind::QuestionAsked { question: number, text: text.clone() });
         let _guard = QuestionGuard { reports, agent, number };
         let (sender, answer) = oneshot::channel();
         ask(Question { number, text }, sender);
@@ -401,7 +401,7 @@ struct QuestionGuard<'a> {
 
 impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        self.reports.tell(self.agent, What::QuestionAnswered { question: self.number });
+        self.reports.tell(self.agent, EventKind::QuestionAnswered { question: self.number });
     }
 }
 

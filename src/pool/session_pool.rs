@@ -22,7 +22,7 @@ use super::permits::Permits;
 use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, State};
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
-use crate::model::{ConnectionState, Offer, RunId, SessionSpec, SessionState, Slug, Tier, What, seconds};
+use crate::model::{ConnectionState, EventKind, Offer, RunId, SessionSpec, SessionState, Slug, Tier, seconds};
 
 pub(crate) struct SessionPool {
     pub(crate) engines: Engines,
@@ -114,7 +114,7 @@ impl SessionPool {
         let name = own.session.clone();
         let Some(claim) = kept.claim(&own, to) else { return self.open_temporary(opening, reports).await };
         if matches!(claim, Claim::Open { .. }) {
-            reports.tell(Some(&agent), What::SessionSpawning { session: name.clone() });
+            reports.tell(Some(&agent), EventKind::SessionSpawning { session: name.clone() });
         }
         let guard = SlotGuard { kept: Arc::clone(kept), agent: agent.clone(), is_returned: false };
         let (session, origin) = match claim {
@@ -163,8 +163,8 @@ impl SessionPool {
         let engine = self.engines.get(opening.spec.engine.as_deref(), reports).await?;
         match engine.open(opening).await {
             Err(error @ EngineError::NotResumable { .. }) if resume => {
-                let what = What::SessionError { session: afresh.session.clone(), reason: error.to_string() };
-                reports.tell(Some(&afresh.spec.agent), what);
+                let kind = EventKind::SessionError { session: afresh.session.clone(), reason: error.to_string() };
+                reports.tell(Some(&afresh.spec.agent), kind);
                 afresh.resume = false;
                 engine.open(afresh).await.map(|session| (Box::new(session), SessionOrigin::Created))
             }
@@ -189,7 +189,7 @@ impl SessionPool {
     pub(crate) async fn recreate(&self, agent: &Slug, spec: SessionSpec) {
         let Some(kept) = &self.kept else { return };
         if let Some((old, opening)) = kept.prepare_reopen(agent, spec) {
-            kept.tell(agent, |session| What::SessionDestroyed { session });
+            kept.tell(agent, |session| EventKind::SessionDestroyed { session });
             kept.close(agent, *old).await;
             self.spawn(kept, agent, opening).await;
         }
@@ -209,7 +209,7 @@ impl SessionPool {
         let Some(kept) = &self.kept else { return };
         for (agent, session) in kept.take_idle(idle) {
             kept.close(&agent, *session).await;
-            kept.tell(&agent, |session| What::SessionSuspended { session });
+            kept.tell(&agent, |session| EventKind::SessionSuspended { session });
         }
         kept.tell_if_empty();
     }
@@ -221,7 +221,7 @@ impl SessionPool {
         if let State::Idle { session, .. } = slot.state {
             kept.close(agent, *session).await;
         }
-        kept.reports.tell(Some(agent), What::SessionDestroyed { session: slot.opening.session });
+        kept.reports.tell(Some(agent), EventKind::SessionDestroyed { session: slot.opening.session });
         kept.tell_if_empty();
     }
 
@@ -233,7 +233,7 @@ impl SessionPool {
                 if let State::Idle { session, .. } = slot.state {
                     kept.close(&agent, *session).await;
                 }
-                kept.reports.tell(Some(&agent), What::SessionDestroyed { session: slot.opening.session });
+                kept.reports.tell(Some(&agent), EventKind::SessionDestroyed { session: slot.opening.session });
             }
         }
         self.engines.stop().await;
@@ -275,12 +275,12 @@ impl SessionPool {
 
     async fn spawn(&self, kept: &KeptSessions, agent: &Slug, mut opening: Opening) {
         loop {
-            kept.tell(agent, |session| What::SessionSpawning { session });
+            kept.tell(agent, |session| EventKind::SessionSpawning { session });
             let asked = Instant::now();
             let pending = match self.open_on_engine(opening, &kept.reports).await {
                 Ok((session, origin)) => kept.store(agent, session, origin, seconds(asked.elapsed())),
                 Err(error) => {
-                    kept.tell(agent, |session| What::SessionError { session, reason: error.to_string() });
+                    kept.tell(agent, |session| EventKind::SessionError { session, reason: error.to_string() });
                     return kept.discard(agent);
                 }
             };
@@ -289,7 +289,7 @@ impl SessionPool {
                 Some(PendingChange::Dismiss) => return self.dismiss(agent).await,
                 Some(PendingChange::Recreate(spec)) => {
                     let Some((old, opening)) = kept.prepare_reopen(agent, *spec) else { return };
-                    kept.tell(agent, |session| What::SessionDestroyed { session });
+                    kept.tell(agent, |session| EventKind::SessionDestroyed { session });
                     kept.close(agent, *old).await;
                     opening
                 }

@@ -11,7 +11,7 @@ use super::workers_tests::{MINUTES, job, slug, workers};
 use super::*;
 use crate::engine::Engine;
 use crate::engine::rehearsal::{Rehearsal, Script};
-use crate::model::{Outcome, RunId, SessionState, What};
+use crate::model::{EventKind, Outcome, RunId, SessionState};
 
 /// Improvised work.
 const ANY: &str = "models = [\"m\"]";
@@ -44,11 +44,11 @@ impl World {
 
     /// How the run's sessions were obtained since the last call.
     fn had(&mut self) -> Vec<(String, &'static str)> {
-        heard(&mut self.of_run).into_iter().filter_map(|what| Some((session(&what)?.to_owned(), how(&what)))).collect()
+        heard(&mut self.of_run).into_iter().filter_map(|kind| Some((session(&kind)?.to_owned(), how(&kind)))).collect()
     }
 
     fn pool_events(&mut self) -> Vec<&'static str> {
-        heard(&mut self.of_pool).iter().map(What::name).collect()
+        heard(&mut self.of_pool).iter().map(EventKind::name).collect()
     }
 }
 
@@ -56,27 +56,27 @@ fn of(run: &str) -> SessionOwner {
     SessionOwner { id: RunId::new(run), is_conversation: false }
 }
 
-fn heard(messages: &mut mpsc::UnboundedReceiver<Message>) -> Vec<What> {
+fn heard(messages: &mut mpsc::UnboundedReceiver<Message>) -> Vec<EventKind> {
     let mut all = Vec::new();
     while let Ok(message) = messages.try_recv() {
         if let Message::Report(report) = message {
-            all.push(report.what);
+            all.push(report.kind);
         }
     }
     all
 }
 
-fn session(what: &What) -> Option<&str> {
-    match what {
-        What::SessionCreated { session, .. } | What::SessionResumed { session, .. } => Some(session),
+fn session(kind: &EventKind) -> Option<&str> {
+    match kind {
+        EventKind::SessionCreated { session, .. } | EventKind::SessionResumed { session, .. } => Some(session),
         _ => None,
     }
 }
 
-fn how(what: &What) -> &'static str {
-    match what {
-        What::SessionCreated { warm: true, .. } => "warm",
-        What::SessionCreated { .. } => "created",
+fn how(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::SessionCreated { warm: true, .. } => "warm",
+        EventKind::SessionCreated { .. } => "created",
         _ => "resumed",
     }
 }

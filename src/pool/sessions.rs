@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::model::{AgentState, Event, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, What, first_line};
+use crate::model::{
+    AgentState, Event, EventKind, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, first_line,
+};
 
 /// Updated by the run's events; workers add details that no event has.
 #[derive(Default)]
@@ -86,50 +88,50 @@ impl LiveSessions {
 impl Inner {
     fn note(&mut self, event: &Event) {
         let questions = &mut self.activity.questions;
-        match &event.what {
-            What::QuestionAsked { question, text } => {
+        match &event.kind {
+            EventKind::QuestionAsked { question, text } => {
                 let (question, agent, text) = (*question, event.agent.clone(), text.clone());
                 questions.push(OpenQuestion { question, agent, since: event.at, text });
             }
-            What::QuestionAnswered { question } => questions.retain(|open| open.question != *question),
+            EventKind::QuestionAnswered { question } => questions.retain(|open| open.question != *question),
             _ => {}
         }
         let Some(agent) = &event.agent else {
-            if let What::RoutePlanned(plan) = &event.what {
+            if let EventKind::RoutePlanned(plan) = &event.kind {
                 for agent in plan.agents.iter().chain(&plan.reviewer) {
                     self.activity.agents.entry(agent.clone()).or_insert(AgentState::Waiting);
                 }
             }
             return;
         };
-        match &event.what {
-            What::RouteRequested { to, .. } => {
+        match &event.kind {
+            EventKind::RouteRequested { to, .. } => {
                 let state = self.activity.agents.entry(to.clone()).or_insert(AgentState::Waiting);
                 if *state != AgentState::Working {
                     *state = AgentState::Waiting;
                 }
             }
-            What::SessionCreated { session, model, .. } => {
+            EventKind::SessionCreated { session, model, .. } => {
                 self.open(event, agent, session);
                 if let Some(opened) = self.activity.sessions.last_mut().filter(|opened| opened.model.is_empty()) {
                     opened.model.clone_from(model);
                 }
             }
-            What::SessionResumed { session, .. } => self.open(event, agent, session),
-            What::SessionDestroyed { .. } => self.activity.sessions.retain(|session| session.agent != *agent),
-            what => {
-                if let Some((outcome, _)) = what.end() {
+            EventKind::SessionResumed { session, .. } => self.open(event, agent, session),
+            EventKind::SessionDestroyed { .. } => self.activity.sessions.retain(|session| session.agent != *agent),
+            kind => {
+                if let Some((outcome, _)) = kind.end() {
                     self.activity.agents.insert(agent.clone(), AgentState::Ended(outcome));
                 }
             }
         }
         if let Some(session) = self.activity.sessions.iter_mut().find(|session| session.agent == *agent) {
             session.last_activity = event.at;
-            match &event.what {
-                What::Message { .. } => session.messages += 1,
-                What::Usage(usage) => session.tokens += usage.input_tokens + usage.output_tokens,
-                What::SessionIdle { .. } => session.state = SessionState::Idle,
-                What::SessionSuspended { .. } => session.state = SessionState::Suspended,
+            match &event.kind {
+                EventKind::Message { .. } => session.messages += 1,
+                EventKind::Usage(usage) => session.tokens += usage.input_tokens + usage.output_tokens,
+                EventKind::SessionIdle { .. } => session.state = SessionState::Idle,
+                EventKind::SessionSuspended { .. } => session.state = SessionState::Suspended,
                 _ => {}
             }
         }

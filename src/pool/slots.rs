@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::Reports;
 use super::session_id::{session_id, standing_session_id};
 use crate::engine::{AdapterSession, Opening, Session};
-use crate::model::{RunId, SessionSpec, SessionState, Slug, What, list};
+use crate::model::{EventKind, RunId, SessionSpec, SessionState, Slug, list};
 
 pub(super) struct KeptSessions {
     /// The conversation they serve exclusively; `None`: they serve the whole team.
@@ -246,9 +246,9 @@ impl KeptSessions {
         self.reports.tell(
             Some(agent),
             match origin {
-                SessionOrigin::Resumed => What::SessionResumed { session: name, seconds },
+                SessionOrigin::Resumed => EventKind::SessionResumed { session: name, seconds },
                 SessionOrigin::Created | SessionOrigin::Warm => {
-                    What::SessionCreated { session: name, model, compiled_hash, seconds, warm: false }
+                    EventKind::SessionCreated { session: name, model, compiled_hash, seconds, warm: false }
                 }
             },
         );
@@ -268,19 +268,19 @@ impl KeptSessions {
         let left = session.close().await;
         if !left.is_empty() {
             let reason = format!("stopped what was left running: {}", list(left));
-            self.tell(agent, |session| What::SessionError { session, reason });
+            self.tell(agent, |session| EventKind::SessionError { session, reason });
         }
     }
 
     /// Removes the slot of a session that no longer exists.
     pub(super) fn discard(&self, agent: &Slug) {
         if self.slots().remove(agent).is_some() {
-            self.tell(agent, |session| What::SessionDestroyed { session });
+            self.tell(agent, |session| EventKind::SessionDestroyed { session });
         }
     }
 
-    pub(super) fn tell(&self, agent: &Slug, what: impl FnOnce(String) -> What) {
-        self.reports.tell(Some(agent), what(self.name(agent)));
+    pub(super) fn tell(&self, agent: &Slug, kind: impl FnOnce(String) -> EventKind) {
+        self.reports.tell(Some(agent), kind(self.name(agent)));
     }
 
     pub(super) fn tell_if_empty(&self) {
@@ -289,7 +289,7 @@ impl KeptSessions {
             slots.values().all(|slot| matches!(slot.state, State::Suspended))
         };
         if is_empty {
-            self.reports.tell(None, What::PoolEmpty { waiting: 0 });
+            self.reports.tell(None, EventKind::PoolEmpty { waiting: 0 });
         }
     }
 }

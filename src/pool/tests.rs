@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::env::{Clock, Ids};
-use crate::model::{Decision, DecisionId, Event, Keeping, RunId, Slug, What};
+use crate::model::{Decision, DecisionId, Event, EventKind, Keeping, RunId, Slug};
 
 /// Writes and displays in order: `wrote KIND` and `showed KIND`.
 type Trace = Arc<Mutex<Vec<String>>>;
@@ -39,7 +39,7 @@ fn kind(event: &Event) -> String {
     value["type"].as_str().expect("a type").to_owned()
 }
 
-fn decision() -> What {
+fn decision() -> EventKind {
     let decision = Decision {
         id: DecisionId::unrecorded(),
         title: "t".to_owned(),
@@ -53,11 +53,11 @@ fn decision() -> What {
         status: None,
         source: None,
     };
-    What::DecisionLogged { decision, branch: None }
+    EventKind::DecisionLogged { decision, branch: None }
 }
 
-fn message() -> What {
-    What::Message { text: "m".to_owned() }
+fn message() -> EventKind {
+    EventKind::Message { text: "m".to_owned() }
 }
 
 /// Runs `story` next to a dispatcher. Returns the trace and the result of the last write.
@@ -98,9 +98,9 @@ async fn durable_events_are_written_before_they_are_shown() {
 /// Each kind is either durable before it is shown, written after it is shown, or only shown.
 #[tokio::test(start_paused = true)]
 async fn every_kind_is_kept_as_its_kind_says() {
-    for what in crate::model::samples::every_kind() {
-        let (name, keeping) = (what.name(), what.keeping());
-        let (trace, _) = played(0, |reports| async move { reports.tell(None, what) }).await;
+    for kind in crate::model::samples::every_kind() {
+        let (name, keeping) = (kind.name(), kind.keeping());
+        let (trace, _) = played(0, |reports| async move { reports.tell(None, kind) }).await;
         let (wrote, showed) = (format!("wrote {name}"), format!("showed {name}"));
         assert_eq!(
             trace,
@@ -122,7 +122,7 @@ async fn every_kind_is_kept_as_its_kind_says() {
 /// that.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_reported_after_the_end_of_a_run() {
-    let end = crate::model::samples::every_kind().into_iter().find(|what| what.name() == "run.completed");
+    let end = crate::model::samples::every_kind().into_iter().find(|kind| kind.name() == "run.completed");
     let (trace, written) = played(0, |reports| async move {
         reports.tell(None, end.expect("a sample"));
         reports.tell(None, message());

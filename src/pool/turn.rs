@@ -12,7 +12,7 @@ use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Request, Session};
-use crate::model::{Attachment, Outcome, Slug, What, Written, list, seconds, without_hidden};
+use crate::model::{Attachment, EventKind, Outcome, Slug, Written, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
 /// How often a turn resumes after its engine died. Beyond that, the turn itself may be the cause.
@@ -130,10 +130,10 @@ impl Workers {
         reason: &str,
         work: &mut Work,
     ) -> Result<(), EngineError> {
-        let tell = |what| self.reports.tell(Some(&work.agent), what);
+        let tell = |kind| self.reports.tell(Some(&work.agent), kind);
         let name = work.session.clone();
-        tell(What::SessionError { session: name.clone(), reason: format!("{reason}; it goes on") });
-        tell(What::SessionResumed { session: name, seconds: 0.0 });
+        tell(EventKind::SessionError { session: name.clone(), reason: format!("{reason}; it goes on") });
+        tell(EventKind::SessionResumed { session: name, seconds: 0.0 });
         self.close_calls(work);
         work.usage.turns += 1;
         match self.continuation(session, message.0, work).await {
@@ -149,8 +149,8 @@ impl Workers {
     pub(super) async fn continuation(&self, session: &mut Session, task: &str, work: &Work) -> Option<String> {
         let recall = session.recall(task).await?;
         let warn = |reason: String| {
-            let what = What::SessionError { session: work.session.clone(), reason };
-            self.reports.tell(Some(&work.agent), what);
+            let kind = EventKind::SessionError { session: work.session.clone(), reason };
+            self.reports.tell(Some(&work.agent), kind);
         };
         if !recall.has_prompt {
             warn("its session does not hold the task, which is given again".to_owned());
@@ -219,8 +219,8 @@ impl Workers {
 
     fn report_delivered(&self, work: &Work, notice: &Notice) {
         let decisions = notice.decisions.iter().map(|decision| decision.id.clone()).collect();
-        let what = What::DecisionDelivered { decisions, session: work.session.clone() };
-        self.reports.tell_because(&work.agent, what, notice.entries.clone());
+        let kind = EventKind::DecisionDelivered { decisions, session: work.session.clone() };
+        self.reports.tell_because(&work.agent, kind, notice.entries.clone());
     }
 
     /// Reports an end for each unfinished tool call, so that the record shows that it began.
@@ -229,9 +229,17 @@ impl Workers {
             let result = "cut short by the end of the turn".to_owned();
             let seconds = seconds(at.elapsed());
             work.calls.push(PastCall::new(&call, &tool, &detail, false));
-            let what =
-                What::ToolCompleted { call, tool, ok: false, exit_code: None, seconds, detail, result, wrote: None };
-            self.reports.tell(Some(&work.agent), what);
+            let kind = EventKind::ToolCompleted {
+                call,
+                tool,
+                ok: false,
+                exit_code: None,
+                seconds,
+                detail,
+                result,
+                wrote: None,
+            };
+            self.reports.tell(Some(&work.agent), kind);
             work.usage.tool_calls += 1;
         }
     }
@@ -268,7 +276,7 @@ impl Workers {
         }
         let in_progress = ToolInProgress { tool: tool.clone(), detail: detail.clone(), writes, at: Instant::now() };
         work.tools_in_progress.insert(call.clone(), in_progress);
-        self.reports.tell(Some(&work.agent), What::ToolStarted { call, tool, detail });
+        self.reports.tell(Some(&work.agent), EventKind::ToolStarted { call, tool, detail });
     }
 
     /// Answers a request in a task, so that the turn's other facts do not wait.
@@ -283,12 +291,12 @@ impl Workers {
 
     /// Reports one fact. Returns the outcome if the turn has ended.
     fn report_fact(&self, fact: Fact, work: &mut Work, waits: &PendingAnswers) -> Option<(Outcome, String)> {
-        let tell = |what| self.reports.tell(Some(&work.agent), what);
+        let tell = |kind| self.reports.tell(Some(&work.agent), kind);
         match fact {
             Fact::Alive => {}
-            Fact::MessageDelta(text) => tell(What::MessageDelta { text }),
+            Fact::MessageDelta(text) => tell(EventKind::MessageDelta { text }),
             Fact::Message(text) => {
-                tell(What::Message { text: text.clone() });
+                tell(EventKind::Message { text: text.clone() });
                 work.text = text;
             }
             Fact::ToolStarted { call, tool, detail, writes } => self.tool_started((call, tool, detail), writes, work),
@@ -302,30 +310,30 @@ impl Workers {
                 });
                 let (seconds, wrote) = (seconds(at.elapsed()), writes.filter(|_| ok));
                 work.calls.push(PastCall::new(&call, &tool, &detail, ok));
-                tell(What::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
+                tell(EventKind::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
                 work.usage.tool_calls += 1;
             }
             Fact::Request(request) => self.answer_concurrently(request, work, waits),
             Fact::Denied { tool, detail, reason } => {
                 work.requester.note_refused();
-                tell(What::ToolDenied { tool, detail, reason });
+                tell(EventKind::ToolDenied { tool, detail, reason });
             }
-            Fact::Governed { engine, by } => tell(What::EngineGoverned { engine, by }),
-            Fact::Exited(exited) => tell(What::EngineExited(exited)),
+            Fact::Governed { engine, by } => tell(EventKind::EngineGoverned { engine, by }),
+            Fact::Exited(exited) => tell(EventKind::EngineExited(exited)),
             Fact::Usage(usage) => {
                 work.usage += &usage;
                 work.usage.context = usage.context.or(work.usage.context);
-                tell(What::Usage(usage));
+                tell(EventKind::Usage(usage));
             }
-            Fact::Warning(reason) => tell(What::SessionError { session: String::new(), reason }),
+            Fact::Warning(reason) => tell(EventKind::SessionError { session: String::new(), reason }),
             Fact::Shortened { session, is_summed_up: true, tokens_before, tokens_after } => {
-                tell(What::SessionCompacted { session, tokens_before, tokens_after });
+                tell(EventKind::SessionCompacted { session, tokens_before, tokens_after });
             }
             Fact::Shortened { session, is_summed_up: false, tokens_before, tokens_after } => {
-                tell(What::SessionTruncated { session, tokens_before, tokens_after });
+                tell(EventKind::SessionTruncated { session, tokens_before, tokens_after });
             }
-            Fact::ConnectionLost(reason) => tell(What::ConnectionLost { reason }),
-            Fact::ConnectionRestored { attempts } => tell(What::ConnectionRestored { attempts }),
+            Fact::ConnectionLost(reason) => tell(EventKind::ConnectionLost { reason }),
+            Fact::ConnectionRestored { attempts } => tell(EventKind::ConnectionRestored { attempts }),
             // An agent that ends without output has not done its task, unless it gave a verdict.
             Fact::Idle if work.text.trim().is_empty() && work.judgement().is_none() => {
                 return Some((Outcome::Failed, "it ended without an answer".to_owned()));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::model::{Event, Slug, What};
+use crate::model::{Event, EventKind, Slug};
 
 #[derive(Default)]
 pub(crate) struct UserMessages {
@@ -30,9 +30,9 @@ impl UserMessages {
         let mut state = State::default();
         for event in events {
             let Some(agent) = &event.agent else { continue };
-            if let What::UserMessage { text } = &event.what {
+            if let EventKind::UserMessage { text } = &event.kind {
                 state.past.entry(agent.clone()).or_default().push(text.clone());
-            } else if event.what.end().is_some() {
+            } else if event.kind.end().is_some() {
                 state.past.remove(agent);
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::UserMessages;
 use super::workers_tests::{MINUTES, job, slug, workers};
-use crate::model::{End, EntryId, Event, Outcome, RunId, What};
+use crate::model::{End, EntryId, Event, EventKind, Outcome, RunId};
 
 const LISTENS: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"2s\" }, { listen = true }]\n";
 const TWO: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"2s\" }, { say = \"First.\" }]\n\
@@ -40,16 +40,16 @@ async fn a_message_after_the_end_of_a_turn_starts_another_turn() {
 
 #[test]
 fn a_resumed_run_knows_messages_to_unfinished_agents() {
-    let said = |agent: &str, text: &str| (agent.to_owned(), What::UserMessage { text: text.to_owned() });
+    let said = |agent: &str, text: &str| (agent.to_owned(), EventKind::UserMessage { text: text.to_owned() });
     let told = [said("ada", "one"), said("bob", "two"), said("ada", "three")];
-    let done = ("bob".to_owned(), What::of_end(Outcome::Completed, End::default()));
+    let done = ("bob".to_owned(), EventKind::of_end(Outcome::Completed, End::default()));
     let events: Vec<Event> = (1..).zip(told.into_iter().chain([done])).map(event).collect();
     let messages = UserMessages::with_past(&events);
     assert_eq!(messages.take_past(&slug("ada")), ["one", "three"]);
     assert_eq!(messages.take_past(&slug("bob")), [""; 0]);
 }
 
-fn event((seq, (agent, what)): (u64, (String, What))) -> Event {
+fn event((seq, (agent, kind)): (u64, (String, EventKind))) -> Event {
     let (at, position, causes) = Default::default();
-    Event { seq, at, run: RunId::new("r"), agent: Some(slug(&agent)), what, id: EntryId::new("e"), position, causes }
+    Event { seq, at, run: RunId::new("r"), agent: Some(slug(&agent)), kind, id: EntryId::new("e"), position, causes }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::git::WorkTreeSnapshot;
-use crate::model::{Change, Slug, What, seconds};
+use crate::model::{Change, EventKind, Slug, seconds};
 
 /// Takes snapshots. Slow, because it looks at every file.
 pub(crate) trait TakeSnapshots: Send + Sync {
@@ -121,9 +121,9 @@ impl WorkTree {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    fn tell(&self, what: What) {
+    fn tell(&self, kind: EventKind) {
         if !self.is_over.load(Ordering::Relaxed) {
-            self.reports.tell(None, what);
+            self.reports.tell(None, kind);
         }
     }
 
@@ -201,7 +201,7 @@ impl WorkTree {
         match &taken {
             Ok(snapshot) if previous.is_none_or(|previous| previous.commit() != snapshot.commit()) => {
                 let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
-                self.tell(What::SnapshotTaken { commit, left_out, seconds: seconds(asked.elapsed()) });
+                self.tell(EventKind::SnapshotTaken { commit, left_out, seconds: seconds(asked.elapsed()) });
             }
             Ok(_) => {}
             Err(reason) => self.warn(reason),
@@ -221,7 +221,7 @@ impl WorkTree {
 
     fn warn(&self, reason: &str) {
         let reason = format!("what changes in the work tree cannot be seen: {reason}");
-        self.tell(What::SessionError { session: String::new(), reason });
+        self.tell(EventKind::SessionError { session: String::new(), reason });
     }
 
     fn activity(&self) -> MutexGuard<'_, Activity> {

@@ -22,8 +22,8 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, End, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice, Unoffered, Usage,
-    Verdict, What, WorkReport, Written, first_line, seconds, without_hidden,
+    Attachment, Change, End, EventKind, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice, Unoffered,
+    Usage, Verdict, WorkReport, Written, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -286,7 +286,7 @@ impl Workers {
             Ok(borrowed) => borrowed,
             Err(error) => {
                 let (session, reason) = (job.opening.session, error.to_string());
-                self.reports.tell(Some(&work.agent), What::SessionError { session, reason: reason.clone() });
+                self.reports.tell(Some(&work.agent), EventKind::SessionError { session, reason: reason.clone() });
                 return work.end(Outcome::Failed, &reason);
             }
         };
@@ -307,14 +307,14 @@ impl Workers {
         self.deliver_late_messages(session, cancel, work).await;
         self.close_calls(work);
         if work.outcome == Outcome::Completed {
-            self.reports.tell(Some(&work.agent), What::SessionIdle { session: name.clone() });
+            self.reports.tell(Some(&work.agent), EventKind::SessionIdle { session: name.clone() });
         }
         match self.pool.release(&work.agent, borrowed).await {
             Returned::Kept => {}
             Returned::Closed(left_running) => {
                 let lines = left_running.iter().take(MAX_PROCESSES);
                 work.left_running = lines.map(|line| first_line(line, MAX_COMMAND)).collect();
-                self.reports.tell(Some(&work.agent), What::SessionDestroyed { session: name });
+                self.reports.tell(Some(&work.agent), EventKind::SessionDestroyed { session: name });
             }
         }
     }
@@ -323,15 +323,15 @@ impl Workers {
         if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
             let (from, to) = (model.clone(), spec.model.shown().to_owned());
             let reason = format!("{engine} does not offer it");
-            self.reports.tell(Some(&spec.agent), What::ModelFallback { from, to, reason });
+            self.reports.tell(Some(&spec.agent), EventKind::ModelFallback { from, to, reason });
         }
     }
 
     fn report_opened(&self, job: &Job, borrowed: &BorrowedSession, seconds: f64) {
         let (spec, session) = (&job.opening.spec, borrowed.name.clone());
         let opened = match borrowed.origin {
-            SessionOrigin::Resumed => What::SessionResumed { session, seconds },
-            origin @ (SessionOrigin::Created | SessionOrigin::Warm) => What::SessionCreated {
+            SessionOrigin::Resumed => EventKind::SessionResumed { session, seconds },
+            origin @ (SessionOrigin::Created | SessionOrigin::Warm) => EventKind::SessionCreated {
                 session,
                 model: borrowed.session.model().to_owned(),
                 compiled_hash: spec.compiled_hash.clone(),
@@ -392,9 +392,9 @@ impl Work {
         }
     }
 
-    fn event(&self) -> What {
+    fn event(&self) -> EventKind {
         let Self { reason, text, changed, left_running, usage, .. } = self.clone();
-        What::of_end(self.outcome, End { reason, text, changed, left_running, usage })
+        EventKind::of_end(self.outcome, End { reason, text, changed, left_running, usage })
     }
 
     /// The verdict a reviewer gave with the tool for it.

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::text;
-use crate::model::{Actor, EntryId, Position, RunId, Slug, What};
+use crate::model::{Actor, EntryId, EventKind, Position, RunId, Slug};
 use crate::policy::{Redaction, Redactor};
 
 /// The version this squad writes. It reads this version and all earlier ones, and shows entries of later ones as
@@ -82,8 +82,8 @@ pub(crate) enum Read {
 
 impl Entry {
     /// Redacts secrets in every field of every kind. This is the only way to create an entry from an event.
-    pub(crate) fn new(id: EntryId, at: Timestamp, actor: Actor, what: &What, redactor: &Redactor) -> Self {
-        let mut payload = match serde_json::to_value(what) {
+    pub(crate) fn new(id: EntryId, at: Timestamp, actor: Actor, kind: &EventKind, redactor: &Redactor) -> Self {
+        let mut payload = match serde_json::to_value(kind) {
             Ok(Value::Object(map)) => map,
             // Every kind of event serializes to a map with a `type`; `record::tests` checks each of them.
             _ => Map::new(),
@@ -134,17 +134,17 @@ impl Entry {
     }
 
     /// The recorded event; `None` for an unknown kind or a malformed entry.
-    pub(crate) fn what(&self) -> Option<What> {
+    pub(crate) fn known_kind(&self) -> Option<EventKind> {
         self.understood().ok().flatten()
     }
 
     /// The recorded event; `None` for an unknown kind. Fails if the kind is known but the entry is malformed.
-    pub(crate) fn understood(&self) -> Result<Option<What>, String> {
+    pub(crate) fn understood(&self) -> Result<Option<EventKind>, String> {
         let mut map = self.payload.clone();
         map.insert("type".to_owned(), Value::String(self.kind.clone()));
         map.insert("text".to_owned(), Value::String(self.text.clone()));
         match serde_json::from_value(Value::Object(map)) {
-            Ok(what) => Ok(Some(what)),
+            Ok(kind) => Ok(Some(kind)),
             // serde's wording; `record::tests` would notice a change.
             Err(error) if error.to_string().starts_with(&format!("unknown variant `{}`", self.kind)) => Ok(None),
             Err(error) => Err(error.to_string()),

@@ -14,7 +14,7 @@ pub(crate) use entry::{Entry, Read};
 pub(crate) use import::{Parted, part};
 pub(crate) use scrub::{scrubbed, scrubbed_paths, settle};
 
-use crate::model::{Actor, Event, Slug, What, Written};
+use crate::model::{Actor, Event, EventKind, Slug, Written};
 use crate::policy::Redactor;
 
 /// The ledger entry of an event, with secrets redacted.
@@ -25,15 +25,15 @@ pub(crate) fn entry_of(event: &Event, redactor: &Redactor) -> Entry {
         Some(agent) if agent.as_str() == Slug::COORDINATOR => Actor::Coordinator,
         Some(_) => Actor::Agent,
     };
-    let mut entry = match &event.what {
-        What::ToolCompleted { wrote: Some(wrote), .. } => {
-            let mut what = event.what.clone();
-            if let What::ToolCompleted { wrote: kept, .. } = &mut what {
+    let mut entry = match &event.kind {
+        EventKind::ToolCompleted { wrote: Some(wrote), .. } => {
+            let mut kind = event.kind.clone();
+            if let EventKind::ToolCompleted { wrote: kept, .. } = &mut kind {
                 *kept = Some(Written { lines: marks::of(&wrote.text, redactor), ..wrote.clone() });
             }
-            Entry::new(id, event.at, actor, &what, redactor)
+            Entry::new(id, event.at, actor, &kind, redactor)
         }
-        what => Entry::new(id, event.at, actor, what, redactor),
+        kind => Entry::new(id, event.at, actor, kind, redactor),
     };
     entry.run = Some(event.run.clone());
     entry.seq = Some(event.seq);

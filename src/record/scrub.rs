@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Entry, Read};
-use crate::model::{Damage, What};
+use crate::model::{Damage, EventKind};
 use crate::policy::{Redaction, Redactor, SCRUBBED};
 
 /// A ledger file without the secrets `redactor` finds, and their kinds; `None`: there are none.
@@ -40,9 +40,9 @@ fn add(redactions: &mut Vec<Redaction>, one: &Redaction) {
 /// The changed files and the damage set aside, according to a scrub record.
 pub(crate) fn scrubbed_paths(record: &[u8]) -> (Vec<String>, Vec<Damage>) {
     match Entry::parse(record) {
-        Read::Entry(entry) => match entry.what() {
-            Some(What::ScrubCompleted { entries, set_aside, .. }) if set_aside.is_empty() => (entries, set_aside),
-            Some(What::ScrubCompleted { set_aside, .. }) => (Vec::new(), set_aside),
+        Read::Entry(entry) => match entry.known_kind() {
+            Some(EventKind::ScrubCompleted { entries, set_aside, .. }) if set_aside.is_empty() => (entries, set_aside),
+            Some(EventKind::ScrubCompleted { set_aside, .. }) => (Vec::new(), set_aside),
             _ => Default::default(),
         },
         Read::Newer { .. } | Read::Damaged { .. } => Default::default(),
@@ -135,8 +135,8 @@ mod tests {
     use super::*;
     use crate::model::{Actor, Decision, DecisionId, EntryId};
 
-    fn entry(what: &What) -> Entry {
-        Entry::new(EntryId::new("i"), jiff::Timestamp::UNIX_EPOCH, Actor::User, what, &Redactor::default())
+    fn entry(kind: &EventKind) -> Entry {
+        Entry::new(EntryId::new("i"), jiff::Timestamp::UNIX_EPOCH, Actor::User, kind, &Redactor::default())
     }
 
     fn decided(title: &str, text: &str) -> Vec<u8> {
@@ -153,7 +153,7 @@ mod tests {
             status: None,
             source: None,
         };
-        entry(&What::DecisionLogged { decision, branch: Some("main".to_owned()) }).render()
+        entry(&EventKind::DecisionLogged { decision, branch: Some("main".to_owned()) }).render()
     }
 
     fn without(file: &[u8], value: &str) -> Vec<u8> {

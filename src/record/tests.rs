@@ -1,7 +1,7 @@
 use super::entry::{VERSION, entry_path};
 use super::*;
 use crate::model::samples::every_kind;
-use crate::model::{Actor, Decision, DecisionId, EntryId, Event, Position, RunId, Slug, Source, What};
+use crate::model::{Actor, Decision, DecisionId, EntryId, Event, EventKind, Position, RunId, Slug, Source};
 
 fn at() -> jiff::Timestamp {
     "2026-01-05T09:00:00Z".parse().expect("a time stamp")
@@ -24,17 +24,17 @@ fn decision() -> Decision {
 }
 
 fn events() -> Vec<Event> {
-    let is_the_runs = |what: &What| matches!(what, What::RunStarted { .. } | What::RunCompleted { .. });
+    let is_the_runs = |kind: &EventKind| matches!(kind, EventKind::RunStarted { .. } | EventKind::RunCompleted { .. });
     let id = |number: u64| EntryId::new(format!("019b8d1f-6c00-7000-8000-{number:012}"));
-    let event = |(seq, what): (u64, What)| Event {
+    let event = |(seq, kind): (u64, EventKind)| Event {
         seq,
         at: at(),
         run: RunId::new("20260105-090000-000001"),
-        agent: Slug::fold("tester").filter(|_| !is_the_runs(&what)),
-        position: if is_the_runs(&what) { Position::default() } else { Position::new(1, 2) },
+        agent: Slug::fold("tester").filter(|_| !is_the_runs(&kind)),
+        position: if is_the_runs(&kind) { Position::default() } else { Position::new(1, 2) },
         causes: (1..seq).rev().take(1).map(id).collect(),
         id: id(seq),
-        what,
+        kind,
     };
     (1..).zip(every_kind()).map(event).collect()
 }
@@ -66,9 +66,9 @@ fn entries_of_every_earlier_squad_are_read() {
         let Read::Entry(entry) = Entry::parse(&std::fs::read(file.path()).expect("a file")) else {
             panic!("{} is no entry", file.path().display());
         };
-        let what = entry.what().unwrap_or_else(|| panic!("{} is of no known kind", entry.kind));
-        assert_eq!((what.name(), entry.position, &entry.causes), (entry.kind.as_str(), Position::default(), &vec![]));
-        if let Some((_, end)) = what.end() {
+        let kind = entry.known_kind().unwrap_or_else(|| panic!("{} is of no known kind", entry.kind));
+        assert_eq!((kind.name(), entry.position, &entry.causes), (entry.kind.as_str(), Position::default(), &vec![]));
+        if let Some((_, end)) = kind.end() {
             assert_eq!((end.changed.clone(), end.usage.input_tokens), (None, 1200), "{}", entry.kind);
         }
         count += 1;
@@ -112,17 +112,17 @@ fn no_kind_of_entry_keeps_a_secret() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
     let mut planted = std::collections::BTreeSet::new();
     for event in events() {
-        let value = serde_json::to_value(&event.what).expect("JSON");
+        let value = serde_json::to_value(&event.kind).expect("JSON");
         for value in with_each_text_replaced(&value, &format!("it is {secret}")) {
             // Some texts are enum values or times.
-            let Ok(what) = serde_json::from_value::<What>(value) else { continue };
-            planted.insert(what.name());
-            let entry = entry_of(&Event { what, ..event.clone() }, &Redactor::default());
+            let Ok(kind) = serde_json::from_value::<EventKind>(value) else { continue };
+            planted.insert(kind.name());
+            let entry = entry_of(&Event { kind, ..event.clone() }, &Redactor::default());
             let file = String::from_utf8(entry.render()).expect("UTF-8");
             assert!(!file.contains(&secret) && file.contains("[redacted:github-token]"), "{file}");
         }
     }
-    let missing: Vec<_> = What::NAMES.iter().filter(|name| !planted.contains(*name)).collect();
+    let missing: Vec<_> = EventKind::NAMES.iter().filter(|name| !planted.contains(*name)).collect();
     // These have no text, or only slugs, which cannot be such a text.
     let without =
         ["step.started", "step.completed", "connection.restored", "pool.empty", "question.answered", "review.lifted"];
@@ -131,9 +131,9 @@ fn no_kind_of_entry_keeps_a_secret() {
 
 #[test]
 fn an_entry_reads_back_as_the_event_it_was() {
-    for (entry, what) in entries().into_iter().zip(every_kind()) {
+    for (entry, kind) in entries().into_iter().zip(every_kind()) {
         assert_eq!(Entry::parse(&entry.render()), Read::Entry(Box::new(entry.clone())), "{}", entry.kind);
-        assert_eq!(entry.what(), Some(what), "{}", entry.kind);
+        assert_eq!(entry.known_kind(), Some(kind), "{}", entry.kind);
     }
 }
 
@@ -164,16 +164,22 @@ fn damage_is_reported_and_never_panics() {
 #[test]
 fn an_entry_lists_its_redactions() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
-    let what = What::ToolDenied { tool: "bash".to_owned(), detail: format!("curl -H {secret}"), reason: String::new() };
-    let entry = Entry::new(EntryId::new("x"), at(), Actor::Agent, &what, &Redactor::default());
+    let kind =
+        EventKind::ToolDenied { tool: "bash".to_owned(), detail: format!("curl -H {secret}"), reason: String::new() };
+    let entry = Entry::new(EntryId::new("x"), at(), Actor::Agent, &kind, &Redactor::default());
     assert_eq!(entry.redactions, [crate::policy::Redaction { kind: "github-token".to_owned(), count: 1 }]);
 }
 
 #[test]
 fn entries_lie_in_folders_by_team_and_time() {
     let id = EntryId::new("i");
-    let entry =
-        Entry::new(id.clone(), at(), Actor::User, &What::MemoryLogged { text: String::new() }, &Redactor::default());
+    let entry = Entry::new(
+        id.clone(),
+        at(),
+        Actor::User,
+        &EventKind::MemoryLogged { text: String::new() },
+        &Redactor::default(),
+    );
     assert!(entry.has_path(&entry.path("teams/a/"), "teams/a/"));
     assert!(entry.has_path("memory/2026/01/05/i-memory.logged.md", ""), "as it was at first");
     assert!(!entry.has_path("memory/2026/01/06/i-memory.logged.md", ""));
@@ -280,8 +286,8 @@ proptest::proptest! {
 
     #[test]
     fn any_text_reads_back(text in "[\\PC\n\r]{0,200}") {
-        let what = What::MemoryLogged { text };
-        let entry = Entry::new(EntryId::new("i"), at(), Actor::User, &what, &Redactor::default());
+        let kind = EventKind::MemoryLogged { text };
+        let entry = Entry::new(EntryId::new("i"), at(), Actor::User, &kind, &Redactor::default());
         proptest::prop_assert_eq!(Entry::parse(&entry.render()), Read::Entry(Box::new(entry)));
     }
 }

@@ -79,7 +79,7 @@ impl ViewReceiver {
 
 impl ViewSender {
     pub(crate) fn event(&self, event: Event) {
-        if event.what.keeping() == Keeping::Never && self.waiting.load(Ordering::Relaxed) > QUEUE {
+        if event.kind.keeping() == Keeping::Never && self.waiting.load(Ordering::Relaxed) > QUEUE {
             return;
         }
         self.waiting.fetch_add(1, Ordering::Relaxed);

@@ -8,17 +8,17 @@ use serde_json::Value;
 use super::Redacting;
 use crate::env::{Clock, Ids};
 use crate::model::samples::every_kind;
-use crate::model::{EntryId, Event, Keeping, Position, RunId, Slug, What};
+use crate::model::{EntryId, Event, EventKind, Keeping, Position, RunId, Slug};
 use crate::policy::Redactor;
 use crate::pool::{Dispatcher, Journal, Reports, Show};
 
-fn event(what: What) -> Event {
+fn event(kind: EventKind) -> Event {
     Event {
         seq: 1,
         at: "2026-01-05T09:00:00Z".parse().expect("a time stamp"),
         run: RunId::new("20260105-090000-000001"),
         agent: Slug::fold("tester"),
-        what,
+        kind,
         id: EntryId::new("i"),
         position: Position::default(),
         causes: Vec::new(),
@@ -39,15 +39,15 @@ fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
 
 /// Inserts a secret into each text that accepts it, and counts those. Names and ids that no longer parse with it are
 /// left alone.
-fn planted(what: &What, secret: &str) -> (What, usize) {
-    let mut value = serde_json::to_value(what).expect("events are JSON");
+fn planted(kind: &EventKind, secret: &str) -> (EventKind, usize) {
+    let mut value = serde_json::to_value(kind).expect("events are JSON");
     let mut places = Vec::new();
     texts(&value, "", &mut places);
     let mut count = 0;
     for place in places.iter().filter(|place| *place != "/type") {
         let text = value.pointer_mut(place).expect("it is there");
         let before = std::mem::replace(text, Value::from(format!("a {secret} b ")));
-        match serde_json::from_value::<What>(value.clone()) {
+        match serde_json::from_value::<EventKind>(value.clone()) {
             Ok(_) => count += 1,
             Err(_) => *value.pointer_mut(place).expect("it is there") = before,
         }
@@ -77,16 +77,16 @@ fn nothing_of_any_kind_shows_a_secret() {
     let known = ["correct horse".to_owned(), "correct horse battery".to_owned()];
     let redactor = Redactor::new(known.clone());
     let mut planted_in = 0;
-    for what in every_kind() {
+    for kind in every_kind() {
         for secret in [&token, &known[1]] {
-            let (with_secret, count) = planted(&what, secret);
+            let (with_secret, count) = planted(&kind, secret);
             let seen = Seen::default();
             Redacting::new(seen.clone(), redactor.clone()).show(&event(with_secret));
             let shown = seen.all().concat();
-            assert_eq!(seen.all().len(), 1, "its number comes: {what:?}");
+            assert_eq!(seen.all().len(), 1, "its number comes: {kind:?}");
             assert!(!shown.contains(secret.as_str()) && !shown.contains("battery"), "{shown}");
             // A piece of a message waits until it cannot be part of a secret.
-            let is_piece = matches!(what, What::MessageDelta { .. });
+            let is_piece = matches!(kind, EventKind::MessageDelta { .. });
             assert_eq!(shown.contains("[redacted:"), count > 0 && !is_piece, "{shown}");
             planted_in += usize::from(count > 0);
         }
@@ -106,7 +106,7 @@ impl Journal for Full {
 /// All other events are shown even if they could not be written; the run reports that at its end.
 #[tokio::test(start_paused = true)]
 async fn decisions_and_lessons_are_not_shown_if_their_write_failed() {
-    for what in every_kind() {
+    for kind in every_kind() {
         let seen = Seen::default();
         let (reports, messages) = Reports::channel();
         let dispatcher = Dispatcher {
@@ -119,8 +119,8 @@ async fn decisions_and_lessons_are_not_shown_if_their_write_failed() {
             sessions: Arc::default(),
         };
         let serving = tokio::spawn(dispatcher.serve(messages));
-        let is_promise = matches!(what, What::DecisionLogged { .. } | What::MemoryLogged { .. });
-        reports.tell(None, what);
+        let is_promise = matches!(kind, EventKind::DecisionLogged { .. } | EventKind::MemoryLogged { .. });
+        reports.tell(None, kind);
         reports.finish();
         drop(serving.await.expect("no panic"));
         assert_eq!(seen.all().is_empty(), is_promise, "{:?}", seen.all());
@@ -131,7 +131,7 @@ async fn decisions_and_lessons_are_not_shown_if_their_write_failed() {
 #[test]
 fn only_events_covered_by_other_entries_are_not_kept() {
     let passing: Vec<&str> =
-        every_kind().iter().filter(|what| what.keeping() == Keeping::Never).map(What::name).collect();
+        every_kind().iter().filter(|kind| kind.keeping() == Keeping::Never).map(EventKind::name).collect();
     let of_work = ["agent.message_delta", "tool.started"];
     // Events of a watch. Questions are recorded with the permission or tool they were for.
     let of_a_watch = ["team.changed", "charter.changed", "connection.changed", "session.spawning"];

@@ -9,8 +9,8 @@ use super::ask::{Output, Terminal};
 use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
-    Change, End, Event, LeftOut, NO_ENGINE, Plan, PlanKind, Slug, Usage, Verdict, What, WorkReport, first_line, list,
-    plural,
+    Change, End, Event, EventKind, LeftOut, NO_ENGINE, Plan, PlanKind, Slug, Usage, Verdict, WorkReport, first_line,
+    list, plural,
 };
 use crate::pool::Show;
 
@@ -90,9 +90,9 @@ impl<S: Screen> Lines<S> {
         self.bars.insert(agent.clone(), bar);
     }
 
-    fn doing(&self, agent: &Slug, what: &str) {
+    fn doing(&self, agent: &Slug, text: &str) {
         if let Some(bar) = self.bars.get(agent) {
-            bar.set_message(first_line(&crate::model::printable(what), 70));
+            bar.set_message(first_line(&crate::model::printable(text), 70));
         }
     }
 
@@ -102,9 +102,9 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    fn run_event(&mut self, step: Option<u32>, what: &What) {
-        match what {
-            What::RunStarted { engine, permissions, attachments, .. } => {
+    fn run_event(&mut self, step: Option<u32>, kind: &EventKind) {
+        match kind {
+            EventKind::RunStarted { engine, permissions, attachments, .. } => {
                 self.is_alone = engine == NO_ENGINE;
                 self.may_change = permissions.as_deref() != Some("deny");
                 if !attachments.is_empty() {
@@ -112,37 +112,39 @@ impl<S: Screen> Lines<S> {
                     self.line("squad", LineStyle::Faint, &format!("attached: {}", list(paths)));
                 }
             }
-            What::EngineStarted { engine, version, warm, .. } => self.engine_started(engine, version, *warm),
-            What::RunResumed { done, steps_done, steps, .. } => self.run_resumed(done, *steps_done, *steps),
-            What::RoutePlanned(plan) => self.route_planned(plan),
-            What::StepStarted { agents } if self.steps > 1 => {
+            EventKind::EngineStarted { engine, version, warm, .. } => self.engine_started(engine, version, *warm),
+            EventKind::RunResumed { done, steps_done, steps, .. } => self.run_resumed(done, *steps_done, *steps),
+            EventKind::RoutePlanned(plan) => self.route_planned(plan),
+            EventKind::StepStarted { agents } if self.steps > 1 => {
                 let step = step.unwrap_or(1);
                 self.line("squad", LineStyle::Plain, &format!("step {step} of {}: {}", self.steps, list(agents)));
             }
-            What::EngineFallback { from, to, reason } => {
+            EventKind::EngineFallback { from, to, reason } => {
                 self.line(
                     "squad",
                     LineStyle::Warning,
                     &format!("{from} cannot start ({reason}); falling back to {to}"),
                 );
             }
-            What::DecisionLanded { decisions, branch, commit } => {
+            EventKind::DecisionLanded { decisions, branch, commit } => {
                 let short = commit.get(..10).unwrap_or(commit);
                 let text = format!("{} landed on {branch} in {short}", plural(decisions.len(), "decision"));
                 self.line("squad", LineStyle::Good, &text);
             }
             // The error message that follows says why.
-            What::ConnectionFailed { .. } => self.has_engine = false,
-            What::SessionError { reason, .. } => self.line("squad", LineStyle::Warning, reason),
-            What::CancelRequested { reason } => self.line("squad", LineStyle::Warning, &format!("cancel: {reason}")),
-            What::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
+            EventKind::ConnectionFailed { .. } => self.has_engine = false,
+            EventKind::SessionError { reason, .. } => self.line("squad", LineStyle::Warning, reason),
+            EventKind::CancelRequested { reason } => {
+                self.line("squad", LineStyle::Warning, &format!("cancel: {reason}"))
+            }
+            EventKind::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
                 let name = |left: &LeftOut| format!("{} ({})", left.path, left.why);
                 let shown = list(left_out.iter().take(3).map(name));
                 let more = left_out.len().saturating_sub(3);
                 let more = if more > 0 { format!(", and {more} more") } else { String::new() };
                 self.line("squad", LineStyle::Faint, &format!("left out of the snapshot: {shown}{more}"));
             }
-            What::RunCompleted { status, agents, work, usage, .. } if self.has_engine => {
+            EventKind::RunCompleted { status, agents, work, usage, .. } if self.has_engine => {
                 // The message turned out not to be the answer.
                 let answering = self.answering.clone();
                 self.say_pending(&answering);
@@ -204,53 +206,53 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    fn agent_event(&mut self, agent: &Slug, what: &What) {
+    fn agent_event(&mut self, agent: &Slug, kind: &EventKind) {
         let who = agent.as_str();
-        match what {
-            What::SessionCreated { model, .. } => {
+        match kind {
+            EventKind::SessionCreated { model, .. } => {
                 self.begin(agent);
                 self.doing(agent, &format!("starts on {model}"));
             }
-            What::SessionResumed { .. } => self.begin(agent),
-            What::MessageDelta { .. } => self.doing(agent, "is writing"),
-            What::Message { text } => {
+            EventKind::SessionResumed { .. } => self.begin(agent),
+            EventKind::MessageDelta { .. } => self.doing(agent, "is writing"),
+            EventKind::Message { text } => {
                 self.say_pending(agent);
                 self.pending.insert(agent.clone(), text.clone());
             }
-            What::ToolStarted { tool, detail, .. } => {
+            EventKind::ToolStarted { tool, detail, .. } => {
                 self.say_pending(agent);
                 self.doing(agent, &format!("{tool} {detail}"));
             }
-            What::ToolCompleted { tool, ok, detail, result, .. } => {
+            EventKind::ToolCompleted { tool, ok, detail, result, .. } => {
                 self.tool_completed(agent, tool, *ok, detail, result);
             }
-            What::ToolDenied { tool, detail, reason } => {
+            EventKind::ToolDenied { tool, detail, reason } => {
                 self.refused.insert(agent.clone());
-                let what = format!("{tool} {}", first_line(detail, DETAIL));
-                self.line(who, LineStyle::Warning, &format!("{what} was refused: {reason}"));
+                let call = format!("{tool} {}", first_line(detail, DETAIL));
+                self.line(who, LineStyle::Warning, &format!("{call} was refused: {reason}"));
             }
-            What::ReviewVerdict { verdict, authors, .. } => self.review_verdict(agent, *verdict, authors),
+            EventKind::ReviewVerdict { verdict, authors, .. } => self.review_verdict(agent, *verdict, authors),
             // There was nothing to revise.
-            What::Lockout { files, .. } if files.is_empty() => {}
-            What::Lockout { reviewer, .. } => {
+            EventKind::Lockout { files, .. } if files.is_empty() => {}
+            EventKind::Lockout { reviewer, .. } => {
                 self.line(who, LineStyle::Warning, &format!("may not revise what {reviewer} rejected"));
             }
-            What::Completed(End { usage, .. }) => {
+            EventKind::Completed(End { usage, .. }) => {
                 self.finish(agent);
                 if *agent != self.answering {
                     self.say_pending(agent);
                 }
                 self.line(who, LineStyle::Good, &format!("completed, {}", spent(usage)));
             }
-            what => {
-                if let Some((style, text)) = agent_line(what) {
+            kind => {
+                if let Some((style, text)) = agent_line(kind) {
                     self.line(who, style, &text);
-                } else if let Some((outcome, End { reason, .. })) = what.end() {
+                } else if let Some((outcome, End { reason, .. })) = kind.end() {
                     self.ended(agent, &format!("{outcome}: {reason}"));
                 }
             }
         }
-        if let Some((_, End { left_running, .. })) = what.end()
+        if let Some((_, End { left_running, .. })) = kind.end()
             && !left_running.is_empty()
         {
             let named = first_line(&list(left_running), DETAIL);
@@ -264,13 +266,13 @@ impl<S: Screen> Lines<S> {
     }
 
     fn tool_completed(&mut self, agent: &Slug, tool: &str, ok: bool, detail: &str, result: &str) {
-        let what = format!("{tool} {}", first_line(detail, DETAIL));
-        let what = what.trim_end();
+        let call = format!("{tool} {}", first_line(detail, DETAIL));
+        let call = call.trim_end();
         // Calls of squad's own tools show up as other events.
         if ok && !tool.starts_with("squad_") {
-            self.line(agent.as_str(), LineStyle::Faint, what);
+            self.line(agent.as_str(), LineStyle::Faint, call);
         } else if !ok && !self.refused.remove(agent) {
-            let text = format!("{what} failed: {}", first_line(result, DETAIL));
+            let text = format!("{call} failed: {}", first_line(result, DETAIL));
             self.line(agent.as_str(), LineStyle::Warning, &text);
         }
     }
@@ -298,46 +300,46 @@ impl<S: Screen> Lines<S> {
 
 impl<S: Screen> Show for Lines<S> {
     fn show(&mut self, event: &Event) {
-        match (&event.agent, &event.what) {
-            (_, What::Answer { text }) => {
+        match (&event.agent, &event.kind) {
+            (_, EventKind::Answer { text }) => {
                 if self.pending.get(&self.answering).is_some_and(|pending| pending == text) {
                     self.pending.remove(&self.answering);
                 }
                 self.terminal.queue([Output::Answer(text.clone())]);
                 self.terminal.release(&mut self.screen);
             }
-            (Some(agent), what) => self.agent_event(agent, what),
-            (None, what) => self.run_event(event.position.step, what),
+            (Some(agent), kind) => self.agent_event(agent, kind),
+            (None, kind) => self.run_event(event.position.step, kind),
         }
     }
 }
 
 /// The line for an event that needs nothing else than a line.
-fn agent_line(what: &What) -> Option<(LineStyle, String)> {
-    Some(match what {
-        What::ModelFallback { from, to, reason } => {
+fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
+    Some(match kind {
+        EventKind::ModelFallback { from, to, reason } => {
             (LineStyle::Warning, format!("works on model {to} and not on {from}: {reason}"))
         }
-        What::EngineGoverned { engine, by } => {
+        EventKind::EngineGoverned { engine, by } => {
             let text = format!("{engine} asks nobody and has no tools of squad's; what governs it: {by}");
             (LineStyle::Faint, text)
         }
-        What::DecisionLogged { decision, .. } => {
+        EventKind::DecisionLogged { decision, .. } => {
             (LineStyle::Good, format!("decision {}: {}", decision.id, decision.title))
         }
-        What::RouteRequested { to, text, wait } => {
+        EventKind::RouteRequested { to, text, wait } => {
             let waits = if *wait { " and waits" } else { "" };
             (LineStyle::Plain, format!("hands work to {to}{waits}: {}", first_line(text, DETAIL)))
         }
-        What::DecisionDelivered { decisions, .. } => {
+        EventKind::DecisionDelivered { decisions, .. } => {
             (LineStyle::Faint, format!("was told of {}", plural(decisions.len(), "decision")))
         }
-        What::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
-        What::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
-        What::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
-        What::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
-        What::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
-        What::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+        EventKind::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
+        EventKind::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
+        EventKind::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
+        EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
+        EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
         _ => return None,
     })
 }

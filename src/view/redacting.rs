@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Actor, EntryId, Event, Slug, What};
+use crate::model::{Actor, EntryId, Event, EventKind, Slug};
 use crate::policy::Redactor;
 use crate::pool::Show;
 use crate::record::Entry;
@@ -25,25 +25,25 @@ impl<S: Show> Redacting<S> {
         self.show
     }
 
-    fn clean(&mut self, event: &Event) -> What {
-        if let (Some(agent), What::MessageDelta { text }) = (&event.agent, &event.what) {
+    fn clean(&mut self, event: &Event) -> EventKind {
+        if let (Some(agent), EventKind::MessageDelta { text }) = (&event.agent, &event.kind) {
             let text = self.partial.entry(agent.clone()).or_default().push(text, &self.redactor);
-            return What::MessageDelta { text };
+            return EventKind::MessageDelta { text };
         }
         if let Some(agent) = &event.agent {
             // The message is complete or will never be.
             self.partial.remove(agent);
         }
-        let entry = Entry::new(EntryId::unrecorded(), event.at, Actor::Squad, &event.what, &self.redactor);
+        let entry = Entry::new(EntryId::unrecorded(), event.at, Actor::Squad, &event.kind, &self.redactor);
         // Every kind of event can be read back. If one could not, its number must still be shown.
-        entry.what().unwrap_or(What::MessageDelta { text: String::new() })
+        entry.known_kind().unwrap_or(EventKind::MessageDelta { text: String::new() })
     }
 }
 
 impl<S: Show> Show for Redacting<S> {
     fn show(&mut self, event: &Event) {
-        let what = self.clean(event);
-        self.show.show(&Event { what, ..event.clone() });
+        let kind = self.clean(event);
+        self.show.show(&Event { kind, ..event.clone() });
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{LineStyle, Lines, Screen, ViewInput, ViewReceiver, WatchView};
-use crate::model::{Event, RunId, Slug, What, first_line, list};
+use crate::model::{Event, EventKind, RunId, Slug, first_line, list};
 use crate::pool::Show;
 
 /// Characters shown of an answer.
@@ -26,31 +26,33 @@ impl<'s, S: Screen> Watched<'s, S> {
         Self { screen, is_json, runs: BTreeMap::new(), count }
     }
 
-    fn show_own(&mut self, agent: Option<&Slug>, what: &What) {
+    fn show_own(&mut self, agent: Option<&Slug>, kind: &EventKind) {
         let who = agent.map_or("squad", Slug::as_str);
-        let (style, text) = match what {
-            What::EngineStarted { engine, version, seconds, .. } => {
+        let (style, text) = match kind {
+            EventKind::EngineStarted { engine, version, seconds, .. } => {
                 (LineStyle::Good, format!("engine {engine} {version}, started in {seconds:.1} s"))
             }
-            What::EngineFallback { from, to, reason } => {
+            EventKind::EngineFallback { from, to, reason } => {
                 (LineStyle::Warning, format!("{from} cannot start ({reason}); falling back to {to}"))
             }
-            What::SessionCreated { model, seconds, .. } => {
+            EventKind::SessionCreated { model, seconds, .. } => {
                 (LineStyle::Faint, format!("has a session on {model}, opened in {seconds:.2} s"))
             }
-            What::SessionResumed { seconds, .. } => {
+            EventKind::SessionResumed { seconds, .. } => {
                 (LineStyle::Faint, format!("goes on in its session, {seconds:.2} s"))
             }
-            What::SessionSuspended { .. } => (LineStyle::Faint, "is suspended until it is needed".to_owned()),
-            What::SessionDestroyed { .. } => (LineStyle::Faint, "has its session closed".to_owned()),
-            What::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
-            What::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
-            What::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
-            What::TeamChanged { problem: Some(problem), .. } => {
+            EventKind::SessionSuspended { .. } => (LineStyle::Faint, "is suspended until it is needed".to_owned()),
+            EventKind::SessionDestroyed { .. } => (LineStyle::Faint, "has its session closed".to_owned()),
+            EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+            EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
+            EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
+            EventKind::TeamChanged { problem: Some(problem), .. } => {
                 (LineStyle::Warning, format!("the team stays as it was: {problem}"))
             }
-            What::TeamChanged { changed, joined, left, .. } => (LineStyle::Plain, team_changes(changed, joined, left)),
-            What::CharterChanged { diff } => (LineStyle::Plain, diff.trim_end().to_owned()),
+            EventKind::TeamChanged { changed, joined, left, .. } => {
+                (LineStyle::Plain, team_changes(changed, joined, left))
+            }
+            EventKind::CharterChanged { diff } => (LineStyle::Plain, diff.trim_end().to_owned()),
             _ => return,
         };
         for line in text.lines() {
@@ -71,19 +73,19 @@ impl<S: Screen> Show for Watched<'_, S> {
         if self.is_json {
             return self.screen.event(event);
         }
-        if let What::RunStarted { text, .. } = &event.what {
+        if let EventKind::RunStarted { text, .. } = &event.kind {
             self.screen.line("squad", LineStyle::Plain, &format!("run {}: {}", event.run, first_line(text, ANSWER)));
         }
-        if matches!(event.what, What::RunStarted { .. } | What::RunResumed { .. }) {
+        if matches!(event.kind, EventKind::RunStarted { .. } | EventKind::RunResumed { .. }) {
             let screen = Shared { run: Some(event.run.clone()), ..self.screen.clone() };
             self.runs.insert(event.run.clone(), Lines::new(screen));
             self.count.store(self.runs.len(), Ordering::Relaxed);
         }
         match self.runs.get_mut(&event.run) {
             Some(lines) => lines.show(event),
-            None => self.show_own(event.agent.as_ref(), &event.what),
+            None => self.show_own(event.agent.as_ref(), &event.kind),
         }
-        if matches!(event.what, What::RunCompleted { .. }) {
+        if matches!(event.kind, EventKind::RunCompleted { .. }) {
             self.runs.remove(&event.run);
             self.count.store(self.runs.len(), Ordering::Relaxed);
         }

@@ -17,7 +17,7 @@ Examples:
   squad decisions add --scope 'billing/**' - < decision.md")]
 pub(super) struct Add {
     #[command(flatten)]
-    what: What,
+    addition: AdditionArgs,
 }
 
 /// Record a decision that replaces another one
@@ -31,11 +31,11 @@ pub(super) struct Supersede {
     /// The id of the decision to replace, or a prefix of it
     id: String,
     #[command(flatten)]
-    what: What,
+    addition: AdditionArgs,
 }
 
 #[derive(clap::Args)]
-struct What {
+struct AdditionArgs {
     /// The decision, or `-` to read it from standard input
     text: String,
     /// A path glob the decision applies to; may be repeated
@@ -51,7 +51,7 @@ impl Add {
         // Does not read the team's decisions, so that the cost does not grow with their number.
         let workspace = Workspace::find(context.env, &context.directory)?;
         insist_on_readable(&workspace)?;
-        let decision = decisions::add(context.env, &workspace, self.what.addition(context)?)?;
+        let decision = decisions::add(context.env, &workspace, self.addition.read(context)?)?;
         land(context, &workspace, &decision);
         Ok(0)
     }
@@ -60,14 +60,14 @@ impl Add {
 impl Supersede {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = super::project(context)?;
-        let decision = decisions::supersede(context.env, &project, &self.id, self.what.addition(context)?)?;
+        let decision = decisions::supersede(context.env, &project, &self.id, self.addition.read(context)?)?;
         land(context, &project, &decision);
         Ok(0)
     }
 }
 
-impl What {
-    fn addition(self, context: &Context<'_>) -> Result<Addition, Failure> {
+impl AdditionArgs {
+    fn read(self, context: &Context<'_>) -> Result<Addition, Failure> {
         let text = text_or_input(&context.ui, &self.text)?;
         Ok(Addition { text, scope: self.scope, tags: self.tags, supersedes: None })
     }

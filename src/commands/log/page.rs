@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use super::while_read;
-use crate::model::{End, RunId, Usage, What, first_line, list, plural, printable};
+use crate::model::{End, EventKind, RunId, Usage, first_line, list, plural, printable};
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
@@ -79,7 +79,7 @@ impl<'u> Page<'u> {
         }
         let time = self.ui.out_paint(FAINT, &entry.at.strftime("%H:%M:%S").to_string());
         let agent = entry.agent.as_ref().map_or("squad", |agent| agent.as_str());
-        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(entry.what(), &entry.text));
+        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(entry.known_kind(), &entry.text));
         self.ui.data(&format!("{time}  {}", printable(line.trim_end())));
         if self.ui.is_verbose() && entry.text.lines().count() > 1 {
             for line in entry.text.lines() {
@@ -102,56 +102,56 @@ fn as_json(path: &str, read: Read) -> serde_json::Value {
 }
 
 /// One line about an entry.
-fn detail(what: Option<What>, text: &str) -> String {
-    let Some(what) = what else { return first_line(text, 80) };
-    match what {
-        What::RoutePlanned(plan) => match &plan.reviewer {
+fn detail(kind: Option<EventKind>, text: &str) -> String {
+    let Some(kind) = kind else { return first_line(text, 80) };
+    match kind {
+        EventKind::RoutePlanned(plan) => match &plan.reviewer {
             Some(reviewer) => format!("{}, reviewed by {reviewer}, tier {}", list(&plan.agents), plan.tier),
             None => format!("{} tier {}", list(&plan.agents), plan.tier),
         },
-        What::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
-        What::EngineGoverned { engine, by } => format!("{engine}: {by}"),
-        What::EngineExited(exited) => {
+        EventKind::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
+        EventKind::EngineGoverned { engine, by } => format!("{engine}: {by}"),
+        EventKind::EngineExited(exited) => {
             let how = match (exited.exit_code, exited.signal) {
                 (Some(code), _) => format!("code {code}"),
                 (None, signal) => format!("signal {}", signal.unwrap_or_default()),
             };
             format!("{} ended with {how}; its output is in {}", exited.engine, exited.stdout)
         }
-        What::EngineStarted { engine, version, .. } => format!("{engine} {version}"),
-        What::ConnectionFailed { reason, .. } | What::ConnectionLost { reason } | What::SessionError { reason, .. } => {
-            reason
-        }
-        What::SessionCreated { session, model, .. } if model.is_empty() => session,
-        What::SessionCreated { session, model, .. } => format!("{session} on {model}"),
-        What::SessionResumed { session, .. } | What::SessionIdle { session } | What::SessionDestroyed { session } => {
-            session
-        }
-        What::ToolCompleted { tool, ok: true, detail, .. } => format!("{tool} {}", first_line(&detail, DETAIL)),
-        What::ToolCompleted { tool, detail, result, .. } => {
+        EventKind::EngineStarted { engine, version, .. } => format!("{engine} {version}"),
+        EventKind::ConnectionFailed { reason, .. }
+        | EventKind::ConnectionLost { reason }
+        | EventKind::SessionError { reason, .. } => reason,
+        EventKind::SessionCreated { session, model, .. } if model.is_empty() => session,
+        EventKind::SessionCreated { session, model, .. } => format!("{session} on {model}"),
+        EventKind::SessionResumed { session, .. }
+        | EventKind::SessionIdle { session }
+        | EventKind::SessionDestroyed { session } => session,
+        EventKind::ToolCompleted { tool, ok: true, detail, .. } => format!("{tool} {}", first_line(&detail, DETAIL)),
+        EventKind::ToolCompleted { tool, detail, result, .. } => {
             format!("{tool} {} failed: {}", first_line(&detail, DETAIL), first_line(&result, DETAIL))
         }
-        What::ToolDenied { tool, detail, reason } => format!("{tool} {detail}: {reason}"),
-        What::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
-        What::DecisionLanded { decisions, branch, commit } => {
+        EventKind::ToolDenied { tool, detail, reason } => format!("{tool} {detail}: {reason}"),
+        EventKind::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
+        EventKind::DecisionLanded { decisions, branch, commit } => {
             format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))
         }
-        What::Usage(usage) => cost(&usage),
-        What::Completed(End { text, usage, .. }) => format!("{} ({})", first_line(&text, 70), cost(&usage)),
-        What::ReviewVerdict { verdict, authors, .. } => {
+        EventKind::Usage(usage) => cost(&usage),
+        EventKind::Completed(End { text, usage, .. }) => format!("{} ({})", first_line(&text, 70), cost(&usage)),
+        EventKind::ReviewVerdict { verdict, authors, .. } => {
             format!("{} the work of {}", format!("{verdict:?}").to_lowercase(), list(&authors))
         }
-        What::RouteRequested { to, text, .. } => format!("to {to}: {}", first_line(&text, 80)),
-        What::DecisionDelivered { decisions, session } => format!("{} to {session}", list(&decisions)),
-        What::CancelRequested { reason } => reason,
-        What::UserMessage { text } => first_line(&text, 80),
-        What::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
-        What::RunCompleted { status, agents, commits, usage, .. } => {
+        EventKind::RouteRequested { to, text, .. } => format!("to {to}: {}", first_line(&text, 80)),
+        EventKind::DecisionDelivered { decisions, session } => format!("{} to {session}", list(&decisions)),
+        EventKind::CancelRequested { reason } => reason,
+        EventKind::UserMessage { text } => first_line(&text, 80),
+        EventKind::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
+        EventKind::RunCompleted { status, agents, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
             format!("{status}, {}{commits} ({})", plural(agents.len(), "agent"), cost(&usage))
         }
-        what => match what.end() {
+        kind => match kind.end() {
             Some((_, end)) => end.reason.clone(),
             None => first_line(text, 80),
         },

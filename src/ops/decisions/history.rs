@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Edit, Landing, NewFile};
-use crate::model::{Actor, EntryId, Member, RunId, Slug, What, first_line, list, plural};
+use crate::model::{Actor, EntryId, EventKind, Member, RunId, Slug, first_line, list, plural};
 use crate::ops::Project;
 use crate::ops::decisions::landing::Lander;
 use crate::ops::ledger::contents::as_recorded;
@@ -145,13 +145,13 @@ pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<
     }
     if !landing.landed.is_empty() {
         let at = env.clock.now();
-        let what = What::MemoryLanded {
+        let kind = EventKind::MemoryLanded {
             learnings: landing.landed.clone(),
             branch: as_recorded(Some(&landing.branch)).unwrap_or_default(),
             commit: landing.commit.clone().unwrap_or_default(),
         };
         let redactor = secrets::redactor(env, &project.folder.root);
-        let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor);
+        let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &redactor);
         entry.causes.clone_from(&landing.landed);
         append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
     }

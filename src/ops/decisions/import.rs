@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Edit, Landing, NewFile};
-use crate::model::{Actor, Decision, DecisionId, Problem, Source, What, list, plural};
+use crate::model::{Actor, Decision, DecisionId, EventKind, Problem, Source, list, plural};
 use crate::ops::Project;
 use crate::ops::decisions::landing::Lander;
 use crate::ops::decisions::list::team_files;
@@ -216,8 +216,8 @@ fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Re
     let at = env.clock.now();
     let mut entries = Vec::new();
     for Imported { decision, .. } in import.imported.iter().filter(|imported| find(&imported.id).is_none()) {
-        let what = What::DecisionLogged { decision: decision.clone(), branch: Some(branch.to_owned()) };
-        let entry = Entry::new(env.ids.entry(at), at, Actor::User, &what, &redactor);
+        let kind = EventKind::DecisionLogged { decision: decision.clone(), branch: Some(branch.to_owned()) };
+        let entry = Entry::new(env.ids.entry(at), at, Actor::User, &kind, &redactor);
         // The warning does not need e-mail addresses: they are no secrets, and the repository has them already.
         import.secrets.extend(entry.redactions.iter().map(|found| found.kind.clone()).filter(|kind| kind != "email"));
         entries.push(entry);
@@ -229,8 +229,8 @@ fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Re
     if !decisions.is_empty() {
         let logged = decisions.iter().filter_map(find).map(|logged| logged.entry.clone());
         let causes = entries.iter().map(|entry| entry.id.clone()).chain(logged).collect();
-        let what = What::DecisionLanded { decisions, branch: recorded, commit: import.base.clone() };
-        entries.push(Entry { causes, ..Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor) });
+        let kind = EventKind::DecisionLanded { decisions, branch: recorded, commit: import.base.clone() };
+        entries.push(Entry { causes, ..Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &redactor) });
         append(&project.repository, &prefix, &entries, at)?;
     }
     Ok(())

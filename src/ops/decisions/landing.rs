@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, NewFile, Repository};
-use crate::model::{Actor, Decision, DecisionId, EntryId, RunId, Slug, What, first_line, list, plural};
+use crate::model::{Actor, Decision, DecisionId, EntryId, EventKind, RunId, Slug, first_line, list, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::index::Unlanded;
@@ -262,11 +262,11 @@ pub(in crate::ops) fn is_file_of(path: &str, id: &DecisionId) -> bool {
 
 /// Records a landing, so that nothing lands twice. If squad is killed before this, the file on the branch shows it.
 pub(crate) fn record(env: &Env, workspace: &Workspace, landed: &Landed) -> Result<(), Failure> {
-    let Some(what) = landed.event() else { return Ok(()) };
+    let Some(kind) = landed.event() else { return Ok(()) };
     lost::settle(env, &workspace.repository);
     let at = env.clock.now();
     let redactor = secrets::redactor(env, &workspace.folder.root);
-    let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor);
+    let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &redactor);
     entry.causes.clone_from(&landed.causes);
     append(&workspace.repository, &workspace.ledger_prefix(), &[entry], at)?;
     Ok(())
@@ -274,8 +274,8 @@ pub(crate) fn record(env: &Env, workspace: &Workspace, landed: &Landed) -> Resul
 
 impl Landed {
     /// The event to record, if anything landed.
-    pub(crate) fn event(&self) -> Option<What> {
-        (!self.decisions.is_empty()).then(|| What::DecisionLanded {
+    pub(crate) fn event(&self) -> Option<EventKind> {
+        (!self.decisions.is_empty()).then(|| EventKind::DecisionLanded {
             decisions: self.decisions.clone(),
             branch: self.branch.clone(),
             commit: self.commit.clone().unwrap_or_default(),

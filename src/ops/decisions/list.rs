@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
+use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Source, list, printable};
 use crate::ops::decisions::landing::{Lander, is_file_of, removed};
 use crate::ops::ledger::contents::{self as ledger, BranchLanding, as_recorded, newest_first, order_of};
 use crate::ops::ledger::journal::{append, logged_decision};
@@ -229,8 +229,8 @@ pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Resul
         status: None,
         source: None,
     };
-    let what = What::DecisionLogged { decision, branch: workspace.repository.head()?.work().map(str::to_owned) };
-    let entry = Entry::new(id, at, Actor::User, &what, &secrets::redactor(env, &workspace.folder.root));
+    let kind = EventKind::DecisionLogged { decision, branch: workspace.repository.head()?.work().map(str::to_owned) };
+    let entry = Entry::new(id, at, Actor::User, &kind, &secrets::redactor(env, &workspace.folder.root));
     append(&workspace.repository, &workspace.ledger_prefix(), std::slice::from_ref(&entry), at)?;
     logged_decision(&entry).ok_or_else(|| Failure::failed("the decision was written but cannot be read back"))
 }

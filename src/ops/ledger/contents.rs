@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
-use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What, moment};
+use crate::model::{Decision, DecisionId, EntryId, EventKind, RunId, Slug, moment};
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrite, Index, Place, Row, Unlanded};
 use crate::policy::Redactor;
@@ -195,7 +195,9 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Resul
                 continue;
             }
             let Some(entry) = index.entry(&row)? else { continue };
-            if let (Some(What::ToolCompleted { wrote: Some(wrote), .. }), Some(run)) = (entry.what(), entry.run) {
+            if let (Some(EventKind::ToolCompleted { wrote: Some(wrote), .. }), Some(run)) =
+                (entry.known_kind(), entry.run)
+            {
                 writes.push(Write { run, agent: entry.agent, at: entry.at, lines: wrote.lines });
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use crate::git::{Error, File, Repository, Snapshot};
-use crate::model::{Damage, DamageKind, What};
+use crate::model::{Damage, DamageKind, EventKind};
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{Index, newer};
 use crate::record::{Entry, Read};
@@ -52,13 +52,13 @@ pub(in crate::ops) fn examine(
             progress.at("reading the ledger", seen, "entry");
         }
         let damage = match read(bytes) {
-            Ok((entry, what)) => {
+            Ok((entry, kind)) => {
                 examined.entries += 1;
                 if !entry.has_path(&file.path, team) && examined.misplaced.len() < MAX_MISPLACED {
                     let message = format!("entry {} belongs at {}", entry.id, entry.path(team));
                     examined.misplaced.push((file.path.clone(), message));
                 }
-                if let Some(What::DecisionLogged { mut decision, .. }) = what {
+                if let Some(EventKind::DecisionLogged { mut decision, .. }) = kind {
                     // The text is only compared, so keep just its hash to save memory.
                     decision.text = blake3::hash(decision.text.as_bytes()).to_string();
                     let recorded =
@@ -84,11 +84,11 @@ pub(in crate::ops) fn examine(
     Ok(examined)
 }
 
-fn read(bytes: &[u8]) -> Result<(Entry, Option<What>), (DamageKind, String)> {
+fn read(bytes: &[u8]) -> Result<(Entry, Option<EventKind>), (DamageKind, String)> {
     match Entry::parse(bytes) {
         Read::Entry(entry) => {
-            let what = entry.understood().map_err(|reason| (DamageKind::Malformed, reason))?;
-            Ok((*entry, what))
+            let kind = entry.understood().map_err(|reason| (DamageKind::Malformed, reason))?;
+            Ok((*entry, kind))
         }
         Read::Newer { version } => Err((DamageKind::Newer, newer(version))),
         Read::Damaged { reason } => Err((DamageKind::Malformed, reason)),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::git::{Identity, Repository};
-use crate::model::{Decision, Event, What, plural};
+use crate::model::{Decision, Event, EventKind, plural};
 use crate::policy::Redactor;
 use crate::pool::Journal;
 use crate::record::{Entry, entry_of};
@@ -63,8 +63,8 @@ impl Journal for LedgerJournal {
 
 /// The decision an entry records, with the entry's run.
 pub(crate) fn logged_decision(entry: &Entry) -> Option<Decision> {
-    match entry.what() {
-        Some(What::DecisionLogged { decision, .. }) => Some(Decision { run: entry.run.clone(), ..decision }),
+    match entry.known_kind() {
+        Some(EventKind::DecisionLogged { decision, .. }) => Some(Decision { run: entry.run.clone(), ..decision }),
         _ => None,
     }
 }

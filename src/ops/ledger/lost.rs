@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::env::Env;
 use crate::git::{Error, Repository};
-use crate::model::{End, EntryId, Event, Outcome, Position, Slug, Usage, What, WorkReport};
+use crate::model::{End, EntryId, Event, EventKind, Outcome, Position, Slug, Usage, WorkReport};
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
 use crate::ops::run::lease::{self, DeadRun};
@@ -39,26 +39,26 @@ fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), E
     let mut entries = Vec::new();
     let mut at = state.last;
     let mut ends = Vec::new();
-    let mut push = |agent: Option<Slug>, position, what, causes| {
+    let mut push = |agent: Option<Slug>, position, kind, causes| {
         state.seq += 1;
         // No entry may be older than the run's last one, even if the clock was set back.
         at = env.clock.now().max(state.last);
         let (seq, run, id) = (state.seq, dead.run.clone(), env.ids.entry(at));
         ends.push(id.clone());
-        entries.push(entry_of(&Event { seq, at, run, agent, what, id, position, causes }, &redactor));
+        entries.push(entry_of(&Event { seq, at, run, agent, kind, id, position, causes }, &redactor));
     };
     for (agent, work) in std::mem::take(&mut state.open) {
         let report = work.report(&agent);
-        push(Some(agent), work.position, What::Lost(work.end), vec![work.cause]);
+        push(Some(agent), work.position, EventKind::Lost(work.end), vec![work.cause]);
         state.done.push(report);
     }
     let mut usage = Usage::default();
     state.done.iter().for_each(|work| usage += &work.usage);
     let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
     let work = std::mem::take(&mut state.done);
-    let what = What::RunCompleted { status: Outcome::Lost, agents, work, commits: Vec::new(), usage, error: None };
+    let kind = EventKind::RunCompleted { status: Outcome::Lost, agents, work, commits: Vec::new(), usage, error: None };
     let causes = std::mem::take(&mut state.ends);
-    push(None, Position::default(), what, causes);
+    push(None, Position::default(), kind, causes);
     if let Some(last) = entries.last_mut() {
         last.causes.extend(ends.iter().rev().skip(1).rev().cloned());
     }
@@ -114,12 +114,12 @@ impl RunState {
     fn read(&mut self, entry: &Entry) {
         self.last = self.last.max(entry.at);
         self.seq = self.seq.max(entry.seq.unwrap_or_default());
-        let Some(what) = entry.what() else { return };
-        match (what, entry.agent.clone()) {
-            (What::RunStarted { .. }, _) => self.has_started = true,
-            (What::RunCompleted { .. }, _) => self.has_ended = true,
-            (What::RunResumed { .. }, _) => self.resume(&entry.id),
-            (What::RoutePlanned(plan), _) => {
+        let Some(kind) = entry.known_kind() else { return };
+        match (kind, entry.agent.clone()) {
+            (EventKind::RunStarted { .. }, _) => self.has_started = true,
+            (EventKind::RunCompleted { .. }, _) => self.has_ended = true,
+            (EventKind::RunResumed { .. }, _) => self.resume(&entry.id),
+            (EventKind::RoutePlanned(plan), _) => {
                 // Plans of earlier squads have only one step.
                 let steps = if plan.steps.is_empty() { vec![plan.agents] } else { plan.steps };
                 for (step, agents) in (1..).zip(steps) {
@@ -130,20 +130,20 @@ impl RunState {
                     }
                 }
             }
-            (What::SessionCreated { .. } | What::SessionResumed { .. }, Some(agent)) => {
+            (EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }, Some(agent)) => {
                 let mut open = OpenWork::new(entry.position, entry.id.clone());
                 open.end.usage.turns = 1;
                 self.started.insert(agent.clone());
                 self.open.insert(agent, open);
             }
-            (what, Some(agent)) => {
-                if let Some((status, end)) = what.end() {
+            (kind, Some(agent)) => {
+                if let Some((status, end)) = kind.end() {
                     self.open.remove(&agent);
                     self.started.insert(agent.clone());
                     self.done.push(report(&agent, entry.position, status, end));
                     self.ends.push(entry.id.clone());
                 } else if let Some(open) = self.open.get_mut(&agent) {
-                    open.read(what);
+                    open.read(kind);
                 }
             }
             (_, None) => {}
@@ -152,12 +152,12 @@ impl RunState {
 }
 
 impl OpenWork {
-    fn read(&mut self, what: What) {
-        match what {
-            What::Message { text } => self.end.text = text,
-            What::Usage(usage) => self.end.usage += &usage,
-            What::ToolCompleted { .. } => self.end.usage.tool_calls += 1,
-            What::ToolDenied { .. } => self.end.usage.refused += 1,
+    fn read(&mut self, kind: EventKind) {
+        match kind {
+            EventKind::Message { text } => self.end.text = text,
+            EventKind::Usage(usage) => self.end.usage += &usage,
+            EventKind::ToolCompleted { .. } => self.end.usage.tool_calls += 1,
+            EventKind::ToolDenied { .. } => self.end.usage.refused += 1,
             _ => {}
         }
     }

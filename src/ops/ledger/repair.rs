@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{Actor, Damage, DamageKind, What, plural};
+use crate::model::{Actor, Damage, DamageKind, EventKind, plural};
 use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
@@ -109,8 +109,8 @@ fn find_damage(env: &Env, repository: &Repository) -> Result<Findings, Failure> 
 fn set_aside(env: &Env, repository: &Repository, damage: &[Damage]) -> Result<(), Failure> {
     let at = env.clock.now();
     let entries = damage.iter().map(|damage| damage.path.clone()).collect();
-    let what = What::ScrubCompleted { entries, kinds: vec!["damaged".to_owned()], set_aside: damage.to_vec() };
-    let entry = Entry::new(env.ids.entry(at), at, Actor::User, &what, &Redactor::default());
+    let kind = EventKind::ScrubCompleted { entries, kinds: vec!["damaged".to_owned()], set_aside: damage.to_vec() };
+    let entry = Entry::new(env.ids.entry(at), at, Actor::User, &kind, &Redactor::default());
     Ok(repository.ledger().set_aside(damage, (entry.path(""), entry.render()), &writer(), at)?)
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Repository, UndoCounts};
-use crate::model::{Actor, EntryId, What, list};
+use crate::model::{Actor, EntryId, EventKind, list};
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::rescue::message_after_scrub;
 use crate::ops::repository;
@@ -130,8 +130,8 @@ fn rewrite(
     };
     let record = |paths: &[String]| {
         let kinds = found.borrow().iter().cloned().collect();
-        let what = What::ScrubCompleted { entries: paths.to_vec(), kinds, set_aside: Vec::new() };
-        let entry = Entry::new(id.clone(), at, Actor::User, &what, redactor);
+        let kind = EventKind::ScrubCompleted { entries: paths.to_vec(), kinds, set_aside: Vec::new() };
+        let entry = Entry::new(id.clone(), at, Actor::User, &kind, redactor);
         // One record covers all teams in the repository.
         (entry.path(""), entry.render())
     };

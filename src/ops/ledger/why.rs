@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Decision, Outcome, RunId, Slug, Verdict, What};
+use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict};
 use crate::ops::decisions::list::{self as decisions, Standing};
 use crate::ops::ledger::contents::{self as ledger, Write};
 use crate::ops::ledger::log;
@@ -269,15 +269,15 @@ fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<
             decisions: Vec::new(),
         });
         let is_theirs = agent.is_none() || entry.agent == agent;
-        match entry.what() {
-            Some(What::RunStarted { text, .. }) => (origin.task, origin.at) = (Some(text), entry.at),
-            Some(What::RunCompleted { status, agents, .. }) => {
+        match entry.known_kind() {
+            Some(EventKind::RunStarted { text, .. }) => (origin.task, origin.at) = (Some(text), entry.at),
+            Some(EventKind::RunCompleted { status, agents, .. }) => {
                 origin.outcome = Some(agent.as_ref().and_then(|agent| agents.get(agent)).copied().unwrap_or(status));
             }
-            Some(What::ReviewVerdict { verdict, .. }) => {
+            Some(EventKind::ReviewVerdict { verdict, .. }) => {
                 origin.review = Some(Review { reviewer: entry.agent.clone(), verdict });
             }
-            Some(What::DecisionLogged { decision, .. }) if is_theirs => {
+            Some(EventKind::DecisionLogged { decision, .. }) if is_theirs => {
                 origin.decisions.push(Decided { id: decision.id.to_string(), title: decision.title });
             }
             _ => {}

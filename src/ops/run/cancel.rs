@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{AgentState, Outcome, RunActivity, RunId, Slug, What, list};
+use crate::model::{AgentState, EventKind, Outcome, RunActivity, RunId, Slug, list};
 use crate::ops::ledger::log::{Choice, find_runs, timeline};
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::live;
@@ -77,7 +77,7 @@ fn over(env: &Env, directory: &Path, repository: &Repository, leases: &Leases, i
     let mut status = None;
     for entry in timeline(repository, &prefix, Some(&run), &Choice::default())?.entries() {
         if let (_, Read::Entry(entry)) = entry?
-            && let Some(What::RunCompleted { status: ended, .. }) = entry.what()
+            && let Some(EventKind::RunCompleted { status: ended, .. }) = entry.known_kind()
         {
             status = Some(ended);
         }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Event, Outcome, RunId, Slug, What};
+use crate::model::{Event, EventKind, Outcome, RunId, Slug};
 use crate::ops::run::conversation_sessions::ConversationSessions;
 use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{self, Ended, Order};
@@ -204,12 +204,12 @@ impl<S: Show> Show for ProgressTracker<S> {
         {
             let mut progress = locked(&self.progress);
             progress.run.get_or_insert_with(|| event.run.clone());
-            match (&event.agent, &event.what) {
-                (Some(agent), What::SessionCreated { .. } | What::SessionResumed { .. }) => {
+            match (&event.agent, &event.kind) {
+                (Some(agent), EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }) => {
                     progress.agents.insert(agent.clone());
                 }
                 // The coordinator does not count: it answers even if the work was stopped.
-                (Some(agent), What::Completed(_)) => progress.has_completed |= *agent != Slug::coordinator(),
+                (Some(agent), EventKind::Completed(_)) => progress.has_completed |= *agent != Slug::coordinator(),
                 _ => {}
             }
         }

@@ -11,8 +11,8 @@ use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice, Usage, Verdict, What,
-    first_line, list, printable, seconds,
+    End, EventKind, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice, Usage,
+    Verdict, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
@@ -59,7 +59,7 @@ impl Executor<'_> {
             Some(decided) => plan = decided.clone(),
             None => {
                 plan.evidence.extend(self.compiler.model_evidence(&plan));
-                self.tell(None, What::RoutePlanned(plan.clone()));
+                self.tell(None, EventKind::RoutePlanned(plan.clone()));
             }
         }
         match plan.kind {
@@ -85,14 +85,14 @@ impl Executor<'_> {
         let plan = match chosen {
             None => None,
             Some(Ok(Chosen::Nobody(plan, answer))) => {
-                self.tell(None, What::RoutePlanned(plan));
+                self.tell(None, EventKind::RoutePlanned(plan));
                 results.answer = Some(answer);
                 None
             }
             Some(Ok(Chosen::Agents(mut plan))) => {
                 ceremonies::add(&self.project.team, &mut plan, &self.order.message);
                 plan.evidence.extend(self.compiler.model_evidence(&plan));
-                self.tell(None, What::RoutePlanned(plan.clone()));
+                self.tell(None, EventKind::RoutePlanned(plan.clone()));
                 Some(plan)
             }
             Some(Err(reason)) => {
@@ -105,7 +105,7 @@ impl Executor<'_> {
                 work.outcome = Outcome::Failed;
                 work.reason = reason.clone();
                 let end = End { reason, text: work.text.clone(), ..End::default() };
-                self.tell(Some(&work.agent), What::Failed(end));
+                self.tell(Some(&work.agent), EventKind::Failed(end));
                 None
             }
         };
@@ -123,7 +123,7 @@ impl Executor<'_> {
         let mut plan = choice::by_person(team, plan, &answer)?;
         ceremonies::add(team, &mut plan, &self.order.message);
         plan.evidence.extend(self.compiler.model_evidence(&plan));
-        self.tell(None, What::RoutePlanned(plan.clone()));
+        self.tell(None, EventKind::RoutePlanned(plan.clone()));
         Some(plan)
     }
 
@@ -213,7 +213,7 @@ impl Executor<'_> {
         usage.seconds = seconds(started.elapsed());
         let answer = results.answer.clone();
         if let Some(text) = results.answer.filter(|_| self.past.answer().is_none()) {
-            self.tell(None, What::Answer { text });
+            self.tell(None, EventKind::Answer { text });
         }
         let mut commits = Vec::new();
         let mut unlanded = None;
@@ -223,9 +223,9 @@ impl Executor<'_> {
                 Ok(mut landed) => {
                     unlanded = landed.left.take();
                     commits.extend(landed.commit.clone());
-                    if let Some(what) = landed.event() {
+                    if let Some(kind) = landed.event() {
                         let causes = std::mem::take(&mut landed.causes);
-                        unrecorded = self.workers.reports.record_because(what, causes).await.err();
+                        unrecorded = self.workers.reports.record_because(kind, causes).await.err();
                     }
                 }
                 // The decisions are in the ledger; a failed landing does not keep the run from ending.
@@ -236,7 +236,7 @@ impl Executor<'_> {
         if let Some(tree) = &self.workers.tree {
             tree.close();
         }
-        let end = What::RunCompleted { status, agents, work, commits, usage, error: None };
+        let end = EventKind::RunCompleted { status, agents, work, commits, usage, error: None };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let (run, is_stuck) = (self.run.clone(), results.is_stuck);
         Ended { run, status, answer, refused, has_committed, unlanded, is_stuck, unrecorded, error: None }
@@ -253,12 +253,12 @@ impl Executor<'_> {
         lander.land_aside(self.env.threads).await
     }
 
-    fn tell(&self, agent: Option<&Slug>, what: What) {
-        self.workers.reports.tell(agent, what);
+    fn tell(&self, agent: Option<&Slug>, kind: EventKind) {
+        self.workers.reports.tell(agent, kind);
     }
 
     pub(super) fn complain(&self, reason: &str) {
-        self.tell(None, What::SessionError { session: String::new(), reason: reason.to_owned() });
+        self.tell(None, EventKind::SessionError { session: String::new(), reason: reason.to_owned() });
     }
 
     pub(super) fn job(&self, member: &Member, tier: Tier, prompt: String, duty: Duty, resume: bool) -> Job {
@@ -276,8 +276,8 @@ impl Executor<'_> {
         if self.past.is_remade(&spec.agent, &spec.compiled_hash) {
             let reason =
                 "its charter, tools or model have changed since the run started; it continues with the new ones";
-            let what = What::SessionError { session: session.clone(), reason: reason.to_owned() };
-            self.tell(Some(&spec.agent), what);
+            let kind = EventKind::SessionError { session: session.clone(), reason: reason.to_owned() };
+            self.tell(Some(&spec.agent), kind);
         }
         // An agent without tools could not open them.
         let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };

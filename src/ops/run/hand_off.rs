@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::compile::{self, Rejection};
-use crate::model::{Member, Outcome, Plan, Position, Slug, Verdict, What, list};
+use crate::model::{EventKind, Member, Outcome, Plan, Position, Slug, Verdict, list};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::ops::run::resume::Judged;
 use crate::pool::{Duty, Job, Work};
@@ -107,7 +107,7 @@ impl Executor<'_> {
         let text = reasons.clone();
         workers
             .reports
-            .tell(Some(&reviewer.slug), What::ReviewVerdict { verdict, authors: authors.clone(), files, text });
+            .tell(Some(&reviewer.slug), EventKind::ReviewVerdict { verdict, authors: authors.clone(), files, text });
         if verdict != Verdict::Rejected {
             return Review { work, verdict, reasons, authors };
         }
@@ -120,7 +120,7 @@ impl Executor<'_> {
         let known = self.past.locked_out(position);
         for author in authors.iter().filter(|author| !known.contains(author)) {
             let files = changed_by(judged.iter().filter(|work| work.agent == *author)).into_iter().collect();
-            let lockout = What::Lockout { reviewer: reviewer.slug.clone(), files };
+            let lockout = EventKind::Lockout { reviewer: reviewer.slug.clone(), files };
             self.workers.at(position).reports.tell(Some(author), lockout);
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::model::{AgentState, RunActivity, RunId, Slug, What};
+use crate::model::{AgentState, EventKind, RunActivity, RunId, Slug};
 use crate::ops::run::lease::RunFiles;
 use crate::ops::run::local_file;
 use crate::pool::{Canceller, LiveSessions, Reports, UserMessages};
@@ -87,7 +87,7 @@ impl Live {
         let is_delivered = self.user_messages.say(agent, text, waits);
         if is_delivered {
             // The message is delivered even if it cannot be recorded.
-            let _ = reports.record(Some(agent), What::UserMessage { text: text.to_owned() }).await;
+            let _ = reports.record(Some(agent), EventKind::UserMessage { text: text.to_owned() }).await;
         }
         is_delivered
     }
@@ -100,7 +100,7 @@ impl Live {
         if is_new {
             let reason = "requested by the user".to_owned();
             // It is cancelled even if that cannot be recorded.
-            let _ = reports.record(agent, What::CancelRequested { reason }).await;
+            let _ = reports.record(agent, EventKind::CancelRequested { reason }).await;
         }
     }
 }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
-use crate::model::{Evidence, Plan, PlanKind, RunId, Slug, Verdict, What, list};
+use crate::model::{EventKind, Evidence, Plan, PlanKind, RunId, Slug, Verdict, list};
 use crate::ops::ledger::index::{Index, Place, ReviewFact, Ruling};
 use crate::ops::ledger::journal::append;
 use crate::ops::team::secrets;
@@ -138,7 +138,7 @@ pub(crate) fn lift(env: &Env, workspace: &Workspace, run: &RunId) -> Result<Vec<
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
     let agents = held.iter().map(|lockout| lockout.agent.clone()).collect();
     let entry =
-        Entry::new(env.ids.entry(now), now, crate::model::Actor::User, &What::LockoutLifted { agents }, &redactor);
+        Entry::new(env.ids.entry(now), now, crate::model::Actor::User, &EventKind::LockoutLifted { agents }, &redactor);
     append(repository, &prefix, &[Entry { run: Some(run.clone()), ..entry }], now)?;
     Ok(held)
 }

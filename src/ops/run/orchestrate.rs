@@ -18,7 +18,7 @@ use crate::compile::{Learnings, Task};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage, What};
+use crate::model::{EventKind, NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::conversation_sessions::ConversationSessions;
@@ -284,7 +284,7 @@ async fn offer(workers: &Workers) -> Offer {
 }
 
 /// Records the first entry before any engine starts, so that a ledger that cannot be written stops the run here.
-async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
+async fn record(reports: &Reports, opening: EventKind) -> Result<(), Failure> {
     let recorded = reports.record(None, opening).await.map(drop);
     recorded.map_err(|reason| {
         Failure::team(format!("the run cannot be recorded: {reason}"))
@@ -295,8 +295,8 @@ async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
 /// A run that squad answers by itself. It is recorded like every other run, but lands nothing: nobody expects a commit
 /// from a question.
 async fn answer_directly(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ended {
-    reports.tell(None, What::RoutePlanned(plan));
-    reports.tell(None, What::Answer { text: text.clone() });
+    reports.tell(None, EventKind::RoutePlanned(plan));
+    reports.tell(None, EventKind::Answer { text: text.clone() });
     let status = Outcome::Completed;
     Ended { answer: Some(text), ..without_agents(run, status, None, reports).await }
 }
@@ -305,7 +305,7 @@ async fn answer_directly(plan: Plan, text: String, run: &RunId, reports: &Report
 async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, reports: &Reports) -> Ended {
     let (agents, usage) = (BTreeMap::new(), Usage::default());
     let error = failure.as_ref().map(Failure::of_run);
-    let end = What::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage, error };
+    let end = EventKind::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage, error };
     let unrecorded = reports.record(None, end).await.err();
     let run = run.clone();
     Ended {
@@ -328,7 +328,7 @@ async fn without_engine(why: NotStarted, run: &RunId, reports: &Reports, tree: &
     let status = match failure.kind {
         FailureKind::Interrupted => Outcome::Cancelled,
         _ => {
-            reports.tell(None, What::ConnectionFailed { engine, reason: failure.message.clone() });
+            reports.tell(None, EventKind::ConnectionFailed { engine, reason: failure.message.clone() });
             Outcome::Failed
         }
     };
@@ -350,7 +350,7 @@ async fn sessions_of(
     };
     if let Some(pool) = open {
         let (engine, version) = pool.main_engine();
-        reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: is_of_team });
+        reports.tell(None, EventKind::EngineStarted { engine, version, seconds: 0.0, warm: is_of_team });
         return Ok(pool);
     }
     let mut interrupted = cancel.clone();
@@ -416,21 +416,21 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
     Ok(Prepared { run, head, plan, learnings, lockouts, answer, lease })
 }
 
-fn first_event(project: &Project, order: &Order, prepared: &Prepared, past: &Past) -> What {
+fn first_event(project: &Project, order: &Order, prepared: &Prepared, past: &Past) -> EventKind {
     match past.is_empty() {
         true => opening(project, order, &prepared.head, prepared.answer.is_some()),
         false => resumption(order, &prepared.head, past),
     }
 }
 
-fn resumption(order: &Order, head: &Head, past: &Past) -> What {
+fn resumption(order: &Order, head: &Head, past: &Past) -> EventKind {
     let (permissions, branch, commit) = (order.permissions.name().to_owned(), head.branch.clone(), head.commit.clone());
     let (flags, attachments) = (order.flags.clone(), order.attachments.clone());
     let (steps_done, steps) = past.steps();
-    What::RunResumed { permissions, branch, commit, done: past.done(), steps_done, steps, flags, attachments }
+    EventKind::RunResumed { permissions, branch, commit, done: past.done(), steps_done, steps, flags, attachments }
 }
 
-fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> What {
+fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> EventKind {
     let engine = if is_alone { NO_ENGINE.to_owned() } else { project.settings.engine.name.clone() };
     let version = is_alone.then(|| env!("CARGO_PKG_VERSION").to_owned());
     let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
@@ -438,7 +438,7 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Wha
     let Wishes { agents, tier, .. } = order.wishes.clone();
     let (no_commit, flags, attachments) = (!order.commit, order.flags.clone(), order.attachments.clone());
     let members = order.members.iter().map(|member| member.given.clone()).collect();
-    What::RunStarted {
+    EventKind::RunStarted {
         text,
         engine,
         version,

@@ -10,7 +10,7 @@ use crate::compile::PastCall;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    Attachment, Decision, End, EntryId, Event, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, What, list,
+    Attachment, Decision, End, EntryId, Event, EventKind, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, list,
 };
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
@@ -101,7 +101,7 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         }
         Some(_) => {}
     }
-    let Some(What::RunStarted { text: message, permissions, branch, agents, tier, no_commit, members, .. }) =
+    let Some(EventKind::RunStarted { text: message, permissions, branch, agents, tier, no_commit, members, .. }) =
         past.opening().cloned()
     else {
         return Err(Failure::failed(format!("run {run} cannot be resumed: its start is not in the ledger")));
@@ -148,18 +148,18 @@ fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<Past, Failu
 }
 
 fn event_of(run: &RunId, entry: Entry) -> Option<Event> {
-    let what = entry.what()?;
+    let kind = entry.known_kind()?;
     let Entry { id, at, seq, agent, position, causes, .. } = entry;
-    Some(Event { seq: seq?, at, run: run.clone(), agent, what, id, position, causes })
+    Some(Event { seq: seq?, at, run: run.clone(), agent, kind, id, position, causes })
 }
 
 fn opens_session(event: &Event) -> bool {
-    matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. })
+    matches!(event.kind, EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. })
 }
 
 fn calls<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<PastCall> {
-    let calls = events.filter_map(|event| match &event.what {
-        What::ToolCompleted { call, tool, detail, ok, .. } => Some(PastCall::new(call, tool, detail, *ok)),
+    let calls = events.filter_map(|event| match &event.kind {
+        EventKind::ToolCompleted { call, tool, detail, ok, .. } => Some(PastCall::new(call, tool, detail, *ok)),
         _ => None,
     });
     calls.collect()
@@ -170,38 +170,40 @@ impl Past {
         self.events.is_empty()
     }
 
-    fn opening(&self) -> Option<&What> {
-        self.events.iter().map(|event| &event.what).find(|what| matches!(what, What::RunStarted { .. }))
+    fn opening(&self) -> Option<&EventKind> {
+        self.events.iter().map(|event| &event.kind).find(|kind| matches!(kind, EventKind::RunStarted { .. }))
     }
 
     /// The flags of all calls so far; later ones win.
     fn flags(&self) -> BTreeMap<String, String> {
-        let named = self.events.iter().filter_map(|event| match &event.what {
-            What::RunStarted { flags, .. } | What::RunResumed { flags, .. } => Some(flags.clone()),
+        let named = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::RunStarted { flags, .. } | EventKind::RunResumed { flags, .. } => Some(flags.clone()),
             _ => None,
         });
         named.flatten().collect()
     }
 
     fn attachments(&self) -> &[Attachment] {
-        let passed = self.events.iter().rev().find_map(|event| match &event.what {
-            What::RunStarted { attachments, .. } | What::RunResumed { attachments, .. } => Some(attachments.as_slice()),
+        let passed = self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::RunStarted { attachments, .. } | EventKind::RunResumed { attachments, .. } => {
+                Some(attachments.as_slice())
+            }
             _ => None,
         });
         passed.unwrap_or_default()
     }
 
     fn status(&self) -> Option<Outcome> {
-        self.events.iter().rev().find_map(|event| match &event.what {
-            What::RunCompleted { status, .. } => Some(*status),
+        self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::RunCompleted { status, .. } => Some(*status),
             _ => None,
         })
     }
 
     /// The last plan, unless the agents are not chosen yet.
     pub(super) fn plan(&self) -> Option<&Plan> {
-        let planned = self.events.iter().rev().find_map(|event| match &event.what {
-            What::RoutePlanned(plan) => Some(plan),
+        let planned = self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::RoutePlanned(plan) => Some(plan),
             _ => None,
         });
         planned.filter(|plan| plan.kind != PlanKind::Abstain && (plan.steps.is_empty() == plan.agents.is_empty()))
@@ -209,8 +211,8 @@ impl Past {
 
     /// The result of an agent's completed work at a position.
     pub(super) fn completed(&self, agent: &Slug, position: Position) -> Option<&End> {
-        self.at(agent, position).find_map(|event| match &event.what {
-            What::Completed(end) => Some(end),
+        self.at(agent, position).find_map(|event| match &event.kind {
+            EventKind::Completed(end) => Some(end),
             _ => None,
         })
     }
@@ -218,8 +220,8 @@ impl Past {
     /// Whether an agent has a session of this run, which can be resumed.
     pub(super) fn has_session(&self, agent: &Slug) -> bool {
         // A session of `squad watch` does not count: it has been recreated since.
-        let is_own = |event: &Event| match &event.what {
-            What::SessionCreated { session, .. } | What::SessionResumed { session, .. } => {
+        let is_own = |event: &Event| match &event.kind {
+            EventKind::SessionCreated { session, .. } | EventKind::SessionResumed { session, .. } => {
                 *session == crate::pool::session_id(agent, &event.run)
             }
             _ => false,
@@ -230,8 +232,8 @@ impl Past {
     /// Whether an agent's session in this run had another charter, model or tools than now.
     pub(super) fn is_remade(&self, agent: &Slug, compiled_hash: &str) -> bool {
         let of_agent = self.events.iter().rev().filter(|event| event.agent.as_ref() == Some(agent));
-        let mut hashes = of_agent.filter_map(|event| match &event.what {
-            What::SessionCreated { compiled_hash, .. } => Some(compiled_hash),
+        let mut hashes = of_agent.filter_map(|event| match &event.kind {
+            EventKind::SessionCreated { compiled_hash, .. } => Some(compiled_hash),
             _ => None,
         });
         hashes.next().is_some_and(|hash| hash != compiled_hash)
@@ -249,7 +251,7 @@ impl Past {
         let requests: BTreeSet<&EntryId> = self
             .events
             .iter()
-            .filter(|event| matches!(event.what, What::RouteRequested { .. }))
+            .filter(|event| matches!(event.kind, EventKind::RouteRequested { .. }))
             .map(|event| &event.id)
             .collect();
         let mut is_handed_on = false;
@@ -263,8 +265,8 @@ impl Past {
 
     /// Work that agents handed to colleagues, in order.
     pub(super) fn handed_on(&self) -> Vec<HandedOn<'_>> {
-        let requests = self.events.iter().filter_map(|request| match &request.what {
-            What::RouteRequested { to, text, .. } => Some((request, to, text.as_str())),
+        let requests = self.events.iter().filter_map(|request| match &request.kind {
+            EventKind::RouteRequested { to, text, .. } => Some((request, to, text.as_str())),
             _ => None,
         });
         requests
@@ -273,7 +275,7 @@ impl Past {
                 let is_its = |event: &&Event| event.agent.as_ref() == Some(to);
                 let begun = self.events.iter().rposition(|event| is_its(&event) && event.causes.contains(&request.id));
                 let since = self.events.get(begun.unwrap_or(self.events.len())..).unwrap_or_default();
-                let end = since.iter().filter(is_its).find_map(|event| event.what.end());
+                let end = since.iter().filter(is_its).find_map(|event| event.kind.end());
                 let end = end.filter(|(outcome, _)| *outcome == Outcome::Completed).map(|(_, end)| end);
                 let begun = begun.map(|_| calls(since.iter().filter(is_its)));
                 Some(HandedOn { request, from, to, task, begun, end })
@@ -282,9 +284,9 @@ impl Past {
     }
 
     pub(super) fn has_step(&self, position: Position, has_ended: bool) -> bool {
-        self.events.iter().filter(|event| event.position.step == position.step).any(|event| match event.what {
-            What::StepStarted { .. } => !has_ended,
-            What::StepCompleted { status } => has_ended && status == Outcome::Completed,
+        self.events.iter().filter(|event| event.position.step == position.step).any(|event| match event.kind {
+            EventKind::StepStarted { .. } => !has_ended,
+            EventKind::StepCompleted { status } => has_ended && status == Outcome::Completed,
             _ => false,
         })
     }
@@ -297,15 +299,17 @@ impl Past {
     }
 
     pub(super) fn judged(&self, position: Position) -> Option<Judged<'_>> {
-        self.events.iter().filter(|event| event.position == position).find_map(|event| match &event.what {
-            What::ReviewVerdict { verdict, authors, text, .. } => Some(Judged { verdict: *verdict, authors, text }),
+        self.events.iter().filter(|event| event.position == position).find_map(|event| match &event.kind {
+            EventKind::ReviewVerdict { verdict, authors, text, .. } => {
+                Some(Judged { verdict: *verdict, authors, text })
+            }
             _ => None,
         })
     }
 
     /// The agents that the review at a position locked out.
     pub(super) fn locked_out(&self, position: Position) -> BTreeSet<&Slug> {
-        let locked = |event: &&Event| matches!(event.what, What::Lockout { .. }) && event.position == position;
+        let locked = |event: &&Event| matches!(event.kind, EventKind::Lockout { .. }) && event.position == position;
         self.events.iter().filter(locked).filter_map(|event| event.agent.as_ref()).collect()
     }
 
@@ -320,10 +324,10 @@ impl Past {
     /// The run's answer, if only the death of its process came after it.
     pub(super) fn answer(&self) -> Option<&str> {
         for event in self.events.iter().rev() {
-            match &event.what {
-                What::Answer { text } => return Some(text),
-                What::RunCompleted { status: Outcome::Lost, .. } => {}
-                What::RunCompleted { .. } => return None,
+            match &event.kind {
+                EventKind::Answer { text } => return Some(text),
+                EventKind::RunCompleted { status: Outcome::Lost, .. } => {}
+                EventKind::RunCompleted { .. } => return None,
                 _ => {}
             }
         }
@@ -332,16 +336,16 @@ impl Past {
 
     /// Decisions that are recorded already, so that a repeated call does not record them twice.
     pub(super) fn decisions(&self) -> Vec<Decision> {
-        let logged = self.events.iter().filter_map(|event| match &event.what {
-            What::DecisionLogged { decision, .. } => Some(decision.clone()),
+        let logged = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::DecisionLogged { decision, .. } => Some(decision.clone()),
             _ => None,
         });
         logged.collect()
     }
 
     pub(super) fn learned(&self) -> Vec<(Slug, String)> {
-        let logged = self.events.iter().filter_map(|event| match &event.what {
-            What::MemoryLogged { text } => Some((event.agent.clone()?, text.clone())),
+        let logged = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::MemoryLogged { text } => Some((event.agent.clone()?, text.clone())),
             _ => None,
         });
         logged.collect()
@@ -349,10 +353,10 @@ impl Past {
 
     /// The commits of two snapshots: the first, and the one at the start of the unfinished step.
     pub(super) fn snapshots(&self) -> Option<(&str, &str)> {
-        let begins = self.events.iter().rposition(|event| matches!(event.what, What::StepStarted { .. }));
+        let begins = self.events.iter().rposition(|event| matches!(event.kind, EventKind::StepStarted { .. }));
         let (mut first, mut before) = (None, None);
         for (place, event) in self.events.iter().enumerate() {
-            if let What::SnapshotTaken { commit, .. } = &event.what {
+            if let EventKind::SnapshotTaken { commit, .. } = &event.kind {
                 first.get_or_insert(commit.as_str());
                 if begins.is_some_and(|begins| place < begins) {
                     before = Some(commit.as_str());
@@ -364,10 +368,10 @@ impl Past {
 
     /// Files that agents changed in the unfinished step whose own work in it is complete.
     pub(super) fn settled(&self) -> BTreeSet<String> {
-        let last = self.events.iter().rev().find(|event| matches!(event.what, What::StepStarted { .. }));
+        let last = self.events.iter().rev().find(|event| matches!(event.kind, EventKind::StepStarted { .. }));
         let of_last = |event: &&Event| Some(event.position.step) == last.map(|last| last.position.step);
-        let changed = self.events.iter().filter(of_last).filter_map(|event| match &event.what {
-            What::Completed(end) => end.changed.as_ref(),
+        let changed = self.events.iter().filter(of_last).filter_map(|event| match &event.kind {
+            EventKind::Completed(end) => end.changed.as_ref(),
             _ => None,
         });
         changed.flatten().map(|change| change.path.clone()).collect()
@@ -375,8 +379,8 @@ impl Past {
 
     /// Files that tools have written, with their agents; relative to the project's root.
     pub(super) fn named(&self) -> Vec<(Slug, String)> {
-        let named = self.events.iter().filter_map(|event| match &event.what {
-            What::ToolCompleted { wrote: Some(wrote), .. } => Some((event.agent.clone()?, wrote.path.clone())),
+        let named = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::ToolCompleted { wrote: Some(wrote), .. } => Some((event.agent.clone()?, wrote.path.clone())),
             _ => None,
         });
         named.collect()
@@ -384,7 +388,7 @@ impl Past {
 
     /// The agents whose work is done, each once.
     pub(super) fn done(&self) -> Vec<Slug> {
-        let done = self.events.iter().filter(|event| matches!(event.what, What::Completed(_)));
+        let done = self.events.iter().filter(|event| matches!(event.kind, EventKind::Completed(_)));
         let agents = done.filter_map(|event| event.agent.clone()).filter(|agent| agent.as_str() != Slug::COORDINATOR);
         agents.collect::<BTreeSet<_>>().into_iter().collect()
     }
@@ -394,8 +398,8 @@ impl Past {
         self.events
             .iter()
             .filter(|event| event.agent.as_ref().is_some_and(|agent| agent.as_str() == Slug::COORDINATOR))
-            .filter_map(|event| match &event.what {
-                What::Completed(end) => Some(end),
+            .filter_map(|event| match &event.kind {
+                EventKind::Completed(end) => Some(end),
                 _ => None,
             })
     }
@@ -404,8 +408,8 @@ impl Past {
     pub(crate) fn played(&self) -> BTreeMap<Slug, usize> {
         let mut played = BTreeMap::new();
         for event in &self.events {
-            let cut_short = matches!(event.what, What::Lost(_) | What::Cancelled(_) | What::Skipped(_));
-            if let Some(agent) = event.agent.as_ref().filter(|_| event.what.end().is_some() && !cut_short) {
+            let cut_short = matches!(event.kind, EventKind::Lost(_) | EventKind::Cancelled(_) | EventKind::Skipped(_));
+            if let Some(agent) = event.agent.as_ref().filter(|_| event.kind.end().is_some() && !cut_short) {
                 *played.entry(agent.clone()).or_default() += 1;
             }
         }

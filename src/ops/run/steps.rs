@@ -1,7 +1,7 @@
 //! Runs the steps of a plan in order; each agent gets the results of the earlier steps.
 
 use crate::compile::{self, Part};
-use crate::model::{Ceremony, Member, Outcome, Plan, Position, Slug, Verdict, What};
+use crate::model::{Ceremony, EventKind, Member, Outcome, Plan, Position, Slug, Verdict};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::pool::{Duty, Job, Work, Workers};
 
@@ -56,7 +56,7 @@ impl Executor<'_> {
     async fn step(&self, workers: &Workers, plan: &Plan, agents: &[Slug], earlier: &[Work]) -> Vec<Work> {
         let position = workers.reports.position();
         if !self.past.has_step(position, false) {
-            workers.reports.tell(None, What::StepStarted { agents: agents.to_vec() });
+            workers.reports.tell(None, EventKind::StepStarted { agents: agents.to_vec() });
         }
         let earlier = reports_of(earlier);
         let members = agents.iter().filter_map(|slug| self.project.team.member(slug));
@@ -73,7 +73,7 @@ impl Executor<'_> {
         done.sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
         if !self.past.has_step(position, true) {
-            workers.reports.tell(None, What::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
+            workers.reports.tell(None, EventKind::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
         }
         done
     }

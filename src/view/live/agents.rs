@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::model::{
-    ConnectionState, Event, OpenQuestion, Outcome, RunId, SessionState, Slug, Usage, What, first_line, printable,
+    ConnectionState, Event, EventKind, OpenQuestion, Outcome, RunId, SessionState, Slug, Usage, first_line, printable,
 };
 use crate::pool::standing_session_id;
 
@@ -90,35 +90,35 @@ impl Agents {
     }
 
     pub(super) fn note(&mut self, event: &Event) {
-        match &event.what {
-            What::RunStarted { .. } | What::RunResumed { .. } => {
+        match &event.kind {
+            EventKind::RunStarted { .. } | EventKind::RunResumed { .. } => {
                 self.runs.insert(event.run.clone(), Run::default());
             }
-            What::ConnectionChanged { engine, state } => {
+            EventKind::ConnectionChanged { engine, state } => {
                 self.connection = *state;
                 if self.engine.split(' ').next() != Some(engine.as_str()) {
                     self.engine.clone_from(engine);
                 }
             }
             _ if self.runs.contains_key(&event.run) => self.note_of_run(event),
-            What::EngineStarted { engine, version, .. } => self.engine = format!("{engine} {version}"),
-            what => {
+            EventKind::EngineStarted { engine, version, .. } => self.engine = format!("{engine} {version}"),
+            kind => {
                 if let Some(agent) = &event.agent {
-                    self.note_between_runs(agent, what);
+                    self.note_between_runs(agent, kind);
                 }
             }
         }
     }
 
-    fn note_between_runs(&mut self, agent: &Slug, what: &What) {
+    fn note_between_runs(&mut self, agent: &Slug, kind: &EventKind) {
         let key = Key { agent: agent.clone(), of: None };
-        let state = match what {
-            What::SessionSpawning { .. } => SessionState::Spawning,
-            What::SessionCreated { .. } | What::SessionResumed { .. } => SessionState::Idle,
-            What::SessionSuspended { .. } => SessionState::Suspended,
-            What::SessionDestroyed { .. } => return self.close(key),
+        let state = match kind {
+            EventKind::SessionSpawning { .. } => SessionState::Spawning,
+            EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. } => SessionState::Idle,
+            EventKind::SessionSuspended { .. } => SessionState::Suspended,
+            EventKind::SessionDestroyed { .. } => return self.close(key),
             // The session could not be opened.
-            What::SessionError { .. }
+            EventKind::SessionError { .. }
                 if self.rows.get(&key).is_some_and(|row| row.state == Some(SessionState::Spawning)) =>
             {
                 return self.close(key);
@@ -141,17 +141,17 @@ impl Agents {
     }
 
     fn note_of_run(&mut self, event: &Event) {
-        match (&event.agent, &event.what) {
-            (_, What::RoutePlanned(plan)) => {
+        match (&event.agent, &event.kind) {
+            (_, EventKind::RoutePlanned(plan)) => {
                 self.runs.entry(event.run.clone()).or_default().steps = plan.steps.len();
             }
-            (_, What::StepStarted { agents }) => {
+            (_, EventKind::StepStarted { agents }) => {
                 for agent in agents {
                     self.begin(event, agent, None).doing = "waits for its turn".to_owned();
                 }
             }
-            (_, What::RunCompleted { .. }) => self.end_run(&event.run),
-            (agent, What::QuestionAsked { question, text }) => {
+            (_, EventKind::RunCompleted { .. }) => self.end_run(&event.run),
+            (agent, EventKind::QuestionAsked { question, text }) => {
                 // Questions of the run itself are shown as the coordinator's.
                 let asks = agent.clone().unwrap_or_else(Slug::coordinator);
                 let (question, agent, text) = (*question, agent.clone(), text.clone());
@@ -161,7 +161,7 @@ impl Agents {
                     None => self.begin(event, &asks, None).questions.push(question),
                 }
             }
-            (agent, What::QuestionAnswered { question }) => {
+            (agent, EventKind::QuestionAnswered { question }) => {
                 let asked = agent.clone().unwrap_or_else(Slug::coordinator);
                 let Some((work, _)) = self.work_of(&asked, &event.run) else { return };
                 work.questions.retain(|open| open.question != *question);
@@ -169,31 +169,31 @@ impl Agents {
                     self.end(&asked, &event.run, None);
                 }
             }
-            (Some(agent), what) => self.note_of_agent(event, agent, what),
+            (Some(agent), kind) => self.note_of_agent(event, agent, kind),
             _ => {}
         }
     }
 
-    fn note_of_agent(&mut self, event: &Event, agent: &Slug, what: &What) {
-        match what {
-            What::SessionSpawning { session } => {
+    fn note_of_agent(&mut self, event: &Event, agent: &Slug, kind: &EventKind) {
+        match kind {
+            EventKind::SessionSpawning { session } => {
                 self.begin(event, agent, Some((session, SessionState::Spawning))).doing = "opens a session".to_owned();
             }
-            What::SessionCreated { session, model, .. } => {
+            EventKind::SessionCreated { session, model, .. } => {
                 self.begin(event, agent, Some((session, SessionState::Active))).doing = format!("starts on {model}");
             }
-            What::SessionResumed { session, .. } => {
+            EventKind::SessionResumed { session, .. } => {
                 self.begin(event, agent, Some((session, SessionState::Active))).doing = "goes on".to_owned();
             }
-            what => {
-                if let Some((outcome, _)) = what.end() {
+            kind => {
+                if let Some((outcome, _)) = kind.end() {
                     return self.end(agent, &event.run, Some(outcome));
                 }
                 let Some((work, usage)) = self.work_of(agent, &event.run) else { return };
-                match what {
-                    What::Usage(more) => *usage += more,
-                    what => {
-                        if let Some(doing) = doing(what) {
+                match kind {
+                    EventKind::Usage(more) => *usage += more,
+                    kind => {
+                        if let Some(doing) = doing(kind) {
                             work.doing = first_line(&printable(&doing), DOING);
                         }
                     }
@@ -267,16 +267,16 @@ fn keys(agent: &Slug, run: &RunId) -> (Key, Key) {
     (Key { agent: agent.clone(), of: None }, Key { agent: agent.clone(), of: Some(run.clone()) })
 }
 
-fn doing(what: &What) -> Option<String> {
-    Some(match what {
-        What::MessageDelta { .. } => "is writing".to_owned(),
-        What::Message { text } => text.clone(),
-        What::ToolStarted { tool, detail, .. } => format!("{tool} {}", first_line(detail, DOING)),
-        What::ToolCompleted { .. } => "thinks".to_owned(),
-        What::CancelRequested { .. } => "is being cancelled".to_owned(),
-        What::ConnectionLost { .. } => "has lost its connection".to_owned(),
-        What::ConnectionRestored { .. } => "has its connection back".to_owned(),
-        What::RouteRequested { to, wait: true, .. } => format!("waits for {to}"),
+fn doing(kind: &EventKind) -> Option<String> {
+    Some(match kind {
+        EventKind::MessageDelta { .. } => "is writing".to_owned(),
+        EventKind::Message { text } => text.clone(),
+        EventKind::ToolStarted { tool, detail, .. } => format!("{tool} {}", first_line(detail, DOING)),
+        EventKind::ToolCompleted { .. } => "thinks".to_owned(),
+        EventKind::CancelRequested { .. } => "is being cancelled".to_owned(),
+        EventKind::ConnectionLost { .. } => "has lost its connection".to_owned(),
+        EventKind::ConnectionRestored { .. } => "has its connection back".to_owned(),
+        EventKind::RouteRequested { to, wait: true, .. } => format!("waits for {to}"),
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::model::{Event, Slug, What, first_line};
+use crate::model::{Event, EventKind, Slug, first_line};
 use crate::view::LineStyle;
 
 /// Lines kept for each agent.
@@ -26,7 +26,7 @@ impl Recent {
     pub(super) fn note(&mut self, event: &Event) -> Vec<(LineStyle, String)> {
         let Some(agent) = &event.agent else { return Vec::new() };
         let history = self.0.entry(agent.clone()).or_default();
-        let lines = history.lines_for(&event.what);
+        let lines = history.lines_for(&event.kind);
         history.lines.extend(lines.iter().cloned());
         history.lines.drain(..history.lines.len().saturating_sub(MAX_LINES));
         lines
@@ -43,10 +43,10 @@ impl Recent {
 }
 
 impl AgentHistory {
-    fn lines_for(&mut self, what: &What) -> Vec<(LineStyle, String)> {
+    fn lines_for(&mut self, kind: &EventKind) -> Vec<(LineStyle, String)> {
         let plain = |text: &str| text.lines().map(|line| (LineStyle::Plain, line.to_owned())).collect();
-        match what {
-            What::MessageDelta { text } => {
+        match kind {
+            EventKind::MessageDelta { text } => {
                 self.partial.push_str(text);
                 let Some(end) = self.partial.rfind('\n').filter(|end| *end >= self.already_shown) else {
                     return Vec::new();
@@ -55,21 +55,21 @@ impl AgentHistory {
                 self.already_shown = end + 1;
                 lines
             }
-            What::Message { text } => {
+            EventKind::Message { text } => {
                 // Text already shown is not repeated.
                 let already_shown = self.partial.get(..self.already_shown).unwrap_or_default();
                 let rest = text.strip_prefix(already_shown).unwrap_or(text).to_owned();
                 (self.partial, self.already_shown) = (String::new(), 0);
                 plain(&rest)
             }
-            what => {
+            kind => {
                 let mut lines = Vec::new();
                 if !self.partial.is_empty() {
                     // The message was cut off.
                     lines = plain(&self.partial[self.already_shown..]);
                     (self.partial, self.already_shown) = (String::new(), 0);
                 }
-                if let Some((style, text)) = action_line(what) {
+                if let Some((style, text)) = action_line(kind) {
                     let text = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
                     lines.extend(text.map(|line| (style, line.to_owned())));
                 }
@@ -79,28 +79,30 @@ impl AgentHistory {
     }
 }
 
-fn action_line(what: &What) -> Option<(LineStyle, String)> {
-    Some(match what {
-        What::ToolStarted { tool, detail, .. } => (LineStyle::Faint, format!("{tool} {}", first_line(detail, DETAIL))),
-        What::ToolCompleted { tool, ok: false, result, .. } => {
+fn action_line(kind: &EventKind) -> Option<(LineStyle, String)> {
+    Some(match kind {
+        EventKind::ToolStarted { tool, detail, .. } => {
+            (LineStyle::Faint, format!("{tool} {}", first_line(detail, DETAIL)))
+        }
+        EventKind::ToolCompleted { tool, ok: false, result, .. } => {
             (LineStyle::Warning, format!("{tool} failed: {}", first_line(result, DETAIL)))
         }
-        What::ToolCompleted { result, .. } => (LineStyle::Faint, format!("  {}", first_line(result, DETAIL))),
-        What::ToolDenied { tool, reason, .. } => (LineStyle::Warning, format!("{tool} was refused: {reason}")),
-        What::DecisionLogged { decision, .. } => (LineStyle::Good, format!("decision: {}", decision.title)),
-        What::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
-        What::RouteRequested { to, text, .. } => {
+        EventKind::ToolCompleted { result, .. } => (LineStyle::Faint, format!("  {}", first_line(result, DETAIL))),
+        EventKind::ToolDenied { tool, reason, .. } => (LineStyle::Warning, format!("{tool} was refused: {reason}")),
+        EventKind::DecisionLogged { decision, .. } => (LineStyle::Good, format!("decision: {}", decision.title)),
+        EventKind::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        EventKind::RouteRequested { to, text, .. } => {
             (LineStyle::Plain, format!("hands work to {to}: {}", first_line(text, DETAIL)))
         }
-        What::QuestionAsked { text, .. } => (LineStyle::Warning, text.clone()),
-        What::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
+        EventKind::QuestionAsked { text, .. } => (LineStyle::Warning, text.clone()),
+        EventKind::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
         // Sessions that were opened without work are not shown.
-        What::SessionCreated { session, model, warm: true, .. } => {
+        EventKind::SessionCreated { session, model, warm: true, .. } => {
             (LineStyle::Faint, format!("begins in session {session} on {model}"))
         }
-        What::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
-        what => {
-            let (outcome, end) = what.end()?;
+        EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+        kind => {
+            let (outcome, end) = kind.end()?;
             (LineStyle::Good, format!("{outcome} {}", end.reason))
         }
     })

@@ -6,7 +6,9 @@ use super::agents::Agents;
 use super::block::{Size, block};
 use super::controls::{Action, Controls};
 use super::recent::Recent;
-use crate::model::{ConnectionState, End, EntryId, Event, Plan, PlanKind, Position, RunId, Slug, Tier, Usage, What};
+use crate::model::{
+    ConnectionState, End, EntryId, Event, EventKind, Plan, PlanKind, Position, RunId, Slug, Tier, Usage,
+};
 use crate::view::channel::UserCommand;
 use crate::view::keys::Key;
 
@@ -19,34 +21,34 @@ fn slug(name: &str) -> Slug {
     Slug::fold(name).expect("a name")
 }
 
-fn at(run: &str, agent: &str, second: u32, what: What) -> Event {
+fn at(run: &str, agent: &str, second: u32, kind: EventKind) -> Event {
     Event {
         seq: 1,
         at: format!("2026-01-05T09:{:02}:{:02}Z", second / 60, second % 60).parse().expect("a time stamp"),
         run: RunId::new(run),
         agent: Slug::fold(agent),
-        what,
+        kind,
         id: EntryId::new("i"),
         position: Position::new(1, 1),
         causes: Vec::new(),
     }
 }
 
-fn created(session: &str) -> What {
+fn created(session: &str) -> EventKind {
     let (model, compiled_hash) = ("gpt-5".to_owned(), String::new());
-    What::SessionCreated { session: session.to_owned(), model, compiled_hash, seconds: 0.1, warm: false }
+    EventKind::SessionCreated { session: session.to_owned(), model, compiled_hash, seconds: 0.1, warm: false }
 }
 
-fn run_started() -> What {
+fn run_started() -> EventKind {
     serde_json::from_value(serde_json::json!({
         "type": "run.started", "text": "Add it", "engine": "rehearsal", "branch": null, "commit": null,
     }))
     .expect("an event")
 }
 
-fn planned(agents: &[&str], steps: usize) -> What {
+fn planned(agents: &[&str], steps: usize) -> EventKind {
     let agents: Vec<Slug> = agents.iter().map(|agent| slug(agent)).collect();
-    What::RoutePlanned(Plan {
+    EventKind::RoutePlanned(Plan {
         kind: PlanKind::Agents,
         agents: agents.clone(),
         steps: vec![agents; steps],
@@ -59,22 +61,26 @@ fn planned(agents: &[&str], steps: usize) -> What {
 }
 
 fn connection(state: ConnectionState) -> Event {
-    at(WATCH, "", 0, What::ConnectionChanged { engine: "rehearsal".to_owned(), state })
+    at(WATCH, "", 0, EventKind::ConnectionChanged { engine: "rehearsal".to_owned(), state })
 }
 
-fn question(number: u64, text: &str) -> What {
-    What::QuestionAsked { question: number, text: text.to_owned() }
+fn question(number: u64, text: &str) -> EventKind {
+    EventKind::QuestionAsked { question: number, text: text.to_owned() }
 }
 
-fn tool(tool: &str, detail: &str) -> What {
-    What::ToolStarted { call: "1".to_owned(), tool: tool.to_owned(), detail: detail.to_owned() }
+fn tool(tool: &str, detail: &str) -> EventKind {
+    EventKind::ToolStarted { call: "1".to_owned(), tool: tool.to_owned(), detail: detail.to_owned() }
 }
 
 /// A team with no one at work.
 fn rested() -> Agents {
     let mut agents = Agents::default();
-    let started =
-        What::EngineStarted { engine: "rehearsal".to_owned(), version: "1.0".to_owned(), seconds: 0.1, warm: false };
+    let started = EventKind::EngineStarted {
+        engine: "rehearsal".to_owned(),
+        version: "1.0".to_owned(),
+        seconds: 0.1,
+        warm: false,
+    };
     for event in [
         connection(ConnectionState::Connecting),
         at(WATCH, "", 0, started),
@@ -126,13 +132,13 @@ fn each_agent_has_a_row_with_its_activity() {
     );
     agents = at_work();
     let usage = Usage { input_tokens: 12_345, output_tokens: 987, cost_usd: Some(0.123), ..Usage::default() };
-    agents.note(&at(RUN, "ada", 5, What::Usage(usage)));
+    agents.note(&at(RUN, "ada", 5, EventKind::Usage(usage)));
     // In a second run, the working agent has an extra session, and another agent waits.
     agents.note(&at(OTHER, "", 6, run_started()));
-    agents.note(&at(OTHER, "", 6, What::StepStarted { agents: vec![slug("ada"), slug("zoe")] }));
+    agents.note(&at(OTHER, "", 6, EventKind::StepStarted { agents: vec![slug("ada"), slug("zoe")] }));
     agents.note(&at(OTHER, "ada", 7, created("squad-ada-other")));
-    agents.note(&at(OTHER, "ada", 8, What::MessageDelta { text: "I".to_owned() }));
-    agents.note(&at(WATCH, "bob", 9, What::SessionSuspended { session: "squad-bob".to_owned() }));
+    agents.note(&at(OTHER, "ada", 8, EventKind::MessageDelta { text: "I".to_owned() }));
+    agents.note(&at(WATCH, "bob", 9, EventKind::SessionSuspended { session: "squad-bob".to_owned() }));
     inputs(
         &agents,
         &controls,
@@ -146,9 +152,9 @@ fn each_agent_has_a_row_with_its_activity() {
     "#]],
     );
     // After the end, its own session stays and the extra one is gone.
-    agents.note(&at(RUN, "ada", 20, What::Completed(End::default())));
-    agents.note(&at(OTHER, "ada", 20, What::Failed(End::default())));
-    agents.note(&at(WATCH, "bob", 21, What::SessionSpawning { session: "squad-bob".to_owned() }));
+    agents.note(&at(RUN, "ada", 20, EventKind::Completed(End::default())));
+    agents.note(&at(OTHER, "ada", 20, EventKind::Failed(End::default())));
+    agents.note(&at(WATCH, "bob", 21, EventKind::SessionSpawning { session: "squad-bob".to_owned() }));
     agents.note(&connection(ConnectionState::Reconnecting));
     inputs(
         &agents,
@@ -269,7 +275,7 @@ fn a_question_is_answered_by_key() {
     assert_eq!(controls.press(Key::Enter, &agents), Action::UserCommand(answer));
     // A question answered elsewhere while the user types is closed.
     controls.press(Key::Char('a'), &agents);
-    agents.note(&at(RUN, "ada", 6, What::QuestionAnswered { question: 7 }));
+    agents.note(&at(RUN, "ada", 6, EventKind::QuestionAnswered { question: 7 }));
     controls.settle(&agents);
     inputs(
         &agents,
@@ -297,7 +303,7 @@ fn a_question_is_answered_by_key() {
         rehearsal 1.0 connected; 1 run; ada asks nothing
     "#]],
     );
-    agents.note(&Event { agent: None, ..at(RUN, "", 8, What::QuestionAnswered { question: 8 }) });
+    agents.note(&Event { agent: None, ..at(RUN, "", 8, EventKind::QuestionAnswered { question: 8 }) });
     assert_eq!(agents.rows().len(), 2);
 }
 
@@ -352,13 +358,13 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
 #[test]
 fn a_message_in_pieces_is_shown_once() {
     let mut recent = Recent::default();
-    let mut note = |what| recent.note(&at(RUN, "ada", 5, what)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
-    let delta = |text: &str| What::MessageDelta { text: text.to_owned() };
+    let mut note = |kind| recent.note(&at(RUN, "ada", 5, kind)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
+    let delta = |text: &str| EventKind::MessageDelta { text: text.to_owned() };
     assert_eq!(note(delta("First li")), Vec::<String>::new());
     assert_eq!(note(delta("ne.\nSec")), ["First line."]);
     assert_eq!(note(delta("ond.")), Vec::<String>::new());
-    assert_eq!(note(What::Message { text: "First line.\nSecond.".to_owned() }), ["Second."]);
-    assert_eq!(note(What::Message { text: "All\nat once.".to_owned() }), ["All", "at once."]);
+    assert_eq!(note(EventKind::Message { text: "First line.\nSecond.".to_owned() }), ["Second."]);
+    assert_eq!(note(EventKind::Message { text: "All\nat once.".to_owned() }), ["All", "at once."]);
     assert_eq!(note(delta("Cut o")), Vec::<String>::new());
     assert_eq!(note(tool("shell", "ls")), ["Cut o", "shell ls"]);
     let ada = slug("ada");

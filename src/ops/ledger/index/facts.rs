@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
-    Decision, DecisionId, EntryId, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, Verdict, What,
+    Decision, DecisionId, EntryId, EventKind, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, Verdict,
 };
 use crate::record::Entry;
 use crate::route::choice;
@@ -132,9 +132,9 @@ impl Derived for ReviewFact {
 
     fn of(entry: Entry) -> Result<Option<Self>, String> {
         let ruling = match entry.understood()? {
-            Some(What::ReviewVerdict { verdict, files, .. }) => Ruling::Judged { verdict, files },
-            Some(What::Lockout { reviewer, files }) => Ruling::LockedOut { reviewer, files },
-            Some(What::LockoutLifted { .. }) => Ruling::Lifted,
+            Some(EventKind::ReviewVerdict { verdict, files, .. }) => Ruling::Judged { verdict, files },
+            Some(EventKind::Lockout { reviewer, files }) => Ruling::LockedOut { reviewer, files },
+            Some(EventKind::LockoutLifted { .. }) => Ruling::Lifted,
             _ => return Ok(None),
         };
         Ok(Some(Self { at: entry.at, run: entry.run, agent: entry.agent, ruling }))
@@ -180,24 +180,24 @@ impl Derived for EntryFacts {
     }
 
     fn of(entry: Entry) -> Result<Option<Self>, String> {
-        let Some(what) = entry.understood()? else { return Ok(None) };
-        let fact = match what {
-            What::RunStarted { text, .. } => {
+        let Some(kind) = entry.understood()? else { return Ok(None) };
+        let fact = match kind {
+            EventKind::RunStarted { text, .. } => {
                 Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING }
             }
-            What::RunResumed { .. } => Fact::Resumed,
-            What::RoutePlanned(plan) => {
+            EventKind::RunResumed { .. } => Fact::Resumed,
+            EventKind::RoutePlanned(plan) => {
                 Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
             }
-            What::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
-            What::DecisionLogged { decision, branch } => {
+            EventKind::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
+            EventKind::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
             }
-            What::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
-            What::MemoryLogged { text } => Fact::Learned { text },
-            What::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
-            what => {
-                let Some((outcome, end)) = what.end() else { return Ok(None) };
+            EventKind::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
+            EventKind::MemoryLogged { text } => Fact::Learned { text },
+            EventKind::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
+            kind => {
+                let Some((outcome, end)) = kind.end() else { return Ok(None) };
                 Fact::AgentEnded { outcome, usage: end.usage.clone() }
             }
         };
@@ -214,7 +214,7 @@ impl Derived for FileWrite {
 
     fn of(entry: Entry) -> Result<Option<Self>, String> {
         Ok(match entry.understood()? {
-            Some(What::ToolCompleted { wrote: Some(wrote), .. }) => Some(Self { path: wrote.path }),
+            Some(EventKind::ToolCompleted { wrote: Some(wrote), .. }) => Some(Self { path: wrote.path }),
             _ => None,
         })
     }
@@ -249,16 +249,16 @@ mod tests {
 
     fn agrees<T: Derived>() {
         let at = Timestamp::UNIX_EPOCH;
-        for what in every_kind() {
-            let entry = Entry::new(EntryId::new("i"), at, Actor::Squad, &what, &Redactor::default());
+        for kind in every_kind() {
+            let entry = Entry::new(EntryId::new("i"), at, Actor::Squad, &kind, &Redactor::default());
             // An entry of a matching kind may still have no value.
             let says = T::of(entry).is_ok_and(|said| said.is_some());
-            assert!(!says || T::may_be_in(what.name()), "{} of {}", T::TABLE, what.name());
+            assert!(!says || T::may_be_in(kind.name()), "{} of {}", T::TABLE, kind.name());
             assert!(
-                says || T::TABLE == FileWrite::TABLE || !T::may_be_in(what.name()),
+                says || T::TABLE == FileWrite::TABLE || !T::may_be_in(kind.name()),
                 "{} of {}",
                 T::TABLE,
-                what.name()
+                kind.name()
             );
         }
     }

@@ -141,33 +141,33 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Actor, What};
+    use crate::model::{Actor, EventKind};
 
-    fn decided(id: &str) -> What {
+    fn decided(id: &str) -> EventKind {
         let decision = serde_json::json!({"id": id, "title": id, "date": null, "by": null, "text": ""});
         let decision = serde_json::from_value(decision).expect("a decision");
-        What::DecisionLogged { decision, branch: Some("main".to_owned()) }
+        EventKind::DecisionLogged { decision, branch: Some("main".to_owned()) }
     }
 
-    fn landed(ids: &[&str]) -> What {
+    fn landed(ids: &[&str]) -> EventKind {
         let decisions = ids.iter().map(|id| DecisionId::new(*id)).collect();
-        What::DecisionLanded { decisions, branch: "main".to_owned(), commit: String::new() }
+        EventKind::DecisionLanded { decisions, branch: "main".to_owned(), commit: String::new() }
     }
 
     /// Adds events in several parts; files whose number is in `missing` cannot be read before the last part.
-    fn play(parts: &[&[What]], missing: &[usize]) -> Vec<String> {
+    fn play(parts: &[&[EventKind]], missing: &[usize]) -> Vec<String> {
         let mut bytes = Vec::new();
         let mut cache = Cache::default();
         for (part_number, part) in parts.iter().enumerate() {
             let mut new = std::mem::take(&mut cache.unread);
-            for what in *part {
+            for kind in *part {
                 let number = bytes.len();
                 let id = EntryId::new(format!("019b8d1f-6c00-7000-8000-{number:012}"));
                 let entry = Entry::new(
                     id,
                     "2026-01-05T09:00:00Z".parse().expect("a time"),
                     Actor::User,
-                    what,
+                    kind,
                     &crate::policy::Redactor::default(),
                 );
                 new.push((number.to_string(), entry.path("")));

@@ -12,7 +12,7 @@ use crate::engine::ToolCall;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::mcp::{Call, Fault, Object, Service, Signal, ToolResult};
-use crate::model::{Actor, Decision, EntryId, RunId, Slug, What};
+use crate::model::{Actor, Decision, EntryId, EventKind, RunId, Slug};
 use crate::ops::decisions::list;
 use crate::ops::ledger::journal::append;
 use crate::ops::run::{lease, live};
@@ -99,7 +99,7 @@ impl MemberServer {
         match tools::read(&call)? {
             Intent::Decide(decision) => self.decide(&workspace, *decision),
             Intent::Remember(text) => {
-                self.record(&workspace, |_| What::MemoryLogged { text })?;
+                self.record(&workspace, |_| EventKind::MemoryLogged { text })?;
                 Ok("Kept.".to_owned())
             }
             Intent::Search(query) => self.search(&query),
@@ -118,18 +118,18 @@ impl MemberServer {
         let id = self.record(workspace, |id| {
             let (by, run) = (Some(self.agent.to_string()), Some(self.run.clone()));
             let decision = Decision { id: id.decision(), by, run, date: Some(date), ..decision };
-            What::DecisionLogged { decision, branch }
+            EventKind::DecisionLogged { decision, branch }
         })?;
         Ok(format!("Decision {} is recorded: {title}", id.decision()))
     }
 
     /// Durable when this returns.
-    fn record(&self, workspace: &Workspace, what: impl FnOnce(&EntryId) -> What) -> Result<EntryId, String> {
+    fn record(&self, workspace: &Workspace, kind: impl FnOnce(&EntryId) -> EventKind) -> Result<EntryId, String> {
         let env = self.env();
         let at = env.clock.now();
         let id = env.ids.entry(at);
         let redactor = secrets::redactor(&env, &workspace.folder.root);
-        let entry = Entry::new(id.clone(), at, Actor::Agent, &what(&id), &redactor);
+        let entry = Entry::new(id.clone(), at, Actor::Agent, &kind(&id), &redactor);
         let entry = Entry { run: Some(self.run.clone()), agent: Some(self.agent.clone()), ..entry };
         let written = append(&workspace.repository, &workspace.ledger_prefix(), &[entry], at);
         written.map(|()| id).map_err(|error| error.to_string())

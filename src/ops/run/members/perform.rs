@@ -6,7 +6,7 @@ use super::output::OutputFile;
 use super::shape;
 use crate::engine::{EngineKind, Opening};
 use crate::model::{
-    Evidence, Kind, Member, Outcome, Plan, PlanKind, Position, SessionSpec, Source, Status, Tier, What,
+    EventKind, Evidence, Kind, Member, Outcome, Plan, PlanKind, Position, SessionSpec, Source, Status, Tier,
 };
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::run::order::NamedMember;
@@ -39,7 +39,7 @@ impl Executor<'_> {
         let workers = self.workers.at(Position::new(1, 1));
         let members = &self.order.members;
         let agents = members.iter().map(|member| member.given.id.clone()).collect();
-        workers.reports.tell(None, What::StepStarted { agents });
+        workers.reports.tell(None, EventKind::StepStarted { agents });
         let jobs: Vec<Job> = members.iter().map(|member| self.member_job(member)).collect();
         let in_session: Vec<bool> = jobs.iter().map(|job| self.is_in_session(&job.opening.spec)).collect();
         let done = workers.fan_out(jobs).await;
@@ -48,7 +48,7 @@ impl Executor<'_> {
             let _ = self.output(named, "stdout").write(&work.text);
         }
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
-        workers.reports.tell(None, What::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
+        workers.reports.tell(None, EventKind::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
         results.work.extend(done);
     }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::output::OutputFile;
 use crate::error::Failure;
-use crate::model::{AgentState, DecisionId, End, Exited, GivenMember, Outcome, RunId, Slug, What};
+use crate::model::{AgentState, DecisionId, End, EventKind, Exited, GivenMember, Outcome, RunId, Slug};
 use crate::ops::Project;
 use crate::ops::ledger::log::{Choice, added_since, timeline};
 use crate::ops::run::{lease, live};
@@ -87,8 +87,8 @@ impl RunResult {
     fn of(project: &Project, run: &RunId, state: &str, entries: Vec<Entry>) -> Option<Self> {
         let mut found: Option<Self> = None;
         for entry in entries {
-            match (entry.what(), &mut found) {
-                (Some(What::RunStarted { text, members, .. }), None) => {
+            match (entry.known_kind(), &mut found) {
+                (Some(EventKind::RunStarted { text, members, .. }), None) => {
                     let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
                     let (answer, reason, status, agents) = (None, None, state.to_owned(), BTreeMap::new());
                     let (run, started, changed, message) = (run.clone(), entry.at, entry.at, text);
@@ -106,9 +106,9 @@ impl RunResult {
                         agents,
                     });
                 }
-                (Some(what), Some(found)) => {
+                (Some(kind), Some(found)) => {
                     found.changed = entry.at;
-                    found.take(what, entry.agent.as_ref().map(|agent| agent.as_str()), entry.at);
+                    found.take(kind, entry.agent.as_ref().map(|agent| agent.as_str()), entry.at);
                 }
                 _ => {}
             }
@@ -121,22 +121,22 @@ impl RunResult {
         found
     }
 
-    fn take(&mut self, what: What, agent: Option<&str>, at: Timestamp) {
-        if let What::RunCompleted { status, error, agents, .. } = &what {
+    fn take(&mut self, kind: EventKind, agent: Option<&str>, at: Timestamp) {
+        if let EventKind::RunCompleted { status, error, agents, .. } = &kind {
             self.agents.clone_from(agents);
             self.status = status.to_string().replace(' ', "_");
             self.reason = error.as_ref().map(|error| error.message.clone());
         }
-        if let What::DecisionLogged { decision, .. } = &what {
+        if let EventKind::DecisionLogged { decision, .. } = &kind {
             self.decisions.push(decision.id.clone());
         }
-        if let What::Answer { text } = &what {
+        if let EventKind::Answer { text } = &kind {
             self.answer = Some(text.clone());
         }
         let member = self.members.iter_mut().find(|member| Some(member.given.id.as_str()) == agent);
         if let Some(member) = member {
             member.started.get_or_insert(at);
-            member.take(what);
+            member.take(kind);
         }
     }
 
@@ -163,15 +163,15 @@ impl MemberResult {
         Self { given, status: Status::Error, started: None, end: None, exited: None, session }
     }
 
-    fn take(&mut self, what: What) {
-        if let Some((outcome, end)) = what.end() {
+    fn take(&mut self, kind: EventKind) {
+        if let Some((outcome, end)) = kind.end() {
             self.status = match outcome {
                 Outcome::Completed => Status::Completed,
                 Outcome::TimedOut => Status::Timeout,
                 _ => Status::Error,
             };
             self.end = Some((outcome, end.clone()));
-        } else if let What::EngineExited(exited) = what {
+        } else if let EventKind::EngineExited(exited) = kind {
             self.exited = Some(exited);
         }
     }

@@ -13,7 +13,7 @@ use super::place::{insist_on_sound, open_without_team};
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Event, RunId, What};
+use crate::model::{Event, EventKind, RunId};
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{NamedMember, Order, flag_settings};
 use crate::ops::team::engines;
@@ -186,12 +186,12 @@ struct Greeter {
 
 impl Show for Greeter {
     fn show(&mut self, event: &Event) {
-        match &event.what {
-            What::RunStarted { .. } => {
+        match &event.kind {
+            EventKind::RunStarted { .. } => {
                 self.has_begun = true;
                 say(&mut *self.out, &Notice::Run(event.run.clone()));
             }
-            What::RunCompleted { .. } => say(&mut *self.out, &Notice::Ended),
+            EventKind::RunCompleted { .. } => say(&mut *self.out, &Notice::Ended),
             _ => {}
         }
     }

@@ -16,7 +16,7 @@ use super::lease::{WatchFiles, Watcher, name};
 use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, to_line};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{RunId, What};
+use crate::model::{EventKind, RunId};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::signals::SignalGuard;
@@ -165,7 +165,7 @@ impl Conversation<'_> {
                 Some(FromWatch::Declined { reason }) => return Asked::Declined(reason),
                 Some(FromWatch::Event(event)) => {
                     has_begun = true;
-                    if let What::QuestionAnswered { question } = event.what {
+                    if let EventKind::QuestionAnswered { question } = event.kind {
                         self.withdraw(question);
                     }
                     show.show(&event);

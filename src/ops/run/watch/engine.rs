@@ -12,7 +12,7 @@ use super::peer::Feed;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{ConnectionState, Event, RunId, What};
+use crate::model::{ConnectionState, Event, EventKind, RunId};
 use crate::ops::Project;
 use crate::ops::team::engines;
 use crate::ops::team::secrets;
@@ -87,7 +87,7 @@ impl Watch {
             return;
         }
         let engine = self.engine().0;
-        self.reports.tell(None, What::ConnectionChanged { engine, state });
+        self.reports.tell(None, EventKind::ConnectionChanged { engine, state });
         self.write_state();
     }
 
@@ -113,13 +113,19 @@ impl Watch {
                 () = changed => {}
                 () = self.started.notified() => continue,
             }
-            let what = match self.connection() {
-                ConnectionState::Connecting | ConnectionState::Connected => What::ConnectionRestored { attempts: 1 },
-                ConnectionState::Reconnecting => What::ConnectionLost { reason: "the engine has ended".to_owned() },
-                ConnectionState::Error => What::ConnectionLost { reason: "the engine is gone for good".to_owned() },
+            let kind = match self.connection() {
+                ConnectionState::Connecting | ConnectionState::Connected => {
+                    EventKind::ConnectionRestored { attempts: 1 }
+                }
+                ConnectionState::Reconnecting => {
+                    EventKind::ConnectionLost { reason: "the engine has ended".to_owned() }
+                }
+                ConnectionState::Error => {
+                    EventKind::ConnectionLost { reason: "the engine is gone for good".to_owned() }
+                }
                 ConnectionState::Disconnected => continue,
             };
-            self.reports.tell(None, what);
+            self.reports.tell(None, kind);
             self.note_connection();
         }
     }

@@ -45,7 +45,7 @@ use team::KnownTeam;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{ConnectionState, Event, RunId, What};
+use crate::model::{ConnectionState, Event, EventKind, RunId};
 use crate::ops::run::live;
 use crate::ops::run::memory;
 use crate::ops::run::order::flag_settings;
@@ -334,7 +334,7 @@ impl Watch {
     async fn follow(self: Rc<Self>, mut changes: FolderChanges) {
         if let Some(problem) = &changes.problem {
             let reason = format!("checking for changed files once a second, because: {problem}");
-            self.reports.tell(None, What::SessionError { session: String::new(), reason });
+            self.reports.tell(None, EventKind::SessionError { session: String::new(), reason });
         }
         loop {
             let is_unsure = self.refresh_team().await;

@@ -8,7 +8,7 @@ use tokio::time::{Duration, Instant};
 use super::Watch;
 use crate::compile::{Learnings, Task};
 use crate::engine::Opening;
-use crate::model::{SessionSpec, Slug, Tier, What};
+use crate::model::{EventKind, SessionSpec, Slug, Tier};
 use crate::ops::run::executor::opening;
 use crate::ops::run::setup::core;
 use crate::ops::team::agents::compiler;
@@ -176,12 +176,12 @@ impl Watch {
         for (agent, text) in now {
             if let Some(old) = before.get(agent).filter(|old| *old != text) {
                 let diff = TextDiff::from_lines(old, text).unified_diff().context_radius(1).to_string();
-                self.reports.tell(Some(agent), What::CharterChanged { diff });
+                self.reports.tell(Some(agent), EventKind::CharterChanged { diff });
             }
         }
     }
 
     fn tell_changes(&self, changed: Vec<Slug>, joined: Vec<Slug>, left: Vec<Slug>, problem: Option<String>) {
-        self.reports.tell(None, What::TeamChanged { changed, joined, left, problem });
+        self.reports.tell(None, EventKind::TeamChanged { changed, joined, left, problem });
     }
 }

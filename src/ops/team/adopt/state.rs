@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{Actor, Decision, Slug, What};
+use crate::model::{Actor, Decision, EventKind, Slug};
 use crate::ops::Workspace;
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::{contents as ledger, lost};
@@ -65,12 +65,12 @@ pub(super) fn import(env: &Env, workspace: &Workspace, dry_run: bool) -> Result<
     let known: BTreeSet<(String, String)> = ledger::known_lessons(repository, &workspace.ledger_prefix())?;
     let branch = head.work().map(str::to_owned);
     let decided = decisions.into_iter().map(|decision| {
-        let what = What::DecisionLogged { decision, branch: branch.clone() };
-        Entry::new(env.ids.entry(at), at, Actor::User, &what, &redactor)
+        let kind = EventKind::DecisionLogged { decision, branch: branch.clone() };
+        Entry::new(env.ids.entry(at), at, Actor::User, &kind, &redactor)
     });
     let learned = learnings.into_iter().map(|(agent, text)| Entry {
         agent: Some(agent),
-        ..Entry::new(env.ids.entry(at), at, Actor::User, &What::MemoryLogged { text }, &redactor)
+        ..Entry::new(env.ids.entry(at), at, Actor::User, &EventKind::MemoryLogged { text }, &redactor)
     });
     let is_new = |entry: &Entry| {
         entry.agent.as_ref().is_none_or(|agent| !known.contains(&(agent.to_string(), entry.text.clone())))
