@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::model::{Evidence, Member, Plan, PlanKind, Problem, Team};
 use crate::parse::{Files, team};
 use crate::policy::Redactor;
-use crate::route::{Request, Router, Wishes};
+use crate::route::{Request, RouteOptions, Router};
 
 /// What there is to feed.
 pub const PARSERS: [&str; 12] = [
@@ -117,7 +117,7 @@ static ROUTED: LazyLock<Team> = LazyLock::new(|| {
 static ROUTER: LazyLock<Router<'static>> = LazyLock::new(|| Router::new(&ROUTED, &[]));
 
 fn route(message: &str) -> Result<(), String> {
-    let plan = ROUTER.plan(&Request::new(message), &Wishes::default());
+    let plan = ROUTER.plan(&Request::new(message), &RouteOptions::default());
     let starts = |member: &&Member| plan.agents.iter().chain(&plan.reviewer).any(|slug| member.slug == *slug);
     if ROUTED.startable().filter(starts).count() != plan.agents.len() + usize::from(plan.reviewer.is_some()) {
         return Err(format!("names somebody who cannot be started, or somebody twice: {plan:?}"));
@@ -126,7 +126,7 @@ fn route(message: &str) -> Result<(), String> {
         return Err(format!("contradicts itself: {plan:?}"));
     }
     plan.evidence.iter().try_for_each(|evidence| holds(message, evidence))?;
-    let again: Plan = ROUTER.plan(&Request::new(message), &Wishes::default());
+    let again: Plan = ROUTER.plan(&Request::new(message), &RouteOptions::default());
     if again == plan { Ok(()) } else { Err("planned differently the second time".to_owned()) }
 }
 

@@ -61,7 +61,7 @@ impl Program {
 
 /// Why a program must not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum ProgramRefusal {
     /// In no folder of `PATH`.
     Missing(PathBuf),
     /// It is part of the checkout.
@@ -70,7 +70,7 @@ pub(crate) enum Unfit {
     Relative(PathBuf),
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for ProgramRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(name) => write!(f, "`{}` is in no folder of PATH", name.display()),
@@ -129,7 +129,7 @@ impl Programs {
     }
 
     /// The first program of that name in `PATH` that may be run.
-    pub(crate) fn find(&self, name: &Path) -> Result<Program, Unfit> {
+    pub(crate) fn find(&self, name: &Path) -> Result<Program, ProgramRefusal> {
         let file = with_suffix(name);
         let in_folders = |folders: &[PathBuf]| -> Vec<PathBuf> {
             folders.iter().map(|folder| folder.join(&file)).filter(|path| is_executable(path)).collect()
@@ -139,27 +139,27 @@ impl Programs {
             return Ok(program);
         }
         let refused = found.into_iter().next().or_else(|| in_folders(&self.left_out).into_iter().next());
-        Err(refused.map_or_else(|| Unfit::Missing(name.to_owned()), Unfit::InCheckout))
+        Err(refused.map_or_else(|| ProgramRefusal::Missing(name.to_owned()), ProgramRefusal::InCheckout))
     }
 
     /// The program at this path, unless it is part of the checkout.
-    pub(crate) fn admit(&self, path: &Path) -> Result<Program, Unfit> {
+    pub(crate) fn admit(&self, path: &Path) -> Result<Program, ProgramRefusal> {
         if self.checkout.contains(path) {
-            Err(Unfit::InCheckout(path.to_owned()))
+            Err(ProgramRefusal::InCheckout(path.to_owned()))
         } else {
             Ok(Program(path.to_owned()))
         }
     }
 
     /// A program that the user configured: an absolute path, which is run wherever it leads, or a name to look up.
-    pub(crate) fn named(&self, path: &Path) -> Result<Program, Unfit> {
+    pub(crate) fn named(&self, path: &Path) -> Result<Program, ProgramRefusal> {
         if path.is_absolute() {
             return Ok(Program::of_user(path));
         }
         let mut parts = path.components();
         match (parts.next(), parts.next()) {
             (Some(Component::Normal(_)), None) => self.find(path),
-            _ => Err(Unfit::Relative(path.to_owned())),
+            _ => Err(ProgramRefusal::Relative(path.to_owned())),
         }
     }
 }
@@ -348,7 +348,10 @@ mod tests {
             for directory in ["repo", "repo/deep"] {
                 for way in [folder, "links", "elsewhere", "first"] {
                     let found = world.programs(directory, &[way]).find(Path::new("tool"));
-                    assert!(matches!(found, Err(Unfit::InCheckout(_))), "{place} by {way} from {directory}: {found:?}");
+                    assert!(
+                        matches!(found, Err(ProgramRefusal::InCheckout(_))),
+                        "{place} by {way} from {directory}: {found:?}"
+                    );
                 }
                 // Another program of the name is used instead.
                 let own = world.program("bin/tool");
@@ -368,7 +371,7 @@ mod tests {
         world.link("alias", &world.path("repo"));
         for way in ["repo", "repo/bin", "alias", "alias/bin", "bin/../repo"] {
             let found = world.programs("repo", &[way]).find(Path::new("tool"));
-            assert!(matches!(found, Err(Unfit::InCheckout(_))), "{way}: {found:?}");
+            assert!(matches!(found, Err(ProgramRefusal::InCheckout(_))), "{way}: {found:?}");
         }
         world.link("round", &world.path("round"));
         assert!(world.programs("repo", &[]).admit(&world.path("round/tool")).is_err());
@@ -397,7 +400,7 @@ mod tests {
             world.program(&format!("{place}/own/tool"));
             for folder in ["repo/bin".to_owned(), format!("{place}/own")] {
                 let found = world.programs(place, &[&folder]).find(Path::new("tool"));
-                assert!(matches!(found, Err(Unfit::InCheckout(_))), "{folder} from {place}: {found:?}");
+                assert!(matches!(found, Err(ProgramRefusal::InCheckout(_))), "{folder} from {place}: {found:?}");
             }
         }
     }
@@ -415,7 +418,7 @@ mod tests {
         assert_eq!(world.programs("bin", &["bin/deep"]).find(Path::new("tool")), Ok(Program(program)));
         world.program("bin/node_modules/.bin/tool");
         let found = world.programs("bin", &["bin/node_modules/.bin"]).find(Path::new("tool"));
-        assert!(matches!(found, Err(Unfit::InCheckout(_))), "{found:?}");
+        assert!(matches!(found, Err(ProgramRefusal::InCheckout(_))), "{found:?}");
     }
 
     #[test]
@@ -424,11 +427,15 @@ mod tests {
         let program = world.program("repo/bin/tool");
         let programs = world.programs("repo", &["repo/bin"]);
         assert_eq!(programs.named(&program), Ok(Program(program)));
-        assert!(matches!(programs.named(Path::new("tool")), Err(Unfit::InCheckout(_))));
+        assert!(matches!(programs.named(Path::new("tool")), Err(ProgramRefusal::InCheckout(_))));
         for relative in ["bin/tool", "./tool", "../repo/bin/tool"] {
-            assert_eq!(programs.named(Path::new(relative)), Err(Unfit::Relative(relative.into())), "{relative}");
+            assert_eq!(
+                programs.named(Path::new(relative)),
+                Err(ProgramRefusal::Relative(relative.into())),
+                "{relative}"
+            );
         }
-        assert_eq!(programs.named(Path::new("nothing")), Err(Unfit::Missing("nothing".into())));
+        assert_eq!(programs.named(Path::new("nothing")), Err(ProgramRefusal::Missing("nothing".into())));
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
 }
 
 /// Fails if a path of the team exists and leads out of the project's own files.
-pub(crate) fn insist_on_own(team: &TeamFolder, path: &Path) -> Result<(), String> {
+pub(crate) fn require_own(team: &TeamFolder, path: &Path) -> Result<(), String> {
     match fs::canonicalize(path) {
         Ok(target) if !is_own(&target, &project_of(team)) => Err(LINK_OUT.to_owned()),
         _ => Ok(()),

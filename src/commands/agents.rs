@@ -60,7 +60,7 @@ impl Args {
         match self.command {
             Some(Command::Show(args)) => {
                 let project = Project::open(context.env, &context.directory, Layer::default())?;
-                project.insist_on_readable()?;
+                project.require_readable()?;
                 args.run(&mut context.ui, &project)
             }
             Some(Command::Diff(args)) => args.run(context),

@@ -60,6 +60,6 @@ impl Args {
 /// The team of the work tree. An unreadable team file is an error, because a decision in it would be missed.
 fn project(context: &Context<'_>) -> Result<Project, Failure> {
     let project = Project::open(context.env, &context.directory, Layer::default())?;
-    project.insist_on_readable()?;
+    project.require_readable()?;
     Ok(project)
 }

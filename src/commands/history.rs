@@ -45,7 +45,7 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let Command::Land { agent, dry_run } = self.command;
         let project = Project::open(context.env, &context.directory, Layer::default())?;
-        project.insist_on_readable()?;
+        project.require_readable()?;
         let landing = match dry_run {
             true => history::plan(context.env, &project, agent.as_deref())?,
             false => history::land(context.env, &project, agent.as_deref())?,

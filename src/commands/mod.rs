@@ -76,7 +76,7 @@ Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cann
 4 no engine, 5 stopped by policy or budget, 130 interrupted.";
 
 /// An invalid value is a usage error in a flag; in a file it is only a warning.
-fn insist_on_flags(project: &Project) -> Result<(), Failure> {
+fn require_flags(project: &Project) -> Result<(), Failure> {
     let is_flags = |problem: &&Problem| problem.code == "config-bad-value" && problem.file.starts_with("--");
     match project.problems.iter().find(is_flags) {
         Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Context, Ended, insist_on_flags};
+use super::{Context, Ended, require_flags};
 use crate::ops::Project;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::watch::{self, WatchOrder};
@@ -71,9 +71,9 @@ impl Args {
         let script = ("engine.rehearsal.script", self.script.clone(), "--script");
         layer.entries.extend(settings::from_command_line([script]).entries);
         let project = Project::open(context.env, &context.directory, layer)?;
-        insist_on_flags(&project)?;
+        require_flags(&project)?;
         context.ui.problems(&project.problems);
-        project.insist_on_sound()?;
+        project.require_sound()?;
         engines::check_names(&project)?;
         let script = engines::script(&project.settings, &context.directory)?;
         Ok(WatchOrder { project, flags, script, asks: context.ui.can_ask() })

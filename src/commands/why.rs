@@ -29,7 +29,7 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = Project::open(context.env, &context.directory, Layer::default())?;
-        project.insist_on_readable()?;
+        project.require_readable()?;
         let subject = why::subject(&project, &context.directory, &self.subject)?;
         let answer = why::why(&project, subject)?;
         if context.ui.json() {

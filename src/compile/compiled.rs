@@ -31,7 +31,7 @@ pub(super) struct Selected<'a> {
 
 impl Compiled<'_> {
     pub(crate) fn tokens(&self) -> usize {
-        tokens(&self.spec.prompt) + tokens(&self.spec.told())
+        tokens(&self.spec.prompt) + tokens(&self.spec.full_context())
     }
 
     /// All inputs with hash and size, and why each was included or left out.
@@ -70,7 +70,7 @@ impl Compiled<'_> {
             tokens: Totals {
                 total: self.tokens(),
                 prompt: tokens(&spec.prompt),
-                context: tokens(&spec.told()),
+                context: tokens(&spec.full_context()),
                 knowledge: tokens(skills) + tokens(notes),
                 decisions: tokens(decisions),
                 history: tokens(history),

@@ -48,7 +48,7 @@ pub(crate) use situation::{Situation, earlier_turns, written_by_others};
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Charter, Evidence, Member, ModelLayer, Offer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, tools_but,
+    AvailableModels, Charter, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, tools_but,
     tools_called, without_hidden,
 };
 use crate::settings::Settings;
@@ -113,7 +113,7 @@ pub(crate) struct Compiler<'a> {
     skills: Skills<'a>,
     notes: RankedNotes<'a>,
     decisions: Ranked<'a>,
-    offer: Offer,
+    offer: AvailableModels,
 }
 
 impl<'a> Compiler<'a> {
@@ -126,12 +126,12 @@ impl<'a> Compiler<'a> {
             decisions: Ranked::new(&team.decisions, topic),
             sources,
             task,
-            offer: Offer::default(),
+            offer: AvailableModels::default(),
         }
     }
 
     /// For an engine that reports which models it offers.
-    pub(crate) fn on(self, offer: Offer) -> Self {
+    pub(crate) fn on(self, offer: AvailableModels) -> Self {
         Self { offer, ..self }
     }
 

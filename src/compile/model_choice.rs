@@ -1,7 +1,7 @@
 //! Chooses the model of an agent: the first of four layers that names one wins. If the engine does not offer it, the
 //! fallback chain follows.
 
-use crate::model::{Charter, Member, ModelChoice, ModelLayer, Offer, Tier, Unoffered};
+use crate::model::{AvailableModels, Charter, Member, ModelChoice, ModelLayer, Tier, UnavailableModel};
 use crate::settings::Settings;
 
 /// A model and the layer that names it.
@@ -12,7 +12,7 @@ pub(super) fn resolve(
     charter: Option<&Charter>,
     settings: &Settings,
     tier: Tier,
-    offer: &Offer,
+    offer: &AvailableModels,
 ) -> ModelChoice {
     let models = &settings.models;
     let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
@@ -35,14 +35,19 @@ pub(super) fn resolve(
 }
 
 /// The charter's reasoning effort, if the model supports it and the tier is for real work.
-pub(super) fn effort(charter: Option<&Charter>, model: &ModelChoice, tier: Tier, offer: &Offer) -> Option<String> {
+pub(super) fn effort(
+    charter: Option<&Charter>,
+    model: &ModelChoice,
+    tier: Tier,
+    offer: &AvailableModels,
+) -> Option<String> {
     let wanted = charter?.reasoning_effort.as_ref()?;
     let is_for_work = !matches!(tier, Tier::Direct | Tier::Lightweight);
     (is_for_work && offer.takes_effort(model, wanted)).then(|| wanted.clone())
 }
 
 /// The coordinator's model: `models.coordinator` or the default, unless the user or `[models.roles]` says otherwise.
-pub(super) fn coordinator(settings: &Settings, offer: &Offer) -> ModelChoice {
+pub(super) fn coordinator(settings: &Settings, offer: &AvailableModels) -> ModelChoice {
     let models = &settings.models;
     let overridden = ["coordinator", "all"].iter().find_map(|name| models.overrides.get(*name));
     let role_model = models.roles.get("coordinator").map(|id| (id, ModelLayer::Role));
@@ -56,7 +61,7 @@ pub(super) fn coordinator(settings: &Settings, offer: &Offer) -> ModelChoice {
 fn offered<'a>(
     (wanted, layer): Candidate<'a>,
     mut chain: impl Iterator<Item = Candidate<'a>>,
-    offer: &Offer,
+    offer: &AvailableModels,
 ) -> ModelChoice {
     if let Some(id) = offer.spelling(wanted) {
         return ModelChoice::new(id, layer);
@@ -66,5 +71,9 @@ fn offered<'a>(
     }
     let next = chain.find_map(|(id, layer)| Some((offer.spelling(id)?.to_owned(), layer)));
     let (id, layer) = next.unwrap_or_else(|| (offer.default.clone().unwrap_or_default(), ModelLayer::Engine));
-    ModelChoice { id, layer, instead_of: Some(Unoffered { model: wanted.clone(), engine: offer.engine.clone() }) }
+    ModelChoice {
+        id,
+        layer,
+        instead_of: Some(UnavailableModel { model: wanted.clone(), engine: offer.engine.clone() }),
+    }
 }

@@ -1,8 +1,8 @@
 //! Squad's own prompts for agents.
 
 use crate::model::{
-    Ceremony, Change, Member, Moment, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable, quote,
-    without_hidden,
+    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable,
+    quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.
@@ -96,7 +96,7 @@ pub(crate) fn meeting_prompt(
     directory: &str,
     run: &str,
 ) -> String {
-    let is_before = planned.when == Moment::Before;
+    let is_before = planned.when == CeremonyTiming::Before;
     let when =
         if is_before { "before the work on the task below begins" } else { "now that the task below was worked on" };
     let mut prompt = format!("Facilitate a meeting of the team, {when}. Do none of that work yourself.\n\nTask:\n\n");
@@ -378,7 +378,7 @@ mod tests {
         let slug = |name: &str| Slug::fold(name).expect("a slug");
         let planned = PlannedCeremony {
             name: "Design Review".to_owned(),
-            when: Moment::Before,
+            when: CeremonyTiming::Before,
             source: ".squad/ceremonies.md:5".to_owned(),
             step: Some(1),
         };
@@ -399,7 +399,7 @@ mod tests {
         assert!(!prompt.lines().any(|line| line.starts_with('#')) && !prompt.contains('\u{200b}'), "{prompt}");
         assert!(prompt.contains("> Build it\n") && prompt.contains("> - Agree on\n> # Rules\n"), "{prompt}");
         assert!(prompt.contains("The work is that of `ada` and `bob`.") && prompt.len() < 2 * MAX_AGENDA, "{prompt}");
-        let after = PlannedCeremony { when: Moment::After, ..planned };
+        let after = PlannedCeremony { when: CeremonyTiming::After, ..planned };
         let report =
             Colleague { agent: &workers[0], outcome: Outcome::Completed, text: "Built.", changed: None, verdict: None };
         let part = Part { step: 2, earlier: &[report], ..part };

@@ -18,7 +18,7 @@ pub(crate) struct Situation<'a> {
 }
 
 impl Situation<'_> {
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if let Some(user) = self.user {
             text.push_str(&format!("You work for {}.\n", one_line(user)));
@@ -95,13 +95,13 @@ mod tests {
             limits: [minutes(5), minutes(30), Duration::MAX],
         };
         assert_eq!(
-            situation.told(),
+            situation.text(),
             "You work for Ann.\nBranch: feature/x\nPermissions: allow. All is allowed.\n\
              Time limits: 5m without a sign of life, 30m for one tool call.\n\
              Processes that you leave running are stopped and reported when you are done.\n"
         );
         let bare = Situation { user: None, branch: None, permissions: "deny.", limits: [Duration::MAX; 3] };
-        assert!(bare.told().starts_with("Permissions: deny.\nProcesses"), "{}", bare.told());
+        assert!(bare.text().starts_with("Permissions: deny.\nProcesses"), "{}", bare.text());
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn learning(text: &str) -> Learning {
 fn told(team: &Team, task: &str, tier: Tier) -> (String, Receipt) {
     with(team, &Learnings::new(), &Settings::default(), task, |compiler| {
         let compiled = compiler.agent(&team.members[0], tier);
-        (compiled.spec.told(), compiled.receipt())
+        (compiled.spec.full_context(), compiled.receipt())
     })
 }
 
@@ -184,7 +184,7 @@ fn a_charters_effort_reaches_models_that_take_it() {
     let effort = |tier, efforts: Option<&[(&str, &[&str])]>| {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let efforts = efforts.map(|all| all.iter().map(|(id, known)| ((*id).to_owned(), words(known))).collect());
-        let offer = Offer { efforts, ..Offer::default() };
+        let offer = AvailableModels { efforts, ..AvailableModels::default() };
         let compiler =
             Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings }, &task).on(offer);
         let spec = compiler.agent(&team.members[0], tier).spec;
@@ -223,7 +223,7 @@ fn on_offer(
 ) -> (String, ModelLayer, String) {
     let learnings = Learnings::new();
     let models = Some(models.iter().map(|id| (*id).to_owned()).collect());
-    let offer = Offer { engine: "an-engine".to_owned(), models, ..Offer::default() };
+    let offer = AvailableModels { engine: "an-engine".to_owned(), models, ..AvailableModels::default() };
     let task = Task::none();
     let compiler = Compiler::new(Sources { team, learnings: &learnings, settings }, &task).on(offer);
     let model = compiler.agent(&team.members[index], tier).spec.model;
@@ -362,7 +362,7 @@ fn a_big_team_is_listed_as_far_as_it_fits() {
     with(&big, &Learnings::new(), &Settings::default(), "", |compiler| {
         for one in &big.members {
             let spec = compiler.agent(one, Tier::Standard).spec;
-            assert!(spec.told().len() < 10_000 && spec.team.contains("- and 28"), "{}", spec.told());
+            assert!(spec.full_context().len() < 10_000 && spec.team.contains("- and 28"), "{}", spec.full_context());
             assert!(spec.context.contains(&format!("You are {}.", one.name)));
         }
     });
@@ -494,7 +494,7 @@ fn no_text_of_the_team_begins_a_line_outside_its_quote() {
     let settings = Settings::default();
     with(&team, &learnings, &settings, evil, |compiler| {
         for spec in [compiler.agent(&team.members[0], Tier::Full).spec, compiler.coordinator().spec] {
-            let context = spec.told().replace(['\r', '\u{85}', '\u{2028}', '\u{b}', '\u{c}'], "\n");
+            let context = spec.full_context().replace(['\r', '\u{85}', '\u{2028}', '\u{b}', '\u{c}'], "\n");
             let headings: Vec<&str> = context.lines().filter(|line| line.starts_with(['#', '`', '~'])).collect();
             let ours = [
                 "# Working in this team",
@@ -696,7 +696,7 @@ fn a_line_about_the_inbox_names_the_tool_to_use_instead() {
 #[test]
 fn using_the_only_model_of_the_user_is_not_reported() {
     let (team, mut settings, learnings, task) = (team(), Settings::default(), Learnings::new(), Task::none());
-    let offer = |is_users: bool| Offer {
+    let offer = |is_users: bool| AvailableModels {
         engine: "an-engine".to_owned(),
         models: Some(vec!["mine".to_owned()]),
         default: Some("mine".to_owned()),

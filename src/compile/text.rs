@@ -1,6 +1,6 @@
 //! Formats text of the team's records within squad's own lines.
 
-use crate::model::{Decision, SaidStatus, Source, first_line};
+use crate::model::{Decision, LegacyStatus, Source, first_line};
 
 /// Untrusted text as one short line.
 pub(super) fn one_line(text: &str) -> String {
@@ -21,7 +21,7 @@ pub(super) fn cite(decision: &Decision) -> String {
     if let Some(by) = &decision.by {
         text.push_str(&format!(", by {}", one_line(by)));
     }
-    if decision.status == Some(SaidStatus::Proposed) {
+    if decision.status == Some(LegacyStatus::Proposed) {
         text.push_str(", proposed");
     }
     if let Some(source) = &decision.source {

@@ -36,7 +36,7 @@ pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writ
 pub(crate) use orphans::guard;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
-use crate::model::{Attachment, ConnectionState, Offer, SessionSpec};
+use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};
 
 /// What an adapter provides. `Session::next` is cancel safe: a fact that was not returned is returned next time.
 pub(crate) trait Adapter {
@@ -47,7 +47,7 @@ pub(crate) trait Adapter {
     async fn open(&self, opening: Opening) -> Result<Self::Session, EngineError>;
 
     /// The models it offers. An engine that does not say, or not in time, offers what it is asked for.
-    async fn offer(&self) -> Offer;
+    async fn offer(&self) -> AvailableModels;
 
     fn connection(&self) -> ConnectionState;
 
@@ -235,7 +235,7 @@ impl Adapter for Engine {
         }
     }
 
-    async fn offer(&self) -> Offer {
+    async fn offer(&self) -> AvailableModels {
         match self {
             Self::Command(engine) => engine.offer().await,
             Self::Copilot(engine) => engine.offer().await,

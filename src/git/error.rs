@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::program::Unfit;
+use crate::program::ProgramRefusal;
 
 /// Why a repository operation failed. Each message names the path or item it is about.
 #[derive(Debug)]
@@ -31,13 +31,13 @@ pub(crate) enum Error {
     /// A path that a tree cannot contain.
     BadPath { path: String },
     /// A command was interrupted and must be finished before another one starts here.
-    Begun { command: String },
+    InterruptedCommand { command: String },
     /// The intent file of an interrupted command cannot be read.
     UnknownIntent { path: PathBuf, what: String },
     /// The `git` program could not be run, or failed.
     Program { command: String, message: String },
     /// There is no `git` program that we are allowed to run.
-    NoGit(Unfit),
+    NoGit(ProgramRefusal),
 }
 
 impl Error {
@@ -71,19 +71,21 @@ impl Error {
                 "`squad doctor --repair` mends the ledger; `git fsck --full` shows what else is damaged".into()
             }
             Self::Locked { path } => format!("if no git is running, remove '{}'", path.display()),
-            Self::Begun { command } => format!("finish it: squad {command}"),
+            Self::InterruptedCommand { command } => format!("finish it: squad {command}"),
             Self::UnknownIntent { path, .. } => {
                 format!("see what `git status` says, then remove '{}'", path.display())
             }
             Self::Program { .. } => "check that git runs in this folder: git status".into(),
-            Self::NoGit(Unfit::InCheckout(path)) => format!(
+            Self::NoGit(ProgramRefusal::InCheckout(path)) => format!(
                 "install git elsewhere; or, if you trust that one: squad config set --user git.program '{}'",
                 path.display()
             ),
-            Self::NoGit(Unfit::Missing(_)) => {
+            Self::NoGit(ProgramRefusal::Missing(_)) => {
                 "install git, or name it: squad config set --user git.program PATH".into()
             }
-            Self::NoGit(Unfit::Relative(_)) => "set `git.program` to a whole path, or to a name to look up".into(),
+            Self::NoGit(ProgramRefusal::Relative(_)) => {
+                "set `git.program` to a whole path, or to a name to look up".into()
+            }
         })
     }
 }
@@ -109,7 +111,7 @@ impl fmt::Display for Error {
                 write!(f, "{path} is not read: it has {size} bytes in the commit, and at most {largest} are read")
             }
             Self::BadPath { path } => write!(f, "{path:?} cannot be the path of a file in a repository"),
-            Self::Begun { command } => write!(f, "`squad {command}` was interrupted"),
+            Self::InterruptedCommand { command } => write!(f, "`squad {command}` was interrupted"),
             Self::UnknownIntent { path, what } => {
                 write!(f, "a command was stopped, and its record {} cannot be read: {what}", path.display())
             }

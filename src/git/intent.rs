@@ -230,11 +230,11 @@ impl Repository {
     }
 
     /// The interrupted command of this work tree; `None` also while a command is still running.
-    pub(crate) fn begun(&self) -> Result<Option<Begun>, Error> {
+    pub(crate) fn begun(&self) -> Result<Option<InterruptedCommand>, Error> {
         if !self.intent_path().exists() || self.is_locked()? {
             return Ok(None);
         }
-        Ok(Intent::read(self)?.map(|(intent, _)| Begun {
+        Ok(Intent::read(self)?.map(|(intent, _)| InterruptedCommand {
             paths: intent.display_paths(),
             command: intent.command,
             branch: intent.commit.map(|commit| commit.branch),
@@ -249,7 +249,7 @@ pub(super) struct WorkTreeLock {
 
 /// A command that was interrupted.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub(crate) struct Begun {
+pub(crate) struct InterruptedCommand {
     /// Without the leading `squad`.
     pub(crate) command: String,
     /// `None`: it makes no commit.

@@ -82,7 +82,7 @@ pub(crate) use self::{
     error::Error,
     foreign::ForeignRepository,
     history::Blame,
-    intent::Begun,
+    intent::InterruptedCommand,
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     ledger_tree::VisitedFolders,
     maintenance::Extent,

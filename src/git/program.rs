@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{disk, error::Error};
-use crate::program::{Program, Programs, Unfit, Variables};
+use crate::program::{Program, ProgramRefusal, Programs, Variables};
 
 /// Everything this module knows about the environment; it never reads the process environment itself.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl Environment {
         Self { git, programs, variables }
     }
 
-    pub(super) fn git(&self) -> Result<Program, Unfit> {
+    pub(super) fn git(&self) -> Result<Program, ProgramRefusal> {
         self.programs.named(&self.git)
     }
 
@@ -78,7 +78,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One call of the `git` program, without a terminal and without prompts.
 pub(super) struct Call {
-    command: Result<Command, Unfit>,
+    command: Result<Command, ProgramRefusal>,
     display: String,
     input: Vec<u8>,
     stdin: Option<File>,

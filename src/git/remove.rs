@@ -12,7 +12,7 @@ const REFERENCES: &str = "refs/squad/";
 
 /// Everything squad has stored in a repository.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Belongings {
+pub(crate) struct StoredState {
     pub(crate) references: Vec<String>,
     /// Keys and values in the repository's git configuration.
     pub(crate) settings: Vec<(String, String)>,
@@ -20,14 +20,14 @@ pub(crate) struct Belongings {
 }
 
 impl Repository {
-    pub(crate) fn belongings(&self) -> Result<Belongings, Error> {
+    pub(crate) fn stored_state(&self) -> Result<StoredState, Error> {
         let work_trees = self.common_dir().join("worktrees");
         let work_trees = fs::read_dir(work_trees).into_iter().flatten().flatten().map(|entry| entry.path());
         let homes = [self.common_dir().to_owned(), self.git_dir().to_owned()].into_iter().chain(work_trees);
         let mut folders: Vec<PathBuf> = homes.map(|home| home.join("squad")).filter(|folder| folder.is_dir()).collect();
         folders.sort();
         folders.dedup();
-        Ok(Belongings { references: self.references().list(REFERENCES)?, settings: self.own_settings()?, folders })
+        Ok(StoredState { references: self.references().list(REFERENCES)?, settings: self.own_settings()?, folders })
     }
 
     fn own_settings(&self) -> Result<Vec<(String, String)>, Error> {
@@ -43,15 +43,15 @@ impl Repository {
     }
 
     /// Removes these. If interrupted, the next call continues. Refs go first, since removing them needs the rest.
-    pub(crate) fn remove_belongings(&self, belongings: &Belongings) -> Result<(), Error> {
-        if !belongings.references.is_empty() {
-            let input: String = belongings.references.iter().map(|name| format!("delete {name}\0\0")).collect();
+    pub(crate) fn remove_stored_state(&self, stored_state: &StoredState) -> Result<(), Error> {
+        if !stored_state.references.is_empty() {
+            let input: String = stored_state.references.iter().map(|name| format!("delete {name}\0\0")).collect();
             self.call(&["update-ref", "-z", "--stdin"]).input(input).succeed()?;
         }
-        for (key, value) in &belongings.settings {
+        for (key, value) in &stored_state.settings {
             self.call(&["config", "--local", "--fixed-value", "--unset-all", key, value]).succeed()?;
         }
-        belongings.folders.iter().try_for_each(|folder| remove(folder))
+        stored_state.folders.iter().try_for_each(|folder| remove(folder))
     }
 }
 

@@ -255,7 +255,7 @@ impl Repository {
     }
 
     /// Fails if there is no `git` program that we are allowed to run.
-    pub(crate) fn insist_on_git(&self) -> Result<(), Error> {
+    pub(crate) fn require_git(&self) -> Result<(), Error> {
         self.environment.git().map(drop).map_err(Error::NoGit)
     }
 

@@ -67,7 +67,7 @@ pub(super) fn write_files(
     }
     let lock = repository.lock_work_tree()?;
     if let Some((Intent { command, .. }, _)) = Intent::read(repository)? {
-        return Err(Error::Begun { command });
+        return Err(Error::InterruptedCommand { command });
     }
     let elsewhere = Some(root).filter(|root| repository.work_dir() != Some(root));
     let intent = Intent::new(command, None, elsewhere, files);

@@ -26,7 +26,7 @@ pub(crate) struct Decision {
     pub(crate) text: String,
     /// The status in the text of an entry in an older format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) status: Option<SaidStatus>,
+    pub(crate) status: Option<LegacyStatus>,
     /// Where it was read; `None` for one that is only in the ledger.
     #[serde(skip)]
     pub(crate) source: Option<Source>,
@@ -39,7 +39,7 @@ fn id_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Decis
 /// A status found in older formats that determines whether the decision is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum SaidStatus {
+pub(crate) enum LegacyStatus {
     /// Not accepted yet, but still in force, because many decisions were never marked as accepted.
     Proposed,
     Superseded,
@@ -60,9 +60,9 @@ impl Decision {
     /// The state according to its own text, if not in force.
     pub(crate) fn ended(&self) -> Option<DecisionState> {
         match self.status? {
-            SaidStatus::Proposed => None,
-            SaidStatus::Superseded => Some(DecisionState::Superseded),
-            SaidStatus::Rejected => Some(DecisionState::Withdrawn),
+            LegacyStatus::Proposed => None,
+            LegacyStatus::Superseded => Some(DecisionState::Superseded),
+            LegacyStatus::Rejected => Some(DecisionState::Withdrawn),
         }
     }
 }

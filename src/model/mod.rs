@@ -24,7 +24,7 @@ mod words;
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub use damage::DamageLog;
 pub(crate) use damage::{Damage, DamageKind};
-pub(crate) use decision::{Decision, DecisionState, SaidStatus, moment};
+pub(crate) use decision::{Decision, DecisionState, LegacyStatus, moment};
 pub(crate) use event::{Actor, Attachment, Event, EventKind, Exited, Keeping, NO_ENGINE, Position, RunError, Written};
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
@@ -32,11 +32,11 @@ pub(crate) use lists::{List, find_words};
 pub(crate) use outcome::{
     Billed, Change, ContextSize, End, Judgement, LeftOut, Outcome, Usage, Verdict, WorkReport, seconds,
 };
-pub(crate) use plan::{Evidence, GivenMember, Moment, Plan, PlanKind, PlannedCeremony};
+pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{
-    Access, AgentState, ConnectionState, ModelChoice, ModelLayer, Offer, OpenQuestion, RunActivity, SessionSpec,
-    SessionState, SessionStatus, ToolChoice, Unoffered,
+    Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
+    SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, quote};

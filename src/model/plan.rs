@@ -54,7 +54,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlannedCeremony {
     pub(crate) name: String,
-    pub(crate) when: Moment,
+    pub(crate) when: CeremonyTiming,
     /// `FILE:LINE`
     pub(crate) source: String,
     /// The plan's step for the meeting, counted from 1. `None`: it is left to people.
@@ -65,14 +65,14 @@ pub(crate) struct PlannedCeremony {
 /// When a meeting is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Moment {
+pub(crate) enum CeremonyTiming {
     /// Before the work.
     Before,
     /// After it.
     After,
 }
 
-impl Moment {
+impl CeremonyTiming {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Before => "before",

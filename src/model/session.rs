@@ -39,7 +39,7 @@ pub(crate) struct SessionSpec {
 
 impl SessionSpec {
     /// All context in addition to the session's own prompt.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn full_context(&self) -> String {
         [self.team.as_str(), &self.context].concat()
     }
 }
@@ -52,19 +52,19 @@ pub(crate) struct ModelChoice {
     pub(crate) layer: ModelLayer,
     /// The model that was chosen, if the engine does not offer it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) instead_of: Option<Unoffered>,
+    pub(crate) instead_of: Option<UnavailableModel>,
 }
 
 /// A chosen model that the engine does not offer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Unoffered {
+pub(crate) struct UnavailableModel {
     pub(crate) model: String,
     pub(crate) engine: String,
 }
 
 /// The models an engine offers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Offer {
+pub(crate) struct AvailableModels {
     /// The engine's name.
     pub(crate) engine: String,
     /// `None`: unknown, so any model may be requested.
@@ -89,12 +89,12 @@ impl ModelChoice {
 
     /// A message if the model differs from the chosen one.
     pub(crate) fn why_another(&self) -> Option<String> {
-        let Unoffered { model, engine } = self.instead_of.as_ref()?;
+        let UnavailableModel { model, engine } = self.instead_of.as_ref()?;
         Some(format!("model {model} is not offered by {engine}; {} instead", self.shown()))
     }
 }
 
-impl Offer {
+impl AvailableModels {
     /// Whether a model supports an effort level. If the engine does not say, only a charter that names both is trusted.
     pub(crate) fn takes_effort(&self, model: &ModelChoice, effort: &str) -> bool {
         match &self.efforts {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::engine::{Adapter, Engine, EngineError, Startable};
-use crate::model::{ConnectionState, EventKind, Offer, seconds};
+use crate::model::{AvailableModels, ConnectionState, EventKind, seconds};
 
 pub(crate) struct Engines {
     /// That of whoever names none.
@@ -100,10 +100,10 @@ impl Engines {
     }
 
     /// What the main one offers, where it runs.
-    pub(super) async fn offer(&self) -> Offer {
+    pub(super) async fn offer(&self) -> AvailableModels {
         match self.main_engine.get() {
             Some(engine) => engine.offer().await,
-            None => Offer::default(),
+            None => AvailableModels::default(),
         }
     }
 

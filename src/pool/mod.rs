@@ -43,7 +43,7 @@ pub(crate) use slots::SessionOwner;
 pub(crate) use timer::Limits;
 pub(crate) use user_messages::UserMessages;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};
-pub(crate) use workers::{Duty, Job, Work, Workers};
+pub(crate) use workers::{Job, Work, WorkKind, Workers};
 
 #[cfg(test)]
 mod handing_tests;

@@ -22,7 +22,9 @@ use super::permits::Permits;
 use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, State};
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
-use crate::model::{ConnectionState, EventKind, Offer, RunId, SessionSpec, SessionState, Slug, Tier, seconds};
+use crate::model::{
+    AvailableModels, ConnectionState, EventKind, RunId, SessionSpec, SessionState, Slug, Tier, seconds,
+};
 
 pub(crate) struct SessionPool {
     pub(crate) engines: Engines,
@@ -245,7 +247,7 @@ impl SessionPool {
     }
 
     /// What the main engine offers.
-    pub(crate) async fn offer(&self) -> Offer {
+    pub(crate) async fn offer(&self) -> AvailableModels {
         self.engines.offer().await
     }
 

@@ -22,13 +22,13 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, End, EventKind, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice, Unoffered,
-    Usage, Verdict, WorkReport, Written, first_line, seconds, without_hidden,
+    Attachment, Change, End, EventKind, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice,
+    UnavailableModel, Usage, Verdict, WorkReport, Written, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duty {
+pub(crate) enum WorkKind {
     Work,
     /// To route or to answer, without changing anything.
     Answer,
@@ -48,7 +48,7 @@ pub(crate) struct Job {
     pub(crate) situation: String,
     /// Sent with the prompt.
     pub(crate) attachments: Vec<Attachment>,
-    pub(crate) duty: Duty,
+    pub(crate) kind: WorkKind,
     /// Set for interrupted work: the calls it made before. The parts of the prompt that its session already has are not
     /// sent again.
     pub(crate) goes_on: Option<Vec<PastCall>>,
@@ -227,18 +227,18 @@ impl Workers {
         let spec = &job.opening.spec;
         let has_no_means = matches!(spec.tools, ToolChoice::Nothing | ToolChoice::ReadOnly);
         let tree = self.tree.clone().filter(|_| !has_no_means);
-        let reads_only = job.duty != Duty::Work || has_no_means;
+        let reads_only = job.kind != WorkKind::Work || has_no_means;
         let mut requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
         let (permit, tier) = (self.permit(&spec.agent), spec.tier);
-        match job.duty {
-            Duty::Review => requester = requester.reviewing(),
-            Duty::Work if tier != Tier::Lightweight => {
+        match job.kind {
+            WorkKind::Review => requester = requester.reviewing(),
+            WorkKind::Work if tier != Tier::Lightweight => {
                 let asked_by = job.handed_by.as_ref().map(|by| by.agents.clone()).unwrap_or_default();
                 requester = requester.with_caller(Caller { asked_by, tier, permit: Arc::clone(&permit) });
             }
-            Duty::Work | Duty::Answer => {}
+            WorkKind::Work | WorkKind::Answer => {}
         }
-        let gets_decisions = job.duty != Duty::Answer && tier != Tier::Lightweight;
+        let gets_decisions = job.kind != WorkKind::Answer && tier != Tier::Lightweight;
         Work { permit, gets_decisions, session: job.opening.session.clone(), ..self.not_begun(requester) }
     }
 
@@ -320,7 +320,7 @@ impl Workers {
     }
 
     fn report_unoffered_model(&self, spec: &SessionSpec) {
-        if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
+        if let Some(UnavailableModel { model, engine }) = &spec.model.instead_of {
             let (from, to) = (model.clone(), spec.model.shown().to_owned());
             let reason = format!("{engine} does not offer it");
             self.reports.tell(Some(&spec.agent), EventKind::ModelFallback { from, to, reason });

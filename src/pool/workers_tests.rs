@@ -40,7 +40,7 @@ pub(super) fn job(agent: &str) -> Job {
         prompt: "work".to_owned(),
         situation: String::new(),
         attachments: Vec::new(),
-        duty: Duty::Work,
+        kind: WorkKind::Work,
         goes_on: None,
         handed_by: None,
         limit: None,

@@ -8,7 +8,7 @@ use crate::parse::{self, Files};
 
 /// The result of splitting a file with many decisions.
 #[derive(Debug, Default)]
-pub(crate) struct Parted {
+pub(crate) struct SplitFile {
     /// Decisions that get a file, or already have an equal one.
     pub(crate) decisions: Vec<Decision>,
     /// New files, with paths from the repository's root.
@@ -25,8 +25,8 @@ pub(crate) struct Parted {
 /// Nothing is lost: every byte of the file goes into a new file or the rest, except exact duplicate entries. A
 /// duplicate with a different author or heading goes into the same new file: left behind, it might be read as a
 /// separate decision without its context.
-pub(crate) fn part(files: &Files, path: &str, folder: &str, known: &mut BTreeMap<DecisionId, String>) -> Parted {
-    let mut parted = Parted::default();
+pub(crate) fn part(files: &Files, path: &str, folder: &str, known: &mut BTreeMap<DecisionId, String>) -> SplitFile {
+    let mut parted = SplitFile::default();
     let Some(raw) = files.texts.get(path) else { return parted };
     let (mut rest, mut at, mut first) = (String::with_capacity(raw.len()), 0, None);
     for piece in parse::split(files, path) {

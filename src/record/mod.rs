@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use decision_file::{decision_path, render_decision};
 pub(crate) use entry::{Entry, Read};
-pub(crate) use import::{Parted, part};
+pub(crate) use import::{SplitFile, part};
 pub(crate) use scrub::{scrubbed, scrubbed_paths, settle};
 
 use crate::model::{Actor, Event, EventKind, Slug, Written};

@@ -6,7 +6,7 @@
 
 use super::{mention, note, text};
 use crate::model::{
-    Ceremony, Evidence, Moment, Plan, PlanKind, PlannedCeremony, Slug, Team, Tier, first_words, without_hidden,
+    Ceremony, CeremonyTiming, Evidence, Plan, PlanKind, PlannedCeremony, Slug, Team, Tier, first_words, without_hidden,
 };
 
 /// Meetings that one plan speaks of, and those among them that it holds.
@@ -31,7 +31,7 @@ pub(crate) fn add(team: &Team, plan: &mut Plan, message: &str) {
         } else {
             Err(format!("{HELD} others are held"))
         };
-        let edge = if when == Moment::Before { work.steps.first() } else { work.steps.last() };
+        let edge = if when == CeremonyTiming::Before { work.steps.first() } else { work.steps.last() };
         let step = match facilitator {
             // The agent's prompt contains the meeting already.
             Ok(agent) if edge.is_some_and(|step| step[..] == [agent.clone()]) => {
@@ -45,9 +45,9 @@ pub(crate) fn add(team: &Team, plan: &mut Plan, message: &str) {
                 if !plan.agents.contains(&agent) {
                     plan.agents.push(agent.clone());
                 }
-                let place = if when == Moment::Before { held_before } else { plan.steps.len() };
+                let place = if when == CeremonyTiming::Before { held_before } else { plan.steps.len() };
                 plan.steps.insert(place, vec![agent]);
-                (held, held_before) = (held + 1, held_before + usize::from(when == Moment::Before));
+                (held, held_before) = (held + 1, held_before + usize::from(when == CeremonyTiming::Before));
                 u32::try_from(place + 1).ok()
             }
             Err(reason) => {
@@ -65,13 +65,13 @@ fn shown(text: &str, limit: usize) -> String {
 }
 
 /// The meetings that may be due, without duplicates; those before the work come first.
-fn automatic<'t>(team: &'t Team, plan: &Plan) -> Vec<(&'t Ceremony, Moment)> {
-    let mut found: Vec<(&Ceremony, Moment)> = Vec::new();
+fn automatic<'t>(team: &'t Team, plan: &Plan) -> Vec<(&'t Ceremony, CeremonyTiming)> {
+    let mut found: Vec<(&Ceremony, CeremonyTiming)> = Vec::new();
     let is_automatic = |ceremony: &&Ceremony| {
         let trigger = ceremony.trigger.to_lowercase();
         ceremony.enabled && trigger.split(|c: char| !c.is_alphanumeric()).any(|word| word.starts_with("auto"))
     };
-    for when in [Moment::Before, Moment::After] {
+    for when in [CeremonyTiming::Before, CeremonyTiming::After] {
         for ceremony in team.ceremonies.iter().filter(is_automatic) {
             let is_known = found.iter().any(|(other, at)| *at == when && other.name == ceremony.name);
             if ceremony.when.trim().eq_ignore_ascii_case(when.word()) && !is_known && due(ceremony, plan) != Some(false)

@@ -59,7 +59,7 @@ use text::Span;
 
 /// What the user has already decided.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct RouteOptions {
     /// Checked against the roster before.
     pub(crate) agents: Vec<Slug>,
     pub(crate) tier: Option<Tier>,
@@ -128,28 +128,28 @@ impl<'t> Router<'t> {
         self.index.get_or_init(|| Index::new(self.team, self.past))
     }
 
-    pub(crate) fn plan(&self, request: &Request<'_>, wishes: &Wishes) -> Plan {
-        if wishes.tier == Some(Tier::Direct) {
+    pub(crate) fn plan(&self, request: &Request<'_>, route_options: &RouteOptions) -> Plan {
+        if route_options.tier == Some(Tier::Direct) {
             return direct(vec![note("asked for with --tier".to_owned(), "command line")]);
         }
-        let draft = match named(&wishes.agents) {
+        let draft = match named(&route_options.agents) {
             Some(draft) => draft,
             None => match self.decide(request) {
-                Decided::Direct(evidence) if wishes.tier.is_none() => return direct(evidence),
+                Decided::Direct(evidence) if route_options.tier.is_none() => return direct(evidence),
                 Decided::Direct(_) => self.rank(request, text::spans(request.text)),
                 Decided::Draft(draft) => draft,
             },
         };
         let (draft, steps) = self.in_steps(draft, request);
         let at_once = steps.iter().map(Vec::len).max().unwrap_or(0);
-        let (suggested, why) = self.suggested_tier(request, &draft.agents, at_once, wishes.default_tier);
-        let tier = wishes.tier.unwrap_or(suggested);
+        let (suggested, why) = self.suggested_tier(request, &draft.agents, at_once, route_options.default_tier);
+        let tier = route_options.tier.unwrap_or(suggested);
         let mut evidence = draft.evidence;
         if let unread @ 1.. = text::unread(request.text) {
             let why = format!("the message is long: {} KiB in its middle were not read", unread.div_ceil(1024));
             evidence.push(note(why, "message"));
         }
-        match wishes.tier {
+        match route_options.tier {
             Some(tier) => evidence.push(note(format!("tier {tier}: asked for"), "command line")),
             None if !draft.agents.is_empty() => evidence.push(why),
             None => {}

@@ -33,7 +33,7 @@ fn sample() -> Team {
 }
 
 fn plan(team: &Team, message: &str) -> Plan {
-    Router::new(team, &[]).plan(&Request::new(message), &Wishes::default())
+    Router::new(team, &[]).plan(&Request::new(message), &RouteOptions::default())
 }
 
 fn agents(message: &str) -> (PlanKind, Vec<String>, Option<String>, Tier) {
@@ -55,8 +55,8 @@ fn a_row_decides_and_names_the_reviewer() {
 fn the_tier_is_the_users_then_the_charters_then_the_configured_one() {
     let mut team = sample();
     let tier = |team: &Team, wished: Option<Tier>, default_tier: Option<Tier>| {
-        let wishes = Wishes { tier: wished, default_tier, ..Wishes::default() };
-        let plan = Router::new(team, &[]).plan(&Request::new("Add an endpoint for invoices"), &wishes);
+        let route_options = RouteOptions { tier: wished, default_tier, ..RouteOptions::default() };
+        let plan = Router::new(team, &[]).plan(&Request::new("Add an endpoint for invoices"), &route_options);
         let said = plan.evidence.iter().find(|it| it.why.starts_with("tier")).map(|it| it.why.clone());
         (plan.tier, said.unwrap_or_default())
     };
@@ -68,8 +68,8 @@ fn the_tier_is_the_users_then_the_charters_then_the_configured_one() {
     assert_eq!(tier(&team, None, default), (Tier::Full, "tier full: the charter of Bea names it".to_owned()));
     assert_eq!(tier(&team, Some(Tier::Standard), default).0, Tier::Standard);
     // Nobody is started for what needs nobody, whatever the tier of work is.
-    let wishes = Wishes { default_tier: default, ..Wishes::default() };
-    assert_eq!(Router::new(&team, &[]).plan(&Request::new("Thanks!"), &wishes).kind, PlanKind::Direct);
+    let route_options = RouteOptions { default_tier: default, ..RouteOptions::default() };
+    assert_eq!(Router::new(&team, &[]).plan(&Request::new("Thanks!"), &route_options).kind, PlanKind::Direct);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn past_work_teaches() {
         source: "run 1".to_owned(),
     };
     let plan = Router::new(&team, &[past])
-        .plan(&Request::new("Reconcile the quarterly figures once more"), &Wishes::default());
+        .plan(&Request::new("Reconcile the quarterly figures once more"), &RouteOptions::default());
     assert_eq!(plan.agents, [team.members[1].slug.clone()]);
     assert!(plan.evidence.iter().any(|one| one.source == "run 1"), "{:?}", plan.evidence);
 }
@@ -244,7 +244,7 @@ fn labels_and_paths_are_rules() {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let (labels, paths) = (owned(labels), owned(paths));
         let request = Request { text: "it is broken", labels: &labels, paths: &paths };
-        router.plan(&request, &Wishes::default()).agents.iter().map(ToString::to_string).collect::<Vec<_>>()
+        router.plan(&request, &RouteOptions::default()).agents.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(ask(&["squad:bea"], &["src/web/a.ts"]), ["bea"]);
     assert_eq!(ask(&["ui"], &[]), ["fay"]);
@@ -424,12 +424,12 @@ proptest::proptest! {
         let router = Router::new(&team, &[]);
         for text in [message.as_str(), code.as_str()] {
             let request = Request::new(text);
-            let plan = router.plan(&request, &Wishes::default());
+            let plan = router.plan(&request, &RouteOptions::default());
             proptest::prop_assert!((0.0..=1.0).contains(&plan.confidence));
             proptest::prop_assert_eq!(plan.kind == PlanKind::Agents, !plan.agents.is_empty());
             let placed: BTreeSet<&Slug> = plan.steps.iter().flatten().collect();
             proptest::prop_assert_eq!(placed, plan.agents.iter().collect());
-            proptest::prop_assert_eq!(&plan, &router.plan(&request, &Wishes::default()));
+            proptest::prop_assert_eq!(&plan, &router.plan(&request, &RouteOptions::default()));
         }
     }
 }

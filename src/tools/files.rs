@@ -160,7 +160,7 @@ fn create(at: &ProjectPath) -> io::Result<File> {
     if let Some(parent) = at.path.parent() {
         fs::create_dir_all(parent)?;
     }
-    insist_on_file(&at.path)?;
+    require_file(&at.path)?;
     File::options().write(true).create(true).truncate(false).open(&at.path)
 }
 
@@ -169,7 +169,7 @@ fn not_a_file() -> io::Error {
 }
 
 /// What is there is a file, and no pipe that is waited on for ever.
-fn insist_on_file(path: &Path) -> io::Result<()> {
+fn require_file(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => Err(not_a_file()),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -188,7 +188,7 @@ fn unlinked(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 fn read(path: &Path, offset: u64) -> io::Result<String> {
-    insist_on_file(path)?;
+    require_file(path)?;
     let mut file = unlinked(File::options().read(true)).open(path)?;
     let whole = file.metadata()?.len();
     file.seek(SeekFrom::Start(offset))?;

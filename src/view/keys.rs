@@ -41,7 +41,7 @@ pub(crate) enum Key {
 
 /// The result of waiting for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum KeyInput {
     Key(Key),
     /// The waker was used.
     Woken,

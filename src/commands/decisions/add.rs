@@ -4,7 +4,7 @@ use crate::error::Failure;
 use crate::model::Decision;
 use crate::ops::decisions::landing::{self, Lander, Which};
 use crate::ops::decisions::list::{self as decisions, Addition};
-use crate::ops::{Workspace, insist_on_readable};
+use crate::ops::{Workspace, require_readable};
 
 /// Record a decision of your own, and land it on the branch
 ///
@@ -50,7 +50,7 @@ impl Add {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         // Does not read the team's decisions, so that the cost does not grow with their number.
         let workspace = Workspace::find(context.env, &context.directory)?;
-        insist_on_readable(&workspace)?;
+        require_readable(&workspace)?;
         let decision = decisions::add(context.env, &workspace, self.addition.read(context)?)?;
         land(context, &workspace, &decision);
         Ok(0)

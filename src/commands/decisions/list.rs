@@ -1,6 +1,6 @@
 use crate::commands::{Context, Ended};
 use crate::model::{self, DecisionState, Problem, printable};
-use crate::ops::decisions::list::{self as decisions, Standing};
+use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
 /// List every decision and its state
@@ -25,7 +25,7 @@ impl List {
         let project = super::project(context)?;
         let wrong: Vec<Problem> = project.problems.iter().filter(|problem| is_of_decisions(problem)).cloned().collect();
         context.ui.problems(&wrong);
-        let all = decisions::standing(&project)?;
+        let all = decisions::all(&project)?;
         if context.ui.json() {
             context.value(serde_json::json!({ "decisions": all }));
         } else {
@@ -38,7 +38,7 @@ impl List {
 impl Show {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = super::project(context)?;
-        show(&mut context.ui, &decisions::find(decisions::standing(&project)?, &self.id)?);
+        show(&mut context.ui, &decisions::find(decisions::all(&project)?, &self.id)?);
         Ok(0)
     }
 }
@@ -55,7 +55,7 @@ fn is_of_files(problem: &Problem) -> bool {
     is_unread && inner.to_lowercase().starts_with("decisions")
 }
 
-fn list(ui: &mut Ui, all: &[Standing], is_partial: bool) {
+fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool) {
     if all.is_empty() && is_partial {
         ui.say("No decision can be read.");
     } else if all.is_empty() {
@@ -86,7 +86,7 @@ fn word(state: DecisionState) -> (&'static str, anstyle::Style) {
     }
 }
 
-fn show(ui: &mut Ui, decision: &Standing) {
+fn show(ui: &mut Ui, decision: &ListedDecision) {
     if ui.json() {
         ui.value(decision);
         return;

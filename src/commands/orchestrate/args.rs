@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::commands::{Context, TierName, insist_on_flags, text_or_input};
+use crate::commands::{Context, TierName, require_flags, text_or_input};
 use crate::error::Failure;
 use crate::model::{Attachment, Tier, hidden, hidden_summary, list};
 use crate::ops::Project;
@@ -11,7 +11,7 @@ use crate::ops::run::routing;
 use crate::ops::team::engines;
 use crate::ops::team::members::named_agents;
 use crate::policy::Permissions;
-use crate::route::Wishes;
+use crate::route::RouteOptions;
 use crate::settings;
 use crate::ui::Ui;
 
@@ -98,7 +98,7 @@ impl Args {
         }
         let (project, resumed) = self.open(context)?;
         context.ui.problems(&project.problems);
-        project.insist_on_sound()?;
+        project.require_sound()?;
         engines::check_names(&project)?;
         let script = engines::script(&project.settings, &context.directory)?;
         let script = script.map(|script| match &resumed {
@@ -123,15 +123,15 @@ impl Args {
         }
         let attachments = self.attachments(context, &project, resumed.as_ref())?;
         let default_tier = project.settings.sessions.default_tier;
-        let wishes = match &resumed {
-            Some(interrupted) => Wishes { default_tier, ..interrupted.wishes.clone() },
-            None => Wishes { agents, tier: self.tier.map(Tier::from), default_tier },
+        let route_options = match &resumed {
+            Some(interrupted) => RouteOptions { default_tier, ..interrupted.route_options.clone() },
+            None => RouteOptions { agents, tier: self.tier.map(Tier::from), default_tier },
         };
         Ok((
             project,
             Order {
                 message,
-                wishes,
+                route_options,
                 flags: self.flags(resumed.as_ref()),
                 attachments,
                 permissions,
@@ -151,7 +151,7 @@ impl Args {
     fn open(&self, context: &Context<'_>) -> Result<(Project, Option<Interrupted>), Failure> {
         let open = |resumed| Project::open(context.env, &context.directory, self.settings(resumed));
         let mut project = open(None)?;
-        insist_on_flags(&project)?;
+        require_flags(&project)?;
         let Some(id) = &self.resume else { return Ok((project, None)) };
         let resumed = resume::find(context.env, &project, id)?;
         if !resumed.flags.is_empty() {

@@ -8,7 +8,7 @@ use crate::model::{Plan, Tier};
 use crate::ops::Project;
 use crate::ops::run::{lockouts, past, routing};
 use crate::ops::team::members::named_agents;
-use crate::route::{Considered, Request, Router, Wishes, ceremonies};
+use crate::route::{Considered, Request, RouteOptions, Router, ceremonies};
 use crate::settings::Layer;
 
 /// Show who would work on a message, and why
@@ -77,7 +77,7 @@ impl Args {
         }
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         context.ui.problems(&project.problems);
-        project.insist_on_sound()?;
+        project.require_sound()?;
         if let Some(file) = &self.eval {
             return evaluation::run(context, &project, file);
         }
@@ -90,7 +90,7 @@ impl Args {
         if message.trim().is_empty() && self.labels.is_empty() && self.paths.is_empty() {
             return Err(Failure::usage("the message is empty").hint("squad route \"what to do\""));
         }
-        let wishes = Wishes {
+        let route_options = RouteOptions {
             agents: named_agents(&project.team, &self.agents)?,
             tier: self.tier.map(Tier::from),
             default_tier: project.settings.sessions.default_tier,
@@ -101,10 +101,10 @@ impl Args {
         for (what, name) in router.unknown(&request) {
             context.ui.warning(&format!("the {what} `{name}` has no effect: no routing row matches it"));
         }
-        let mut plan = router.plan(&request, &wishes);
+        let mut plan = router.plan(&request, &route_options);
         let named =
             [&[message.as_str()], &paths.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat().join("\n");
-        let lockouts = lockouts::binding(&project, &message, &wishes.agents, || context.env.clock.now())?;
+        let lockouts = lockouts::binding(&project, &message, &route_options.agents, || context.env.clock.now())?;
         lockouts::bind(&mut plan, &lockouts, &named);
         ceremonies::add(&project.team, &mut plan, &message);
         let considered = self.explain.then(|| router.considered(&request, &plan));

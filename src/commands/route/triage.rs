@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::error::Failure;
 use crate::model::Plan;
 use crate::ops::run::triage::{self, InvalidIssue};
-use crate::route::{Router, Wishes};
+use crate::route::{RouteOptions, Router};
 use crate::ui::Ui;
 use crate::view::json_line;
 
@@ -96,7 +96,7 @@ fn answer(router: &Router<'_>, number: usize, line: &[u8]) -> Option<Answered> {
     };
     let (written, is_plan) = match issue {
         Ok(issue) => {
-            let plan = router.plan(&issue.request(), &Wishes::default());
+            let plan = router.plan(&issue.request(), &RouteOptions::default());
             (json_line(&Answer { passed: &issue.passed, plan }), true)
         }
         Err(invalid) => {

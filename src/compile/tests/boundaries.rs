@@ -134,7 +134,7 @@ fn full_sessions_compact_a_tenth_earlier() {
 /// A decision that has ended is never included; a proposed one is.
 #[test]
 fn only_decisions_in_force_are_included() {
-    use crate::model::SaidStatus::{Proposed, Rejected, Superseded};
+    use crate::model::LegacyStatus::{Proposed, Rejected, Superseded};
     for (status, is_told) in [(None, true), (Some(Proposed), true), (Some(Rejected), false), (Some(Superseded), false)]
     {
         let mut team = team();

@@ -38,8 +38,8 @@ use chats::Chats;
 
 use super::process_group::Mark;
 use super::{Adapter, EngineError, Opening};
-use crate::model::{ConnectionState, Offer, first_line};
-use crate::program::{Program, Programs, Unfit, Variables};
+use crate::model::{AvailableModels, ConnectionState, first_line};
+use crate::program::{Program, ProgramRefusal, Programs, Variables};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -148,7 +148,9 @@ fn locate_named(profile: &Profile, name: &str, programs: &Programs) -> Result<Pr
     match programs.named(path) {
         Ok(program) if !path.is_absolute() || path.is_file() => Ok(program),
         Ok(_) => Err(missing(format!("there is no program {}, which `{}` is to be", path.display(), profile.name))),
-        Err(Unfit::Missing(_)) => Err(missing(format!("{} is not installed: no `{name}` in PATH", profile.name))),
+        Err(ProgramRefusal::Missing(_)) => {
+            Err(missing(format!("{} is not installed: no `{name}` in PATH", profile.name)))
+        }
         Err(unfit) => Err(missing(format!("{} is not run: {unfit}", profile.name))),
     }
 }
@@ -198,8 +200,8 @@ impl Adapter for Command {
         Session::open(Arc::clone(&self.0), opening)
     }
 
-    async fn offer(&self) -> Offer {
-        Offer { engine: self.name().to_owned(), ..Offer::default() }
+    async fn offer(&self) -> AvailableModels {
+        AvailableModels { engine: self.name().to_owned(), ..AvailableModels::default() }
     }
 
     fn connection(&self) -> ConnectionState {

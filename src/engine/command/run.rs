@@ -35,12 +35,12 @@ pub(super) struct Output<'a> {
 }
 
 /// Looks at what a process has printed, now and then while it works and at last.
-pub(super) trait Look: Send {
+pub(super) trait OutputReader: Send {
     fn look(&mut self) -> impl Future<Output = ()> + Send;
 }
 
 /// Nobody looks.
-impl Look for () {
+impl OutputReader for () {
     async fn look(&mut self) {}
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn run(
     input: Stdio,
     output: &Output<'_>,
     stop: &mut watch::Receiver<bool>,
-    mut look: impl Look,
+    mut look: impl OutputReader,
 ) -> std::io::Result<Ended> {
     let (stdout, stderr) = (output.spool.create(output.stdout)?, output.spool.create(output.stderr)?);
     command.stdin(input).stdout(stdout).stderr(stderr).kill_on_drop(true);

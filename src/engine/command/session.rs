@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::calls::{Calls, TurnContext};
 use super::chats::{Chat, is_id, is_session, printed_id};
-use super::run::{Ended, Look, Output, run};
+use super::run::{Ended, Output, OutputReader, run};
 use super::served::{self, reports_itself};
 use super::spool::{Spool, Tail};
 use super::stream::Reader;
@@ -178,7 +178,7 @@ impl Turn {
             Some(chat) => (Some(chat.chat.clone()), false),
             None => (self.new_chat(&spool, is_free, &mut stop).await?, true),
         };
-        let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.told()].join("\n\n");
+        let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.full_context()].join("\n\n");
         let tools = &self.opening.tools;
         role.push_str(&served::missing(tools, server.is_some()).unwrap_or_default());
         let prompt = match (profile.is_stateful, is_new) {
@@ -305,7 +305,9 @@ impl Turn {
                 }
                 PromptWay::File => Stdio::null(),
             };
-            match run(command, input, &output, stop, Looking { turn: self, stream: &mut *stream, spool }).await {
+            match run(command, input, &output, stop, StreamOutputReader { turn: self, stream: &mut *stream, spool })
+                .await
+            {
                 // All arguments and variables together are too many for this system.
                 Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong && !goes_by_file => {
                     goes_by_file = true
@@ -342,9 +344,9 @@ impl Turn {
         // A file that cannot be read is found out when the answer is missing.
         while let Ok(Some(lines)) = stream.tail.lines() {
             self.tell(Fact::Alive);
-            let knew = stream.reader.heard.chat.is_some();
+            let knew = stream.reader.state.chat.is_some();
             lines.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
-            if let (false, true, Some(chat)) = (knew, stream.is_new_chat, &stream.reader.heard.chat) {
+            if let (false, true, Some(chat)) = (knew, stream.is_new_chat, &stream.reader.state.chat) {
                 // Known at once, so that a run that is killed can go on in it.
                 self.keep(chat.clone(), None);
             }
@@ -357,21 +359,21 @@ impl Turn {
 
     /// Keeps the chat that the session goes on in, or forgets one that is of no use. Whether there is one.
     fn keep_chat(&self, stream: &Stream, ended: &Ended, given: Option<String>, before: Option<&Chat>) -> bool {
-        let (profile, heard) = (&self.shared.profile, &stream.reader.heard);
-        if let Some(counted) = &heard.counted {
+        let (profile, state) = (&self.shared.profile, &stream.reader.state);
+        if let Some(counted) = &state.counted {
             let before = before.and_then(|chat| chat.counted.as_ref());
             self.tell(Fact::Usage(since(counted, before)));
         }
         // An answer may say that the chat has another id now.
-        let id = heard.chat.clone().filter(|_| profile.chat == ChatSource::Answer).or(given);
+        let id = state.chat.clone().filter(|_| profile.chat == ChatSource::Answer).or(given);
         let Some(chat) = id.filter(|id| profile.is_stateful && is_id(id)) else { return false };
-        let is_answered = ended.code == Some(0) || ended.because.is_some() || !heard.text.is_empty();
+        let is_answered = ended.code == Some(0) || ended.because.is_some() || !state.text.is_empty();
         if !is_answered && before.is_none() {
             // A chat that began with a failure is none to go on in. One that has a history is never dropped.
             self.shared.chats.forget(&self.opening.session);
             return false;
         }
-        self.keep(chat, heard.counted.clone().or(before.and_then(|chat| chat.counted.clone())))
+        self.keep(chat, state.counted.clone().or(before.and_then(|chat| chat.counted.clone())))
     }
 
     fn keep(&self, chat: String, counted: Option<Usage>) -> bool {
@@ -408,7 +410,7 @@ impl Turn {
                 self.tell(Fact::Message(cut + text.trim_end()));
             }
         }
-        match (&ended.because, ended.code, &reader.heard.error) {
+        match (&ended.because, ended.code, &reader.state.error) {
             (None, Some(0), None) => Ok(Fact::Idle),
             (_, _, error) => Err(format!("{} {}", self.shared.profile.name, how(spool, ended, error.as_deref()))),
         }
@@ -437,13 +439,13 @@ fn how(spool: &Spool, ended: &Ended, error: Option<&str>) -> String {
     format!("{how}{said}")
 }
 
-struct Looking<'a> {
+struct StreamOutputReader<'a> {
     turn: &'a Turn,
     stream: &'a mut Stream,
     spool: &'a Spool,
 }
 
-impl Look for Looking<'_> {
+impl OutputReader for StreamOutputReader<'_> {
     async fn look(&mut self) {
         self.turn.read(self.stream, self.spool).await;
     }

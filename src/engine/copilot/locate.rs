@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::options::Options;
 use crate::engine::EngineError;
-use crate::program::{Program, Programs, Unfit};
+use crate::program::{Program, ProgramRefusal, Programs};
 
 const INSTALL: &str = "npm install -g @github/copilot";
 
@@ -30,7 +30,7 @@ pub(crate) fn locate(options: &Options) -> Result<Program, EngineError> {
             hint: format!("install it with `{INSTALL}`, or set COPILOT_CLI_PATH to where it is"),
         },
         Some(path) => EngineError::Missing {
-            what: format!("the only Copilot CLI is not run: {}", Unfit::InCheckout(path.clone())),
+            what: format!("the only Copilot CLI is not run: {}", ProgramRefusal::InCheckout(path.clone())),
             hint: format!(
                 "install it with `{INSTALL}`; or, if you trust that one: squad config set --user engine.copilot.path \
                  '{}'",
@@ -119,7 +119,7 @@ impl Search<'_> {
     fn in_checkout(&self) -> Option<PathBuf> {
         self.options.directory.ancestors().find_map(|folder| self.packaged(&folder.join("node_modules")));
         self.refused.borrow().first().cloned().or_else(|| match self.programs.find(Path::new("copilot")) {
-            Err(Unfit::InCheckout(path)) => Some(path),
+            Err(ProgramRefusal::InCheckout(path)) => Some(path),
             _ => None,
         })
     }

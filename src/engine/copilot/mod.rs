@@ -47,7 +47,7 @@ pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;
 use super::{Adapter, EngineError, Opening};
-use crate::model::{ConnectionState, Offer};
+use crate::model::{AvailableModels, ConnectionState};
 
 /// A running Copilot CLI that is ready for use.
 pub(crate) struct Copilot {
@@ -99,7 +99,7 @@ impl Adapter for Copilot {
         Session::open(Arc::clone(&self.server), opening).await
     }
 
-    async fn offer(&self) -> Offer {
+    async fn offer(&self) -> AvailableModels {
         self.server.offer().await
     }
 

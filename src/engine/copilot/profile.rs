@@ -59,7 +59,7 @@ pub(super) enum Section {
 impl SystemMessage {
     pub(super) fn new(spec: &SessionSpec) -> Self {
         if only_decides(spec) {
-            return Self::Replace { content: [spec.prompt.as_str(), &spec.told()].concat() };
+            return Self::Replace { content: [spec.prompt.as_str(), &spec.full_context()].concat() };
         }
         let ours = |text: &str| match text.trim().is_empty() {
             true => Section::Remove,

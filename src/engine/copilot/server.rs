@@ -15,9 +15,9 @@ use super::locate::{locate, version_key};
 use super::options::{Home, Options, Provider};
 use super::process::{Process, processor_time};
 use super::registry::Registry;
-use super::wire::{Account, Greeting, ModelInfo, Models, OpenParams};
+use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
 use crate::engine::{EngineError, EngineKind, Fact};
-use crate::model::{ConnectionState, Offer};
+use crate::model::{AvailableModels, ConnectionState};
 use crate::program::Program;
 
 /// The protocol versions that squad supports. Defined only here.
@@ -139,7 +139,7 @@ async fn handshake(connection: &Connection, options: &Options) -> Result<Identit
         Err(error) if error.is_unknown_method() => connection.request("status.get", &json!({}), timeouts.start).await?,
         answer => answer?,
     };
-    let greeting: Greeting = super::wire::lenient(greeting);
+    let greeting: HandshakeReply = super::wire::lenient(greeting);
     let protocol = check_protocol(greeting.protocol_version).map_err(HandshakeError::Engine)?;
     let version = check_version(greeting.version).map_err(HandshakeError::Engine)?;
     let account = connection.request("auth.getStatus", &json!({}), timeouts.request).await?;
@@ -244,12 +244,12 @@ impl Server {
 
     /// The user's own endpoint offers its configured models; otherwise the login decides. Omits models that are
     /// disabled by policy.
-    pub(crate) async fn offer(&self) -> Offer {
+    pub(crate) async fn offer(&self) -> AvailableModels {
         let engine = EngineKind::Copilot.name().to_owned();
         if let Some(Provider { models, .. }) = &self.options.provider {
             let default = models.first().cloned();
             let is_users = models.len() == 1;
-            return Offer {
+            return AvailableModels {
                 engine,
                 models: default.is_some().then(|| models.clone()),
                 default,
@@ -266,10 +266,10 @@ impl Server {
         let offered = offered.filter(|model| model.policy.as_deref() != Some("disabled"));
         let efforts: BTreeMap<String, Vec<String>> = offered.map(|model| (model.id, model.efforts)).collect();
         if efforts.is_empty() {
-            return Offer { engine, ..Offer::default() };
+            return AvailableModels { engine, ..AvailableModels::default() };
         }
         let models = Some(efforts.keys().cloned().collect());
-        Offer { engine, models, efforts: Some(efforts), ..Offer::default() }
+        AvailableModels { engine, models, efforts: Some(efforts), ..AvailableModels::default() }
     }
 
     async fn supervise(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::testing::{READ, answer, options};
 use super::*;
-use crate::model::Offer;
+use crate::model::AvailableModels;
 
 /// Starts a script as the CLI and returns the error.
 async fn start(script: &str) -> EngineError {
@@ -127,7 +127,7 @@ async fn a_cli_without_a_login_says_how_to_get_one() {
 }
 
 /// The offer of a CLI that gives these answers in order.
-async fn offer(models: Option<&str>) -> Offer {
+async fn offer(models: Option<&str>) -> AvailableModels {
     let mut results = vec![r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#];
     results.extend(models);
     let answers: Vec<String> =

@@ -222,7 +222,7 @@ fn available_tools(choice: &ToolChoice, own: &[ToolSpec]) -> Option<Vec<String>>
 /// The answer to `connect`, or to `status.get` from an older CLI without `connect`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Greeting {
+pub(crate) struct HandshakeReply {
     pub(crate) protocol_version: Option<u64>,
     pub(crate) version: Option<String>,
 }

@@ -33,7 +33,7 @@ pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening, Recall};
-use crate::model::{Attachment, ConnectionState, Offer, Slug};
+use crate::model::{Attachment, AvailableModels, ConnectionState, Slug};
 use play::ScriptedPanic;
 use script::Step;
 
@@ -105,13 +105,13 @@ impl Adapter for Rehearsal {
         })
     }
 
-    async fn offer(&self) -> Offer {
+    async fn offer(&self) -> AvailableModels {
         let default = self.models.as_ref().and_then(|models| models.first().cloned());
-        Offer {
+        AvailableModels {
             engine: EngineKind::Rehearsal.name().to_owned(),
             models: self.models.clone(),
             default,
-            ..Offer::default()
+            ..AvailableModels::default()
         }
     }
 

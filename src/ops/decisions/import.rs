@@ -22,7 +22,7 @@ use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::team::commit::refuse_conflict_markers;
 use crate::ops::team::secrets;
 use crate::parse::{self, Files};
-use crate::record::{Entry, Parted, part};
+use crate::record::{Entry, SplitFile, part};
 
 /// Which files are imported.
 pub(crate) enum Which {
@@ -89,7 +89,7 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     for path in chosen(project, directory, &files, which)? {
         let old = texts.get(&path).cloned().unwrap_or_default();
         require_utf8(&files.folder, &path, &old)?;
-        let Parted { decisions, files: new, left, rest } = part(&files, &path, &folder, &mut own_texts);
+        let SplitFile { decisions, files: new, left, rest } = part(&files, &path, &folder, &mut own_texts);
         import.left.extend(left.into_iter().filter_map(|decision| decision.source));
         if decisions.is_empty() {
             continue;

@@ -71,7 +71,7 @@ pub(crate) struct Pending {
 
 impl Landed {
     /// A copy for another process; this process keeps the lock.
-    pub(crate) fn told(&self) -> Self {
+    pub(crate) fn without_lock(&self) -> Self {
         let Self { decisions, causes, commit, branch, left, _lock } = self;
         let left = left.clone();
         Self {

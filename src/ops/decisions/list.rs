@@ -20,7 +20,7 @@ use crate::store;
 
 /// A decision and its state, as `squad decisions` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Standing {
+pub(crate) struct ListedDecision {
     pub(crate) id: DecisionId,
     pub(crate) title: String,
     pub(crate) date: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Standing {
 /// All decisions in all states, newest first.
 ///
 /// The checked-out commit decides what is in force; the work tree may be ahead of it.
-pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
+pub(crate) fn all(project: &Project) -> Result<Vec<ListedDecision>, Failure> {
     let head = project.repository.head()?;
     let branch = as_recorded(head.branch.as_deref());
     let here = committed(project, head.commit.as_deref())?;
@@ -48,10 +48,10 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         let superseded_by = superseders.get(&decision.id).cloned().unwrap_or_default();
         let ended = if superseded_by.is_empty() { decision.ended() } else { Some(DecisionState::Superseded) };
         let state = ended.unwrap_or(DecisionState::InForce);
-        Standing { superseded_by, ..with_state(decision, state) }
+        ListedDecision { superseded_by, ..with_state(decision, state) }
     };
     let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).collect();
-    let mut all: Vec<Standing> = here.decisions.iter().map(&on_branch).collect();
+    let mut all: Vec<ListedDecision> = here.decisions.iter().map(&on_branch).collect();
     let mut logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
     let order = order_of(&logged);
     logged.retain(|logged| known.insert(logged.decision.id.clone()));
@@ -93,7 +93,7 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
             all.push(with_state(decision, DecisionState::Unlanded));
         }
     }
-    newest_first(&mut all, |standing| (&standing.id, standing.date.as_deref()), &order);
+    newest_first(&mut all, |listed| (&listed.id, listed.date.as_deref()), &order);
     Ok(all)
 }
 
@@ -152,8 +152,8 @@ pub(in crate::ops) fn team_files(project: &Project, commit: &str) -> Result<BTre
     Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
 }
 
-fn with_state(decision: &Decision, state: DecisionState) -> Standing {
-    Standing {
+fn with_state(decision: &Decision, state: DecisionState) -> ListedDecision {
+    ListedDecision {
         id: decision.id.clone(),
         title: decision.title.clone(),
         date: decision.date.clone(),
@@ -182,7 +182,7 @@ pub(crate) struct Addition {
 /// first. Two branches cannot know of each other; their merge has both decisions, and every command says so.
 pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
     let _lock = Lander::new(env, project).lock()?;
-    let old = find(standing(project)?, id)?;
+    let old = find(all(project)?, id)?;
     let branch = as_recorded(project.repository.head()?.work());
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
         logged.landed.is_empty() && logged.branch == branch && logged.decision.supersedes.as_ref() == Some(&old.id)
@@ -236,8 +236,9 @@ pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Resul
 }
 
 /// Finds a decision by its id or a prefix of it.
-pub(crate) fn find(all: Vec<Standing>, id: &str) -> Result<Standing, Failure> {
-    let mut found: Vec<Standing> = all.into_iter().filter(|decision| decision.id.as_str().starts_with(id)).collect();
+pub(crate) fn find(all: Vec<ListedDecision>, id: &str) -> Result<ListedDecision, Failure> {
+    let mut found: Vec<ListedDecision> =
+        all.into_iter().filter(|decision| decision.id.as_str().starts_with(id)).collect();
     // A copied file has the same id.
     found.dedup_by(|a, b| a.id == b.id);
     match found.len() {

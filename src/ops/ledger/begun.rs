@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Begun, Recovered, Repository};
+use crate::git::{InterruptedCommand, Recovered, Repository};
 use crate::ops::team::workspace::git_environment;
 
 /// The interrupted command of the work tree that contains `directory`.
-pub(crate) fn begun(env: &Env, directory: &Path) -> Result<Option<Begun>, Failure> {
+pub(crate) fn begun(env: &Env, directory: &Path) -> Result<Option<InterruptedCommand>, Failure> {
     match find(env, directory) {
         Some(repository) => Ok(repository.begun()?),
         None => Ok(None),

@@ -15,7 +15,7 @@ use crate::ops::run::{homes, lease};
 use crate::ops::team::workspace::{ledger_prefix, project_path, team_folder};
 
 #[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct Tidied {
+pub(crate) struct GcReport {
     pub(crate) before: Extent,
     pub(crate) after: Extent,
     /// Deleted snapshots of finished runs.
@@ -28,7 +28,7 @@ pub(crate) struct Tidied {
 
 /// Packs loose objects, including the user's, as git's own maintenance does, and folds the ledger's packs into one.
 /// Deletes no object that is not in another pack. Clears session data of engines that is no longer useful.
-pub(crate) fn gc(env: &Env, directory: &Path) -> Result<Tidied, Failure> {
+pub(crate) fn gc(env: &Env, directory: &Path) -> Result<GcReport, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     lost::settle(env, &repository);
     let before = repository.extent()?;
@@ -42,5 +42,5 @@ pub(crate) fn gc(env: &Env, directory: &Path) -> Result<Tidied, Failure> {
     let cleared = homes::clear(&local, &runs, env.clock.now().into());
     repository.pack()?;
     let (sessions, session_bytes) = (cleared.sessions, cleared.bytes);
-    Ok(Tidied { before, after: repository.extent()?, snapshots, sessions, session_bytes })
+    Ok(GcReport { before, after: repository.extent()?, snapshots, sessions, session_bytes })
 }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::error::Failure;
 use crate::git::Blame;
 use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict};
-use crate::ops::decisions::list::{self as decisions, Standing};
+use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Write};
 use crate::ops::ledger::log;
 use crate::ops::team::workspace::project_path;
@@ -32,7 +32,7 @@ pub(crate) enum Subject {
         path: String,
         line: Option<usize>,
     },
-    Decision(Box<Standing>),
+    Decision(Box<ListedDecision>),
 }
 
 /// The origin of a subject.
@@ -43,13 +43,13 @@ pub(crate) struct Answer {
     pub(crate) line: Option<usize>,
     pub(crate) text: Option<String>,
     pub(crate) commit: Option<Commit>,
-    pub(crate) decision: Option<Standing>,
+    pub(crate) decision: Option<ListedDecision>,
     /// Who wrote it; several for a whole file.
     pub(crate) origins: Vec<Origin>,
     /// Why the origin is unknown.
     pub(crate) unknown: Option<String>,
     /// The decisions in force whose scope includes the file.
-    pub(crate) in_scope: Vec<Standing>,
+    pub(crate) in_scope: Vec<ListedDecision>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -103,7 +103,7 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
     {
         return Ok(Subject::File { path: inner, line });
     }
-    let all = decisions::standing(project)?;
+    let all = decisions::all(project)?;
     if line.is_none() && all.iter().any(|decision| decision.id.as_str().starts_with(text)) {
         return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
     }
@@ -149,7 +149,7 @@ impl Answer {
     }
 }
 
-fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure> {
+fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Failure> {
     let mut answer = Answer::about(decision.source.as_ref().map(|source| source.file.clone()));
     let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
     let logged = logged.into_iter().find(|logged| logged.decision.id == decision.id).map(|logged| logged.decision);
@@ -294,7 +294,7 @@ fn text_of(project: &Project, path: &str) -> Result<String, Failure> {
 }
 
 /// The origin of a decision; unknown if the line was not in the decision when it was made.
-fn as_logged(project: &Project, decision: Standing, line: &str) -> Result<Answer, Failure> {
+fn as_logged(project: &Project, decision: ListedDecision, line: &str) -> Result<Answer, Failure> {
     let mut answer = of_decision(project, decision)?;
     if !answer.origins.is_empty() && !is_logged(project, &answer, line)? {
         answer.origins.clear();
@@ -304,12 +304,12 @@ fn as_logged(project: &Project, decision: Standing, line: &str) -> Result<Answer
 }
 
 /// The decision that a file belongs to.
-fn decision_in(project: &Project, path: &str) -> Result<Option<Standing>, Failure> {
+fn decision_in(project: &Project, path: &str) -> Result<Option<ListedDecision>, Failure> {
     let folder = PathBuf::from(project.folder.name).join("decisions");
     if !Path::new(path).starts_with(folder) {
         return Ok(None);
     }
-    let all = decisions::standing(project)?;
+    let all = decisions::all(project)?;
     Ok(all.into_iter().find(|decision| decision.source.as_ref().is_some_and(|source| source.file == path)))
 }
 
@@ -324,9 +324,9 @@ fn is_logged(project: &Project, answer: &Answer, line: &str) -> Result<bool, Fai
     }))
 }
 
-fn in_scope(project: &Project, path: &str) -> Result<Vec<Standing>, Failure> {
-    let all = decisions::standing(project)?.into_iter();
-    let is_in = |decision: &Standing| {
+fn in_scope(project: &Project, path: &str) -> Result<Vec<ListedDecision>, Failure> {
+    let all = decisions::all(project)?.into_iter();
+    let is_in = |decision: &ListedDecision| {
         decision.state == crate::model::DecisionState::InForce
             && decision.scope.iter().any(|glob| {
                 let folder = format!("{}/**", glob.trim_end_matches('/'));

@@ -12,7 +12,7 @@ use crate::ops::run::order::Order;
 use crate::ops::team::init;
 use crate::ops::team::workspace::git_environment;
 use crate::policy::Permissions;
-use crate::route::Wishes;
+use crate::route::RouteOptions;
 use crate::settings;
 
 const SCRIPT: &str = include_str!("../../../templates/rehearsal/demo.toml");
@@ -42,7 +42,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
     let script = Script::parse(SCRIPT).map_err(Failure::failed)?;
     let order = Order {
         message: MESSAGE.to_owned(),
-        wishes: Wishes::default(),
+        route_options: RouteOptions::default(),
         flags: BTreeMap::new(),
         attachments: Vec::new(),
         // Safe: the repository and the script are the demo's own.

@@ -18,7 +18,7 @@ use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
-use crate::pool::{Duty, HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, Workers, session_id};
+use crate::pool::{HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id};
 use crate::route::ceremonies;
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
@@ -141,7 +141,7 @@ impl Executor<'_> {
         let agents: Vec<Work> = of_agents.cloned().collect();
         let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents));
         let job = match agents.is_empty() {
-            true => self.open(self.compiler.answering_coordinator().spec, prompt, Duty::Answer, false),
+            true => self.open(self.compiler.answering_coordinator().spec, prompt, WorkKind::Answer, false),
             false => self.coordinator(prompt, results.has_worked(&Slug::coordinator())),
         };
         let done = self.workers.work(job).await;
@@ -193,7 +193,7 @@ impl Executor<'_> {
         let directory = &self.workers.requests.project;
         let prompt = compile::handed_prompt(task, from, &self.order.message, directory, self.run.as_str());
         // Attachments belong to the user's message, and this task is a colleague's.
-        Ok(Job { attachments: Vec::new(), ..self.job(member, tier, prompt, Duty::Work, false) })
+        Ok(Job { attachments: Vec::new(), ..self.job(member, tier, prompt, WorkKind::Work, false) })
     }
 
     /// Answers, lands, then records the end, in this order, so that the last event has everything.
@@ -261,15 +261,15 @@ impl Executor<'_> {
         self.tell(None, EventKind::SessionError { session: String::new(), reason: reason.to_owned() });
     }
 
-    pub(super) fn job(&self, member: &Member, tier: Tier, prompt: String, duty: Duty, resume: bool) -> Job {
-        self.open(self.compiler.agent(member, tier).spec, prompt, duty, resume)
+    pub(super) fn job(&self, member: &Member, tier: Tier, prompt: String, kind: WorkKind, resume: bool) -> Job {
+        self.open(self.compiler.agent(member, tier).spec, prompt, kind, resume)
     }
 
     pub(super) fn coordinator(&self, prompt: String, resume: bool) -> Job {
-        self.open(self.compiler.coordinator().spec, prompt, Duty::Answer, resume)
+        self.open(self.compiler.coordinator().spec, prompt, WorkKind::Answer, resume)
     }
 
-    fn open(&self, spec: SessionSpec, prompt: String, duty: Duty, resume: bool) -> Job {
+    fn open(&self, spec: SessionSpec, prompt: String, kind: WorkKind, resume: bool) -> Job {
         let session = session_id(&spec.agent, self.run);
         // Interrupted work continues in the same session, also in another process.
         let resume = resume || self.past.has_session(&spec.agent);
@@ -282,13 +282,13 @@ impl Executor<'_> {
         // An agent without tools could not open them.
         let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };
         let asks = self.workers.requests.ask.is_some();
-        let mut situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
+        let mut situation = if kind == WorkKind::Answer { String::new() } else { self.situation(asks) };
         if let Some(conversation) = &self.order.conversation {
             situation.push_str(&compile::earlier_turns(&conversation.earlier));
         }
-        let opening = Opening { resume, ..opening(self.project, spec, session, duty, asks) };
+        let opening = Opening { resume, ..opening(self.project, spec, session, kind, asks) };
         let (goes_on, handed_by, limit, must_resume) = (None, None, None, false);
-        Job { opening, prompt, situation, attachments, duty, goes_on, handed_by, limit, must_resume }
+        Job { opening, prompt, situation, attachments, kind, goes_on, handed_by, limit, must_resume }
     }
 
     /// What agents are told about this run.
@@ -296,18 +296,18 @@ impl Executor<'_> {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
         let permissions = requests.permissions.explained(asks);
-        Situation { user, branch: requests.branch.as_deref(), permissions, limits: [silence, tool, work] }.told()
+        Situation { user, branch: requests.branch.as_deref(), permissions, limits: [silence, tool, work] }.text()
     }
 }
 
 /// How a session for this duty is opened.
-pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, duty: Duty, asks: bool) -> Opening {
-    let may_hand_on = duty == Duty::Work && spec.tier != Tier::Lightweight && project.team.startable().count() > 1;
+pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, kind: WorkKind, asks: bool) -> Opening {
+    let may_hand_on = kind == WorkKind::Work && spec.tier != Tier::Lightweight && project.team.startable().count() > 1;
     let tools = Tool::ALL.into_iter().filter(|tool| match tool {
         _ if spec.tools == ToolChoice::Nothing => false,
         // A command engine without tools offers them by itself.
         Tool::Shell | Tool::FileOps => false,
-        Tool::Verdict => duty == Duty::Review,
+        Tool::Verdict => kind == WorkKind::Review,
         Tool::Route | Tool::Status => may_hand_on,
         Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
     });

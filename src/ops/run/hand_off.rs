@@ -6,7 +6,7 @@ use crate::compile::{self, Rejection};
 use crate::model::{EventKind, Member, Outcome, Plan, Position, Slug, Verdict, list};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::ops::run::resume::Judged;
-use crate::pool::{Duty, Job, Work};
+use crate::pool::{Job, Work, WorkKind};
 use crate::route::choice::{self, Chosen};
 
 /// How often work is revised before a rejection is final.
@@ -82,7 +82,7 @@ impl Executor<'_> {
             None => String::new(),
         };
         let prompt = compile::review_prompt(&self.order.message, &reports_of(judged), &diff, &workers.requests.project);
-        let job = self.job(reviewer, plan.tier, prompt, Duty::Review, position.attempt > Some(1));
+        let job = self.job(reviewer, plan.tier, prompt, WorkKind::Review, position.attempt > Some(1));
         let goes_on = self.past.interrupted(&reviewer.slug, position);
         let mut work = workers.work(Job { goes_on, ..job }).await;
         let mut authors: Vec<Slug> = unique(judged.iter().map(|work| work.agent.clone()));
@@ -214,7 +214,7 @@ impl Executor<'_> {
             &workers.requests.project,
             self.run.as_str(),
         );
-        workers.work(Job { goes_on, ..self.job(member, plan.tier, prompt, Duty::Work, resume) }).await
+        workers.work(Job { goes_on, ..self.job(member, plan.tier, prompt, WorkKind::Work, resume) }).await
     }
 }
 

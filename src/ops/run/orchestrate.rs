@@ -18,7 +18,7 @@ use crate::compile::{Learnings, Task};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{EventKind, NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage};
+use crate::model::{AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, RunId, Tier, Usage};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::conversation_sessions::ConversationSessions;
@@ -40,7 +40,7 @@ use crate::pool::{
     Before, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Reports, RequestHandler, SessionOwner,
     SessionPool, Show, UserMessages, WorkTree, Workers,
 };
-use crate::route::{Request, Router, Wishes, ceremonies};
+use crate::route::{Request, RouteOptions, Router, ceremonies};
 use crate::view::Redacting;
 
 /// Plans who works on an order. Also returns squad's own answer, if no agent is needed.
@@ -54,10 +54,10 @@ pub(super) fn plan(
         return Ok((members::plan(&order.members), None));
     }
     // Past work does not matter if the user names the agents.
-    let is_open = order.wishes.agents.is_empty() || order.wishes.tier == Some(Tier::Direct);
+    let is_open = order.route_options.agents.is_empty() || order.route_options.tier == Some(Tier::Direct);
     let past = if is_open { past::work(project)? } else { Vec::new() };
     let router = Router::new(&project.team, &past);
-    let mut plan = router.plan(&Request::new(&order.message), &order.wishes);
+    let mut plan = router.plan(&Request::new(&order.message), &order.route_options);
     lockouts::bind(&mut plan, lockouts, &order.message);
     ceremonies::add(&project.team, &mut plan, &order.message);
     let answer = match plan.kind {
@@ -169,8 +169,9 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
             (Ok(answer_directly(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None)
         }
         (Ok(()), None) => {
-            let wiring = Wiring { reports: &reports, cancel, sessions, tree, past: &past, team: &team, user_messages };
-            let (ended, pool) = with_engine(env, project, &mut order, &prepared, wiring).await;
+            let channels =
+                RunChannels { reports: &reports, cancel, sessions, tree, past: &past, team: &team, user_messages };
+            let (ended, pool) = with_engine(env, project, &mut order, &prepared, channels).await;
             (Ok(ended), pool)
         }
     };
@@ -194,7 +195,7 @@ fn journal(env: &Env, project: &Project, redactor: Redactor) -> LedgerJournal {
 }
 
 /// The channels and shared state of a run.
-struct Wiring<'a> {
+struct RunChannels<'a> {
     reports: &'a Reports,
     cancel: Cancel,
     sessions: Arc<LiveSessions>,
@@ -210,10 +211,10 @@ async fn with_engine(
     project: &Project,
     order: &mut Order,
     prepared: &Prepared,
-    wiring: Wiring<'_>,
+    channels: RunChannels<'_>,
 ) -> (Ended, Option<Arc<SessionPool>>) {
     let Prepared { run, head, plan, learnings, lockouts, .. } = prepared;
-    let Wiring { reports, cancel, sessions, tree, past, team, user_messages } = wiring;
+    let RunChannels { reports, cancel, sessions, tree, past, team, user_messages } = channels;
     if order.members.is_empty() {
         begin_snapshots(project, prepared, past, &tree).await;
     }
@@ -274,11 +275,11 @@ async fn resume_snapshots(project: &Project, tree: &Arc<WorkTree>, past: &Past) 
 }
 
 /// What the engine offers; empty if the user interrupts the wait.
-async fn offer(workers: &Workers) -> Offer {
+async fn offer(workers: &Workers) -> AvailableModels {
     let mut cancel = workers.cancel.clone();
     tokio::select! {
         biased;
-        () = cancel.wait() => Offer::default(),
+        () = cancel.wait() => AvailableModels::default(),
         offer = workers.pool.offer() => offer,
     }
 }
@@ -399,7 +400,7 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
     let run = resumed.map_or_else(|| env.ids.run(at), |interrupted| interrupted.run.clone());
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let head = project.repository.head()?;
-    let lockouts = lockouts::binding(project, &order.message, &order.wishes.agents, || at)?;
+    let lockouts = lockouts::binding(project, &order.message, &order.route_options.agents, || at)?;
     let (plan, answer) = match resumed.and_then(|interrupted| interrupted.past.plan()) {
         Some(plan) => (plan.clone(), None),
         None => plan(project, order, &lockouts, Some(&run))?,
@@ -435,7 +436,7 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Eve
     let version = is_alone.then(|| env!("CARGO_PKG_VERSION").to_owned());
     let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
     let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
-    let Wishes { agents, tier, .. } = order.wishes.clone();
+    let RouteOptions { agents, tier, .. } = order.route_options.clone();
     let (no_commit, flags, attachments) = (!order.commit, order.flags.clone(), order.attachments.clone());
     let members = order.members.iter().map(|member| member.given.clone()).collect();
     EventKind::RunStarted {

@@ -14,13 +14,13 @@ use crate::ops::decisions::landing::{Landed, Pending};
 use crate::ops::run::resume::Interrupted;
 use crate::policy::Permissions;
 use crate::pool::Ask;
-use crate::route::Wishes;
+use crate::route::RouteOptions;
 use crate::settings::{self, Layer};
 
 /// A run as the user asked for it.
 pub(crate) struct Order {
     pub(crate) message: String,
-    pub(crate) wishes: Wishes,
+    pub(crate) route_options: RouteOptions,
     /// Settings given as flags, by flag name without dashes.
     pub(crate) flags: BTreeMap<String, String>,
     pub(crate) attachments: Vec<Attachment>,

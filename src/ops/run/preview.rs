@@ -37,7 +37,7 @@ pub(crate) struct PreviewedSession {
 
 pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Preview, Failure> {
     let now = env.clock.now();
-    let lockouts = lockouts::binding(project, &order.message, &order.wishes.agents, || now)?;
+    let lockouts = lockouts::binding(project, &order.message, &order.route_options.agents, || now)?;
     let (mut plan, answer) = plan(project, order, &lockouts, None)?;
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
@@ -54,7 +54,7 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
         compiled.push(compiler.coordinator());
     }
     let sessions = compiled.into_iter().map(|Compiled { spec, .. }| PreviewedSession {
-        bytes: spec.prompt.len() + spec.told().len(),
+        bytes: spec.prompt.len() + spec.full_context().len(),
         agent: spec.agent,
         model: spec.model,
         tools: spec.tools,

@@ -18,7 +18,7 @@ use crate::ops::ledger::lost;
 use crate::ops::run::lease;
 use crate::policy::Permissions;
 use crate::record::{Entry, Read};
-use crate::route::Wishes;
+use crate::route::RouteOptions;
 
 /// How often, and at which interval, the lease of a dead process is checked.
 const LEASE_CHECKS: usize = 50;
@@ -29,7 +29,7 @@ pub(crate) struct Interrupted {
     pub(crate) run: RunId,
     pub(crate) message: String,
     /// As given in its first call.
-    pub(crate) wishes: Wishes,
+    pub(crate) route_options: RouteOptions,
     pub(crate) no_commit: bool,
     pub(crate) permissions: Option<Permissions>,
     /// Settings given as flags in earlier calls, by flag name without dashes.
@@ -127,9 +127,9 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         return Err(Failure::team(format!("run {run} needs {}, which can no longer be started", list(gone)))
             .hint("put them back on the team, or start the task again"));
     }
-    let wishes = Wishes { agents, tier, ..Wishes::default() };
+    let route_options = RouteOptions { agents, tier, ..RouteOptions::default() };
     let (flags, attachments) = (past.flags(), past.attachments().to_vec());
-    Ok(Interrupted { run, message, wishes, no_commit, permissions, flags, attachments, past })
+    Ok(Interrupted { run, message, route_options, no_commit, permissions, flags, attachments, past })
 }
 
 fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<Past, Failure> {

@@ -11,7 +11,7 @@ use crate::model::Plan;
 use crate::ops::Project;
 use crate::ops::run::past;
 use crate::route::evaluate::{self, Case, Evaluation};
-use crate::route::{self, PastWork, Request, Router, Wishes};
+use crate::route::{self, PastWork, Request, RouteOptions, Router};
 
 /// Loads the router's tables on another thread while the command starts; without threads they are loaded when needed.
 pub(crate) fn prepare(env: &Env) {
@@ -31,10 +31,10 @@ pub(crate) fn evaluate(project: &Project, cases: Vec<Case>) -> Result<Evaluation
         let message = past::key(&case.message);
         let is_other = |work: &&PastWork| past::key(&work.message) != message;
         if past.iter().all(|work| is_other(&work)) {
-            return router.plan(&request, &Wishes::default());
+            return router.plan(&request, &RouteOptions::default());
         }
         let others: Vec<PastWork> = past.iter().filter(is_other).cloned().collect();
-        Router::new(&project.team, &others).plan(&request, &Wishes::default())
+        Router::new(&project.team, &others).plan(&request, &RouteOptions::default())
     };
     Ok(evaluate::evaluate(cases.into_iter().map(|case| {
         let plan = plan(&case);

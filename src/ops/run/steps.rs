@@ -3,7 +3,7 @@
 use crate::compile::{self, Part};
 use crate::model::{Ceremony, EventKind, Member, Outcome, Plan, Position, Slug, Verdict};
 use crate::ops::run::executor::{Executor, Results, reports_of};
-use crate::pool::{Duty, Job, Work, Workers};
+use crate::pool::{Job, Work, WorkKind, Workers};
 
 impl Executor<'_> {
     /// Runs all steps, the review and the answer.
@@ -92,6 +92,6 @@ impl Executor<'_> {
         };
         let resume = part.earlier.iter().any(|work| *work.agent == member.slug);
         let goes_on = self.past.interrupted(&member.slug, position);
-        Job { goes_on, ..self.job(member, plan.tier, prompt, Duty::Work, resume) }
+        Job { goes_on, ..self.job(member, plan.tier, prompt, WorkKind::Work, resume) }
     }
 }

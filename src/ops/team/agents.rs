@@ -172,7 +172,7 @@ pub(crate) fn member(project: &Project, name: &str, options: &PromptOptions<'_>)
 
 pub(crate) fn prompt(project: &Project, name: &str, options: &PromptOptions<'_>) -> Result<PromptReport, Failure> {
     compiled(project, name, options, |compiled| {
-        let context = compiled.spec.told();
+        let context = compiled.spec.full_context();
         let SessionSpec { agent, tier, model, tools, compiled_hash, prompt, .. } = compiled.spec;
         PromptReport { agent, tier, model, tools, compiled_hash, prompt, context }
     })

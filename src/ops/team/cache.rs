@@ -17,8 +17,8 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub(in crate::ops) use self::fingerprint::FileStamps;
 use self::fingerprint::Fingerprint;
-pub(in crate::ops) use self::fingerprint::Look;
 pub(in crate::ops) use self::folder::CacheFolder;
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source, Team};

@@ -32,7 +32,7 @@ impl ConfigFile {
         match (place, workspace) {
             (Place::Project, Some(workspace)) => {
                 let path = workspace.folder.path.join("config.toml");
-                store::insist_on_own(&workspace.folder, &path).map_err(|reason| {
+                store::require_own(&workspace.folder, &path).map_err(|reason| {
                     Failure::team(reason)
                         .at(path.display())
                         .hint("change the file that it leads to, or replace the link by a file")

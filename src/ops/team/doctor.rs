@@ -92,7 +92,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         findings.push(Finding { area: Area::Repository, problem });
     };
     let head = project.repository.head()?;
-    if let Err(error) = project.repository.insist_on_git() {
+    if let Err(error) = project.repository.require_git() {
         find(Severity::Error, "no-git", &error.to_string(), &error.hint().unwrap_or_default());
         return Ok(findings);
     }
@@ -114,7 +114,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
     }
     // If the ledger cannot be read at all, that is reported elsewhere.
     let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());
-    let all = if is_readable { decisions::standing(project)? } else { Vec::new() };
+    let all = if is_readable { decisions::all(project)? } else { Vec::new() };
     let waiting = all.iter().filter(|d| d.state == DecisionState::Unlanded).count();
     if waiting > 0 {
         let message = format!("{} recorded and on no branch yet", plural(waiting, "decision"));

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::model::Severity;
     use crate::parse::{Files, team};
-    use crate::route::{Request, Router, Wishes};
+    use crate::route::{Request, RouteOptions, Router};
 
     fn files() -> TeamFiles {
         team_files(&Env::capture().expect("a world"))
@@ -247,7 +247,7 @@ mod tests {
             ("Plan the architecture of the import", &["lead"]),
             ("Add a health endpoint with tests, and document it", &["backend", "tester", "docs"]),
         ] {
-            let plan = router.plan(&Request::new(message), &Wishes::default());
+            let plan = router.plan(&Request::new(message), &RouteOptions::default());
             assert_eq!(plan.agents.iter().map(|slug| slug.as_str()).collect::<Vec<_>>(), agents, "{message}: {plan:?}");
         }
     }
@@ -261,7 +261,7 @@ mod tests {
             let case: serde_json::Value = serde_json::from_str(line).expect("JSON");
             let accepted = |slug: &str| case["accept"].as_array().is_some_and(|all| all.iter().any(|one| one == slug));
             let message = case["message"].as_str().expect("a message");
-            let plan = router.plan(&Request::new(message), &Wishes::default());
+            let plan = router.plan(&Request::new(message), &RouteOptions::default());
             match &plan.agents[..] {
                 [] => {}
                 agents if agents.iter().all(|agent| accepted(agent.as_str())) => right += 1,
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn the_example_in_the_readme_is_routed_to_an_agent() {
         let (team, _) = team(&installed());
-        let plan = Router::new(&team, &[]).plan(&Request::new("Fix the login form"), &Wishes::default());
+        let plan = Router::new(&team, &[]).plan(&Request::new("Fix the login form"), &RouteOptions::default());
         assert_eq!(plan.agents.iter().map(|slug| slug.as_str()).collect::<Vec<_>>(), ["frontend"], "{plan:?}");
     }
 }

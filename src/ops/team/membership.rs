@@ -16,7 +16,7 @@ use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, branch_tip
 use crate::ops::team::commit::{files_at, refuse_conflict_markers};
 use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::members::named_member;
-use crate::ops::team::project::insist_on_readable;
+use crate::ops::team::project::require_readable;
 use crate::ops::team::write_mode::WriteMode;
 use crate::parse::{self, Files};
 use crate::store;
@@ -120,7 +120,7 @@ pub(super) struct Base {
 
 impl Base {
     pub(super) fn read(workspace: &Workspace, mode: WriteMode) -> Result<Self, Failure> {
-        insist_on_readable(workspace)?;
+        require_readable(workspace)?;
         let folder = workspace.folder_in_repository();
         if !mode.uses_branch() {
             let (files, _) = store::read(&workspace.folder);

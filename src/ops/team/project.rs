@@ -38,12 +38,12 @@ impl Project {
     }
 
     /// Fails with the first error in the team or its configuration.
-    pub(crate) fn insist_on_sound(&self) -> Result<(), Failure> {
+    pub(crate) fn require_sound(&self) -> Result<(), Failure> {
         self.fail_on(|_| true)
     }
 
     /// Fails if a file cannot be read or contains conflict markers: the file must not be treated as missing.
-    pub(crate) fn insist_on_readable(&self) -> Result<(), Failure> {
+    pub(crate) fn require_readable(&self) -> Result<(), Failure> {
         self.fail_on(is_unread)
     }
 
@@ -60,8 +60,8 @@ impl Project {
     }
 }
 
-/// Like [`Project::insist_on_readable`], for commands that do not need the decisions: their files are not read.
-pub(crate) fn insist_on_readable(workspace: &Workspace) -> Result<(), Failure> {
+/// Like [`Project::require_readable`], for commands that do not need the decisions: their files are not read.
+pub(crate) fn require_readable(workspace: &Workspace) -> Result<(), Failure> {
     let (files, mut problems) = store::read_but_decisions(&workspace.folder);
     problems.extend(parse::conflicts(&files));
     let mut problems = problems.iter().filter(|problem| problem.severity == Severity::Error);

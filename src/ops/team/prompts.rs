@@ -105,8 +105,8 @@ fn change(old: Option<&SessionSpec>, new: Option<&SessionSpec>) -> Option<Prompt
 
 fn prompt_of(spec: &SessionSpec) -> Prompt {
     Prompt {
-        tokens: tokens(&spec.prompt) + tokens(&spec.told()),
+        tokens: tokens(&spec.prompt) + tokens(&spec.full_context()),
         model: spec.model.id.clone(),
-        text: format!("{}\n\n{}", spec.prompt, spec.told()),
+        text: format!("{}\n\n{}", spec.prompt, spec.full_context()),
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Removal {
 pub(crate) fn remove(env: &Env, directory: &Path, options: Options) -> Result<Removal, Failure> {
     let (repository, _) = repository(env, directory)?;
     refuse_while_running(&repository)?;
-    let data = repository.belongings()?;
+    let data = repository.stored_state()?;
     // Rescues without files hold nothing that is not in a commit.
     let rescues = rescue::listed(env, directory)?.iter().filter(|rescue| rescue.files > 0).count();
     let team = if options.team { Some(team_removal(env, directory)?) } else { None };
@@ -76,7 +76,7 @@ pub(crate) fn remove(env: &Env, directory: &Path, options: Options) -> Result<Re
         remove_empty(&workspace.folder.path);
     }
     // The commit may have written new data.
-    repository.remove_belongings(&repository.belongings()?)?;
+    repository.remove_stored_state(&repository.stored_state()?)?;
     Ok(removal)
 }
 

@@ -128,7 +128,7 @@ pub(crate) fn add(env: &Env, directory: &Path, names: &[String]) -> Result<Vec<(
         );
     }
     let folder = workspace.folder.path.join("roles");
-    store::insist_on_own(&workspace.folder, &folder)
+    store::require_own(&workspace.folder, &folder)
         .map_err(|reason| Failure::team(format!("{} {reason}", folder.display())))?;
     let failed = |error: io::Error| Failure::team(format!("cannot write to {}: {error}", folder.display()));
     fs::create_dir_all(&folder).map_err(failed)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Begun, Repository};
+use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::run::lease::{self, Leases, LiveRun};
@@ -41,7 +41,7 @@ pub(crate) struct Status {
     pub(crate) ledger: LedgerStatus,
     /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) begun: Option<Begun>,
+    pub(crate) begun: Option<InterruptedCommand>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -48,7 +48,7 @@ impl Workspace {
             ))
             .hint("`squad init` makes a team"));
         };
-        if store::insist_on_own(&folder, &folder.path).is_err() {
+        if store::require_own(&folder, &folder.path).is_err() {
             return Err(Failure::team("the team's folder is a link out of the project's files")
                 .at(folder.path.display())
                 .hint("replace it by a real folder; `squad init --from PATH` copies a team's Markdown and models"));

@@ -6,7 +6,7 @@ use super::date::{Dated, dated};
 use super::metadata::{self, Metadata};
 use super::status;
 use super::titles::{is_field, is_section};
-use crate::model::SaidStatus;
+use crate::model::LegacyStatus;
 
 /// Marks a file whose decisions were imported into their own files. From then on only dated headings are entries.
 pub(crate) const IMPORTED: &str = "<!-- squad: imported; each decision has a file of its own -->";
@@ -115,7 +115,7 @@ fn is_quoted(document: &Document<'_>, block: &Block) -> bool {
 }
 
 /// The title without strikethrough, and the status by strikethrough or remark.
-fn unstruck(raw: &str) -> (&str, Option<SaidStatus>) {
+fn unstruck(raw: &str) -> (&str, Option<LegacyStatus>) {
     if !raw.contains('~') {
         return (raw, status::of_title(raw));
     }
@@ -126,7 +126,7 @@ fn unstruck(raw: &str) -> (&str, Option<SaidStatus>) {
         Some((inner, _))
             if kept.len() < raw.trim().len() && (is_blank(&kept) || status::of_remark(&kept).is_some()) =>
         {
-            (inner, Some(status::of_remark(&kept).unwrap_or(SaidStatus::Rejected)))
+            (inner, Some(status::of_remark(&kept).unwrap_or(LegacyStatus::Rejected)))
         }
         _ => (raw, status::of_title(raw)),
     }

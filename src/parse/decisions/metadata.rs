@@ -5,7 +5,7 @@ use super::super::markdown::{Block, fields_of};
 use super::super::words::{is_blank, listed, without_pictographs};
 use super::date::date_in;
 use super::status;
-use crate::model::SaidStatus;
+use crate::model::LegacyStatus;
 
 #[derive(Default)]
 pub(super) struct Metadata {
@@ -17,7 +17,7 @@ pub(super) struct Metadata {
     pub(super) has_author: bool,
     /// A line has the decision itself.
     pub(super) has_what: bool,
-    pub(super) status: Option<SaidStatus>,
+    pub(super) status: Option<LegacyStatus>,
 }
 
 impl Metadata {

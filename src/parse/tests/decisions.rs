@@ -1,7 +1,7 @@
 //! The forms of decision files.
 
 use super::{codes, read};
-use crate::model::{Decision, Problem, SaidStatus};
+use crate::model::{Decision, LegacyStatus, Problem};
 
 const TEAM: (&str, &str) = ("team.md", "| Name | Role |\n|-|-|\n| Ilse | Pilot |\n");
 const ROUTING: (&str, &str) = ("routing.md", "| Signal | Agent |\n|-|-|\n| x | Ilse |\n");
@@ -165,7 +165,7 @@ fn what_a_decision_says_of_its_standing_is_read_from_fields_only() {
         decisions.reverse();
         decisions.into_iter().map(|decision| decision.status).collect::<Vec<_>>()
     };
-    let (proposed, superseded, rejected) = (SaidStatus::Proposed, SaidStatus::Superseded, SaidStatus::Rejected);
+    let (proposed, superseded, rejected) = (LegacyStatus::Proposed, LegacyStatus::Superseded, LegacyStatus::Rejected);
     assert_eq!(statuses(text), [Some(superseded), None, Some(rejected), Some(proposed), Some(superseded)]);
 }
 

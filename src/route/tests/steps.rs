@@ -73,9 +73,9 @@ fn an_order_that_contradicts_itself_is_the_coordinators_to_settle() {
 
 #[test]
 fn who_is_named_by_the_user_works_in_the_order_of_the_message() {
-    let wishes = Wishes { agents: vec![slug_of("doc"), slug_of("bea")], ..Wishes::default() };
+    let route_options = RouteOptions { agents: vec![slug_of("doc"), slug_of("bea")], ..RouteOptions::default() };
     let message = Request::new("First @bea adds the endpoint, then @doc documents it");
-    let plan = Router::new(&sample(), &[]).plan(&message, &wishes);
+    let plan = Router::new(&sample(), &[]).plan(&message, &route_options);
     assert_eq!(plan.steps, [vec![slug_of("bea")], vec![slug_of("doc")]]);
     // One at a time is not side by side.
     assert_eq!(plan.tier, Tier::Standard);

@@ -75,7 +75,7 @@ fn the_longest_path_owns_a_file() {
         ] {
             let paths = [path.to_owned()];
             let request = Request { paths: &paths, ..Request::new("Change this file") };
-            let plan = Router::new(&team, &[]).plan(&request, &Wishes::default());
+            let plan = Router::new(&team, &[]).plan(&request, &RouteOptions::default());
             assert_eq!(plan.agents.iter().map(ToString::to_string).collect::<Vec<_>>(), [owner], "{path}");
         }
     }

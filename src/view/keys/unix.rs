@@ -5,7 +5,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
 use super::decode::decode;
-use super::{Heard, Key};
+use super::{Key, KeyInput};
 
 /// How long the remaining bytes of a key may take.
 const KEY_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -107,10 +107,10 @@ impl Keys {
     }
 
     /// Waits for the next key.
-    pub(crate) fn next(&mut self) -> Heard {
+    pub(crate) fn next(&mut self) -> KeyInput {
         loop {
             if let Some(key) = self.take(false) {
-                return Heard::Key(key);
+                return KeyInput::Key(key);
             }
             let is_partial = !self.bytes.is_empty();
             let input = stdin();
@@ -119,16 +119,16 @@ impl Keys {
             let [has_input, is_woken] = sources.map(|source| !source.revents().is_empty());
             match polled {
                 Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return Heard::End,
+                Err(_) => return KeyInput::End,
                 // Nothing follows, so the bytes are a complete key.
                 Ok(0) => {
                     if let Some(key) = self.take(true) {
-                        return Heard::Key(key);
+                        return KeyInput::Key(key);
                     }
                 }
                 Ok(_) if is_woken => {
                     let _ = self.woken.read(&mut [0; 64]);
-                    return Heard::Woken;
+                    return KeyInput::Woken;
                 }
                 // Reading in the background would stop this process, so wait until it is in the foreground.
                 Ok(_) if has_input && !is_ours() && tcgetpgrp(&input).is_ok() => {
@@ -139,7 +139,7 @@ impl Keys {
                     match rustix::io::read(&input, &mut bytes) {
                         Ok(count) if count > 0 => self.bytes.extend(bytes.iter().take(count)),
                         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                        _ => return Heard::End,
+                        _ => return KeyInput::End,
                     }
                 }
                 Ok(_) => {}

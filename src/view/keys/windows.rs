@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 
-use super::{Heard, Key};
+use super::{Key, KeyInput};
 
 /// How often to check whether the wait has been ended: a console can wait for keys only.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -64,19 +64,19 @@ impl Keys {
     }
 
     /// Waits for the next key.
-    pub(crate) fn next(&mut self) -> Heard {
+    pub(crate) fn next(&mut self) -> KeyInput {
         loop {
             if self.woken.swap(false, Ordering::AcqRel) {
-                return Heard::Woken;
+                return KeyInput::Woken;
             }
             match poll(POLL_INTERVAL).and_then(|is_ready| if is_ready { read().map(Some) } else { Ok(None) }) {
                 Ok(Some(Event::Key(event))) if event.kind != KeyEventKind::Release => {
                     if let Some(key) = translate(event) {
-                        return Heard::Key(key);
+                        return KeyInput::Key(key);
                     }
                 }
                 Ok(_) => {}
-                Err(_) => return Heard::End,
+                Err(_) => return KeyInput::End,
             }
         }
     }

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use board::Board;
 
-use super::keys::{Heard, Keys, RawMode, Waker, restore};
+use super::keys::{KeyInput, Keys, RawMode, Waker, restore};
 use super::{LineStyle, Screen, ViewInput, ViewReceiver, WatchView, Watched};
 use crate::env::Clock;
 use crate::model::{Event, Slug, printable};
@@ -230,7 +230,7 @@ fn listen(inputs: &ViewReceiver) -> Option<(Waker, JoinHandle<()>)> {
     let (mut keys, waker) = Keys::new().ok()?;
     let sender = inputs.sender.clone();
     let listen = move || {
-        while let Heard::Key(key) = keys.next() {
+        while let KeyInput::Key(key) = keys.next() {
             sender.send(ViewInput::Key(key));
         }
     };

@@ -23,7 +23,7 @@ use crate::ops::run::cancel;
 use crate::ops::run::conversation::RunAtWork;
 use crate::pool::{Ask, Question};
 use crate::ui::Ui;
-use crate::view::keys::{Heard, Key, Keys, RawMode, Waker};
+use crate::view::keys::{Key, KeyInput, Keys, RawMode, Waker};
 use crate::view::{Terminal, shared};
 
 /// How often to check whether the run is over, when waiting for keys is impossible.
@@ -114,11 +114,11 @@ impl Keyboard<'_> {
             let heard = keys.next();
             drop(raw);
             match heard {
-                Heard::Key(Key::Char(first)) => self.line(first, &mut keys),
-                Heard::Key(_) => {}
-                Heard::Woken => questions.try_iter().for_each(|asked| self.answer(asked)),
+                KeyInput::Key(Key::Char(first)) => self.line(first, &mut keys),
+                KeyInput::Key(_) => {}
+                KeyInput::Woken => questions.try_iter().for_each(|asked| self.answer(asked)),
                 // The prompt will find the end of input.
-                Heard::End => std::thread::sleep(LOOK),
+                KeyInput::End => std::thread::sleep(LOOK),
             }
         }
         while let Some(key) = keys.buffered() {

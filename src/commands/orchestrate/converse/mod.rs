@@ -35,7 +35,7 @@ use crate::view::{Lines, View, shared};
 /// How many characters of an earlier message are shown.
 const SHOWN: usize = 60;
 
-struct Talk<'a> {
+struct Repl<'a> {
     /// The arguments of `squad orchestrate`; each message is filled in.
     call: Args,
     conversation: Conversation<'a>,
@@ -91,7 +91,7 @@ pub(in crate::commands) fn converse(call: Args, mut context: Context<'_>) -> (Co
     (context, ended)
 }
 
-fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Talk<'a>, Failure> {
+fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Repl<'a>, Failure> {
     let project = Project::open(context.env, &context.directory, call.settings(None))?;
     let earlier = last_conversation(context.env, &project).filter(|saved| offer_to_continue(context, saved));
     let conversation = Conversation::begin(context.env, &project, earlier)?;
@@ -102,7 +102,7 @@ fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Talk<'a>, Failure>
         context.ui.hint(&format!("run {run} did not complete; /resume continues it"));
     }
     let (next, later, begun) = Default::default();
-    Ok(Talk { call, conversation, prompt, next, later, begun, leaves: false })
+    Ok(Repl { call, conversation, prompt, next, later, begun, leaves: false })
 }
 
 /// Asks whether to continue the last conversation.
@@ -119,7 +119,7 @@ fn offer_to_continue(context: &mut Context<'_>, saved: &SavedConversation) -> bo
     context.ui.confirm(&format!("Continue the conversation of {at} ({count}{})?", last.unwrap_or_default()))
 }
 
-impl Talk<'_> {
+impl Repl<'_> {
     fn say<'a>(&mut self, mut context: Context<'a>) -> Context<'a> {
         let (project, order) = match self.call.prepare(&mut context) {
             Ok(prepared) => prepared,

@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::{Heard, content, detail, number, text, writes};
+use super::{StreamState, content, detail, number, text, writes};
 use crate::engine::Fact;
 use crate::model::Usage;
 
-pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
+pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let parts = || value.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
     match text(value, "/type") {
-        Some("system") if text(value, "/subtype") == Some("init") => heard.chat(text(value, "/session_id")),
+        Some("system") if text(value, "/subtype") == Some("init") => state.chat(text(value, "/session_id")),
         // Made up by the program for an error, which its result says too.
         Some("assistant") if text(value, "/message/model") == Some("<synthetic>") => {}
         Some("assistant") => {
             for part in parts() {
                 match text(part, "/type") {
-                    Some("text") => heard.say(text(part, "/text").unwrap_or_default(), facts),
+                    Some("text") => state.say(text(part, "/text").unwrap_or_default(), facts),
                     Some("tool_use") => begin(part, facts),
                     _ => {}
                 }
@@ -33,7 +33,7 @@ pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
             }
         }
         Some("tool_call") => cursor_tool(value, facts),
-        Some("result") => end(value, heard, facts),
+        Some("result") => end(value, state, facts),
         _ => {}
     }
 }
@@ -67,7 +67,7 @@ fn cursor_tool(value: &Value, facts: &mut Vec<Fact>) {
     });
 }
 
-fn end(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
+fn end(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     for denied in value["permission_denials"].as_array().into_iter().flatten() {
         facts.push(Fact::Denied {
             tool: text(denied, "/tool_name").unwrap_or_default().to_owned(),
@@ -80,10 +80,10 @@ fn end(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
         let errors = value["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let subtype = text(value, "/subtype").unwrap_or("error");
         let said = std::iter::once(answer).chain(errors).find(|said| !said.is_empty()).unwrap_or(subtype);
-        heard.error = Some(said.to_owned());
+        state.error = Some(said.to_owned());
     } else {
-        heard.chat(text(value, "/session_id"));
-        heard.say(answer, facts);
+        state.chat(text(value, "/session_id"));
+        state.say(answer, facts);
     }
     if value.get("usage").is_some() {
         facts.push(Fact::Usage(Usage {

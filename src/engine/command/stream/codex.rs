@@ -2,24 +2,24 @@
 
 use serde_json::Value;
 
-use super::{Heard, content, number, text};
+use super::{StreamState, content, number, text};
 use crate::engine::Fact;
 use crate::model::{Usage, list};
 
-pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
+pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let item = &value["item"];
     match text(value, "/type") {
-        Some("thread.started") => heard.chat(text(value, "/thread_id")),
+        Some("thread.started") => state.chat(text(value, "/thread_id")),
         Some("item.started") => begin(item, facts),
         Some("item.completed") => match text(item, "/type") {
-            Some("agent_message") => heard.say(text(item, "/text").unwrap_or_default(), facts),
+            Some("agent_message") => state.say(text(item, "/text").unwrap_or_default(), facts),
             Some("error") => facts.push(Fact::Warning(text(item, "/message").unwrap_or_default().to_owned())),
             Some("reasoning" | "todo_list") => facts.push(Fact::Alive),
             _ => end(item, facts),
         },
         Some("turn.completed") => {
             // Of the whole thread.
-            heard.counted = Some(Usage {
+            state.counted = Some(Usage {
                 input_tokens: number(value, "/usage/input_tokens"),
                 output_tokens: number(value, "/usage/output_tokens"),
                 cache_read_tokens: number(value, "/usage/cached_input_tokens"),
@@ -28,8 +28,8 @@ pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
                 ..Usage::default()
             });
         }
-        Some("turn.failed") => heard.error = text(value, "/error/message").map(str::to_owned),
-        Some("error") => heard.error = text(value, "/message").map(str::to_owned),
+        Some("turn.failed") => state.error = text(value, "/error/message").map(str::to_owned),
+        Some("error") => state.error = text(value, "/message").map(str::to_owned),
         _ => {}
     }
 }

@@ -2,23 +2,23 @@
 
 use serde_json::Value;
 
-use super::{Heard, content, detail, number, text, writes};
+use super::{StreamState, content, detail, number, text, writes};
 use crate::engine::Fact;
 use crate::model::Usage;
 
-pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
+pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let kind = text(value, "/type");
     if kind != Some("message") {
-        heard.end_pieces(facts);
+        state.end_pieces(facts);
     }
     let call = || text(value, "/tool_id").unwrap_or_default().to_owned();
     match kind {
-        Some("init") => heard.chat(text(value, "/session_id")),
+        Some("init") => state.chat(text(value, "/session_id")),
         Some("message") if text(value, "/role") == Some("assistant") => {
             let said = content(&value["content"]);
             match value.get("delta").and_then(Value::as_bool) {
-                Some(true) => heard.piece(&said, facts),
-                _ => heard.say(&said, facts),
+                Some(true) => state.piece(&said, facts),
+                _ => state.say(&said, facts),
             }
         }
         Some("tool_use") => facts.push(Fact::ToolStarted {
@@ -37,7 +37,7 @@ pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
         Some("error") => facts.push(Fact::Warning(text(value, "/message").unwrap_or_default().to_owned())),
         Some("result") => {
             if text(value, "/status") == Some("error") {
-                heard.error = Some(text(value, "/error/message").unwrap_or("error").to_owned());
+                state.error = Some(text(value, "/error/message").unwrap_or("error").to_owned());
             }
             facts.push(Fact::Usage(Usage {
                 input_tokens: number(value, "/stats/input_tokens"),

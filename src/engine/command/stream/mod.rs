@@ -15,12 +15,12 @@ use crate::settings::StreamKind;
 #[derive(Debug)]
 pub(super) struct Reader {
     kind: StreamKind,
-    pub(super) heard: Heard,
+    pub(super) state: StreamState,
 }
 
 /// What is known from it so far.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct StreamState {
     /// The engine's own id of the chat.
     pub(super) chat: Option<String>,
     /// The last whole message.
@@ -35,20 +35,20 @@ pub(super) struct Heard {
 
 impl Reader {
     pub(super) fn new(kind: StreamKind) -> Self {
-        Self { kind, heard: Heard::default() }
+        Self { kind, state: StreamState::default() }
     }
 
     /// What a line says. What is no JSON is no line of the stream: a warning of the program's, or of a tool of its.
     pub(super) fn line(&mut self, line: &str) -> Vec<Fact> {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
         let mut facts = Vec::new();
-        let heard = &mut self.heard;
+        let state = &mut self.state;
         match self.kind {
             StreamKind::Text => {}
-            StreamKind::Claude => claude::read(&value, heard, &mut facts),
-            StreamKind::Codex => codex::read(&value, heard, &mut facts),
-            StreamKind::Gemini => gemini::read(&value, heard, &mut facts),
-            StreamKind::Opencode => opencode::read(&value, heard, &mut facts),
+            StreamKind::Claude => claude::read(&value, state, &mut facts),
+            StreamKind::Codex => codex::read(&value, state, &mut facts),
+            StreamKind::Gemini => gemini::read(&value, state, &mut facts),
+            StreamKind::Opencode => opencode::read(&value, state, &mut facts),
         }
         facts
     }
@@ -56,12 +56,12 @@ impl Reader {
     /// What is left when the process has ended.
     pub(super) fn end(&mut self) -> Vec<Fact> {
         let mut facts = Vec::new();
-        self.heard.end_pieces(&mut facts);
+        self.state.end_pieces(&mut facts);
         facts
     }
 }
 
-impl Heard {
+impl StreamState {
     /// A whole message, said once.
     fn say(&mut self, text: &str, facts: &mut Vec<Fact>) {
         if !text.trim().is_empty() && self.text != text {

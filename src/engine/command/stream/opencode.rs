@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Heard, content, detail, number, text, writes};
+use super::{StreamState, content, detail, number, text, writes};
 use crate::engine::Fact;
 use crate::model::Usage;
 
-pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
-    heard.chat(text(value, "/sessionID"));
+pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
+    state.chat(text(value, "/sessionID"));
     let part = &value["part"];
     match text(value, "/type") {
-        Some("text") => heard.say(text(part, "/text").unwrap_or_default(), facts),
+        Some("text") => state.say(text(part, "/text").unwrap_or_default(), facts),
         Some("tool_use") => {
             let call = text(part, "/callID").unwrap_or_default().to_owned();
             let tool = text(part, "/tool").unwrap_or_default().to_owned();
@@ -32,7 +32,7 @@ pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
         })),
         Some("error") => {
             let said = text(value, "/error/data/message").or_else(|| text(value, "/error/name"));
-            heard.error = Some(said.unwrap_or("error").to_owned());
+            state.error = Some(said.unwrap_or("error").to_owned());
         }
         _ => {}
     }

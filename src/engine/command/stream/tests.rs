@@ -1,16 +1,16 @@
 use super::*;
 use crate::engine::copilot::testing::show;
 
-fn read(kind: StreamKind, lines: &str) -> (Vec<String>, Heard) {
+fn read(kind: StreamKind, lines: &str) -> (Vec<String>, StreamState) {
     let mut reader = Reader::new(kind);
     let mut facts: Vec<Fact> = lines.lines().flat_map(|line| reader.line(line)).collect();
     facts.extend(reader.end());
-    (facts.iter().map(show).collect(), reader.heard)
+    (facts.iter().map(show).collect(), reader.state)
 }
 
 #[test]
 fn claude_code() {
-    let (facts, heard) = read(
+    let (facts, state) = read(
         StreamKind::Claude,
         r#"Update available!
 {"type":"system","subtype":"hook_started","session_id":"x"}
@@ -33,10 +33,10 @@ fn claude_code() {
         "usage 200 20 4 3 0",
     ];
     assert_eq!(facts, expected);
-    assert_eq!((heard.chat.as_deref(), heard.error, heard.text.as_str()), (Some("7fda4967-f6ae"), None, "Done."));
+    assert_eq!((state.chat.as_deref(), state.error, state.text.as_str()), (Some("7fda4967-f6ae"), None, "Done."));
     let failed = r#"{"type":"result","is_error":true,"subtype":"error_during_execution","result":"API Error: 400","session_id":"other"}"#;
-    let (facts, heard) = read(StreamKind::Claude, failed);
-    assert_eq!((facts, heard.error.as_deref(), heard.chat), (vec![], Some("API Error: 400"), None));
+    let (facts, state) = read(StreamKind::Claude, failed);
+    assert_eq!((facts, state.error.as_deref(), state.chat), (vec![], Some("API Error: 400"), None));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn cursor() {
 
 #[test]
 fn codex() {
-    let (facts, heard) = read(
+    let (facts, state) = read(
         StreamKind::Codex,
         r#"{"type":"thread.started","thread_id":"01a2-7"}
 {"type":"item.completed","item":{"id":"i0","type":"error","message":"no metadata"}}
@@ -74,14 +74,14 @@ fn codex() {
         "message Done.",
     ];
     assert_eq!(facts, expected);
-    assert_eq!((heard.chat.as_deref(), heard.counted.map(|usage| usage.input_tokens)), (Some("01a2-7"), Some(200)));
-    let (_, heard) = read(StreamKind::Codex, r#"{"type":"turn.failed","error":{"message":"400"}}"#);
-    assert_eq!(heard.error.as_deref(), Some("400"));
+    assert_eq!((state.chat.as_deref(), state.counted.map(|usage| usage.input_tokens)), (Some("01a2-7"), Some(200)));
+    let (_, state) = read(StreamKind::Codex, r#"{"type":"turn.failed","error":{"message":"400"}}"#);
+    assert_eq!(state.error.as_deref(), Some("400"));
 }
 
 #[test]
 fn gemini_and_opencode() {
-    let (facts, heard) = read(
+    let (facts, state) = read(
         StreamKind::Gemini,
         r#"{"type":"init","session_id":"s-1"}
 {"type":"message","role":"user","content":"do"}
@@ -93,21 +93,21 @@ fn gemini_and_opencode() {
     );
     let expected =
         ["delta Do", "delta ne.", "message Done.", "start r read_file: /a", "end r  failed: no", "usage 7 2 0 0 0"];
-    assert_eq!((facts.as_slice(), heard.chat.as_deref()), (&expected.map(str::to_owned)[..], Some("s-1")));
-    let (facts, heard) = read(
+    assert_eq!((facts.as_slice(), state.chat.as_deref()), (&expected.map(str::to_owned)[..], Some("s-1")));
+    let (facts, state) = read(
         StreamKind::Opencode,
         r#"{"type":"tool_use","sessionID":"ses_1","part":{"tool":"bash","callID":"b","state":{"status":"completed","input":{"command":"ls"},"output":"a"}}}
 {"type":"text","sessionID":"ses_1","part":{"text":"Done."}}
 {"type":"step_finish","sessionID":"ses_1","part":{"cost":0.1,"tokens":{"input":5,"output":1,"reasoning":0,"cache":{"read":2,"write":0}}}}"#,
     );
     assert_eq!(facts, ["start b bash: ls", "end b bash ok: a", "message Done.", "usage 5 1 2 0 0"]);
-    assert_eq!(heard.chat.as_deref(), Some("ses_1"));
+    assert_eq!(state.chat.as_deref(), Some("ses_1"));
 }
 
 #[test]
 fn an_id_that_would_be_an_option_is_none() {
-    let (_, heard) = read(StreamKind::Codex, r#"{"type":"thread.started","thread_id":"--yolo"}"#);
-    assert_eq!(heard.chat, None);
+    let (_, state) = read(StreamKind::Codex, r#"{"type":"thread.started","thread_id":"--yolo"}"#);
+    assert_eq!(state.chat, None);
     let (facts, _) = read(StreamKind::Claude, "\u{0}\nnull\n[]\n{\"type\":1}\n{\"type\":\"assistant\"}");
     assert!(facts.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Formats answers in Markdown. Pure; every statement names its source.
 
 use crate::model::{DecisionState, Kind, Member, Plan, PlanKind, Slug, Team, first_line, list, plural, stems};
-use crate::ops::decisions::list::Standing;
+use crate::ops::decisions::list::ListedDecision;
 use crate::ops::ledger::log::RunSummary;
 use crate::ops::run::lease::LiveRun;
 
@@ -146,7 +146,7 @@ pub(super) fn runs(runs: &[RunSummary]) -> String {
 }
 
 /// The decisions about a topic, best match first; without a topic, the newest.
-pub(super) fn decisions(topic: &str, all: &[Standing]) -> String {
+pub(super) fn decisions(topic: &str, all: &[ListedDecision]) -> String {
     let wanted = stems(topic);
     let found = about(&wanted, all);
     let total = plural(all.len(), "decision");
@@ -176,8 +176,8 @@ pub(super) fn decisions(topic: &str, all: &[Standing]) -> String {
 }
 
 /// The decisions with the most words of a topic, if that is at least half of them.
-fn about<'a>(wanted: &[String], all: &'a [Standing]) -> Vec<&'a Standing> {
-    let mut scored: Vec<(usize, usize, &Standing)> = all
+fn about<'a>(wanted: &[String], all: &'a [ListedDecision]) -> Vec<&'a ListedDecision> {
+    let mut scored: Vec<(usize, usize, &ListedDecision)> = all
         .iter()
         .map(|decision| {
             let held = |text: &str| {
@@ -193,12 +193,12 @@ fn about<'a>(wanted: &[String], all: &'a [Standing]) -> Vec<&'a Standing> {
     }
     scored.retain(|(held, ..)| *held == best);
     // Decisions in force come first; the sort is stable, so equal ones stay newest first.
-    let rank = |decision: &Standing| usize::from(decision.state != DecisionState::InForce);
+    let rank = |decision: &ListedDecision| usize::from(decision.state != DecisionState::InForce);
     scored.sort_by(|a, b| b.1.cmp(&a.1).then(rank(a.2).cmp(&rank(b.2))));
     scored.into_iter().map(|(_, _, decision)| decision).collect()
 }
 
-fn one_decision(decision: &Standing) -> String {
+fn one_decision(decision: &ListedDecision) -> String {
     let state = match decision.state {
         DecisionState::InForce => "in force",
         DecisionState::Superseded => "superseded",

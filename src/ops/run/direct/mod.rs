@@ -12,7 +12,7 @@ use crate::ops::ledger::log;
 use crate::ops::ledger::log::{Choice, RunSummary};
 use crate::ops::run::lease::Leases;
 use crate::route::direct::question::Question;
-use crate::route::{Request, Router, Wishes};
+use crate::route::{Request, RouteOptions, Router};
 
 /// squad's own answer to a message that needs no agent. `None`: the coordinator has to answer.
 ///
@@ -31,10 +31,10 @@ pub(in crate::ops) fn answer(
         Question::Team => Some(answer::team(team)),
         Question::Member(slug) => answer::member(team, &slug),
         Question::Handler(topic) => {
-            let plan = router.plan(&Request::new(&topic), &Wishes::default());
+            let plan = router.plan(&Request::new(&topic), &RouteOptions::default());
             Some(answer::handler(team, &topic, &plan))
         }
-        Question::Decisions(topic) => Some(answer::decisions(&topic, &decisions::standing(project)?)),
+        Question::Decisions(topic) => Some(answer::decisions(&topic, &decisions::all(project)?)),
         Question::Runs => Some(answer::runs(&runs(project, &leases(project, asking), 10)?)),
         Question::Status => {
             let leases = leases(project, asking);
@@ -42,7 +42,7 @@ pub(in crate::ops) fn answer(
             let mut runs = runs(project, &leases, 50)?;
             runs.retain(|run| !run.agents.is_empty() || run.ended.is_none());
             runs.truncate(3);
-            let standing = decisions::standing(project)?;
+            let standing = decisions::all(project)?;
             let unlanded = standing.iter().filter(|decision| decision.state == DecisionState::Unlanded).count();
             Some(answer::status(&RecentActivity { live: &leases.live, runs: &runs, unlanded }))
         }

@@ -7,8 +7,8 @@ use super::{McpServer, arguments, failed};
 use crate::error::Failure;
 use crate::mcp::{Fault, Object, ToolResult};
 use crate::model::{Decision, DecisionId};
-use crate::ops::decisions::list::{self, Addition, Standing};
-use crate::ops::{Workspace, insist_on_readable};
+use crate::ops::decisions::list::{self, Addition, ListedDecision};
+use crate::ops::{Workspace, require_readable};
 
 /// As many as prompts are offered.
 const DEFAULT: usize = 20;
@@ -56,14 +56,14 @@ impl McpServer {
         let addition = Addition { text, scope: Vec::new(), tags: Vec::new(), supersedes: None };
         let Some(old) = asked.supersedes.filter(|id| !id.is_empty()) else {
             let workspace = Workspace::find(&self.env(), &self.directory)?;
-            insist_on_readable(&workspace)?;
+            require_readable(&workspace)?;
             return list::add(&self.env(), &workspace, addition);
         };
         if DecisionId::parse(&old).is_none() {
             return Err(Failure::usage(format!("`supersedes`: {old:?} is no decision's id")));
         }
         let project = self.project()?;
-        project.insist_on_readable()?;
+        project.require_readable()?;
         list::supersede(&self.env(), &project, &old, addition)
     }
 
@@ -73,14 +73,14 @@ impl McpServer {
             Err(reason) => return ToolResult::error(&reason),
         };
         let query = query.to_lowercase();
-        let is_meant = |decision: &Standing| {
+        let is_meant = |decision: &ListedDecision| {
             let text = [decision.id.as_str(), &decision.title, &decision.text].join("\n").to_lowercase();
             query.split_whitespace().all(|word| text.contains(word))
         };
         match self.decisions() {
             Ok(all) => {
                 let limit = limit.unwrap_or(DEFAULT).min(MOST);
-                let found: Vec<Standing> = all.into_iter().filter(is_meant).take(limit).collect();
+                let found: Vec<ListedDecision> = all.into_iter().filter(is_meant).take(limit).collect();
                 ToolResult::of(json!({ "decisions": found }))
             }
             Err(failure) => failed(&failure),
@@ -88,10 +88,10 @@ impl McpServer {
     }
 
     /// The newest first.
-    fn decisions(&self) -> Result<Vec<Standing>, Failure> {
+    fn decisions(&self) -> Result<Vec<ListedDecision>, Failure> {
         let project = self.project()?;
-        project.insist_on_readable()?;
-        list::standing(&project)
+        project.require_readable()?;
+        list::all(&project)
     }
 
     pub(super) fn decision_contents(&self, uri: &str) -> Result<Vec<Value>, Fault> {

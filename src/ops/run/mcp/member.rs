@@ -140,7 +140,7 @@ impl MemberServer {
         let project = Project::open(&self.env(), &self.directory, Layer::default()).map_err(failed)?;
         let query = query.to_lowercase();
         let is_meant = |text: &str| query.split_whitespace().all(|word| text.contains(word));
-        let all = list::standing(&project).map_err(failed)?;
+        let all = list::all(&project).map_err(failed)?;
         let meant = all.iter().filter(|one| is_meant(&format!("{}\n{}", one.title, one.text).to_lowercase()));
         let shown: Vec<String> =
             meant.take(SHOWN).map(|one| format!("{} {}\n{}", one.id, one.title, one.text)).collect();

@@ -16,7 +16,7 @@ use crate::model::{DecisionState, RunId, first_line, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list;
 use crate::ops::run::cancel::cancel;
-use crate::ops::run::members::{self, Begun, MemberResult, RunRequest, RunResult};
+use crate::ops::run::members::{self, MemberResult, RunRequest, RunResult, StartedRun};
 
 /// Hosts give up on a call that says nothing.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ impl McpServer {
         };
         call.progress(0.0, None, "checking the members");
         let project = self.project()?;
-        members::insist_on_sound(&project)?;
+        members::require_sound(&project)?;
         let (roles, _) = self.roles()?;
         let members = match check(&project, &roles, &self.options, &asked) {
             Ok(members) => members,
@@ -88,7 +88,7 @@ impl McpServer {
     pub(super) fn follow(
         &self,
         project: &Project,
-        begun: Begun,
+        begun: StartedRun,
         waits: bool,
         call: &Call,
     ) -> Result<ToolResult, Failure> {
@@ -246,7 +246,7 @@ fn decisions(project: &Project, result: &RunResult) -> Vec<Value> {
         return Vec::new();
     }
     // What cannot be read is said by those who are asked about decisions.
-    let all = list::standing(project).unwrap_or_default();
+    let all = list::all(project).unwrap_or_default();
     let own = all.iter().filter(|decision| result.decisions.contains(&decision.id));
     own.map(|decision| json!({"id": decision.id, "title": decision.title, "state": decision.state})).collect()
 }

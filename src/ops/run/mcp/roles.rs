@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::mcp::{Fault, Object, ToolResult};
 use crate::model::{Problem, Severity};
 use crate::ops::Project;
-use crate::ops::team::cache::Look;
+use crate::ops::team::cache::FileStamps;
 use crate::ops::team::roles::{Role, Roles};
 
 #[derive(Deserialize)]
@@ -31,12 +31,12 @@ pub(super) struct KnownRoles {
     /// Where the server works, with all links resolved.
     place: Option<PathBuf>,
     /// `None`: looks do not tell whether anything has changed.
-    look: Option<Look>,
+    look: Option<FileStamps>,
 }
 
 impl KnownRoles {
     fn holds(&self, place: Option<&PathBuf>) -> bool {
-        self.place.as_ref() == place && self.look.as_ref().is_some_and(Look::holds)
+        self.place.as_ref() == place && self.look.as_ref().is_some_and(FileStamps::holds)
     }
 }
 
@@ -59,12 +59,12 @@ impl McpServer {
     }
 
     /// At everything that roles depend on: the team, the user's own roles and settings, and which team it is.
-    fn look(&self, project: &Project, place: &Path, begun: Instant) -> Option<Look> {
+    fn look(&self, project: &Project, place: &Path, begun: Instant) -> Option<FileStamps> {
         let trees = std::iter::once(&*project.folder.path).chain(self.options.roles.as_deref());
         let folders = place.ancestors().take_while(|folder| folder.starts_with(&project.work_dir));
         let above = [project.work_dir.join(".git")].into_iter().chain(self.env().user_config());
         let others: Vec<PathBuf> = folders.map(Path::to_owned).chain(above).collect();
-        Look::take(&project.local().join("cache"), begun, &trees.collect::<Vec<_>>(), &others)
+        FileStamps::take(&project.local().join("cache"), begun, &trees.collect::<Vec<_>>(), &others)
     }
 
     /// What there is at this moment, with the project where there is one.

@@ -14,6 +14,6 @@ mod runner;
 mod shape;
 
 pub(in crate::ops) use perform::plan;
-pub(crate) use place::{insist_on_sound, open_without_team};
+pub(crate) use place::{open_without_team, require_sound};
 pub(crate) use results::{MemberResult, RunResult, is_live};
-pub(crate) use runner::{Begun, RunRequest, carry, described, start};
+pub(crate) use runner::{RunRequest, StartedRun, carry, described, start};

@@ -10,7 +10,7 @@ use crate::model::{
 };
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::run::order::NamedMember;
-use crate::pool::{Duty, Job, session_id};
+use crate::pool::{Job, WorkKind, session_id};
 use crate::tools::Tool;
 
 /// Who works is given.
@@ -56,7 +56,7 @@ impl Executor<'_> {
         let given = &named.given;
         let own = named.agent.as_ref().and_then(|agent| self.project.team.member(agent)).cloned();
         let member = own.unwrap_or_else(|| of_role(named));
-        let mut job = self.job(&member, Tier::Standard, String::new(), Duty::Work, given.chat.is_some());
+        let mut job = self.job(&member, Tier::Standard, String::new(), WorkKind::Work, given.chat.is_some());
         let session = given.chat.clone().unwrap_or_else(|| session_id(&given.id, self.run));
         job.situation = String::new();
         job.limit = given.limit.map(Duration::from_secs);

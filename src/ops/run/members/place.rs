@@ -29,7 +29,7 @@ pub(crate) fn open_without_team(env: &Env, directory: &Path, flags: Layer) -> Re
 
 /// That members can be started: role files need no roster, and one that cannot be read stops nobody but who is to be
 /// started in it.
-pub(crate) fn insist_on_sound(project: &Project) -> Result<(), Failure> {
+pub(crate) fn require_sound(project: &Project) -> Result<(), Failure> {
     let errors = project.problems.iter().filter(|problem| problem.severity == Severity::Error);
     let mut others = errors.filter(|problem| problem.code != "roster-missing" && !is_of_role(project, problem));
     others.next().map_or(Ok(()), |problem| Err(Failure::of_problem(problem)))

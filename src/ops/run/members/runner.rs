@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::place::{insist_on_sound, open_without_team};
+use super::place::{open_without_team, require_sound};
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
@@ -22,7 +22,7 @@ use crate::ops::{Project, own_settings};
 use crate::policy::Permissions;
 use crate::pool::Show;
 use crate::program::Program;
-use crate::route::Wishes;
+use crate::route::RouteOptions;
 
 /// What a runner is told.
 #[derive(Serialize, Deserialize)]
@@ -46,7 +46,7 @@ enum Notice {
 }
 
 /// A run that has begun, and its process.
-pub(crate) struct Begun {
+pub(crate) struct StartedRun {
     pub(crate) run: RunId,
     /// The ledger's, before the run began.
     pub(crate) tip: Option<String>,
@@ -54,11 +54,11 @@ pub(crate) struct Begun {
     output: BufReader<Take<ChildStdout>>,
 }
 
-impl Begun {
+impl StartedRun {
     /// Waits for the run's end, calls `ended`, then waits for its process, so that no zombie stays.
     pub(crate) fn wait(self, ended: impl FnOnce()) {
         let Self { mut child, mut output, .. } = self;
-        if !matches!(heard(&mut output), Ok(Notice::Ended)) {
+        if !matches!(read_notice(&mut output), Ok(Notice::Ended)) {
             let _ = child.wait();
         }
         ended();
@@ -70,7 +70,7 @@ impl Begun {
 const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
 /// Starts a runner. When this returns, the run is in the ledger.
-pub(crate) fn start(env: &Env, project: &Project, request: &RunRequest) -> Result<Begun, Failure> {
+pub(crate) fn start(env: &Env, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
     let (directory, tip) = (&project.folder.root, project.repository.ledger().tip()?);
     let program = env.program.as_ref().ok_or_else(|| Failure::failed("this program's own path is not known"))?;
     let mut command = Program::of_user(program).command_apart();
@@ -84,24 +84,24 @@ pub(crate) fn start(env: &Env, project: &Project, request: &RunRequest) -> Resul
     let sent = serde_json::to_writer(&mut input, request).map_err(std::io::Error::from).and_then(|()| input.flush());
     drop(input);
     let mut output = BufReader::new(output.take(LONGEST_OUTPUT));
-    match heard(&mut output) {
-        Ok(Notice::Run(run)) => Ok(Begun { run, tip, child, output }),
+    match read_notice(&mut output) {
+        Ok(Notice::Run(run)) => Ok(StartedRun { run, tip, child, output }),
         Ok(Notice::Failure(failure)) => {
             let _ = child.wait();
             Err(failure)
         }
-        heard @ (Ok(Notice::Ended) | Err(_)) => {
+        read_notice @ (Ok(Notice::Ended) | Err(_)) => {
             let _ = child.kill();
             let ended = child.wait();
             let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-            let reason = sent.and(heard.map(drop)).err().map_or(status, |error| error.to_string());
+            let reason = sent.and(read_notice.map(drop)).err().map_or(status, |error| error.to_string());
             Err(failed(&format!("it said nothing ({reason})")))
         }
     }
 }
 
 /// The next line of a runner's output.
-fn heard(output: &mut impl BufRead) -> std::io::Result<Notice> {
+fn read_notice(output: &mut impl BufRead) -> std::io::Result<Notice> {
     let mut line = String::new();
     output.read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
@@ -120,7 +120,7 @@ pub(crate) fn carry(env: &Env, directory: &Path, told: &[u8], mut out: Box<dyn W
             return Err(failure);
         }
     };
-    let (mut greeter, ended) = orchestrate::run(env, &project, order, Greeter { out, has_begun: false });
+    let (mut greeter, ended) = orchestrate::run(env, &project, order, Announcer { out, has_begun: false });
     if let (Err(failure), false) = (&ended, greeter.has_begun) {
         say(&mut *greeter.out, &Notice::Failure(failure.clone()));
     }
@@ -135,9 +135,9 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
         None => Project::open(env, directory, flag_settings(&flags))?,
     };
     if members.is_empty() {
-        project.insist_on_sound()?
+        project.require_sound()?
     } else {
-        insist_on_sound(&project)?
+        require_sound(&project)?
     }
     engines::check_names(&project)?;
     if let Some(profile) = &described {
@@ -148,7 +148,7 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
     let default_tier = project.settings.sessions.default_tier;
     let order = Order {
         message,
-        wishes: Wishes { agents, tier: None, default_tier },
+        route_options: RouteOptions { agents, tier: None, default_tier },
         flags,
         attachments: Vec::new(),
         permissions,
@@ -179,12 +179,12 @@ fn say(out: &mut dyn Write, notice: &Notice) {
 }
 
 /// Says which run it is, once that is durable, and when it has ended.
-struct Greeter {
+struct Announcer {
     out: Box<dyn Write + Send>,
     has_begun: bool,
 }
 
-impl Show for Greeter {
+impl Show for Announcer {
     fn show(&mut self, event: &Event) {
         match &event.kind {
             EventKind::RunStarted { .. } => {

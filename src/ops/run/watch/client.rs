@@ -119,8 +119,8 @@ pub(crate) async fn leave(files: &WatchFiles, conversation: RunId) {
 fn request(env: &Env, project: &Project, order: &Order) -> Request {
     Request {
         message: order.message.clone(),
-        agents: order.wishes.agents.clone(),
-        tier: order.wishes.tier,
+        agents: order.route_options.agents.clone(),
+        tier: order.route_options.tier,
         flags: order.flags.clone(),
         attachments: order.attachments.clone(),
         permissions: order.permissions,
@@ -173,7 +173,9 @@ impl Conversation<'_> {
                 Some(FromWatch::Ask { id, question }) => self.answer(id, question),
                 Some(FromWatch::Land {}) => {
                     let landed = self.land().await;
-                    self.say(&FromClient::Landed(Box::new(landed.as_ref().map(Landed::told).map_err(Clone::clone))));
+                    self.say(&FromClient::Landed(Box::new(
+                        landed.as_ref().map(Landed::without_lock).map_err(Clone::clone),
+                    )));
                     _landed = landed.ok();
                 }
                 Some(FromWatch::Ended(ended)) => return Asked::Ran(Box::new(Ok(*ended))),

@@ -18,7 +18,7 @@ use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{Order, flag_settings};
 use crate::ops::run::resume;
 use crate::pool::{Ask, Cancel, Canceller, SessionPool};
-use crate::route::Wishes;
+use crate::route::RouteOptions;
 
 impl Watch {
     pub(super) async fn connect(self: Rc<Self>, stream: Stream) {
@@ -84,7 +84,7 @@ impl Watch {
         let Request { message, agents, tier, flags, attachments, permissions, asks, commit, .. } = request;
         let Request { resume, conversation, engine, .. } = request;
         let project = Project::open(&self.env, &self.directory, flag_settings(&flags)).map_err(of)?;
-        project.insist_on_sound().map_err(of)?;
+        project.require_sound().map_err(of)?;
         let here = EngineKey::of(&self.env, &project);
         if let Some(others) = engine.difference(&self.engine_key).or_else(|| engine.difference(&here)) {
             return Err(format!("it was started with different values of {others}; restart it from here"));
@@ -98,7 +98,7 @@ impl Watch {
         let nobody: Ask = Arc::new(|_, _| ());
         let order = Order {
             message,
-            wishes: Wishes { agents, tier, default_tier },
+            route_options: RouteOptions { agents, tier, default_tier },
             flags,
             attachments,
             permissions,

@@ -14,7 +14,7 @@ use crate::ops::run::setup::core;
 use crate::ops::team::agents::compiler;
 use crate::ops::team::project;
 use crate::ops::{Project, Workspace};
-use crate::pool::{Duty, SessionPool, standing_session_id};
+use crate::pool::{SessionPool, WorkKind, standing_session_id};
 
 /// How long a charter must be empty or missing before this counts as a change, not as a file being saved.
 pub(super) const SETTLE_TIME: Duration = Duration::from_millis(500);
@@ -89,7 +89,7 @@ impl Watch {
             }
         }
         let project = looked.read();
-        match project.insist_on_sound() {
+        match project.require_sound() {
             Ok(()) => TeamCheck::Team(key, Box::new(project)),
             Err(failure) => {
                 let location = failure.source.map(|source| format!("{source}: ")).unwrap_or_default();
@@ -138,7 +138,7 @@ impl Watch {
     }
 
     fn opening(&self, project: &Project, agent: &Slug, spec: SessionSpec) -> Opening {
-        opening(project, spec, standing_session_id(agent), Duty::Work, self.asks)
+        opening(project, spec, standing_session_id(agent), WorkKind::Work, self.asks)
     }
 
     async fn follow_changes(&self, pool: &SessionPool, project: &Project, before: &KnownTeam) {

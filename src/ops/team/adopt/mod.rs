@@ -20,7 +20,7 @@ use crate::model::{Kind, Problem, list, plural};
 use crate::ops::team::agents::{self, DecisionCount, TeamReport};
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile};
 use crate::ops::team::hosts::PROMPT;
-use crate::ops::team::project::insist_on_readable;
+use crate::ops::team::project::require_readable;
 use crate::ops::team::shell::{self, OtherSquad};
 use crate::ops::team::workspace::not_left_out;
 use crate::ops::team::write_mode::WriteMode;
@@ -118,7 +118,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adop
         Err(failure) => return new_team(env, directory, mode, failure),
     };
     let _lock = mode.lock(env, &workspace, "adopt")?;
-    insist_on_readable(&workspace)?;
+    require_readable(&workspace)?;
     let report = agents::report(env, directory)?;
     let files = ToolFiles::read(&workspace, mode)?;
     let Plan { changes, skipped, servers, unignored } = Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));

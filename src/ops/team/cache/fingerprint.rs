@@ -110,14 +110,14 @@ fn now(cache: &Path) -> Option<Duration> {
 }
 
 /// How files and folders looked that something in memory was made from.
-pub(in crate::ops) struct Look {
+pub(in crate::ops) struct FileStamps {
     /// `None`: there was nothing.
     seen: BTreeMap<PathBuf, Option<Stamp>>,
     /// What changed later is not trusted while the look is taken.
     trusted_before: Duration,
 }
 
-impl Look {
+impl FileStamps {
     /// Of everything in `trees` and of `others`, which were read since `begun`. `None` where looks do not tell whether
     /// something has changed: it did a moment ago, or is a link.
     pub(in crate::ops) fn take(cache: &Path, begun: Instant, trees: &[&Path], others: &[PathBuf]) -> Option<Self> {

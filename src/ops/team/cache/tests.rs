@@ -257,7 +257,8 @@ fn a_look_holds_until_something_changes() {
     let cache = place.local().join("cache");
     fs::create_dir_all(&cache).expect("a folder");
     let settings = place.folder.path().join("config.toml");
-    let look = || Look::take(&cache, std::time::Instant::now(), &[&place.team.path], std::slice::from_ref(&settings));
+    let look =
+        || FileStamps::take(&cache, std::time::Instant::now(), &[&place.team.path], std::slice::from_ref(&settings));
     assert!(look().is_none(), "it was written a moment ago");
     std::thread::sleep(Duration::from_millis(2_100));
     let changes: [&dyn Fn(); 5] = [
