@@ -46,7 +46,7 @@ use crate::error::Failure;
 use crate::git::{Outcome, Recovered};
 use crate::model::Problem;
 use crate::ops::team::hooks;
-use crate::ops::{Project, Workspace};
+use crate::ops::Workspace;
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
 
@@ -76,9 +76,9 @@ Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cann
 4 no engine, 5 stopped by policy or budget, 130 interrupted.";
 
 /// An invalid value is a usage error in a flag; in a file it is only a warning.
-fn require_flags(project: &Project) -> Result<(), Failure> {
+fn require_flags(problems: &[Problem]) -> Result<(), Failure> {
     let is_flags = |problem: &&Problem| problem.code == "config-bad-value" && problem.file.starts_with("--");
-    match project.problems.iter().find(is_flags) {
+    match problems.iter().find(is_flags) {
         Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),
         None => Ok(()),
     }

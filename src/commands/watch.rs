@@ -71,7 +71,7 @@ impl Args {
         let script = ("engine.rehearsal.script", self.script.clone(), "--script");
         layer.entries.extend(settings::from_command_line([script]).entries);
         let project = Project::open(context.env, &context.directory, layer)?;
-        require_flags(&project)?;
+        require_flags(&project.problems)?;
         context.ui.problems(&project.problems);
         project.require_sound()?;
         engines::check_names(&project)?;

@@ -379,6 +379,16 @@ fn wrong_values_in_the_environment_are_refused_at_the_start() {
 }
 
 #[test]
+fn a_wrong_value_of_an_option_is_refused_at_the_start() {
+    let repo = TestRepo::with_small_team();
+    for more in [&["--check"][..], &[]] {
+        let output = repo.squad(&[&["mcp", "--max-concurrent", "0"], more].concat());
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{output}");
+        assert!(output.err.contains("--max-concurrent") && output.err.contains("from 1 to 256, not 0"), "{output}");
+    }
+}
+
+#[test]
 fn long_output_is_cut_in_replies_and_whole_behind_its_link() {
     let long = "0123456789ü".repeat(40_000);
     let (repo, script) = world(&say("ada", &long));

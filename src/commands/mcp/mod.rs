@@ -3,7 +3,7 @@
 mod http;
 mod registration;
 
-use super::{Context, Ended};
+use super::{Context, Ended, require_flags};
 use crate::engine::command::blueprint::Blueprint;
 use crate::error::Failure;
 use crate::mcp;
@@ -12,8 +12,10 @@ use crate::ops;
 use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
 use crate::ops::run::memory;
+use crate::ops::run::order::flag_settings;
 use crate::ops::team::roles;
 use crate::policy::Permissions;
+use crate::settings::Settings;
 use crate::ui::Ui;
 use registration::Client;
 
@@ -144,6 +146,7 @@ impl Args {
     fn options(&self, context: &Context<'_>) -> Result<Options, Failure> {
         let named = [("engine", &self.engine), ("model", &self.model), ("max-concurrent", &self.max_concurrent)];
         let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+        require_flags(&Settings::resolve([flag_settings(&flags)]).1)?;
         let Blueprint { profile: described, is_stateful, timeout: limit, agents: roles } =
             described(context.env, &context.directory)?;
         Ok(Options { roles, is_stateful, limit, permissions: self.permissions.into(), described, flags })

@@ -151,7 +151,7 @@ impl Args {
     fn open(&self, context: &Context<'_>) -> Result<(Project, Option<Interrupted>), Failure> {
         let open = |resumed| Project::open(context.env, &context.directory, self.settings(resumed));
         let mut project = open(None)?;
-        require_flags(&project)?;
+        require_flags(&project.problems)?;
         let Some(id) = &self.resume else { return Ok((project, None)) };
         let resumed = resume::find(context.env, &project, id)?;
         if !resumed.flags.is_empty() {
