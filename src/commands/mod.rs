@@ -45,8 +45,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Outcome, Recovered};
 use crate::model::Problem;
-use crate::ops::team::hooks;
 use crate::ops::Workspace;
+use crate::ops::team::hooks;
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
 

@@ -25,6 +25,7 @@ use crate::store::TeamFolder;
 pub(crate) use plan::HostsPlan;
 use plan::{Drift, Planner};
 use record::Record;
+use render::HostTexts;
 pub(in crate::ops::team) use render::{MARK, PROMPT, PROMPT_TEXT};
 use source::TeamSource;
 pub(crate) use target::Target;
@@ -122,15 +123,7 @@ pub(crate) fn plan_update(
 pub(crate) fn plan_removal(workspace: &Workspace, record: &[u8]) -> Result<HostsPlan, Failure> {
     let before = Record::read(record, &source::record_path(workspace))?;
     let wanted = BTreeMap::new();
-    let current = source::current_files(workspace, &before, &wanted, WriteMode::Commit)?;
-    let planner = Planner {
-        repository: &workspace.repository,
-        record: &before,
-        wanted: &wanted,
-        current: &current,
-        previous_texts: &BTreeMap::new,
-        restores_deleted: false,
-    };
+    let planner = planner(workspace, &before, &wanted, WriteMode::Commit)?;
     Ok(with_repository_paths(workspace, planner.plan()?.0))
 }
 
@@ -171,16 +164,7 @@ fn drifts(workspace: &Workspace) -> Result<Vec<(String, Drift)>, Failure> {
     let source = TeamSource::read(workspace, mode, &[])?;
     let Some(before) = source.record(workspace)? else { return Ok(Vec::new()) };
     let wanted = source.texts(&before.targets, &workspace.folder);
-    let current = source::current_files(workspace, &before, &wanted, mode)?;
-    let planner = Planner {
-        repository: &workspace.repository,
-        record: &before,
-        wanted: &wanted,
-        current: &current,
-        previous_texts: &BTreeMap::new,
-        restores_deleted: false,
-    };
-    planner.drift()
+    planner(workspace, &before, &wanted, mode)?.drift()
 }
 
 /// Exported files that are out of date, edited, damaged or missing, for `doctor`.
@@ -235,20 +219,33 @@ fn plan_targets(
     let (in_scope, others) = record.files.clone().into_iter().partition(|(path, _)| is_in_scope(path));
     let before = Record { files: in_scope, ..record.clone() };
     let wanted = source.texts(scope.targets, &workspace.folder);
-    let current = source::current_files(workspace, &before, &wanted, mode)?;
     let planner = Planner {
-        repository: &workspace.repository,
-        record: &before,
-        wanted: &wanted,
-        current: &current,
         previous_texts: &|| source::previous_texts(workspace, scope.targets).unwrap_or_default(),
         restores_deleted: scope.restores_deleted,
+        ..planner(workspace, &before, &wanted, mode)?
     };
     let (plan, files) = planner.plan()?;
     let others: BTreeMap<_, _> = others;
     let targets = record.targets.union(scope.targets).copied().collect();
     let next = Record { targets, files: files.into_iter().chain(others).collect(), ..record.clone() };
     Ok((plan, next))
+}
+
+/// A planner that knows no texts of the last export, and restores nothing that was deleted.
+fn planner<'a>(
+    workspace: &'a Workspace,
+    record: &'a Record,
+    wanted: &'a HostTexts,
+    mode: WriteMode,
+) -> Result<Planner<'a>, Failure> {
+    Ok(Planner {
+        repository: &workspace.repository,
+        record,
+        wanted,
+        current: source::current_files(workspace, record, wanted, mode)?,
+        previous_texts: &BTreeMap::new,
+        restores_deleted: false,
+    })
 }
 
 /// Makes the paths relative to the repository's root.

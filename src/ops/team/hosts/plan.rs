@@ -47,7 +47,7 @@ pub(super) struct Planner<'a> {
     /// The record of the last export.
     pub(super) record: &'a Record,
     pub(super) wanted: &'a HostTexts,
-    pub(super) current: &'a BTreeMap<String, CurrentFile>,
+    pub(super) current: BTreeMap<String, CurrentFile>,
     /// Computes the texts of the last export.
     pub(super) previous_texts: &'a dyn Fn() -> HostTexts,
     /// Whether to restore files that the user deleted.
