@@ -90,7 +90,7 @@ pub(crate) use self::{
     objects::sha1_of_blob,
     program::Environment,
     repository::{Head, Repository},
-    rescue::{FileStatus, NewRescue, OmittedFile, Rescue, RescuedFile, TargetState},
+    rescue::{FileStatus, NewRescue, Rescue, RescuedFile, TargetState},
     rewrite::Rewrite,
     scrub::UndoCounts,
     snapshot::{File, Folder, Readable, Snapshot},

@@ -24,6 +24,7 @@ use super::{
     quarantine::Quarantine,
     repository::Repository,
 };
+use crate::model::SkippedFile;
 pub(super) use index::Index;
 pub(crate) use restore::{FileStatus, RescuedFile, TargetState};
 
@@ -42,13 +43,7 @@ pub(super) const MISSING: &[&str] = &["--missing-ok"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewRescue {
     pub(crate) id: String,
-    pub(crate) left_out: Vec<OmittedFile>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OmittedFile {
-    pub(crate) path: String,
-    pub(crate) why: String,
+    pub(crate) left_out: Vec<SkippedFile>,
 }
 
 /// A stored rescue.
@@ -82,7 +77,7 @@ impl Repository {
     pub(crate) fn rescue(
         &self,
         objection: impl Fn(&[u8]) -> Option<String>,
-        message: impl FnOnce(usize, &[OmittedFile]) -> String,
+        message: impl FnOnce(usize, &[SkippedFile]) -> String,
         committer: &Identity,
         at: Timestamp,
     ) -> Result<NewRescue, Error> {
@@ -100,7 +95,7 @@ impl Repository {
                 PathState::Missing => [format!("0 {} 0\t", self.hash().null()).as_bytes(), &path, b"\0"].concat(),
                 PathState::Stored(mode, id) => [format!("{mode} {id} 0\t").as_bytes(), &path, b"\0"].concat(),
                 PathState::Omitted(why) => {
-                    left_out.push(OmittedFile { path: String::from_utf8_lossy(&path).into_owned(), why });
+                    left_out.push(SkippedFile { path: String::from_utf8_lossy(&path).into_owned(), why });
                     continue;
                 }
             };

@@ -28,7 +28,7 @@ use super::{
     repository::Repository,
     rescue::{BATCH, Index, LARGEST, path_of},
 };
-use crate::model::{Change, LeftOut};
+use crate::model::{Change, SkippedFile};
 use status::{Entry, Status};
 
 /// One folder of refs for each run. They are local: squad never pushes them.
@@ -70,8 +70,11 @@ impl WorkTreeSnapshot {
         self.commit.to_string()
     }
 
-    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
-        self.left_out.iter().map(|(path, omitted)| LeftOut { path: path.clone(), why: omitted.why.clone() }).collect()
+    pub(crate) fn left_out(&self) -> Vec<SkippedFile> {
+        self.left_out
+            .iter()
+            .map(|(path, omitted)| SkippedFile { path: path.clone(), why: omitted.why.clone() })
+            .collect()
     }
 }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, LeftOut, Outcome, Plan, RunId,
-    Slug, Tier, Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, Outcome, Plan, RunId,
+    SkippedFile, Slug, Tier, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -241,7 +241,7 @@ kinds! {
     /// The question is answered or withdrawn.
     "question.answered" Never QuestionAnswered { question: u64 };
     /// A snapshot of the work tree has been stored.
-    "snapshot.taken" Batched SnapshotTaken { commit: String, left_out: Vec<LeftOut>, seconds: f64 };
+    "snapshot.taken" Batched SnapshotTaken { commit: String, left_out: Vec<SkippedFile>, seconds: f64 };
     "decision.logged" AtOnce DecisionLogged {
         /// The decision; `text` is its body.
         #[serde(flatten)]

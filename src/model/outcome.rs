@@ -107,9 +107,9 @@ pub(crate) struct Change {
     pub(crate) by: Vec<Slug>,
 }
 
-/// A file of the work tree that is not in the snapshot, and why.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LeftOut {
+/// A file that squad leaves out or leaves as it is, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SkippedFile {
     pub(crate) path: String,
     pub(crate) why: String,
 }

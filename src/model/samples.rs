@@ -137,7 +137,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::PermissionAnswered { tool: text("bash"), detail: text("rm x"), allowed: false },
         EventKind::SnapshotTaken {
             commit: commit(),
-            left_out: vec![LeftOut { path: text("dump.sql"), why: text("it is larger than 32 MiB") }],
+            left_out: vec![SkippedFile { path: text("dump.sql"), why: text("it is larger than 32 MiB") }],
             seconds: 0.05,
         },
         EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },

@@ -9,8 +9,8 @@ use super::ask::{Output, Terminal};
 use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
-    Change, End, Event, EventKind, LeftOut, NO_ENGINE, Plan, PlanKind, Slug, Usage, Verdict, WorkReport, first_line,
-    list, plural,
+    Change, End, Event, EventKind, NO_ENGINE, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict, WorkReport,
+    first_line, list, plural,
 };
 use crate::pool::Show;
 
@@ -138,7 +138,7 @@ impl<S: Screen> Lines<S> {
                 self.line("squad", LineStyle::Warning, &format!("cancel: {reason}"))
             }
             EventKind::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
-                let name = |left: &LeftOut| format!("{} ({})", left.path, left.why);
+                let name = |left: &SkippedFile| format!("{} ({})", left.path, left.why);
                 let shown = list(left_out.iter().take(3).map(name));
                 let more = left_out.len().saturating_sub(3);
                 let more = if more > 0 { format!(", and {more} more") } else { String::new() };

@@ -6,7 +6,7 @@ use crate::git::{FileStatus, Rescue, TargetState};
 fn save(repository: &Repository) -> Rescue {
     let objects = |bytes: &[u8]| bytes.starts_with(b"secret").then(|| "it is secret".to_owned());
     let message =
-        |files: usize, left: &[crate::git::OmittedFile]| format!("rescue\n\n{files} files, {} left", left.len());
+        |files: usize, left: &[crate::model::SkippedFile]| format!("rescue\n\n{files} files, {} left", left.len());
     let saved = repository.rescue(objects, message, &ada(), noon()).unwrap();
     repository.rescues().unwrap().into_iter().find(|rescue| rescue.id == saved.id).unwrap()
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{FileStatus, NewRescue, OmittedFile, Repository, Rescue, RescuedFile, TargetState};
-use crate::model::{list, plural};
+use crate::git::{FileStatus, NewRescue, Repository, Rescue, RescuedFile, TargetState};
+use crate::model::{SkippedFile, list, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
 use crate::ops::team::secrets;
@@ -33,22 +33,9 @@ struct Note {
     /// How many files differed from the commit.
     files: usize,
     touches: Vec<String>,
-    left_out: Vec<Omitted>,
+    left_out: Vec<SkippedFile>,
     /// Files from which `squad scrub` removed a secret.
     scrubbed: Vec<String>,
-}
-
-/// A file that was not backed up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Omitted {
-    pub(crate) path: String,
-    pub(crate) why: String,
-}
-
-impl From<&OmittedFile> for Omitted {
-    fn from(file: &OmittedFile) -> Self {
-        Self { path: file.path.clone(), why: file.why.clone() }
-    }
 }
 
 /// Backs up all uncommitted files; durable when it returns. Files with suspected secrets are never written to the
@@ -62,8 +49,8 @@ pub(crate) fn save(env: &Env, repository: &Repository, reason: Reason<'_>) -> Re
     };
     let branch = repository.head()?.work().map(str::to_owned);
     let Reason { command, why, touches } = reason;
-    let message = |files: usize, omitted: &[OmittedFile]| {
-        let left_out = omitted.iter().map(Omitted::from).collect();
+    let message = |files: usize, omitted: &[SkippedFile]| {
+        let left_out = omitted.to_vec();
         let note = Note { command: command.to_owned(), why, branch, files, touches, left_out, scrubbed: Vec::new() };
         format!("rescue before squad {command}\n\n{}\n\n{}\n", note.why, serde_json::json!(note))
     };
@@ -79,7 +66,7 @@ pub(crate) struct Listed {
     pub(crate) why: String,
     pub(crate) branch: Option<String>,
     pub(crate) files: usize,
-    pub(crate) left_out: Vec<Omitted>,
+    pub(crate) left_out: Vec<SkippedFile>,
     pub(crate) scrubbed: Vec<String>,
     pub(crate) commit: String,
     /// The commit that was checked out.
@@ -228,7 +215,7 @@ pub(crate) fn restore(env: &Env, directory: &Path, options: &RestoreOptions) -> 
         let touches = restored.overwritten.clone();
         let saved = save(env, &repository, Reason { command: "rescue restore", why, touches })?;
         let lost = saved.left_out.iter().find(|left| restored.overwritten.contains(&left.path));
-        if let Some(OmittedFile { path, why }) = lost {
+        if let Some(SkippedFile { path, why }) = lost {
             return Err(Failure::failed(format!("{path} would be lost, since {why}"))
                 .hint("move it out of the way, or restore into another folder with --to"));
         }

@@ -37,13 +37,6 @@ pub(crate) struct FileChange {
     pub(crate) executable: bool,
 }
 
-/// A file that a command does not change, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct SkippedFile {
-    pub(crate) path: String,
-    pub(crate) why: String,
-}
-
 /// A changed file, for the command's output.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ChangedFile {

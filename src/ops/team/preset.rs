@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::fit::TeamFiles;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::ForeignRepository;
-use crate::model::plural;
+use crate::model::{SkippedFile, plural};
 use crate::ops::team::workspace::git_environment;
 use crate::parse::{self, Files, text_of, without_active_fields};
 use crate::policy::Redactor;
@@ -27,17 +25,8 @@ const MAX_DEPTH: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preset {
     pub(crate) files: TeamFiles,
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<SkippedFile>,
 }
-
-/// A part of a preset that is not installed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct LeftOut {
-    /// A file of the preset, or a folder with `/` at its end.
-    pub(crate) path: String,
-    pub(crate) why: String,
-}
-
 /// Where a preset is read from.
 enum Source<'a> {
     Folder(&'a Path),
@@ -96,7 +85,7 @@ impl Preset {
     }
 
     fn add(&mut self, source: &Source<'_>, folder: &str, path: &str, is_plain: bool) -> Result<(), Failure> {
-        let mut omit = |why: &str| self.left_out.push(LeftOut { path: path.to_owned(), why: why.to_owned() });
+        let mut omit = |why: &str| self.left_out.push(SkippedFile { path: path.to_owned(), why: why.to_owned() });
         if !is_plain {
             omit("a link, a submodule or a very large file");
             return Ok(());
@@ -214,23 +203,23 @@ fn model(name: &str, value: &toml::Value) -> Option<toml::Value> {
     }
 }
 
-fn omit_field(left_out: &mut Vec<LeftOut>, path: &str, name: &str) {
+fn omit_field(left_out: &mut Vec<SkippedFile>, path: &str, name: &str) {
     let why = format!("its field `{name}`: only text and models are installed");
-    left_out.push(LeftOut { path: path.to_owned(), why });
+    left_out.push(SkippedFile { path: path.to_owned(), why });
 }
 
 /// Replaces many files of one folder with the same reason by the folder.
-fn grouped(all: Vec<LeftOut>) -> Vec<LeftOut> {
+fn grouped(all: Vec<SkippedFile>) -> Vec<SkippedFile> {
     const MAX_LISTED: usize = 3;
-    let mut groups: BTreeMap<(String, String), Vec<LeftOut>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, String), Vec<SkippedFile>> = BTreeMap::new();
     for left in all {
         let folder = left.path.split_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
         groups.entry((folder, left.why.clone())).or_default().push(left);
     }
-    let summary = |((folder, why), group): ((String, String), Vec<LeftOut>)| match group.len() > MAX_LISTED
+    let summary = |((folder, why), group): ((String, String), Vec<SkippedFile>)| match group.len() > MAX_LISTED
         && !folder.is_empty()
     {
-        true => vec![LeftOut { path: folder, why: format!("{}: {why}", plural(group.len(), "file")) }],
+        true => vec![SkippedFile { path: folder, why: format!("{}: {why}", plural(group.len(), "file")) }],
         false => group,
     };
     groups.into_iter().flat_map(summary).collect()

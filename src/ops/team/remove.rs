@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{list, plural};
+use crate::model::{SkippedFile, list, plural};
 use crate::ops::decisions::landing::Lander;
 use crate::ops::ledger::rescue;
 use crate::ops::repository;
 use crate::ops::run::{lease, watch};
-use crate::ops::team::changeset::{Changeset, FileChange, SkippedFile};
+use crate::ops::team::changeset::{Changeset, FileChange};
 use crate::ops::team::hosts;
 use crate::ops::team::workspace::Workspace;
 

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::roles::Roles;
 use crate::error::Failure;
-use crate::model::list;
+use crate::model::{SkippedFile, list};
 use crate::ops::Workspace;
-use crate::ops::team::changeset::{Changeset, SkippedFile};
+use crate::ops::team::changeset::Changeset;
 use crate::ops::team::membership::{Base, changed_files};
 use crate::ops::team::write_mode::WriteMode;
 use crate::parse;

@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Kind, Problem, list, plural};
+use crate::model::{Kind, Problem, SkippedFile, list, plural};
 use crate::ops::team::agents::{self, DecisionCount, TeamReport};
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::hosts::PROMPT;
 use crate::ops::team::project::require_readable;
 use crate::ops::team::shell::{self, OtherSquad};

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use crate::edit::{self, NewMember};
 use crate::error::Failure;
-use crate::model::{Slug, Team, first_line};
-use crate::ops::team::changeset::{FileChange, SkippedFile};
+use crate::model::{SkippedFile, Slug, Team, first_line};
+use crate::ops::team::changeset::FileChange;
 use crate::ops::team::hosts::{MARK, PROMPT};
 use crate::parse::{self, Files, text_of};
 use crate::store;

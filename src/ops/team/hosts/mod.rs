@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Problem, Severity, Source, list};
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, SkippedFile, write_files};
+use crate::model::{Problem, Severity, SkippedFile, Source, list};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, write_files};
 use crate::ops::team::merge::{self, Conflict};
 use crate::ops::team::write_mode::WriteMode;
 use crate::ops::{Project, Workspace};

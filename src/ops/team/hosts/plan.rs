@@ -8,7 +8,8 @@ use super::render::HostTexts;
 use super::section;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::ops::team::changeset::{FileChange, SkippedFile};
+use crate::model::SkippedFile;
+use crate::ops::team::changeset::FileChange;
 use crate::ops::team::merge::{Conflict, Merged, merged, same};
 
 /// What is at the path of an exported file now.
