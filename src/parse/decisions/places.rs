@@ -47,7 +47,6 @@ pub(super) fn file_kind(path: &str, main: &str) -> Option<FileKind> {
         ["decisions", "undated", _] => Some(FileKind::Own),
         ["decisions", "inbox", _] => Some(FileKind::Inbox),
         ["decisions", "inbox", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
-        ["decisions", "archive" | "archived", _] => Some(FileKind::Archive),
         ["decisions", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
         ["decisions", "adr" | "adrs" | "records", _] => Some(FileKind::Inbox),
         ["decisions", "decisions"] | ["decisions"] => Some(FileKind::Archive),
