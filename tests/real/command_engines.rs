@@ -57,11 +57,7 @@ fn a_mixed_team_works_in_one_run() {
     let arguments = ["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "allow", "Build it"];
     let ended = world.run(&arguments);
     ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }));
-    let of = |kind: &str, agent: &str| {
-        let events = ended.out.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        let mut found = events.filter(|event| event["type"] == kind && event["agent"] == agent);
-        found.next().unwrap_or_else(|| panic!("no {kind} of {agent}: {ended}"))
-    };
+    let of = |kind: &str, agent: &str| ended.first_of(kind, agent);
     for (agent, engine, text, file) in
         [("ada", "claude", "The endpoint is there.", "ada.txt"), ("bob", "codex", "The tests are there.", "bob.txt")]
     {
@@ -103,4 +99,76 @@ fn who_may_change_nothing_decides_and_remembers_all_the_same() {
         world.run(&["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "deny", "Build it"]);
     assert_own_tools(&world, &ended);
     assert!(!world.repo.exists("ada.txt") && !world.repo.exists("bob.txt"), "{ended}");
+}
+
+/// Gemini is Ada, opencode is Bob. Each writes a file, by a tool for files and by its shell.
+fn other_world() -> World {
+    let mut world = World::new(|root| {
+        let write = json!({ "file_path": root.join("ada.txt"), "content": "one" });
+        let execute = json!({ "command": "echo two > bob.txt", "description": "Write a file" });
+        [
+            plays("ada", &[&format!("tool:write_file {write}"), "say:The endpoint is there."]),
+            plays("bob", &[&format!("tool:bash {execute}"), "say:The tests are there."]),
+        ]
+    });
+    let parts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
+    let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
+    let url = world.model.url();
+    let configuration = format!(
+        "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"gemini\"\n[agents.tester]\nengine = \"opencode\"\n\
+         [engines.gemini]\nprogram = \"{0}/.bin/gemini\"\nmodel = \"gemini-2.5-pro\"\n\
+         [engines.opencode]\nprogram = \"{0}/opencode-linux-x64/bin/opencode\"\nmodel = \"loop/fake-1\"\n",
+        parts.display()
+    );
+    let provider = json!({
+        "npm": "@ai-sdk/openai-compatible", "name": "Loop", "options": { "baseURL": url, "apiKey": KEY },
+        "models": { "fake-1": { "name": "Fake" } }
+    });
+    for (file, text) in [
+        (USER, configuration),
+        (".gemini/settings.json", json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } }).to_string()),
+        ("config/opencode/opencode.json", json!({ "provider": { "loop": provider } }).to_string()),
+    ] {
+        let file = home.join(file);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(file, text).expect("a file");
+    }
+    let path = format!("{}:{}", parts.join(".bin").display(), world.repo.variables["PATH"]);
+    for (name, value) in [
+        ("PATH", path),
+        ("GEMINI_API_KEY", KEY.to_owned()),
+        ("GOOGLE_GEMINI_BASE_URL", url.trim_end_matches("/v1").to_owned()),
+        ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
+    ] {
+        world.repo.variables.insert(name.to_owned(), value);
+    }
+    world
+}
+
+/// What both do under their own modes for work, and that their strictest ones change nothing.
+#[test]
+fn gemini_and_opencode_work_and_change_nothing_unless_they_may() {
+    for (mode, may_write) in [("allow", true), ("deny", false)] {
+        let world = other_world();
+        let ended = world.run(&["orchestrate", "--json", "-a", "ada", "-a", "bob", "--permissions", mode, "Build it"]);
+        ended.assert_status(
+            0,
+            "completed",
+            &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }),
+        );
+        for (agent, text, file) in
+            [("ada", "The endpoint is there.", "ada.txt"), ("bob", "The tests are there.", "bob.txt")]
+        {
+            let completed = ended.first_of("agent.completed", agent);
+            assert_eq!(
+                (&completed["text"], &completed["usage"]["input_tokens"]),
+                (&json!(text), &json!(200)),
+                "{ended}"
+            );
+            assert_eq!(ended.first_of("engine.exited", agent)["chat"], true, "{ended}");
+            assert_eq!(world.repo.exists(file), may_write, "{mode} {file} {ended}");
+        }
+        assert_eq!(world.processes(), [], "{ended}");
+        world.repo.assert_sound();
+    }
 }

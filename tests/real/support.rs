@@ -305,6 +305,12 @@ impl Ended {
         self.events().into_iter().filter(|event| event["type"] == kind).collect()
     }
 
+    /// The first event of that kind that an agent caused.
+    pub(crate) fn first_of(&self, kind: &str, agent: &str) -> Value {
+        let mut found = self.of(kind).into_iter().filter(|event| event["agent"] == agent);
+        found.next().unwrap_or_else(|| panic!("no {kind} of {agent}: {self}"))
+    }
+
     /// The exit code, the status of the run, and those of the agents.
     pub(crate) fn assert_status(&self, code: i32, status: &str, agents: &Value) {
         let last = self.only("run.completed");

@@ -13,6 +13,8 @@ pub(super) enum Wire {
     Responses,
     /// Anthropic messages.
     Messages,
+    /// Gemini's `generateContent`.
+    Contents,
 }
 
 impl Wire {
@@ -21,6 +23,7 @@ impl Wire {
         match path {
             _ if path.ends_with("/responses") => Some(Self::Responses),
             _ if path.ends_with("/messages") => Some(Self::Messages),
+            _ if path.ends_with(":streamGenerateContent") => Some(Self::Contents),
             _ => None,
         }
     }
@@ -31,6 +34,7 @@ impl Wire {
         let messages: Vec<Value> = match self {
             Self::Messages => list("messages").iter().map(of_anthropic).collect(),
             Self::Responses => list("input").iter().filter_map(of_responses).collect(),
+            Self::Contents => list("contents").iter().map(of_gemini).collect(),
         };
         json!({ "messages": messages })
     }
@@ -47,10 +51,13 @@ impl Wire {
         let events = match self {
             Self::Messages => anthropic(body, act, id),
             Self::Responses => responses(body, act, id),
+            Self::Contents => vec![gemini(act, id)],
         };
         for event in events {
-            let name = event["type"].as_str().unwrap_or_default();
-            stream.write_all(format!("event: {name}\ndata: {event}\n\n").as_bytes())?;
+            if let Some(name) = event["type"].as_str() {
+                stream.write_all(format!("event: {name}\n").as_bytes())?;
+            }
+            stream.write_all(format!("data: {event}\n\n").as_bytes())?;
         }
         stream.flush()?;
         stream.shutdown(std::net::Shutdown::Both)
@@ -71,6 +78,16 @@ fn of_responses(item: &Value) -> Option<Value> {
         "function_call_output" | "custom_tool_call_output" => Some(json!({ "role": "tool", "content": "" })),
         _ => None,
     }
+}
+
+fn of_gemini(content: &Value) -> Value {
+    let parts = content["parts"].as_array().cloned().unwrap_or_default();
+    let role = match content["role"].as_str() {
+        Some("model") => "assistant",
+        _ if parts.iter().any(|part| part.get("functionResponse").is_some()) => "tool",
+        _ => "user",
+    };
+    json!({ "role": role, "content": parts })
 }
 
 fn said(act: &Act) -> &str {
@@ -161,4 +178,20 @@ fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
             event
         })
         .collect()
+}
+
+fn gemini(act: &Act, id: u64) -> Value {
+    let parts: Vec<Value> = match act {
+        Act::Call(calls) => {
+            let arguments = |text: &str| serde_json::from_str::<Value>(text).expect("arguments are JSON");
+            let call = |(name, text): &(String, String)| json!({ "name": name, "args": arguments(text) });
+            calls.iter().map(|named| json!({ "functionCall": call(named) })).collect()
+        }
+        act => vec![json!({ "text": said(act) })],
+    };
+    json!({
+        "responseId": id.to_string(),
+        "candidates": [{ "index": 0, "content": { "role": "model", "parts": parts }, "finishReason": "STOP" }],
+        "usageMetadata": { "promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110 }
+    })
 }
