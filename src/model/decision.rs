@@ -52,6 +52,23 @@ pub(crate) fn moment(date: &str) -> &str {
 }
 
 impl Decision {
+    /// A decision of which nothing else is known.
+    pub(crate) fn new(id: DecisionId, title: String, text: String) -> Self {
+        Self {
+            id,
+            title,
+            text,
+            date: None,
+            by: None,
+            run: None,
+            supersedes: None,
+            scope: Vec::new(),
+            tags: Vec::new(),
+            status: None,
+            source: None,
+        }
+    }
+
     /// See [`moment`].
     pub(crate) fn moment(&self) -> Option<&str> {
         self.date.as_deref().map(moment)

@@ -12,7 +12,7 @@ use super::words::without_pictographs;
 
 /// A document as a flat list of the blocks that matter in team files, in their order.
 pub(super) struct Document<'a> {
-    source: &'a str,
+    pub(super) source: &'a str,
     line_starts: Vec<usize>,
     pub(super) blocks: Vec<Block>,
 }
@@ -109,11 +109,8 @@ impl<'a> Document<'a> {
 
     /// The lines of table rows that belong to no table: there is a blank line above them, or no line of dashes below.
     pub(super) fn stray_rows(&self) -> impl Iterator<Item = usize> {
-        let is_row = |line: &str| line.trim().len() > 2 && line.trim().starts_with('|') && line.trim().ends_with('|');
-        let are_rows = move |block: &&Block| {
-            matches!(block.kind, BlockKind::Paragraph(_)) && self.text(&block.range).lines().all(is_row)
-        };
-        self.blocks.iter().filter(are_rows).map(|block| self.line(block.range.start))
+        let rows = self.blocks.iter().filter(|block| tables::lines_of_rows(self.source, block).is_some());
+        rows.map(|block| self.line(block.range.start))
     }
 
     /// A table for edits, with what its columns mean.

@@ -322,21 +322,8 @@ fn title_of(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// One that nothing is known of but what it says.
 fn decision(title: String, text: String) -> Decision {
-    Decision {
-        id: DecisionId::unrecorded(),
-        title,
-        date: None,
-        by: None,
-        run: None,
-        supersedes: None,
-        scope: Vec::new(),
-        tags: Vec::new(),
-        text,
-        status: None,
-        source: None,
-    }
+    Decision::new(DecisionId::unrecorded(), title, text)
 }
 
 fn arguments<T: for<'a> Deserialize<'a>>(call: &ToolCall) -> Result<T, String> {

@@ -7,14 +7,14 @@
 
 use super::super::Files;
 use super::super::markdown::{Block, Document};
-use super::date::{begins_with_unread_day, dated};
-use super::found::{LocatedDecision, id, plain};
+use super::date::{Dated, begins_with_unread_day, dated};
+use super::found::{LocatedDecision, id};
 use super::groups;
 use super::headings::{self, Heading, IMPORTED, Part, has_date_or_author};
-use super::metadata;
+use super::metadata::{self, Metadata};
 use super::status;
 use super::titles::{is_field, is_frame, is_merge, is_note, is_rules, is_section, is_template, is_title};
-use crate::model::{Decision, Problem};
+use crate::model::{Decision, Problem, Source, first_line};
 
 /// The decisions of a file, and its problems.
 pub(super) struct Entries {
@@ -26,7 +26,7 @@ pub(super) struct Entries {
 
 pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     let document = Document::new(text);
-    let mut headings = headings::all(&document, text);
+    let mut headings = headings::all(&document);
     let is_imported = text.contains(IMPORTED);
     mark_entries(&mut headings, is_imported);
     let mut is_one = false;
@@ -38,14 +38,13 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     }
     drop_doubled(&mut headings);
     let problems = headings.iter().filter_map(|heading| unread_day(heading, files, path, &document)).collect();
-    Entries { found: marked_entries(files, path, text, &document, &headings), problems, is_one }
+    Entries { found: marked_entries(files, path, &document, &headings), problems, is_one }
 }
 
 /// The decisions at headings that are marked as entries, each with its sections.
 fn marked_entries(
     files: &Files,
     path: &str,
-    text: &str,
     document: &Document<'_>,
     headings: &[Heading<'_>],
 ) -> Vec<LocatedDecision> {
@@ -57,17 +56,18 @@ fn marked_entries(
         }
         let (mut status, mut end) = (heading.metadata.status, heading.end);
         while let Some(section) = rest.next_if(|next| next.part == Part::Section) {
-            let below = || text.get(section.body..section.end).unwrap_or_default();
-            status = status.or_else(|| status::of_heading(section.raw, below()));
+            let below = document.text(&(section.body..section.end));
+            status = status.or_else(|| status::of_heading(section.raw, below));
             end = section.end;
         }
-        let body = text.get(heading.body..end).unwrap_or_default();
+        let text = document.text(&(heading.body..end)).trim();
         let source = files.at(path, document.line(heading.offset));
+        let Dated { title, date, .. } = &heading.dated;
         decisions.push(LocatedDecision {
-            decision: Decision { status, ..decision(heading, body.trim(), source) },
+            decision: Decision { status, ..decision(title, date.clone(), &heading.metadata, text, source) },
             start: document.line_start(heading.offset),
             body: document.line_end(heading.body),
-            end: if end == text.len() { end } else { document.line_start(end) },
+            end: if end == document.source.len() { end } else { document.line_start(end) },
         });
     }
     decisions
@@ -85,32 +85,27 @@ fn is_one_note(headings: &[Heading<'_>]) -> bool {
 fn unread_day(heading: &Heading<'_>, files: &Files, path: &str, document: &Document<'_>) -> Option<Problem> {
     let is_undated = heading.part == Part::Entry && heading.metadata.date.is_none();
     (is_undated && begins_with_unread_day(heading.raw)).then(|| {
-        let title = crate::model::first_line(heading.raw, 60);
+        let title = first_line(heading.raw, 60);
         let message = format!("`{title}` begins with a day that squad cannot read, and counts as undated");
         let source = files.at(path, document.line(heading.offset));
         Problem::warning(source, "decision-date", message).hint("write the day as `2026-01-31`")
     })
 }
 
-fn decision(heading: &Heading<'_>, body: &str, source: crate::model::Source) -> Decision {
-    let date = heading.dated.date.clone().or_else(|| heading.metadata.date.clone());
-    let title = heading.dated.title.clone();
-    let id = id(&[date.as_deref().unwrap_or(""), &title, body]);
-    Decision { by: heading.metadata.by.clone(), ..plain(id, title, date, body.to_owned(), source) }
+fn decision(title: &str, date: Option<String>, found: &Metadata, text: &str, source: Source) -> Decision {
+    let date = date.or_else(|| found.date.clone());
+    let id = id(&[date.as_deref().unwrap_or(""), title, text]);
+    let (by, status) = (found.by.clone(), found.status);
+    Decision { date, by, status, source: Some(source), ..Decision::new(id, title.to_owned(), text.to_owned()) }
 }
 
 /// A file without headings, as one decision: its first line is the title.
-pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
+pub(super) fn whole(text: &str, source: Source) -> Decision {
     let document = Document::new(text);
     let text = text.trim();
-    let dated = dated(&crate::model::first_line(text, 120));
+    let dated = dated(&first_line(text, 120));
     let blocks: Vec<&Block> = document.blocks.iter().take(metadata::HEAD).collect();
-    let found = metadata::read(&blocks);
-    let title = dated.title.trim_matches(['#', '*', ' ']).to_owned();
-    let date = dated.date.or(found.date);
-    let id = id(&[date.as_deref().unwrap_or(""), &title, text]);
-    let (by, status) = (found.by, found.status);
-    Decision { by, status, ..plain(id, title, date, text.to_owned(), source) }
+    decision(dated.title.trim_matches(['#', '*', ' ']), dated.date, &metadata::read(&blocks), text, source)
 }
 
 /// Finds entries by the dates and authors of headings.
@@ -126,9 +121,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     for index in 0..headings.len() {
         let level = headings[index].level;
         while open.pop_if(|(outer, _)| *outer >= level).is_some() {}
-        if ruled.is_some_and(|outer| level <= outer) {
-            ruled = None;
-        }
+        ruled = ruled.filter(|outer| level > *outer);
         let inside = open.iter().any(|(_, part)| *part == Part::Entry);
         let mut part = part(headings, index, inside, siblings, ruled.is_some());
         day = day.filter(|day| level > day.level);
@@ -235,12 +228,8 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
     for index in 0..headings.len() {
         let heading = &headings[index];
         let next = headings.get(index + 1);
-        if entry_level.is_some_and(|level| heading.level <= level) {
-            entry_level = None;
-        }
-        if ruled.is_some_and(|level| heading.level <= level) {
-            ruled = None;
-        }
+        entry_level = entry_level.filter(|level| heading.level > *level);
+        ruled = ruled.filter(|level| heading.level > *level);
         if is_rules(heading.raw) {
             ruled = Some(heading.level);
         }

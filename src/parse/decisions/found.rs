@@ -1,6 +1,6 @@
 //! Decisions with their positions, and their ids.
 
-use crate::model::{Decision, DecisionId, Source};
+use crate::model::{Decision, DecisionId};
 
 /// A decision with its position in the file: byte offsets at line boundaries.
 pub(super) struct LocatedDecision {
@@ -15,21 +15,4 @@ pub(super) struct LocatedDecision {
 pub(super) fn id(parts: &[&str]) -> DecisionId {
     let hash = blake3::hash(parts.join("\n").as_bytes()).to_hex();
     DecisionId::parse(&hash[..12]).expect("hex digits are an id")
-}
-
-/// A decision with only these fields.
-pub(super) fn plain(id: DecisionId, title: String, date: Option<String>, text: String, source: Source) -> Decision {
-    Decision {
-        id,
-        title,
-        date,
-        by: None,
-        run: None,
-        supersedes: None,
-        scope: Vec::new(),
-        tags: Vec::new(),
-        text,
-        status: None,
-        source: Some(source),
-    }
 }

@@ -46,7 +46,7 @@ struct RawHeading<'d> {
 }
 
 /// All headings outside quotations.
-pub(super) fn all<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<Heading<'d>> {
+pub(super) fn all<'d>(document: &'d Document<'_>) -> Vec<Heading<'d>> {
     let mut headings: Vec<RawHeading<'d>> = Vec::new();
     let mut matter = None;
     for block in &document.blocks {
@@ -71,7 +71,8 @@ pub(super) fn all<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<Heading<
             }
         });
     }
-    let ends: Vec<usize> = headings.iter().skip(1).map(|heading| heading.start).chain([text.len()]).collect();
+    let ends: Vec<usize> =
+        headings.iter().skip(1).map(|heading| heading.start).chain([document.source.len()]).collect();
     let heading = |(RawHeading { level, raw, start: offset, body, metadata: matter }, end): (RawHeading<'d>, usize)| {
         let body = body.min(end);
         let span = offset..end;
@@ -146,7 +147,7 @@ mod tests {
         let text = "# Decisions\n\n### 2026-01-04: A\n\nText.\n\n---\nauthor: Kane\ndate: 2026-01-05\n---\n\n# B\n\nMore.\n\n---\n\
             date: 2026-01-06\nsubject: C\n---\n\n## Context\n\nEven more.\n";
         let document = Document::new(text);
-        let headings = all(&document, text);
+        let headings = all(&document);
         let found =
             headings.iter().map(|heading| (heading.raw, heading.metadata.by.as_deref(), heading.metadata.has_date));
         let expected = [("Decisions", None, false), ("2026-01-04: A", None, false), ("B", Some("Kane"), true)];

@@ -61,29 +61,25 @@ pub(super) fn read(blocks: &[&Block]) -> Metadata {
 
 /// Reads the fields of a note.
 pub(super) fn of_note(fields: &[(String, String)]) -> Metadata {
-    let found = of_fields(fields);
-    let attributed = || {
-        let of = |name: &&str| fields.iter().find(|(key, value)| key == name && !is_blank(value));
-        ATTRIBUTION.iter().find_map(of).map(|(_, value)| without_pictographs(value))
-    };
-    Metadata { date: found.date.or_else(|| dates(fields, MADE)), by: found.by.or_else(attributed), ..found }
-}
-
-fn of_fields(fields: &[(String, String)]) -> Metadata {
     let find = |names: &str| {
         names.split(", ").find_map(|name| {
             fields.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
         })
     };
     let author = find(AUTHOR).or_else(|| find(abroad::AUTHOR));
+    let by = author.map(without_pictographs).filter(|by| !by.is_empty());
+    let attributed = || {
+        let of = |name: &&str| fields.iter().find(|(key, value)| key == name && !is_blank(value));
+        ATTRIBUTION.iter().find_map(of).map(|(_, value)| without_pictographs(value))
+    };
     let abroad = dates(fields, abroad::DATE);
     Metadata {
         has_date: find(DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit())) || abroad.is_some(),
-        date: dates(fields, DATE).or(abroad),
+        date: dates(fields, DATE).or(abroad).or_else(|| dates(fields, MADE)),
         has_author: author.is_some(),
         has_what: find(WHAT).is_some(),
         status: fields.iter().find_map(|(key, value)| status::of_field(key, value)),
-        by: author.map(without_pictographs).filter(|by| !by.is_empty()),
+        by: by.or_else(attributed),
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) use split::{sources, split};
 use super::front_matter::{self, Several};
 use super::words::is_blank;
 use super::{Files, line_feeds};
-use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Source, plural};
+use crate::model::{Decision, DecisionId, Problem, Severity, Slug, plural};
 use entries::Entries;
 use found::LocatedDecision;
 use places::{FileKind, file_kind};
@@ -48,15 +48,9 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
             Some(FileKind::Main) => {
                 let entries = entries(files, path, text, problems);
                 if entries.is_empty() && text.trim().len() > UNFILLED {
-                    problems.push(
-                        Problem::new(
-                            Severity::Note,
-                            files.at(path, 1),
-                            "decisions-empty",
-                            "squad found no decision in it",
-                        )
-                        .hint("an entry begins with a heading such as `### 2026-01-05: Title`"),
-                    );
+                    let message = "squad found no decision in it";
+                    let problem = Problem::new(Severity::Note, files.at(path, 1), "decisions-empty", message);
+                    problems.push(problem.hint("an entry begins with a heading such as `### 2026-01-05: Title`"));
                 }
                 decisions.current.extend(entries);
             }
@@ -142,28 +136,20 @@ const UNFILLED: usize = 1200;
 
 /// The entries of a file without duplicates.
 fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
-    let entries = entries::read(files, path, &line_feeds(super::without_mark(text)));
-    problems.extend(entries.problems);
-    distinct(entries.found, problems)
+    distinct(entries::read(files, path, &line_feeds(super::without_mark(text))), problems)
 }
 
-fn distinct(found: Vec<LocatedDecision>, problems: &mut Vec<Problem>) -> Vec<Decision> {
-    let mut decisions: Vec<Decision> = found.into_iter().map(|found| found.decision).collect();
-    let before = decisions.len();
-    let mut doubled: Option<Source> = None;
+fn distinct(entries: Entries, problems: &mut Vec<Problem>) -> Vec<Decision> {
+    problems.extend(entries.problems);
     let mut seen = HashSet::new();
-    decisions.retain(|decision| {
-        let new = seen.insert(decision.id.clone());
-        if !new && doubled.is_none() {
-            doubled = decision.source.clone();
-        }
-        new
-    });
-    if let Some(source) = doubled {
-        let count = before - decisions.len();
-        let message = match count {
+    let (decisions, doubled): (Vec<Decision>, Vec<Decision>) =
+        entries.found.into_iter().map(|found| found.decision).partition(|decision| seen.insert(decision.id.clone()));
+    if let Some(source) = doubled.first().and_then(|first| first.source.clone()) {
+        let message = match doubled.len() {
             1 => "this entry stands in the file twice, letter for letter".to_owned(),
-            _ => format!("this entry and {} stand in the file twice, letter for letter", plural(count - 1, "other")),
+            count => {
+                format!("this entry and {} stand in the file twice, letter for letter", plural(count - 1, "other"))
+            }
         };
         problems.push(
             Problem::new(Severity::Note, source, "decision-duplicate", message)
@@ -175,14 +161,13 @@ fn distinct(found: Vec<LocatedDecision>, problems: &mut Vec<Problem>) -> Vec<Dec
 
 /// Reads an inbox note, which is a decision even without a suitable heading.
 fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
-    let note = note(files, path, &line_feeds(super::without_mark(text)));
-    problems.extend(note.problems);
-    distinct(note.found, problems)
+    distinct(note(files, path, &line_feeds(super::without_mark(text))), problems)
 }
 
 /// The decisions of a note, with their places in its text.
 fn note(files: &Files, path: &str, text: &str) -> Entries {
     let (matter, body_at) = front_matter::split(text);
+    let matter = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()).unwrap_or_default();
     let body = text.get(body_at..).unwrap_or_default();
     let mut entries = entries::read(files, path, &blank_lines(text, body_at));
     // `blank_lines` shortened the front matter: shift the offsets back.
@@ -192,7 +177,8 @@ fn note(files: &Files, path: &str, text: &str) -> Entries {
     }
     if (entries.found.is_empty() || entries.is_one) && !is_blank(body) && !text.contains(IMPORTED) {
         let mut decision = entries::whole(body, files.at(path, 1));
-        let subject = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()?.subject());
+        let subject = [&matter.subject, &matter.title, &matter.topic].into_iter().find_map(Option::clone);
+        let subject = subject.filter(|subject| !is_blank(subject));
         if let Some(subject) = subject.filter(|_| !body.trim_start().starts_with('#') || is_section(&decision.title)) {
             decision.title = subject;
         }
@@ -204,16 +190,14 @@ fn note(files: &Files, path: &str, text: &str) -> Entries {
 }
 
 /// Fills gaps from a note's front matter and file name.
-fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
-    if let Some(matter) = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()) {
-        let date = matter.date.as_deref().and_then(date::date_in);
-        let by = matter.by.or(matter.author).or(matter.owner).map(Several::text);
-        let status = matter.status.as_deref().and_then(status::parse);
-        for decision in decisions.iter_mut() {
-            decision.date = decision.date.take().or_else(|| date.clone());
-            decision.by = decision.by.take().or_else(|| by.clone());
-            decision.status = decision.status.or(status);
-        }
+fn complete(path: &str, matter: NoteMatter, decisions: &mut [&mut Decision]) {
+    let date = matter.date.as_deref().and_then(date::date_in);
+    let by = matter.by.or(matter.author).or(matter.owner).map(Several::text);
+    let status = matter.status.as_deref().and_then(status::parse);
+    for decision in decisions.iter_mut() {
+        decision.date = decision.date.take().or_else(|| date.clone());
+        decision.by = decision.by.take().or_else(|| by.clone());
+        decision.status = decision.status.or(status);
     }
     let named = path.rsplit('/').next().and_then(date::date_in);
     // The date in the file name applies if there is one decision, perhaps twice.
@@ -233,7 +217,7 @@ fn blank_lines(text: &str, at: usize) -> String {
     blanked
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
 struct NoteMatter {
     date: Option<String>,
     by: Option<Several>,
@@ -243,10 +227,4 @@ struct NoteMatter {
     subject: Option<String>,
     title: Option<String>,
     topic: Option<String>,
-}
-
-impl NoteMatter {
-    fn subject(self) -> Option<String> {
-        self.subject.or(self.title).or(self.topic).filter(|subject| !is_blank(subject))
-    }
 }

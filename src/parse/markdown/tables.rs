@@ -16,7 +16,7 @@ pub(super) fn join(source: &str, blocks: Vec<Block>) -> Vec<Block> {
 }
 
 /// The text of a paragraph if each of its lines begins and ends with a bar.
-fn lines_of_rows<'a>(source: &'a str, block: &Block) -> Option<&'a str> {
+pub(super) fn lines_of_rows<'a>(source: &'a str, block: &Block) -> Option<&'a str> {
     let BlockKind::Paragraph(_) = &block.kind else { return None };
     let text = source.get(block.range.clone())?.trim_end();
     let is_row = |line: &str| line.trim().len() > 2 && line.trim().starts_with('|') && line.trim().ends_with('|');
