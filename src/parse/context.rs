@@ -25,30 +25,20 @@ struct Part<'d> {
 }
 
 /// The sections of the roster, without members. `taken` are the offsets of the members' rows and lines.
-pub(super) fn of_roster(
-    files: &Files,
-    document: &Document<'_>,
-    text: &str,
-    taken: &BTreeSet<usize>,
-) -> Vec<ContextSection> {
+pub(super) fn of_roster(files: &Files, document: &Document<'_>, taken: &BTreeSet<usize>) -> Vec<ContextSection> {
     let is_project = |part: &Part<'_>| part.is_lead || part.headings.iter().any(|heading| is_topic(heading));
-    read(files, "team.md", document, text, taken, is_project)
+    read(files, "team.md", document, taken, is_project)
 }
 
 /// The sections of the routing file, without rules. `taken` are the offsets of the rules. Sections about issue labels
 /// matter least for routing.
-pub(super) fn of_routing(
-    files: &Files,
-    document: &Document<'_>,
-    text: &str,
-    taken: &BTreeSet<usize>,
-) -> Vec<ContextSection> {
+pub(super) fn of_routing(files: &Files, document: &Document<'_>, taken: &BTreeSet<usize>) -> Vec<ContextSection> {
     let is_about_labels = |heading: &str| {
         let heading = heading.to_lowercase();
         heading.contains("issue") || heading.contains("label")
     };
     let is_rule = |part: &Part<'_>| !part.headings.last().is_some_and(|heading| is_about_labels(heading));
-    read(files, "routing.md", document, text, taken, is_rule)
+    read(files, "routing.md", document, taken, is_rule)
 }
 
 /// The coordinator's charter, unless it is blank.
@@ -62,7 +52,6 @@ fn read(
     files: &Files,
     file: &str,
     document: &Document<'_>,
-    text: &str,
     taken: &BTreeSet<usize>,
     matters: impl Fn(&Part<'_>) -> bool,
 ) -> Vec<ContextSection> {
@@ -71,12 +60,12 @@ fn read(
     let section = |part: Part<'_>| {
         let mut kept: Vec<(usize, String)> = Vec::new();
         let mut at = part.body.start;
-        for line in text.get(part.body.clone()).unwrap_or_default().split_inclusive('\n') {
+        for line in document.text(&part.body).split_inclusive('\n') {
             let start = at;
             at += line.len();
             let line = without_comments(line.trim_end(), &mut in_comment);
-            let before = dropped.partition_point(|range| range.start <= start);
-            let is_dropped = before > 0 && dropped[before - 1].contains(&start);
+            let before = dropped.partition_point(|range| range.start <= start).checked_sub(1);
+            let is_dropped = before.and_then(|at| dropped.get(at)).is_some_and(|range| range.contains(&start));
             let is_rule = line.len() > 2
                 && ["-", "*", "_"].iter().any(|mark| line.trim_matches(' ').replace(mark, "").is_empty());
             let follows_blank = kept.last().is_none_or(|(_, last)| last.is_empty());
@@ -92,7 +81,7 @@ fn read(
         let matters = matters(&part);
         (!is_blank(&text)).then(|| ContextSection { heading: part.headings.join(" › "), matters, text, source })
     };
-    parts(document, text).into_iter().filter_map(section).collect()
+    parts(document).into_iter().filter_map(section).collect()
 }
 
 fn is_topic(heading: &str) -> bool {
@@ -100,8 +89,9 @@ fn is_topic(heading: &str) -> bool {
     TOPICS.split(", ").chain(abroad::PROJECT.split(", ")).any(|word| heading.contains(word))
 }
 
-fn parts<'d>(document: &'d Document<'_>, text: &str) -> Vec<Part<'d>> {
-    let mut parts = vec![Part { headings: Vec::new(), is_lead: true, body: 0..text.len() }];
+fn parts<'d>(document: &'d Document<'_>) -> Vec<Part<'d>> {
+    let end = document.source.len();
+    let mut parts = vec![Part { headings: Vec::new(), is_lead: true, body: 0..end }];
     let mut open: Vec<(u8, &str)> = Vec::new();
     for block in document.blocks.iter().filter(|block| is_at_margin(document, block)) {
         let BlockKind::Heading { level, text: title } = &block.kind else { continue };
@@ -113,11 +103,8 @@ fn parts<'d>(document: &'d Document<'_>, text: &str) -> Vec<Part<'d>> {
         let is_lead = parts.len() == 1 && *level == 1;
         // The file's title is no section heading, unless it names a topic.
         let named = open.iter().filter(|(level, title)| *level > 1 || is_topic(title));
-        parts.push(Part {
-            headings: named.map(|(_, title)| *title).collect(),
-            is_lead,
-            body: document.line_end(block.range.end)..text.len(),
-        });
+        let headings = named.map(|(_, title)| *title).collect();
+        parts.push(Part { headings, is_lead, body: document.line_end(block.range.end)..end });
     }
     parts
 }

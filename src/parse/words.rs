@@ -67,6 +67,11 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     text.split_once('{').is_some_and(|(_, rest)| rest.contains('}'))
 }
 
+/// The words of a text that may be paths: targets of links, and text in backticks or quotes.
+pub(super) fn path_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || "()[]`\"'<>|#?".contains(c))
+}
+
 /// Splits at commas that are not inside parentheses, quotes or braces, and drops the quotes.
 pub(super) fn comma_list(text: &str) -> Vec<String> {
     let mut items = Vec::new();

@@ -50,17 +50,18 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
     }
     read_lead(&document, &mut charter);
     matter.fill(&mut charter);
-    let line = |offset: usize| document.line(offset.saturating_sub(1)) + text[..body_at].matches('\n').count();
+    let at = |offset: usize| {
+        let line = document.line(offset.saturating_sub(1)) + text[..body_at].matches('\n').count();
+        files.at(path, line.min(text.lines().count().max(1)))
+    };
     if let Some(offset) = unclear.tools {
         let message = "the Tools section is no plain list of tools, and limits nothing";
-        let source = files.at(path, line(offset).min(text.lines().count().max(1)));
         let hint = "to limit the agent, name each tool as the engine does: `- view`, `- bash`";
-        problems.push(Problem::new(Severity::Note, source, "charter-tools", message).hint(hint));
+        problems.push(Problem::new(Severity::Note, at(offset), "charter-tools", message).hint(hint));
     }
     if let Some((offset, said)) = unclear.model.filter(|_| charter.model.is_none()) {
-        let source = files.at(path, line(offset).min(text.lines().count().max(1)));
         let hint = "write `- **Preferred:**` and the model's id, such as `claude-sonnet-4.5`, or `auto`";
-        problems.push(Problem::warning(source, "charter-model", said).hint(hint));
+        problems.push(Problem::warning(at(offset), "charter-model", said).hint(hint));
     }
     if let Some((model, id)) = charter.model.as_deref().and_then(|model| Some((model, model::id_for(model)?))) {
         let at = text.lines().position(|line| line.contains(model)).unwrap_or(0);
@@ -85,11 +86,7 @@ pub(super) fn title(text: &str) -> (Option<String>, Option<String>) {
 
 /// `# Name — Role`, `# Name (Role)`, `# Charter: Name`.
 fn read_title(document: &Document<'_>, charter: &mut Charter) {
-    let title = document.blocks.iter().find_map(|block| match &block.kind {
-        BlockKind::Heading { level: 1, text } => Some(text),
-        _ => None,
-    });
-    let Some(title) = title else { return };
+    let Some(title) = document.title() else { return };
     let (name, role) = name_and_role(title);
     charter.name = Some(name).filter(|name| !is_blank(name) && !is_placeholder(name));
     charter.role = Some(role).filter(|role| !is_blank(role) && !is_placeholder(role) && !is_charter(role));

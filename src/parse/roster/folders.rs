@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Files;
-use super::super::words::{is_blank, remark};
+use super::super::words::{is_blank, path_words, remark};
 use super::HELPERS;
 use crate::model::{Slug, list};
 
@@ -148,7 +148,8 @@ impl Folders {
     pub(super) fn is_named(&self, name: &str) -> bool {
         let name = super::names::clean_name(name);
         let folder = || self.squeezed.contains_key(&squeeze(&name));
-        !is_blank(&name) && (self.by_spelling(&name).is_some() || folder() || self.has_role_file(&name))
+        let role_file = || Slug::spelled(&name).is_some_and(|slug| self.roles.contains_key(&slug));
+        !is_blank(&name) && (self.by_spelling(&name).is_some() || folder() || role_file())
     }
 
     /// Whether a folder of this name has a charter.
@@ -157,28 +158,19 @@ impl Folders {
         self.by_name(&name).is_some_and(|slug| self.charter(&slug).is_some())
     }
 
-    fn has_role_file(&self, name: &str) -> bool {
-        Slug::spelled(name).is_some_and(|slug| self.roles.contains_key(&slug))
-    }
-
     fn by_name(&self, name: &str) -> Option<Slug> {
         let (before, inside) = remark(name);
         let mut words = before.split_whitespace();
         let (first, last) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
-        [name, before, first, last, inside].into_iter().find_map(|text| {
-            let squeezed = || self.squeezed.get(&squeeze(text)).cloned().flatten();
-            self.by_spelling(text).or_else(squeezed)
-        })
+        [name, before, first, last, inside].into_iter().find_map(|text| self.by_spelling(text))
     }
 
-    /// By the name as written, or in Latin letters.
+    /// By the name in Latin letters, or as written.
     fn by_spelling(&self, name: &str) -> Option<Slug> {
-        let spellings = latin(name);
-        let spelled = spellings.iter().find_map(|text| {
+        latin(name).iter().map(String::as_str).chain([name]).find_map(|text| {
             let exact = Slug::fold(text).filter(|slug| self.folders.contains_key(slug));
             exact.or_else(|| self.squeezed.get(&squeeze(text)).cloned().flatten())
-        });
-        spelled.or_else(|| Slug::fold(name).filter(|slug| self.folders.contains_key(slug)))
+        })
     }
 }
 
@@ -246,11 +238,10 @@ fn path_in(text: &str) -> Option<String> {
 
 /// Paths of the charters that a roster links to outside `agents/`, such as `squads/<name>/agents/ada/charter.md`.
 pub(crate) fn linked(roster: &str) -> Vec<String> {
-    let ends: &[char] = &['(', ')', '[', ']', '`', '"', '\'', '<', '>', '|', '#', '?', ','];
-    let words = roster.split(|c: char| c.is_whitespace() || ends.contains(&c));
     let is_elsewhere = |path: &String| {
         is_charter(path) && path.contains("/agents/") && !path.starts_with(['/', '~']) && !path.contains(':')
     };
+    let words = path_words(roster).flat_map(|word| word.split(','));
     let mut paths: Vec<String> = words.filter_map(path_in).filter(is_elsewhere).collect();
     paths.sort();
     paths.dedup();

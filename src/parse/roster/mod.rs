@@ -69,7 +69,7 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
     if members.is_empty() {
         problems.push(empty::problem(files, &document, text));
     }
-    let context = context::of_roster(files, &document, text, &read);
+    let context = context::of_roster(files, &document, &read);
     let is_taken = |path: &String| members.iter().any(|member| member.charter.as_ref() == Some(&files.shown(path)));
     let coordinator = coordinator.or_else(|| folders.coordinator()).filter(|path| !is_taken(path));
     Roster { name: document.title().map(without_pictographs), members, silent, models, context, coordinator }

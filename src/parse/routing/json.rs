@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::Files;
 use super::super::json::{self, Lines};
-use super::super::words::comma_list;
+use super::super::words::{comma_list, path_words};
 use super::columns::TableKind;
 use super::{Cells, RoutingReader};
 use crate::model::{Problem, Severity};
@@ -21,8 +21,7 @@ const EXAMPLES: &str = "examples, example, keywords, patterns";
 /// The JSON files of the team folder that a text names, in order: targets of links, and paths in backticks.
 pub(crate) fn linked(text: &str) -> Vec<String> {
     let mut paths = Vec::new();
-    let ends: &[char] = &['(', ')', '[', ']', '`', '"', '\'', '<', '>', '|', '#', '?'];
-    for word in text.split(|c: char| c.is_whitespace() || ends.contains(&c)) {
+    for word in path_words(text) {
         let word = word.trim_end_matches(['.', ',', ':', ';']).trim_start_matches("./");
         let word = [".squad/", ".ai-team/"].iter().find_map(|folder| word.strip_prefix(folder)).unwrap_or(word);
         let inside = !word.starts_with('/') && !word.contains(['\\', ':', '{', '*']) && !word.contains("..");

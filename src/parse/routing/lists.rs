@@ -17,13 +17,6 @@ use crate::model::Member;
 const ARROWS: [&str; 12] = ["→", "⇒", "->", "=>", "⟶", "➜", "➡", "➔", "⟹", "⇨", " >> ", "»"];
 const MARKS: [&str; 5] = [": ", " — ", " – ", " - ", " | "];
 
-/// The two sides of a line.
-#[derive(Clone, Copy)]
-pub(super) struct Sides<'a> {
-    pub(super) subject: &'a str,
-    pub(super) who: &'a str,
-}
-
 /// Reads rules, and returns their offsets.
 pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut RoutingReader<'_>) -> BTreeSet<usize> {
     let mut taken = BTreeSet::new();
@@ -33,9 +26,8 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut RoutingR
             heading = text;
         }
         let line = document.line(block.range.start);
-        for (offset, sent) in rules(block, reader.roll).into_iter().enumerate() {
+        for (offset, (subject, who)) in rules(block, reader.roll).into_iter().enumerate() {
             taken.insert(block.range.start);
-            let Sides { subject, who } = sent;
             let kind = kind(heading, subject);
             let cells = Cells { subject, first: who, second: "", review: "", action: "", examples: Vec::new() };
             reader.cells(kind, &cells, files.at("routing.md", line + offset));
@@ -44,14 +36,15 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut RoutingR
     taken
 }
 
-fn rules<'d>(block: &'d Block, roll: &MemberIndex<'_>) -> Vec<Sides<'d>> {
+/// The rules of a block: the work and the members.
+fn rules<'d>(block: &'d Block, roll: &MemberIndex<'_>) -> Vec<(&'d str, &'d str)> {
     match &block.kind {
         BlockKind::Item(text) => {
             let line = text.lines().next().unwrap_or_default();
             by_arrow(line, roll).into_iter().collect()
         }
         BlockKind::Paragraph(text) => {
-            let rule = |line| by_arrow(line, roll).filter(|sent| Named::exactly(sent.who, roll));
+            let rule = |line| by_arrow(line, roll).filter(|(_, who)| Named::exactly(who, roll));
             text.lines().map(rule).collect::<Option<_>>().unwrap_or_default()
         }
         _ => Vec::new(),
@@ -73,13 +66,13 @@ fn kind(heading: &str, subject: &str) -> TableKind {
 }
 
 /// `work → members`. Other text after an arrow is advice for people.
-fn by_arrow<'a>(line: &'a str, roll: &MemberIndex<'_>) -> Option<Sides<'a>> {
+fn by_arrow<'a>(line: &'a str, roll: &MemberIndex<'_>) -> Option<(&'a str, &'a str)> {
     let (subject, who) = at_arrow(line)?;
     let subject = subject.trim().trim_end_matches(':');
     // An arrow in prose describes a sequence.
     let is_prose = subject.rsplit_once(". ").is_some_and(|(_, last)| last.split_whitespace().count() > SHORT_SENTENCE);
     let is_rule = !is_blank(subject) && !is_prose && !is_placeholder(line) && Named::all(who, roll);
-    is_rule.then_some(Sides { subject, who })
+    is_rule.then_some((subject, who))
 }
 
 pub(crate) fn at_arrow(line: &str) -> Option<(&str, &str)> {

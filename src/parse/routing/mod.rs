@@ -55,7 +55,7 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
     if taken.is_empty() {
         taken = lines;
     }
-    reader.routing.prose = context::of_routing(files, &document, text, &taken);
+    reader.routing.prose = context::of_routing(files, &document, &taken);
     json::report_missing(files, text, &mut reader);
     let Routing { rules, modules, labels, .. } = &reader.routing;
     if rules.is_empty() && modules.is_empty() && labels.is_empty() {
@@ -115,7 +115,9 @@ impl RoutingReader<'_> {
             return;
         }
         if is_placeholder(cells.first) || is_unfilled(cells.subject) {
-            return self.placeholder(cells.subject, source);
+            let message = format!("`{}` is a template's placeholder row", cells.subject);
+            let problem = Problem::warning(source, "routing-placeholder", message);
+            return self.problems.push(problem.hint("fill it in or delete the row"));
         }
         let mut named = Named::default();
         named.take(cells.first, self.roll, false);
@@ -137,15 +139,13 @@ impl RoutingReader<'_> {
                 let mut agents = named.agents.into_iter();
                 let Some(primary) = agents.next() else { return };
                 let secondary = agents.next();
-                for path in comma_list(cells.subject) {
-                    let (primary, secondary) = (primary.clone(), secondary.clone());
-                    self.routing.modules.push(Module {
-                        path: module_path(&path),
-                        primary,
-                        secondary,
-                        source: source.clone(),
-                    });
-                }
+                let module = |path: String| Module {
+                    path: module_path(&path),
+                    primary: primary.clone(),
+                    secondary: secondary.clone(),
+                    source: source.clone(),
+                };
+                self.routing.modules.extend(comma_list(cells.subject).into_iter().map(module));
             }
             TableKind::Labels => self.routing.labels.push(LabelRule {
                 label: cells.subject.to_owned(),
@@ -154,12 +154,6 @@ impl RoutingReader<'_> {
                 source,
             }),
         }
-    }
-
-    fn placeholder(&mut self, subject: &str, source: Source) {
-        let message = format!("`{subject}` is a template's placeholder row");
-        self.problems
-            .push(Problem::warning(source, "routing-placeholder", message).hint("fill it in or delete the row"));
     }
 
     /// Reports rules that lead to former members, people or bots, whom squad does not start.
@@ -195,18 +189,15 @@ impl RoutingReader<'_> {
         let severity = if named.agents.is_empty() { Severity::Warning } else { Severity::Note };
         let message = format!("`{subject}` routes to {}, who is not on the roster", list(&named.unknown));
         let members = self.roll.members;
-        if members.is_empty() {
-            let hint = "squad found nobody on the roster; fix team.md first";
-            self.problems.push(Problem::new(severity, source.clone(), "routing-unknown-agent", message).hint(hint));
-            return;
-        }
         let mut roster: Vec<String> = members.iter().take(SHOWN).map(|member| member.name.clone()).collect();
         if members.len() > SHOWN {
             roster.push(plural(members.len() - SHOWN, "other"));
         }
-        let roster = list(roster);
-        let problem = Problem::new(severity, source.clone(), "routing-unknown-agent", message);
-        self.problems.push(problem.hint(format!("the roster has {roster}")));
+        let hint = match members {
+            [] => "squad found nobody on the roster; fix team.md first".to_owned(),
+            _ => format!("the roster has {}", list(roster)),
+        };
+        self.problems.push(Problem::new(severity, source.clone(), "routing-unknown-agent", message).hint(hint));
     }
 }
 

@@ -37,13 +37,16 @@ impl Named {
         let parts = if roll.find(cell).is_some() { vec![cell.to_owned()] } else { split(cell) };
         for part in parts {
             match member_in(&part, roll) {
-                Some((slug, remark)) if is_review(&remark) => match named_beside(&remark, &slug, roll) {
-                    Some(reviewer) => {
-                        self.reviewer.get_or_insert(reviewer);
-                        self.add(slug, reviews);
+                // `Mira (Jo reviews)`
+                Some((slug, remark)) if is_review(&remark) => {
+                    match word_named(&remark, roll).filter(|it| *it != slug) {
+                        Some(reviewer) => {
+                            self.reviewer.get_or_insert(reviewer);
+                            self.add(slug, reviews);
+                        }
+                        None => self.add(slug, true),
                     }
-                    None => self.add(slug, true),
-                },
+                }
                 Some((slug, _)) => self.add(slug, reviews),
                 // Work without an agent goes to the coordinator anyway.
                 None if is_coordinator(&part) => {}
@@ -72,11 +75,6 @@ fn is_coordinator(part: &str) -> bool {
 
 fn is_review(remark: &str) -> bool {
     remark.to_lowercase().contains("review")
-}
-
-/// Another member in a remark: `Mira (Jo reviews)`.
-fn named_beside(remark: &str, slug: &Slug, roll: &MemberIndex<'_>) -> Option<Slug> {
-    word_named(remark, roll).filter(|other| other != slug)
 }
 
 fn word_named(text: &str, roll: &MemberIndex<'_>) -> Option<Slug> {
