@@ -76,7 +76,7 @@ impl Compiler<'_> {
         }
         let mut agents: Vec<(&Slug, f64)> = totals.into_iter().collect();
         agents.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let member = |slug: &Slug| self.sources.team.member(slug).filter(|member| member.is_startable());
+        let member = |slug: &Slug| self.sources.team.startable_member(slug);
         let reasons = |slug: &Slug| {
             let mut reasons: Vec<&Evidence> = plan.evidence.iter().filter(|it| it.agent == *slug).collect();
             reasons.sort_by(|a, b| b.weight.abs().total_cmp(&a.weight.abs()));

@@ -21,7 +21,7 @@ pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Resul
     let readable = draft.readable(ROUTING);
     let tables = rule_tables(&readable, &draft.team.members);
     let is_work = |rule: &&Rule| {
-        let starts = |slug: &Slug| draft.team.member(slug).is_some_and(Member::is_startable);
+        let starts = |slug: &Slug| draft.team.startable_member(slug).is_some();
         rule.source.file == draft.files.shown(ROUTING) && rule.agents.iter().any(starts)
     };
     let table_at =

@@ -152,4 +152,9 @@ impl Team {
     pub(crate) fn startable(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.is_startable())
     }
+
+    /// The member with this slug, if it can be given work.
+    pub(crate) fn startable_member(&self, slug: &Slug) -> Option<&Member> {
+        self.member(slug).filter(|member| member.is_startable())
+    }
 }

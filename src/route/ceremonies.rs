@@ -88,8 +88,7 @@ fn facilitator(team: &Team, plan: &Plan, message: &str, ceremony: &Ceremony) -> 
     if due(ceremony, plan).is_none() {
         return Err("squad cannot tell whether it is due".to_owned());
     }
-    let slug = ceremony.facilitator.as_ref();
-    let Some(member) = slug.and_then(|slug| team.member(slug)).filter(|member| member.is_startable()) else {
+    let Some(member) = ceremony.facilitator.as_ref().and_then(|slug| team.startable_member(slug)) else {
         return Err("nobody who can be started facilitates it".to_owned());
     };
     let slug = &member.slug;
@@ -140,17 +139,16 @@ fn holds(words: &[&str], plan: &Plan) -> Option<bool> {
         return if plan.reviewer.is_some() { None } else { Some(false) };
     }
     let (mut rest, mut least, mut says_all, mut is_clear) = (words, 0, false, true);
-    loop {
-        rest = match rest {
-            [] => break,
-            [count, "agent" | "agents" | "members", rest @ ..] if several(count).is_some() => {
-                least = least.max(several(count).unwrap_or(0));
-                rest
+    while let [word, after @ ..] = rest {
+        rest = match (several(word), after) {
+            (Some(count), ["agent" | "agents" | "members", after @ ..]) => {
+                least = least.max(count);
+                after
             }
-            [word, rest @ ..] => {
+            _ => {
                 says_all |= ALL.contains(word);
                 is_clear &= ALL.contains(word) || OF_WORK.split(' ').any(|other| other == *word);
-                rest
+                after
             }
         };
     }

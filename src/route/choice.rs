@@ -52,7 +52,7 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
     if !unknown.is_empty() {
         return Err(format!("the coordinator chose {}, who cannot be started", list(unknown)));
     }
-    let agents = distinct(steps.iter().flatten());
+    let agents = distinct(steps.iter().flatten().cloned());
     if agents.is_empty() && choice.answer.trim().is_empty() {
         return Err("the coordinator cannot tell whose work it is".to_owned());
     }
@@ -75,7 +75,7 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
 pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     const MOST: usize = 8;
     let speaks_for = plan.evidence.iter().filter(|evidence| evidence.weight > 0.0).map(|evidence| &evidence.agent);
-    let mut found = distinct(speaks_for.filter(|slug| team.startable().any(|member| member.slug == **slug)));
+    let mut found = distinct(speaks_for.filter(|slug| team.startable_member(slug).is_some()).cloned());
     if found.is_empty() {
         found = team.startable().map(|member| member.slug.clone()).collect();
     }
@@ -83,11 +83,11 @@ pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     found
 }
 
-fn distinct<'s>(slugs: impl Iterator<Item = &'s Slug>) -> Vec<Slug> {
+fn distinct(slugs: impl Iterator<Item = Slug>) -> Vec<Slug> {
     let mut distinct: Vec<Slug> = Vec::new();
     slugs.for_each(|slug| {
-        if !distinct.contains(slug) {
-            distinct.push(slug.clone())
+        if !distinct.contains(&slug) {
+            distinct.push(slug)
         }
     });
     distinct
@@ -120,15 +120,11 @@ pub(crate) const PERSON: &str = "terminal";
 fn read_steps(team: &Team, choice: &Choice) -> (Vec<Vec<Slug>>, Vec<String>) {
     let mut unknown = Vec::new();
     let mut read = |names: &Vec<String>| {
-        let mut step: Vec<Slug> = Vec::new();
-        for name in names {
-            match startable(team, name) {
-                Some(slug) if !step.contains(&slug) => step.push(slug),
-                Some(_) => {}
-                None => unknown.push(format!("`{name}`")),
-            }
-        }
-        step
+        distinct(names.iter().filter_map(|name| {
+            let slug = startable(team, name);
+            unknown.extend(slug.is_none().then(|| format!("`{name}`")));
+            slug
+        }))
     };
     let steps = if choice.steps.is_empty() { std::slice::from_ref(&choice.agents) } else { &choice.steps };
     let steps = steps.iter().map(&mut read).filter(|step| !step.is_empty()).collect();

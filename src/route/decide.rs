@@ -1,10 +1,12 @@
 //! Turns measurements into a ranking with a confidence.
 
+use std::collections::BTreeMap;
+
 use super::index::Index;
 use super::measure::Measured;
 use super::signals::Signals;
 use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE};
-use crate::model::{Member, Slug};
+use crate::model::Slug;
 
 /// The agents ranked for one text.
 pub(super) struct Ranking {
@@ -24,7 +26,7 @@ impl Ranking {
         let fits = Index::fit(&measured);
         let best = best(&fits, &measured);
         let lead = best.map_or(0.0, |best| fits[best] - most_of_others(&fits, best));
-        let best = best.map(|best| (best, confidence(&measured, best, lead)));
+        let best = best.map(|best| (best, confidence(&signals, &measured, best, lead)));
         Self { signals, measured, fits, best, lead }
     }
 
@@ -42,26 +44,21 @@ impl Ranking {
 
     /// The reviewer named in the row that contributes most to the agent's score.
     pub(super) fn reviewer(&self, index: &Index<'_>, agent: usize) -> Option<Slug> {
-        let mut rows: Vec<(usize, f64)> = Vec::new();
-        let hits = index.hits(&self.signals, &self.measured, agent);
-        for hit in hits.iter().filter(|hit| hit.amount > 0.0) {
-            if let Some(rule) = index.lines[hit.line].rule {
-                match rows.iter_mut().find(|(row, _)| *row == rule) {
-                    Some((_, amount)) => *amount += hit.amount,
-                    None => rows.push((rule, hit.amount)),
-                }
+        let mut by_words: BTreeMap<usize, f64> = BTreeMap::new();
+        for hit in index.hits(&self.signals, &self.measured, agent).iter().filter(|hit| hit.amount > 0.0) {
+            if let Some(row) = index.lines[hit.line].rule {
+                *by_words.entry(row).or_default() += hit.amount;
             }
         }
+        let mut rows: Vec<(usize, f64)> = by_words.into_iter().collect();
         if rows.is_empty() {
-            rows.extend(self.rows_by_areas(index, agent));
+            rows = self.rows_by_areas(index, agent);
         }
         let (row, _) = rows.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
         let reviewer = index.team.rules.get(row)?.reviewer.as_ref()?;
-        index.team.member(reviewer).filter(|member| member.is_startable()).map(|member: &Member| member.slug.clone())
+        index.team.startable_member(reviewer).map(|member| member.slug.clone())
     }
-}
 
-impl Ranking {
     /// Rows that match by area where no word of any row matches.
     fn rows_by_areas(&self, index: &Index<'_>, agent: usize) -> Vec<(usize, f64)> {
         let of_area = |(area, amount): (usize, &f64)| {
@@ -84,12 +81,12 @@ fn most_of_others(of: &[f64], best: usize) -> f64 {
 }
 
 /// The probability that the best agent is right, calibrated on labelled messages.
-fn confidence(measured: &Measured, best: usize, lead: f64) -> f64 {
+fn confidence(signals: &Signals, measured: &Measured, best: usize, lead: f64) -> f64 {
     if !measured.has_substance {
         return 0.0;
     }
     let [start, of_lead, of_content, of_inquiry] = CALIBRATION;
-    let asks = if measured.is_inquiry { of_inquiry } else { 0.0 };
+    let asks = if signals.is_inquiry { of_inquiry } else { 0.0 };
     let sure = start + of_lead * lead + of_content * measured.content.max(0.0).ln_1p() + asks;
     // A repeat of past work goes to the agent who did it before.
     let done = measured.done[best];

@@ -56,8 +56,8 @@ pub(super) struct Line {
 /// At most this much of a history is read, from its end: the newest work.
 const HISTORY: usize = 16 * 1024;
 
-/// All lines about the startable members.
-pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
+/// All lines about the startable members, and about their earlier work.
+pub(super) fn lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<Line> {
     let mut reader = Reader { agents, lines: Vec::new() };
     for (place, rule) in team.rules.iter().enumerate() {
         // The first agent of a row does the work; the others help.
@@ -75,28 +75,19 @@ pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
             reader.charter(agent, member, charter);
         }
     }
-    reader.lines
-}
-
-/// Earlier work: the ends of the histories, and the team's past work.
-pub(super) fn past_lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<Line> {
-    let place = |slug: &Slug| agents.iter().position(|member| member.slug == *slug);
-    let mut lines = Vec::new();
     for (slug, history) in &team.histories {
-        let Some(agent) = place(slug) else { continue };
+        let Some(agent) = reader.place(slug) else { continue };
         let start = history.ceil_char_boundary(history.len().saturating_sub(HISTORY));
         let source = format!("{slug}'s history");
-        for text in history[start..].lines().filter(|line| !line.trim().is_empty()) {
-            lines.push(Line { agent, field: Field::Past, text: text.to_owned(), source: source.clone(), rule: None });
-        }
+        history[start..].lines().for_each(|text| reader.add(agent, Field::Past, text, &source, None));
     }
     for work in past {
-        for agent in work.agents.iter().filter_map(place) {
-            let (text, source) = (work.message.clone(), work.source.clone());
-            lines.push(Line { agent, field: Field::Past, text, source, rule: None });
+        for slug in &work.agents {
+            let Some(agent) = reader.place(slug) else { continue };
+            reader.add(agent, Field::Past, &work.message, &work.source, None);
         }
     }
-    lines
+    reader.lines
 }
 
 struct Reader<'t> {

@@ -19,7 +19,8 @@ impl Form {
         for sentence in sentences {
             let sentence = sentence.trim().trim_start_matches('¿').to_lowercase().replace('’', "'");
             let asks = sentence.ends_with(['?', '？']);
-            if is_decision(&sentence, asks) {
+            let begins_decision = asks && List::DecisionBegins.begins(&sentence).is_some();
+            if begins_decision || List::Decision.find(&sentence).is_some() {
                 return Self::Decision;
             }
             if asks && List::Polite.begins(&sentence).is_none() && !sentence.contains(", can you") {
@@ -28,8 +29,4 @@ impl Form {
         }
         form
     }
-}
-
-fn is_decision(sentence: &str, asks: bool) -> bool {
-    (asks && List::DecisionBegins.begins(sentence).is_some()) || List::Decision.find(sentence).is_some()
 }

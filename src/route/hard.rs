@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::terms::is_outside;
 use super::text::{OWN, Span};
 use super::{Draft, Request};
-use crate::model::{Evidence, Member, Module, Slug, Team};
+use crate::model::{Evidence, Module, Slug, Team};
 
 /// The agent that the labels of an issue assign, else the owner of its files. `None` if nobody or several.
 pub(super) fn read(team: &Team, request: &Request<'_>) -> Option<Draft> {
@@ -56,19 +56,20 @@ fn only(found: Vec<Evidence>) -> Option<Draft> {
 
 /// `squad:NAME` is the label that gives an issue to a member.
 fn of_label(team: &Team, label: &str) -> Option<Evidence> {
-    let given = label.strip_prefix("squad:").and_then(Slug::fold).filter(|slug| startable(team, slug));
+    let given = label.strip_prefix("squad:").and_then(Slug::fold).filter(|slug| team.startable_member(slug).is_some());
     if let Some(agent) = given {
         return Some(Evidence::new(&agent, format!("the label `{label}`"), "label", 1.0));
     }
     let rule = team.labels.iter().find(|rule| rule.label.eq_ignore_ascii_case(label))?;
-    let agent = rule.agents.iter().find(|slug| startable(team, slug))?;
-    Some(Evidence::new(agent, format!("the label `{label}`"), rule.source.to_string(), 1.0))
+    let agent = rule.agents.iter().find_map(|slug| team.startable_member(slug))?;
+    Some(Evidence::new(&agent.slug, format!("the label `{label}`"), rule.source.to_string(), 1.0))
 }
 
 fn of_path(team: &Team, path: &str) -> Option<Evidence> {
     let module = row(team, path)?;
-    let agent = Some(&module.primary).into_iter().chain(&module.secondary).find(|slug| startable(team, slug))?;
-    Some(Evidence::new(agent, format!("{path} is in {}", module.path), module.source.to_string(), 1.0))
+    let mut owners = Some(&module.primary).into_iter().chain(&module.secondary);
+    let agent = owners.find_map(|slug| team.startable_member(slug))?;
+    Some(Evidence::new(&agent.slug, format!("{path} is in {}", module.path), module.source.to_string(), 1.0))
 }
 
 /// The row with the longest path that contains this one. If none matches from the project's root, the only row whose
@@ -93,8 +94,4 @@ fn plain(module: &Module) -> &str {
 fn holds(module: &str, path: &str) -> bool {
     let rest = path.strip_prefix(module);
     !module.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn startable(team: &Team, slug: &Slug) -> bool {
-    team.member(slug).is_some_and(Member::is_startable)
 }

@@ -80,10 +80,6 @@ impl<'t> Index<'t> {
         self.terms.get(term as usize).map_or(&[], |term| &self.postings[term.postings.clone()])
     }
 
-    pub(super) fn entries_with(&self, term: TermId) -> &[usize] {
-        self.in_entries.get(&term).map_or(&[], Vec::as_slice)
-    }
-
     /// How well a term distinguishes agents, 0..1: a word in every agent's files does not.
     pub(super) fn rarity(&self, term: TermId) -> f64 {
         self.terms.get(term as usize).map_or(1.0, |term| term.rarity)
@@ -107,21 +103,8 @@ impl<'t> Index<'t> {
         });
     }
 
-    /// The first kind that is not general.
-    pub(super) fn special(&self, asked: &[usize]) -> Option<usize> {
-        asked.iter().copied().find(|area| !self.is_general(*area))
-    }
-
     pub(super) fn is_general(&self, area: usize) -> bool {
         GENERAL.contains(&self.lexicon.areas[area].name)
-    }
-
-    /// The only agent whose role is an area, with the line.
-    pub(super) fn only_one_for(&self, area: usize) -> Option<(usize, usize)> {
-        match self.roles.get(area)?[..] {
-            [only] => Some(only),
-            _ => None,
-        }
     }
 
     /// Calls `each` with the hints of a sequence of terms, phrases first, and with the number of terms they cover.

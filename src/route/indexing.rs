@@ -27,8 +27,7 @@ const SURE_ROLE: f64 = 1.6;
 impl<'t> Index<'t> {
     pub(super) fn new(team: &'t Team, past: &[PastWork]) -> Self {
         let agents: Vec<&Member> = team.startable().collect();
-        let mut lines = fields::lines(team, &agents);
-        lines.extend(fields::past_lines(team, &agents, past));
+        let lines = fields::lines(team, &agents, past);
         let mut index = Self {
             team,
             area_lines: Vec::new(),

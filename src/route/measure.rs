@@ -49,8 +49,6 @@ pub(super) struct Measured {
     pub(super) content: f64,
     /// Whether any word names an area, or tells some agents apart.
     pub(super) has_substance: bool,
-    /// Whether the message asks for information.
-    pub(super) is_inquiry: bool,
     /// By agent: how much of the content occurs in its past work.
     pub(super) done: Vec<f64>,
     pub(super) specialties: Vec<Specialty>,
@@ -92,7 +90,6 @@ impl Index<'_> {
             looked_for: Vec::with_capacity(signals.words.len()),
             content: 0.0,
             has_substance: signals.speaks,
-            is_inquiry: signals.is_inquiry,
             done: vec![0.0; self.agents.len()],
             specialties: Vec::new(),
         };
@@ -100,10 +97,7 @@ impl Index<'_> {
         let mut of_entries = vec![0_u32; self.entries.len()];
         for (place, word) in signals.words.iter().enumerate() {
             let Some(term) = word.token.term else {
-                if !word.token.says {
-                    continue;
-                }
-                measured.content += own(word);
+                measured.content += if word.token.says { own(word) } else { 0.0 };
                 continue;
             };
             let says = self.lexicon.says(term);
@@ -129,7 +123,7 @@ impl Index<'_> {
                 }
                 measured.features[posting.agent][posting.field as usize] += worth * posting.amount;
             }
-            for entry in self.entries_with(term) {
+            for entry in self.in_entries.get(&term).into_iter().flatten() {
                 of_entries[*entry] += 1;
             }
         }
@@ -211,11 +205,13 @@ impl Index<'_> {
             .filter(is_kind)
             .max_by(|a, b| signals.areas[*a].total_cmp(&signals.areas[*b]).then(b.cmp(a)))
             .filter(|area| signals.areas[*area] >= SPOKEN_OF);
-        for (slot, area, amount) in [
-            (ASKED, self.special(&signals.asked), 1.0),
-            (MOST_SAID, most, most.map_or(0.0, |area| signals.areas[area].min(ENOUGH))),
-        ] {
-            if let Some((area, (agent, line))) = area.and_then(|area| Some((area, self.only_one_for(area)?))) {
+        let asked = signals.asked.iter().copied().find(|area| !self.is_general(*area));
+        for (slot, area, amount) in
+            [(ASKED, asked, 1.0), (MOST_SAID, most, most.map_or(0.0, |area| signals.areas[area].min(ENOUGH)))]
+        {
+            if let Some(area) = area
+                && let [(agent, line)] = self.roles[area][..]
+            {
                 measured.features[agent][slot] = amount;
                 measured.specialties.push(Specialty { slot, agent, area, line });
             }

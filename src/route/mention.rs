@@ -41,14 +41,13 @@ impl Addressed {
     }
 
     fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {
-        if member.is_startable() {
-            self.places.push(Assignment { agent: member.slug.clone(), range });
-        }
         if !member.is_startable() {
             self.any_unavailable = true;
             let why = format!("the message says {how}, who is {} and is not started", standing(member));
-            self.evidence.push(evidence(&member.slug, why, 0.0));
-        } else if !self.agents.contains(&member.slug) {
+            return self.evidence.push(evidence(&member.slug, why, 0.0));
+        }
+        self.places.push(Assignment { agent: member.slug.clone(), range });
+        if !self.agents.contains(&member.slug) {
             self.agents.push(member.slug.clone());
             self.evidence.push(evidence(&member.slug, format!("the message says {how}"), 1.0));
         }

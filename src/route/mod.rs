@@ -226,7 +226,7 @@ impl<'t> Router<'t> {
 
     /// Fills the shortlist for the coordinator up to five candidates, and always adds the lead.
     fn complete_shortlist(&self, request: &Request<'_>, is_whole: bool, evidence: &mut Vec<Evidence>) {
-        let is_startable = |slug: &Slug| self.team.member(slug).is_some_and(Member::is_startable);
+        let is_startable = |slug: &Slug| self.team.startable_member(slug).is_some();
         let known: BTreeSet<Slug> = evidence.iter().map(|it| it.agent.clone()).filter(is_startable).collect();
         if !is_whole {
             let others = self.others(request, |slug| !known.contains(slug) && is_startable(slug));

@@ -219,15 +219,9 @@ impl Order<'_> {
                 },
                 cue => {
                     // `@bea opens the file, then parses it`: the order of one task.
-                    let is_within = || {
-                        let names = self.places.iter().any(|place| segment.range.contains(&place.range.start));
-                        !names
-                            && self
-                                .message
-                                .get(segment.range.clone())
-                                .is_some_and(|text| text.contains(char::is_alphanumeric))
-                    };
-                    if cue == Some(Cue::Next) && !is_within() {
+                    let names = self.places.iter().any(|place| segment.range.contains(&place.range.start));
+                    let text = self.message.get(segment.range.clone()).unwrap_or_default();
+                    if cue == Some(Cue::Next) && (names || !text.contains(char::is_alphanumeric)) {
                         self.advance();
                     }
                     let named = self.nodes_in(segment);

@@ -167,12 +167,12 @@ fn each_of_piece(
     each: &mut impl FnMut(&str, Range<usize>, TermKind),
 ) -> usize {
     if !piece.starts_with(is_ideographic) {
-        // A letter, a number and an article say nothing.
-        if piece.len() == 1 || piece.bytes().all(|byte| byte.is_ascii_digit()) || is_article(piece) {
-            each("", start..start + piece.len(), TermKind::Word);
-            return 1;
-        }
         stem_into(piece, buffer);
+        // A letter, a number and an article say nothing.
+        let is_article = ["the", "an"].iter().any(|article| article.eq_ignore_ascii_case(piece));
+        if piece.len() == 1 || piece.bytes().all(|byte| byte.is_ascii_digit()) || is_article {
+            buffer.clear();
+        }
         each(buffer, start..start + piece.len(), TermKind::Word);
         return 1;
     }
@@ -182,10 +182,6 @@ fn each_of_piece(
         each(&piece[from..to], start + from..start + to, TermKind::Word);
     }
     0
-}
-
-fn is_article(word: &str) -> bool {
-    word.eq_ignore_ascii_case("the") || word.eq_ignore_ascii_case("an")
 }
 
 /// Scripts without spaces, in which pairs of letters are meaningful.

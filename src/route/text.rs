@@ -153,27 +153,22 @@ impl<'m> Reader<'m> {
 
     /// Splits a line of prose into clauses, and these into code, addresses and negations.
     fn prose(&mut self, line: Range<usize>) {
-        let (mut start, mut at) = (line.start, line.start);
+        let (mut start, mut begins) = (line.start, self.spans.len());
         let message = self.message;
-        let mut begins = self.spans.len();
-        while let Some(skipped) = message[at..line.end].find(MARKS) {
-            at += skipped;
-            let Some(c) = message[at..].chars().next() else { break };
-            let is_last = || message[at + c.len_utf8()..line.end].chars().next().is_none_or(char::is_whitespace);
-            let ends_sentence = matches!(c, '!' | '?' | '。' | '！' | '？') || (c == '.' && is_last());
-            let ends_clause =
-                matches!(c, ',' | ';' | '(' | ')' | '、' | '，' | '；' | '：' | '—') || (c == ':' && is_last());
-            if ends_sentence || ends_clause {
-                self.clause_of(start..at);
-                start = at + c.len_utf8();
-                self.clause += 1;
-                self.sentence += usize::from(ends_sentence);
-                if ends_sentence {
-                    self.drop_courtesy(begins);
-                    begins = self.spans.len();
-                }
+        for (offset, mark) in message[line.clone()].match_indices(MARKS) {
+            let (at, after) = (line.start + offset, line.start + offset + mark.len());
+            // Not in `config.toml`, `12:30`.
+            if matches!(mark, "." | ":") && !message[after..line.end].chars().next().is_none_or(char::is_whitespace) {
+                continue;
             }
-            at += c.len_utf8();
+            self.clause_of(start..at);
+            start = after;
+            self.clause += 1;
+            if matches!(mark, "!" | "?" | "." | "。" | "！" | "？") {
+                self.sentence += 1;
+                self.drop_courtesy(begins);
+                begins = self.spans.len();
+            }
         }
         self.clause_of(start..line.end);
         self.drop_courtesy(begins);

@@ -186,7 +186,7 @@ impl Executor<'_> {
 
     fn handed_job(&self, from: &Slug, to: &Slug, task: &str, tier: Tier) -> Result<Job, String> {
         let team = &self.project.team;
-        let Some(member) = team.member(to).filter(|member| member.is_startable()) else {
+        let Some(member) = team.startable_member(to) else {
             let others = list(team.startable().map(|member| &member.slug).filter(|slug| *slug != from));
             return Err(format!("`{to}` cannot be given work; these colleagues can: {others}"));
         };

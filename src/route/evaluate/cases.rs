@@ -89,7 +89,7 @@ pub(crate) fn cases(text: &str, file: &str) -> (Vec<Case>, Vec<Problem>) {
 
 /// Accepted agents that the team cannot start: the case is about another team or an earlier state of this one.
 pub(crate) fn strangers(team: &Team, cases: &[Case], file: &str) -> Vec<Problem> {
-    let is_stranger = |agent: &Slug| !team.startable().any(|member| member.slug == *agent);
+    let is_stranger = |agent: &Slug| team.startable_member(agent).is_none();
     let told = |case: &Case| {
         let line = case.line;
         case.accepted().into_iter().filter(is_stranger).map(move |agent| (line, agent)).collect::<Vec<_>>()
