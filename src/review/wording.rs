@@ -37,6 +37,12 @@ pub(super) struct Reason {
     pub(super) message: String,
 }
 
+impl Reason {
+    fn new(code: &'static str, message: String) -> Self {
+        Self { code, message }
+    }
+}
+
 /// How frequent each word is among the decisions.
 pub(super) struct WordFrequencies {
     count: usize,
@@ -109,47 +115,37 @@ impl WordFrequencies {
         let (a, b) = (weight(&one.subject), weight(&other.subject));
         let (small, large) = (a.min(b), a.max(b));
         if common < SAME_SUBJECT * small {
-            return alternative(one, other).map(|(a, b)| self.alternatives(&a, &b));
+            return alternative(one, other);
         }
         if let Some((a, b)) = opposite_words(one, other) {
-            let message = format!("about {}, one says “{a}” and the other “{b}”", about());
-            return Some(Reason { code: "opposite-words", message });
+            return Some(Reason::new(
+                "opposite-words",
+                format!("about {}, one says “{a}” and the other “{b}”", about()),
+            ));
         }
         let is_enough = shared.len() >= 2 || one.subject.len().max(other.subject.len()) <= 2;
         if one.is_negated != other.is_negated && is_enough && !have_different_subjects(one, other) {
-            return Some(Reason {
-                code: "yes-and-no",
-                message: format!("one says yes and the other no to {}", about()),
-            });
+            return Some(Reason::new("yes-and-no", format!("one says yes and the other no to {}", about())));
         }
         if let Some((a, b)) = different_numbers(one, other).filter(|_| common >= SAME * large || shared.len() >= 2) {
-            let message = format!("about {}, one says {a} and the other {b}", about());
-            return Some(Reason { code: "different-numbers", message });
+            return Some(Reason::new(
+                "different-numbers",
+                format!("about {}, one says {a} and the other {b}", about()),
+            ));
         }
-        if let Some((a, b)) = alternative(one, other) {
-            return Some(self.alternatives(&a, &b));
-        }
-        (common >= SAME * large && shared.len() >= 3)
-            .then(|| Reason { code: "same-subject", message: format!("both are about {}", about()) })
+        let is_same = common >= SAME * large && shared.len() >= 3;
+        let same = || Reason::new("same-subject", format!("both are about {}", about()));
+        alternative(one, other).or_else(|| is_same.then(same))
     }
 
     /// One sentence only rejects something, and the other adopts it.
     fn refused(&self, one: &Sentence, other: &Sentence) -> Option<Reason> {
         let adopted = |a: &Sentence, b: &Sentence| {
             let item = a.refused.iter().find(|item| item.is_subset(&b.subject))?;
-            let word = list(item.iter().map(|stem| format!("“{}”", self.word(stem, b))));
-            (!b.is_negated).then(|| Reason {
-                code: "turned-down",
-                message: format!("one turns down {word}, which the other takes"),
-            })
+            let words = || list(item.iter().map(|stem| format!("“{}”", self.word(stem, b))));
+            (!b.is_negated).then(|| turned_down(&words()))
         };
         adopted(one, other).or_else(|| adopted(other, one))
-    }
-
-    fn alternatives(&self, a: &str, b: &str) -> Reason {
-        Reason {
-            code: "alternatives", message: format!("in the same place one says “{a}” and the other “{b}”")
-        }
     }
 
     fn adopted_and_rejected(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
@@ -161,11 +157,7 @@ impl WordFrequencies {
             let is_all = b.subject.is_subset(&a.rejected);
             let is_same = about >= least || is_all || !b.rejected.is_disjoint(&a.subject);
             let fits = !b.is_negated && is_same && a.rejected.is_subset(&b.subject);
-            let word = self.word(found, b);
-            fits.then(|| Reason {
-                code: "turned-down",
-                message: format!("one turns down “{word}”, which the other takes"),
-            })
+            fits.then(|| turned_down(&format!("“{}”", self.word(found, b))))
         };
         adopted(one, other).or_else(|| adopted(other, one))
     }
@@ -182,6 +174,10 @@ impl WordFrequencies {
         let word = sentence.words.iter().find(|word| stem(word).as_deref() == Some(wanted));
         word.map_or_else(|| wanted.to_owned(), Clone::clone)
     }
+}
+
+fn turned_down(words: &str) -> Reason {
+    Reason::new("turned-down", format!("one turns down {words}, which the other takes"))
 }
 
 fn opposite_words<'s>(one: &'s Sentence, other: &'s Sentence) -> Option<(&'static str, &'static str)> {
@@ -212,9 +208,7 @@ fn different_order(one: &Sentence, other: &Sentence) -> Option<Reason> {
     let ([a, b], [c, d]) = (one.sequence.as_ref()?, other.sequence.as_ref()?);
     let first = a.intersection(d).find(|stem| !b.contains(*stem) && !c.contains(*stem))?;
     let second = b.intersection(c).find(|stem| !a.contains(*stem) && !d.contains(*stem))?;
-    Some(Reason {
-        code: "other-order", message: format!("they put “{first}” and “{second}” in a different order")
-    })
+    Some(Reason::new("other-order", format!("they put “{first}” and “{second}” in a different order")))
 }
 
 fn different_numbers(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
@@ -224,7 +218,7 @@ fn different_numbers(one: &Sentence, other: &Sentence) -> Option<(String, String
 }
 
 /// Different words in the same position of otherwise similar sentences, if that position holds a choice.
-fn alternative(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
+fn alternative(one: &Sentence, other: &Sentence) -> Option<Reason> {
     /// A choice is named by a few words.
     const FEW: usize = 3;
     let (a, b) = (&one.words, &other.words);
@@ -250,5 +244,9 @@ fn alternative(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
             matches!(a.get(a.len() - after).map(String::as_str), Some("is" | "are")) && shared_words >= 1 && after >= 3
         }
     };
-    (is_chosen && !is_done).then(|| (mine.join(" "), theirs.join(" ")))
+    if !is_chosen || is_done {
+        return None;
+    }
+    let (mine, theirs) = (mine.join(" "), theirs.join(" "));
+    Some(Reason::new("alternatives", format!("in the same place one says “{mine}” and the other “{theirs}”")))
 }
