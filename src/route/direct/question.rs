@@ -67,8 +67,8 @@ const FIRST: [List; 10] = [
 ];
 
 fn ask(words: &[String], team: &Team) -> Option<Question> {
-    let words = polished(words, team);
-    decisions(words).or_else(|| who(words, team)).or_else(|| roster(words)).or_else(|| happening(words))
+    let words: Vec<&str> = polished(words, team).iter().map(String::as_str).collect();
+    decisions(&words).or_else(|| who(&words, team)).or_else(|| roster(&words)).or_else(|| happening(&words))
 }
 
 /// Splits at punctuation after a word, but not at the dot in `v1.2`.
@@ -159,26 +159,24 @@ fn polished<'w>(words: &'w [String], team: &Team) -> &'w [String] {
     words.get(..end).unwrap_or_default()
 }
 
-fn first(words: &[String]) -> &str {
-    words.first().map_or("", String::as_str)
+fn first<'w>(words: &[&'w str]) -> &'w str {
+    words.first().copied().unwrap_or_default()
 }
 
-fn topic(words: &[String]) -> String {
-    let is_plain = |word: &&String| List::Plain.has(word);
-    let start = words.iter().take_while(is_plain).count();
+fn topic(words: &[&str]) -> String {
+    let start = words.iter().take_while(|word| List::Plain.has(word)).count();
     words.get(start..).unwrap_or_default().join(" ")
 }
 
 /// "What did we decide about X", "decisions on X", "is there a decision on X"; never "decide X".
-fn decisions(words: &[String]) -> Option<Question> {
+fn decisions(words: &[&str]) -> Option<Question> {
     const ASKING: &str =
         "what which did have has is are was were when why who any list latest recent last all our the decisions";
     const QUESTIONS: &str = "what which did have has is are was were when why who any";
     /// Words before the topic.
     const ON: &str = "about on regarding concerning for to whether against so far we since from";
     const BETWEEN: &str = "are were was there do did have has already yet with in still made";
-    let place =
-        words.iter().position(|word| matches!(word.as_str(), "decided" | "decide" | "decision" | "decisions"))?;
+    let place = words.iter().position(|word| matches!(*word, "decided" | "decide" | "decision" | "decisions"))?;
     if !is_one_of(ASKING, first(words)) {
         return None;
     }
@@ -190,30 +188,27 @@ fn decisions(words: &[String]) -> Option<Question> {
     }
     // Only known words may stand between the question and the topic.
     let is_known =
-        |word: &String| List::any(&[List::Plain, List::When], word) || is_one_of("latest recent last made why", word);
-    let after: Vec<String> = after.iter().skip_while(|word| is_known(word)).cloned().collect();
+        |word: &&str| List::any(&[List::Plain, List::When], word) || is_one_of("latest recent last made why", word);
+    let after: Vec<&str> = after.iter().copied().skip_while(is_known).collect();
     match before.iter().all(is_known) {
         true => Some(Question::Decisions(topic(&after))),
         // "What auth decisions are there": the topic stands before.
         false if after.is_empty() => {
-            let topic: Vec<&str> = before.iter().filter(|word| !is_known(word)).map(String::as_str).collect();
+            let topic: Vec<&str> = before.iter().copied().filter(|word| !is_known(word)).collect();
             Some(Question::Decisions(topic.join(" ")))
         }
         false => None,
     }
 }
 
-fn who(words: &[String], team: &Team) -> Option<Question> {
-    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+fn who(words: &[&str], team: &Team) -> Option<Question> {
     let member = |name: &str| named(team, name).cloned().map(Question::Member);
     let handler = |rest: &[&str]| {
-        let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
-        let asks = |word: &&String| is_one_of("ask talk go contact", word) || List::Plain.has(word);
+        let asks = |word: &&&str| is_one_of("ask talk go contact", word) || List::Plain.has(word);
         let start = rest.iter().take_while(asks).count();
-        let rest = rest.get(start..).unwrap_or_default();
-        Some(topic(rest)).filter(|topic| !topic.is_empty()).map(Question::Handler)
+        Some(topic(rest.get(start..).unwrap_or_default())).filter(|topic| !topic.is_empty()).map(Question::Handler)
     };
-    match texts[..] {
+    match *words {
         ["who" | "what", "is", name] | ["what", "does", name, "do"] | ["about", name] => member(name),
         ["what", "is", name, "role" | "job"] if name.ends_with("'s") => member(name),
         ["who", "is", "working" | "running", ..] => None,
@@ -234,9 +229,8 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
     }
 }
 
-fn roster(words: &[String]) -> Option<Question> {
-    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-    if matches!(texts[..], ["who", "are", "you"] | ["what", "can", "you", "do"]) {
+fn roster(words: &[&str]) -> Option<Question> {
+    if matches!(*words, ["who", "are", "you"] | ["what", "can", "you", "do"]) {
         return Some(Question::Team);
     }
     let asks =
@@ -244,14 +238,14 @@ fn roster(words: &[String]) -> Option<Question> {
     let known = |word: &&str| {
         List::any(&[List::Plain, List::Team], word) || is_one_of("many how introduce describe name", word)
     };
-    let says_team = texts.iter().any(|word| List::Team.has(word));
-    (asks && says_team && texts.iter().all(known) && (first(words) != "what" || texts.contains(&"agents")))
+    let says_team = words.iter().any(|word| List::Team.has(word));
+    (asks && says_team && words.iter().all(known) && (first(words) != "what" || words.contains(&"agents")))
         .then_some(Question::Team)
 }
 
-fn happening(words: &[String]) -> Option<Question> {
-    let says = |word: &str| words.iter().any(|other| other == word);
-    let is_known = |word: &String| {
+fn happening(words: &[&str]) -> Option<Question> {
+    let says = |word: &str| words.contains(&word);
+    let is_known = |word: &&str| {
         List::any(&[List::Plain, List::Closing, List::Happening, List::HappeningToo, List::When], word)
             || is_one_of("runs ran failed completed", word)
     };
