@@ -47,12 +47,8 @@ fn cases(context: &mut Context<'_>, project: &Project, file: &str) -> Result<Vec
 #[derive(Serialize)]
 struct Report<'a> {
     counts: Counts,
-    accuracy: Option<f64>,
-    coverage: Option<f64>,
-    precision: Option<f64>,
-    multi_recall: Option<f64>,
-    abstain_rate: Option<f64>,
-    direct_rate: Option<f64>,
+    #[serde(flatten)]
+    figures: &'a Figures,
     curve: &'a [Point],
     mistakes: &'a [Group],
     predictions: &'a [Prediction],
@@ -69,15 +65,15 @@ struct Counts {
 impl<'a> Report<'a> {
     fn of(evaluation: &'a Evaluation) -> Self {
         let figures = &evaluation.figures;
-        let Figures { single, multi, ambiguous, direct, .. } = *figures;
+        let counts = Counts {
+            single: figures.accuracy.cases,
+            multi: figures.multi_recall.cases,
+            ambiguous: figures.abstain_rate.cases,
+            direct: figures.direct_rate.cases,
+        };
         Self {
-            counts: Counts { single, multi, ambiguous, direct },
-            accuracy: figures.accuracy(),
-            coverage: figures.coverage(),
-            precision: figures.precision(),
-            multi_recall: figures.multi_recall(),
-            abstain_rate: figures.abstain_rate(),
-            direct_rate: figures.direct_rate(),
+            counts,
+            figures,
             curve: &evaluation.curve,
             mistakes: &evaluation.groups,
             predictions: &evaluation.predictions,
@@ -92,7 +88,7 @@ fn show(ui: &mut Ui, evaluation: &Evaluation, file: &str) {
     if evaluation.curve.len() > 1 {
         ui.data("\nIf routing only answered from this confidence up:");
         for Point { confidence, coverage, precision } in &evaluation.curve {
-            let (coverage, precision) = (percent(Some(*coverage)), percent(Some(*precision)));
+            let (coverage, precision) = (percent(*coverage), percent(*precision));
             ui.data(&format!("  {confidence:.2}  coverage {coverage:>6}  precision {precision:>6}"));
         }
     }
@@ -110,22 +106,22 @@ fn show(ui: &mut Ui, evaluation: &Evaluation, file: &str) {
 
 fn figures(figures: &Figures) -> Vec<String> {
     let mut lines = Vec::new();
-    if figures.single > 0 {
+    if figures.accuracy.cases > 0 {
         lines.push(format!(
             "{:>4} single     accuracy {}, coverage {}, precision {}",
-            figures.single,
-            percent(figures.accuracy()),
-            percent(figures.coverage()),
-            percent(figures.precision())
+            figures.accuracy.cases,
+            percent(figures.accuracy),
+            percent(figures.coverage),
+            percent(figures.precision)
         ));
     }
-    for (count, kind, what, rate) in [
-        (figures.multi, "multi", "recall", figures.multi_recall()),
-        (figures.ambiguous, "ambiguous", "abstained", figures.abstain_rate()),
-        (figures.direct, "direct", "seen", figures.direct_rate()),
+    for (rate, kind, what) in [
+        (figures.multi_recall, "multi", "recall"),
+        (figures.abstain_rate, "ambiguous", "abstained"),
+        (figures.direct_rate, "direct", "seen"),
     ] {
-        if count > 0 {
-            lines.push(format!("{count:>4} {kind:<10} {what} {}", percent(rate)));
+        if rate.cases > 0 {
+            lines.push(format!("{:>4} {kind:<10} {what} {}", rate.cases, percent(rate)));
         }
     }
     lines
@@ -165,8 +161,8 @@ fn outcome(prediction: &Prediction, mistake: Mistake) -> String {
     }
 }
 
-fn percent(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.1}%", 100.0 * rate))
+fn percent(rate: impl Into<Option<f64>>) -> String {
+    rate.into().map_or_else(|| "-".to_owned(), |rate| format!("{:.1}%", 100.0 * rate))
 }
 
 fn capital(text: &str) -> String {

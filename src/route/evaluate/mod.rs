@@ -9,76 +9,61 @@ use serde::Serialize;
 pub(crate) use self::cases::{Case, CaseKind, cases, strangers};
 use crate::model::{Evidence, Plan, PlanKind, Slug};
 
-/// Counts. A rate is `None` if there are no cases for it.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The mean over some cases of how right their plans are, 0..1 each. It serializes as that; `None` without cases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(into = "Option<f64>")]
+pub(crate) struct Rate {
+    pub(crate) cases: usize,
+    sum: f64,
+}
+
+impl Rate {
+    fn add(&mut self, right: impl Into<f64>) {
+        self.cases += 1;
+        self.sum += right.into();
+    }
+}
+
+impl From<Rate> for Option<f64> {
+    fn from(rate: Rate) -> Self {
+        (rate.cases > 0).then(|| rate.sum / rate.cases as f64)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Figures {
-    pub(crate) single: usize,
+    /// Single cases whose first agent is accepted.
+    pub(crate) accuracy: Rate,
     /// Single cases whose plan has an agent.
-    pub(crate) answered: usize,
-    /// Answered cases whose first agent is accepted.
-    pub(crate) right: usize,
-    pub(crate) multi: usize,
-    /// Sum over the multi cases of the share of accepted agents in the plan.
-    pub(crate) recalled: f64,
-    pub(crate) ambiguous: usize,
-    pub(crate) abstained: usize,
-    pub(crate) direct: usize,
-    pub(crate) seen: usize,
+    pub(crate) coverage: Rate,
+    /// The accuracy of these.
+    pub(crate) precision: Rate,
+    /// The share of accepted agents in the plans of multi cases.
+    pub(crate) multi_recall: Rate,
+    pub(crate) abstain_rate: Rate,
+    pub(crate) direct_rate: Rate,
 }
 
 impl Figures {
-    pub(crate) fn accuracy(&self) -> Option<f64> {
-        share(self.right as f64, self.single)
-    }
-
-    pub(crate) fn coverage(&self) -> Option<f64> {
-        share(self.answered as f64, self.single)
-    }
-
-    pub(crate) fn precision(&self) -> Option<f64> {
-        share(self.right as f64, self.answered)
-    }
-
-    pub(crate) fn multi_recall(&self) -> Option<f64> {
-        share(self.recalled, self.multi)
-    }
-
-    pub(crate) fn abstain_rate(&self) -> Option<f64> {
-        share(self.abstained as f64, self.ambiguous)
-    }
-
-    pub(crate) fn direct_rate(&self) -> Option<f64> {
-        share(self.seen as f64, self.direct)
-    }
-
     fn count(&mut self, case: &Case, plan: &Plan) {
-        let agents = given(plan);
+        let (accepted, agents) = (case.accepted(), given(plan));
         match case.kind {
             CaseKind::Single => {
-                self.single += 1;
-                self.answered += usize::from(!agents.is_empty());
-                self.right += usize::from(agents.first().is_some_and(|agent| case.accepted().contains(agent)));
+                let is_right = agents.first().is_some_and(|agent| accepted.contains(agent));
+                self.accuracy.add(is_right);
+                self.coverage.add(!agents.is_empty());
+                if !agents.is_empty() {
+                    self.precision.add(is_right);
+                }
             }
             CaseKind::Multi => {
-                let accepted = case.accepted();
                 let found = accepted.iter().filter(|agent| agents.contains(agent)).count();
-                self.multi += 1;
-                self.recalled += share(found as f64, accepted.len()).unwrap_or(0.0);
+                self.multi_recall.add(found as f64 / accepted.len().max(1) as f64);
             }
-            CaseKind::Ambiguous => {
-                self.ambiguous += 1;
-                self.abstained += usize::from(plan.kind == PlanKind::Abstain);
-            }
-            CaseKind::Direct => {
-                self.direct += 1;
-                self.seen += usize::from(plan.kind == PlanKind::Direct);
-            }
+            CaseKind::Ambiguous => self.abstain_rate.add(plan.kind == PlanKind::Abstain),
+            CaseKind::Direct => self.direct_rate.add(plan.kind == PlanKind::Direct),
         }
     }
-}
-
-fn share(part: f64, whole: usize) -> Option<f64> {
-    (whole > 0).then(|| part / whole as f64)
 }
 
 /// The agents a plan gives the work to.
@@ -185,30 +170,22 @@ pub(crate) fn evaluate(planned: impl IntoIterator<Item = (Case, Plan)>) -> Evalu
 /// The points at each tenth of the answers, from the least confident answer on.
 fn curve(predictions: &[Prediction]) -> Vec<Point> {
     const STEPS: usize = 10;
-    let singles: Vec<&Prediction> =
-        predictions.iter().filter(|prediction| prediction.kind == CaseKind::Single).collect();
-    let mut answers: Vec<(f64, bool)> = singles
-        .iter()
+    let singles = || predictions.iter().filter(|prediction| prediction.kind == CaseKind::Single);
+    let mut answers: Vec<(f64, bool)> = singles()
         .filter(|prediction| !given(&prediction.plan).is_empty())
         .map(|prediction| (prediction.plan.confidence, prediction.mistake.is_none()))
         .collect();
     answers.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut points: Vec<Point> = Vec::new();
-    for step in 0..STEPS.min(answers.len()) {
-        let Some(&(confidence, _)) = answers.get(step * answers.len() / STEPS.min(answers.len())) else { break };
-        if points.last().is_some_and(|last| last.confidence == confidence) {
-            continue;
-        }
-        let kept: Vec<bool> =
-            answers.iter().filter(|(other, _)| *other >= confidence).map(|(_, right)| *right).collect();
-        let right = kept.iter().filter(|right| **right).count();
-        points.extend(
-            share(kept.len() as f64, singles.len())
-                .zip(share(right as f64, kept.len()))
-                .map(|(coverage, precision)| Point { confidence, coverage, precision }),
-        );
-    }
-    points
+    let steps = STEPS.min(answers.len());
+    let mut starts: Vec<f64> =
+        (0..steps).filter_map(|step| Some(answers.get(step * answers.len() / steps)?.0)).collect();
+    starts.dedup();
+    let point = |confidence: f64| {
+        let kept = || answers.iter().filter(|(other, _)| *other >= confidence);
+        let (count, right) = (kept().count() as f64, kept().filter(|(_, right)| *right).count() as f64);
+        Point { confidence, coverage: count / singles().count() as f64, precision: right / count }
+    };
+    starts.into_iter().map(point).collect()
 }
 
 fn groups(predictions: &[Prediction]) -> Vec<Group> {

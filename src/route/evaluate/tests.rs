@@ -59,14 +59,11 @@ fn evaluation() -> Evaluation {
 #[test]
 fn every_kind_of_case_has_its_figures() {
     let figures = evaluation().figures;
-    assert_eq!((figures.single, figures.answered, figures.right), (4, 3, 1));
-    assert_eq!(figures.accuracy(), Some(0.25));
-    assert_eq!(figures.coverage(), Some(0.75));
-    assert_eq!(figures.precision(), Some(1.0 / 3.0));
-    assert_eq!(figures.multi_recall(), Some(0.5));
-    assert_eq!(figures.abstain_rate(), Some(0.5));
-    assert_eq!(figures.direct_rate(), Some(1.0));
-    assert_eq!(Figures::default().precision(), None);
+    let Figures { accuracy, coverage, precision, multi_recall, abstain_rate, direct_rate } = figures;
+    assert_eq!([accuracy, coverage, precision].map(|rate| rate.cases), [4, 4, 3]);
+    assert_eq!([accuracy, coverage, precision].map(Option::from), [Some(0.25), Some(0.75), Some(1.0 / 3.0)]);
+    assert_eq!([multi_recall, abstain_rate, direct_rate].map(Option::from), [Some(0.5), Some(0.5), Some(1.0)]);
+    assert_eq!(Option::<f64>::from(Figures::default().precision), None);
 }
 
 #[test]
