@@ -62,8 +62,6 @@ pub(super) struct Index<'t> {
     pub(super) in_entries: HashMap<TermId, Vec<usize>, FixedState>,
     /// By agent, then by area: the agent's share, 0..1.
     pub(super) areas: Vec<Vec<f64>>,
-    /// By area: the agents with a share, and their shares.
-    pub(super) shares: Vec<Vec<(usize, f64)>>,
     /// By agent: the sums of its shares of kinds and of topics.
     pub(super) breadths: Vec<[f64; 2]>,
     /// By agent, then by area: the lines that give the agent the area, with their weights.

@@ -40,7 +40,6 @@ impl<'t> Index<'t> {
             terms: Vec::new(),
             postings: Vec::new(),
             in_entries: HashMap::default(),
-            shares: Vec::new(),
             lines: Vec::new(),
             roles: Vec::new(),
         };
@@ -96,9 +95,6 @@ impl<'t> Index<'t> {
             self.terms[term as usize] = Occurrence { postings, rarity };
         }
         self.areas = shares(&weights);
-        self.shares = (0..areas)
-            .map(|area| self.areas.iter().map(|of| of[area]).enumerate().filter(|(_, share)| *share > 0.0).collect())
-            .collect();
         self.breadths = self.areas.iter().map(|of| self.breadth_of(of)).collect();
         self.area_lines = telling;
         self.entries = lines.iter().filter(|line| line.rule.is_some()).flat_map(|line| self.entries_of(line)).collect();

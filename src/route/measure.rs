@@ -178,8 +178,8 @@ impl Index<'_> {
             let (square, of_requests) = (amount * amount.abs(), of_requests * of_requests.abs());
             totals[slot - KIND] += square.max(0.0);
             totals[REQUEST - KIND] += if in_requests { of_requests.max(0.0) } else { 0.0 };
-            for (agent, share) in &self.shares[place] {
-                let features = &mut measured.features[*agent];
+            let shares = self.areas.iter().map(|of| of[place]);
+            for (features, share) in measured.features.iter_mut().zip(shares).filter(|(_, share)| *share > 0.0) {
                 features[slot] += square * share;
                 if in_requests {
                     features[REQUEST] += of_requests * share;
