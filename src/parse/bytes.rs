@@ -20,7 +20,7 @@ const HIGH: [char; 32] = [
 pub(crate) fn text_of(bytes: Vec<u8>) -> (String, Encoding) {
     let wide = |of: fn([u8; 2]) -> u16| {
         let units: Vec<u16> =
-            bytes[2..].chunks(2).map(|pair| of([pair[0], pair.get(1).copied().unwrap_or(0)])).collect();
+            bytes.chunks(2).skip(1).map(|pair| of([pair[0], pair.get(1).copied().unwrap_or(0)])).collect();
         (String::from_utf16_lossy(&units), Encoding::Utf16)
     };
     match bytes.get(..2) {

@@ -125,7 +125,7 @@ fn dropped(document: &Document<'_>, taken: &BTreeSet<usize>) -> Vec<Range<usize>
             BlockKind::Item(_) => Some(block.range.clone()).filter(|range| taken.contains(&range.start)),
             // `### Ada — Backend Dev`, with the text below it.
             BlockKind::Heading { .. } if taken.contains(&block.range.start) => {
-                let mut below = document.blocks[at + 1..].iter();
+                let mut below = document.blocks.iter().skip(at + 1);
                 let next = below.find(|other| matches!(other.kind, BlockKind::Heading { .. }));
                 Some(block.range.start..next.map_or(usize::MAX, |next| next.range.start))
             }

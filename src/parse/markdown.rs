@@ -163,7 +163,7 @@ impl<'a> Document<'a> {
     pub(super) fn blocks_in(&self, range: &Range<usize>) -> impl Iterator<Item = &Block> {
         let first = self.blocks.partition_point(|block| block.range.start < range.start);
         let end = range.end;
-        self.blocks[first..].iter().take_while(move |block| block.range.start < end)
+        self.blocks.iter().skip(first).take_while(move |block| block.range.start < end)
     }
 
     /// The list items and paragraphs in a range, each with its offset.

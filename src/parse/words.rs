@@ -24,8 +24,8 @@ pub(super) fn without_struck(text: &str) -> String {
     // An unpaired mark strikes nothing.
     let pairs = (parts.len() - 1) / 2;
     let struck = |index: usize| index % 2 == 1 && index / 2 < pairs;
-    let kept: Vec<&str> = (0..parts.len()).filter(|index| !struck(*index)).map(|index| parts[index]).collect();
-    kept.concat().trim().to_owned()
+    let kept: String = parts.iter().enumerate().filter(|(index, _)| !struck(*index)).map(|(_, part)| *part).collect();
+    kept.trim().to_owned()
 }
 
 /// Splits off a remark in parentheses at the end: `Eric (review)` is `Eric` and `review`.

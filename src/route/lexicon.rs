@@ -95,10 +95,6 @@ impl Lexicon {
         Self { areas: AREAS.lines().filter_map(area).collect(), files, ids, terms }
     }
 
-    pub(super) fn area(&self, name: &str) -> Option<usize> {
-        self.areas.iter().position(|area| area.name == name)
-    }
-
     pub(super) fn id(&self, term: &str) -> Option<TermId> {
         self.ids.get(term).copied()
     }

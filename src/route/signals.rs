@@ -91,7 +91,7 @@ impl Index<'_> {
             Form::Inquiry => ("research", OF_AN_INQUIRY),
             Form::Order => ("implementation", OF_AN_ORDER),
         };
-        if let Some(area) = self.lexicon.area(area) {
+        if let Some(area) = self.lexicon.areas.iter().position(|it| it.name == area) {
             signals.areas[area] += weight;
             signals.requests[area] += weight;
             signals.form = Some((area, weight));

@@ -82,7 +82,7 @@ fn find(text: &str) -> Option<DateMatch> {
 fn find_numeric(text: &str) -> Option<DateMatch> {
     let bytes = text.as_bytes();
     (0..bytes.len().saturating_sub(7)).find_map(|at| {
-        if at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
+        if at.checked_sub(1).and_then(|before| bytes.get(before)).is_some_and(u8::is_ascii_alphanumeric) {
             return None;
         }
         let mark = bytes.get(at + 4).copied().filter(|mark| matches!(mark, b'-' | b'/' | b'.'))?;

@@ -64,9 +64,9 @@ impl Lines {
         let mark = raw.len() - without_mark(raw).len();
         let read = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let bytes = raw.as_bytes();
-        let ends = (0..bytes.len())
-            .filter(|at| bytes[*at] == b'\n' || (bytes[*at] == b'\r' && bytes.get(at + 1) != Some(&b'\n')));
-        Self { read, raw: std::iter::once(mark).chain(ends.map(|at| at + 1)).collect(), length: raw.len() }
+        let is_end = |at: usize, byte: u8| byte == b'\n' || (byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
+        let ends = bytes.iter().enumerate().filter(|(at, byte)| is_end(*at, **byte)).map(|(at, _)| at + 1);
+        Self { read, raw: std::iter::once(mark).chain(ends).collect(), length: raw.len() }
     }
 
     /// The raw offset of a line start.

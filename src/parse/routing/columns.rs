@@ -147,9 +147,8 @@ pub(super) fn is_path(text: &str) -> bool {
 
 /// The first column of members, by its cells.
 fn column_of_members(table: &Table, subject: usize, roll: &MemberIndex<'_>) -> Option<usize> {
-    (0..table.header.len())
-        .filter(|column| *column != subject && !is_aside(&table.header[*column]))
-        .find(|column| is_of_members(table, *column, roll))
+    let others = table.header.iter().enumerate().filter(|(column, header)| *column != subject && !is_aside(header));
+    others.map(|(column, _)| column).find(|column| is_of_members(table, *column, roll))
 }
 
 /// Whether most cells of a column are members.

@@ -138,7 +138,7 @@ fn stems(text: &str) -> Vec<String> {
 fn numbers(words: &[String]) -> BTreeSet<String> {
     let mut numbers = BTreeSet::new();
     for (at, word) in words.iter().enumerate() {
-        let is_name = at.checked_sub(1).is_some_and(|before| List::Numbered.has(&words[before]));
+        let is_name = at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|it| List::Numbered.has(it));
         let counted =
             List::Counts.entries().iter().position(|count| count == word).map(|count| (count + 1).to_string());
         let digits = word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.clone());
