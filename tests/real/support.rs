@@ -307,8 +307,9 @@ impl Ended {
 
     /// The first event of that kind that an agent caused.
     pub(crate) fn first_of(&self, kind: &str, agent: &str) -> Value {
-        let mut found = self.of(kind).into_iter().filter(|event| event["agent"] == agent);
-        found.next().unwrap_or_else(|| panic!("no {kind} of {agent}: {self}"))
+        let first = self.of(kind).into_iter().find(|event| event["agent"] == agent);
+        assert!(first.is_some(), "no {kind} of {agent}: {self}");
+        first.unwrap_or_default()
     }
 
     /// The exit code, the status of the run, and those of the agents.
