@@ -47,13 +47,15 @@ pub(super) fn file_kind(path: &str, main: &str) -> Option<FileKind> {
         ["decisions", "undated", _] => Some(FileKind::Own),
         ["decisions", "inbox", _] => Some(FileKind::Inbox),
         ["decisions", "inbox", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
+        [name] | ["decisions", "archive" | "archived", name] if is_archive(name) || is_of_time(name) => {
+            Some(FileKind::Archive)
+        }
         ["decisions", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
         ["decisions", "adr" | "adrs" | "records", _] => Some(FileKind::Inbox),
         ["decisions", "decisions"] | ["decisions"] => Some(FileKind::Archive),
         ["decisions", name] if name.contains("archive") => Some(FileKind::Archive),
         ["decisions", name] if is_record(name) => Some(FileKind::Inbox),
         ["archive" | "archived", name] if name.contains("decision") => Some(FileKind::Archive),
-        [name] if is_archive(name) || is_of_time(name) => Some(FileKind::Archive),
         _ => None,
     }
 }

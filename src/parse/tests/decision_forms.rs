@@ -150,8 +150,8 @@ fn a_day_that_is_none_leaves_a_decisions_file_undated() {
 
 #[test]
 fn notes_put_aside_are_archived_however_the_folder_is_called() {
-    let note = "# Tar\n\n**Date:** 2026-01-05\n\nAll.\n";
-    for folder in ["inbox-archive", "inbox/_processed", "merged-notes"] {
+    let note = "# Tar the hull\n\n## Scope completed\n\nAll.\n\n## Files changed\n\nNone.\n";
+    for folder in ["inbox-archive", "inbox/_processed", "merged-notes", "archive"] {
         let (team, problems) = read(&[TEAM, ROUTING, (&format!("decisions/{folder}/tar.md"), note)]);
         assert_eq!((team.decisions.len(), team.archived.len(), codes(&problems)), (0, 1, vec![]), "{folder}");
     }
