@@ -1,4 +1,4 @@
-//! Which requests are open, and which of them came in one list: those are answered in one.
+//! Requests without a response yet. The requests of one JSON-RPC batch are answered in one batch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use rmcp::model::RequestId;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// The requests of one connection that have no answer yet.
+/// The open requests of one connection.
 #[derive(Clone, Default)]
 pub(super) struct OpenRequests(Arc<Shared>);
 
@@ -19,16 +19,16 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// With the batch they came in.
+    /// Each request with its batch, if it came in one.
     open: HashMap<RequestId, Option<usize>>,
     batches: HashMap<usize, Batch>,
-    last: usize,
+    last_batch: usize,
 }
 
 #[derive(Default)]
 struct Batch {
-    missing: usize,
-    answers: Vec<Value>,
+    open: usize,
+    responses: Vec<Value>,
 }
 
 impl OpenRequests {
@@ -36,50 +36,50 @@ impl OpenRequests {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new batch with what is answered at once.
-    pub(super) fn batch(&self, answers: Vec<Value>) -> usize {
+    /// Adds a batch with the responses that are already known. Returns its number.
+    pub(super) fn add_batch(&self, responses: Vec<Value>) -> usize {
         let mut state = self.state();
-        state.last += 1;
-        let number = state.last;
-        state.batches.insert(number, Batch { missing: 0, answers });
+        state.last_batch += 1;
+        let number = state.last_batch;
+        state.batches.insert(number, Batch { open: 0, responses });
         number
     }
 
-    /// Whether nothing else with that id is being worked on.
-    pub(super) fn open(&self, id: &RequestId, batch: Option<usize>) -> bool {
+    /// Adds a request. `false`: another request with this id is open.
+    pub(super) fn add(&self, id: &RequestId, batch: Option<usize>) -> bool {
         let mut state = self.state();
         if state.open.contains_key(id) {
             return false;
         }
         state.open.insert(id.clone(), batch);
         if let Some(batch) = batch.and_then(|number| state.batches.get_mut(&number)) {
-            batch.missing += 1;
+            batch.open += 1;
         }
         true
     }
 
-    /// What is to be sent now that it is answered, or never will be.
-    pub(super) fn close(&self, id: &RequestId, answer: Option<Value>) -> Option<Value> {
+    /// Removes a request that was answered or cancelled. Returns what to send now: its response, or those of its batch.
+    pub(super) fn remove(&self, id: &RequestId, response: Option<Value>) -> Option<Value> {
         let mut state = self.state();
         let batch = state.open.remove(id);
         self.0.closed.notify_waiters();
         match batch {
             Some(Some(number)) => {
                 let batch = state.batches.get_mut(&number)?;
-                batch.missing -= 1;
-                batch.answers.extend(answer);
-                state.finish(number)
+                batch.open -= 1;
+                batch.responses.extend(response);
+                state.finish_batch(number)
             }
-            _ => answer,
+            _ => response,
         }
     }
 
-    /// The answers of a batch all of whose requests are answered.
-    pub(super) fn finish(&self, number: usize) -> Option<Value> {
-        self.state().finish(number)
+    /// Removes a batch and returns its responses, unless it has open requests.
+    pub(super) fn finish_batch(&self, number: usize) -> Option<Value> {
+        self.state().finish_batch(number)
     }
 
-    pub(super) async fn none_left(&self) {
+    pub(super) async fn wait_until_empty(&self) {
         loop {
             let closed = self.0.closed.notified();
             if self.state().open.is_empty() {
@@ -91,11 +91,11 @@ impl OpenRequests {
 }
 
 impl State {
-    fn finish(&mut self, number: usize) -> Option<Value> {
-        if self.batches.get(&number)?.missing > 0 {
+    fn finish_batch(&mut self, number: usize) -> Option<Value> {
+        if self.batches.get(&number)?.open > 0 {
             return None;
         }
-        let answers = self.batches.remove(&number)?.answers;
-        (!answers.is_empty()).then(|| answers.into())
+        let responses = self.batches.remove(&number)?.responses;
+        (!responses.is_empty()).then(|| responses.into())
     }
 }

@@ -1,4 +1,4 @@
-//! A request while it is worked on: it may report progress, ask the person, and be cancelled.
+//! A request in progress: it can report progress, ask the user, and be cancelled.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use tokio::sync::{mpsc, oneshot};
 use super::result::ToolResult;
 use super::signal::Signal;
 
-/// What our question is called where the client answers it with the next call.
+/// The key of the user's answer, in the form and in a repeated call.
 const CONFIRM: &str = "confirm";
 
-/// One request, for the thread that works on it.
+/// A request, as seen by the thread that handles it.
 pub(crate) struct Call {
     pub(crate) signal: Arc<Signal>,
     version: ProtocolVersion,
     client: ClientCapabilities,
-    /// What its progress is called, where the client wants to hear of it.
+    /// `None`: the client wants no progress notifications.
     token: Option<ProgressToken>,
-    /// The person's answers to what an earlier result asked for.
+    /// The user's answers to the questions of an earlier result.
     answers: InputResponses,
     outgoing: mpsc::Sender<Outgoing>,
 }
 
-/// Something for the client, which the request's own task sends: that is what it belongs to.
+/// A message to the client. The request's own async task sends it, so that it belongs to that request.
 pub(super) struct Outgoing {
     message: Message,
-    sent: oneshot::Sender<Option<bool>>,
+    reply: oneshot::Sender<Option<bool>>,
 }
 
 enum Message {
@@ -40,14 +40,14 @@ enum Message {
     Question(ElicitRequestParams),
 }
 
-/// What the person at the client says.
+/// The user's answer.
 pub(crate) enum Confirmed {
     Yes,
     No,
     /// The client cannot ask, or nobody answered.
-    Unasked,
-    /// The client asks when it gets this, and calls again.
-    Later(Box<ToolResult>),
+    Unavailable,
+    /// The client asks the user when it gets this result, and repeats the call with the answer.
+    InputRequired(Box<ToolResult>),
 }
 
 impl Call {
@@ -68,63 +68,63 @@ impl Call {
         (call, messages)
     }
 
-    /// Says how far it has come. `done` must grow from one time to the next.
-    pub(crate) fn progress(&self, done: f64, of: Option<f64>, message: &str) {
+    /// Reports progress. `done` must increase with each report.
+    pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         let Some(token) = self.token.clone().filter(|_| !self.signal.is_cancelled()) else { return };
         let mut progress = ProgressNotificationParam::new(token, done);
-        progress.total = of;
+        progress.total = total;
         progress.message = (self.version >= ProtocolVersion::V_2025_03_26).then(|| message.to_owned());
         self.send(Message::Progress(progress));
     }
 
-    /// Whether the client would rather ask about it later. Older revisions know tasks of another kind.
+    /// Whether the client prefers a task to a result. Revisions with `initialize` have an incompatible kind of tasks.
     pub(crate) fn wants_task(&self) -> bool {
         !self.version.has_initialize() && self.client.supports_tasks()
     }
 
-    /// Asks the person at the client for yes or no.
+    /// Asks the user for yes or no.
     pub(crate) fn confirm(&self, question: &str) -> Confirmed {
-        // Without a word on what it can ask with, it is a form.
-        let can_ask = |how: &rmcp::model::ElicitationCapability| how.form.is_some() || how.url.is_none();
+        // A capability that names no mode means forms.
+        let can_ask = |modes: &rmcp::model::ElicitationCapability| modes.form.is_some() || modes.url.is_none();
         if !self.client.elicitation.as_ref().is_some_and(can_ask) {
-            return Confirmed::Unasked;
+            return Confirmed::Unavailable;
         }
         if let Some(answer) = self.answers.get(CONFIRM) {
             let answer = serde_json::from_value(answer.clone());
             return if answer.is_ok_and(|answer| is_yes(&answer)) { Confirmed::Yes } else { Confirmed::No };
         }
-        let Some(question) = form(question) else { return Confirmed::Unasked };
+        let Some(question) = form(question) else { return Confirmed::Unavailable };
         if self.version.has_initialize() {
             return match self.send(Message::Question(question)) {
                 Some(true) => Confirmed::Yes,
                 Some(false) => Confirmed::No,
-                None => Confirmed::Unasked,
+                None => Confirmed::Unavailable,
             };
         }
         let question = InputRequest::Elicitation(ElicitRequest::new(question));
         let questions = [(CONFIRM.to_owned(), question)].into();
-        let asked = ToolResult::instead(InputRequiredResult::from_input_requests(questions));
-        Confirmed::Later(Box::new(asked))
+        let result = ToolResult::from_response(InputRequiredResult::from_input_requests(questions));
+        Confirmed::InputRequired(Box::new(result))
     }
 
-    /// Sent when this returns, and answered where it is a question.
+    /// Sends a message and waits until it is sent, or for a question, until it is answered.
     fn send(&self, message: Message) -> Option<bool> {
-        let (sent, answered) = oneshot::channel();
-        self.outgoing.blocking_send(Outgoing { message, sent }).ok()?;
-        answered.blocking_recv().ok().flatten()
+        let (reply, answer) = oneshot::channel();
+        self.outgoing.blocking_send(Outgoing { message, reply }).ok()?;
+        answer.blocking_recv().ok().flatten()
     }
 }
 
-/// A form with one box to tick.
+/// A form with one checkbox.
 fn form(question: &str) -> Option<ElicitRequestParams> {
-    let tick = |field: BooleanSchema| field.title("Go ahead").with_default(false);
-    let requested_schema = ElicitationSchema::builder().required_bool_with(CONFIRM, tick).build().ok()?;
+    let checkbox = |field: BooleanSchema| field.title("Go ahead").with_default(false);
+    let requested_schema = ElicitationSchema::builder().required_bool_with(CONFIRM, checkbox).build().ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message: question.to_owned(), requested_schema })
 }
 
 fn is_yes(answer: &ElicitResult) -> bool {
-    let is_ticked = answer.content.as_ref().and_then(|content| content.get(CONFIRM)?.as_bool());
-    answer.action == ElicitationAction::Accept && is_ticked == Some(true)
+    let is_checked = answer.content.as_ref().and_then(|content| content.get(CONFIRM)?.as_bool());
+    answer.action == ElicitationAction::Accept && is_checked == Some(true)
 }
 
 impl Outgoing {
@@ -132,7 +132,7 @@ impl Outgoing {
         let sending = async {
             match self.message {
                 Message::Progress(progress) => {
-                    // Who does not listen any more misses nothing.
+                    // A client that has disconnected needs no progress.
                     let _ = peer.notify_progress(progress).await;
                     None
                 }
@@ -147,9 +147,9 @@ impl Outgoing {
         };
         let answer = tokio::select! {
             answer = sending => answer,
-            () = signal.given_up() => None,
+            () = signal.abandoned() => None,
         };
-        // The call waits for it.
-        let _ = self.sent.send(answer);
+        // The call blocks on the other end, so this cannot fail.
+        let _ = self.reply.send(answer);
     }
 }

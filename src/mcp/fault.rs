@@ -1,7 +1,7 @@
 use rmcp::ErrorData;
 use serde_json::json;
 
-/// An error of the protocol. What goes wrong inside a tool is a result of the tool.
+/// A protocol error. The failure of a tool is a result instead.
 #[derive(Debug)]
 pub(crate) struct Fault(pub(super) ErrorData);
 

@@ -1,4 +1,4 @@
-//! What `rmcp` calls: requests become calls of the service, in threads of their own.
+//! Implements the server traits of `rmcp`. Calls of the service run on threads of their own.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,30 +23,30 @@ use super::fault::Fault;
 use super::service::Service;
 use super::signal::Calls;
 
-/// So many calls may be worked on at the same time.
-const PLACES: usize = 64;
+/// Maximum calls in progress, over all connections.
+const MAX_CALLS: usize = 64;
 
-/// One connection's server.
+/// The server of one connection.
 pub(super) struct Handler<S> {
     service: Arc<S>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     calls: Calls,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 pub(super) struct Shared<S> {
     service: Arc<S>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl<S: Service> Shared<S> {
     pub(super) fn new(service: S) -> Self {
-        Self { service: Arc::new(service), places: Arc::new(Semaphore::new(PLACES)) }
+        Self { service: Arc::new(service), permits: Arc::new(Semaphore::new(MAX_CALLS)) }
     }
 
     pub(super) fn handler(&self) -> Handler<S> {
-        let (service, places) = (Arc::clone(&self.service), Arc::clone(&self.places));
-        Handler { service, places, calls: Calls::default() }
+        let (service, permits) = (Arc::clone(&self.service), Arc::clone(&self.permits));
+        Handler { service, permits, calls: Calls::default() }
     }
 }
 
@@ -55,47 +55,49 @@ impl<S: Service> Handler<S> {
         self.calls.clone()
     }
 
-    async fn work<T: Send + 'static>(
+    /// Runs a call on a thread and sends its messages to the client. It fails if too many calls are in progress.
+    async fn run<T: Send + 'static>(
         &self,
         context: RequestContext<RoleServer>,
         answers: Option<InputResponses>,
         work: impl FnOnce(&S, &Call) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            ErrorData::internal_error(format!("{PLACES} calls are being worked on; try again later"), None)
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
+            ErrorData::internal_error(format!("{MAX_CALLS} calls are in progress; try again later"), None)
         })?;
         let signal = self.calls.begin(&context.id);
         let (call, mut messages) = Call::new(&context, Arc::clone(&signal), answers.unwrap_or_default());
         let service = Arc::clone(&self.service);
-        let working = spawn_blocking(move || {
-            let _place = place;
+        let running = spawn_blocking(move || {
+            let _permit = permit;
             work(&service, &call)
         });
-        // Until the call is over: nothing is sent after its result.
+        // Runs until the call has ended, so that no message follows its result.
         loop {
             tokio::select! {
                 message = messages.recv() => match message {
                     Some(message) => message.send(&context.peer, &signal).await,
                     None => break,
                 },
-                () = hung_up(&context), if !signal.is_closing() => signal.close(),
+                () = disconnected(&context), if !signal.is_closing() => signal.close(),
             }
         }
-        let done = working.await;
+        let result = running.await;
         self.calls.end(&context.id);
-        done.map_err(|error| ErrorData::internal_error(error.to_string(), None))?.map_err(|Fault(error)| error)
+        result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?.map_err(|Fault(error)| error)
     }
 }
 
-/// A request of its own connection is over with it. That is no cancellation: a network that fails does not mean it.
-async fn hung_up(context: &RequestContext<RoleServer>) {
-    let is_alone = context.extensions.get::<http::request::Parts>().is_some()
+/// Returns when the client disconnects, if the request has a connection of its own. This does not cancel the request:
+/// the network may just have failed.
+async fn disconnected(context: &RequestContext<RoleServer>) {
+    let has_own_connection = context.extensions.get::<http::request::Parts>().is_some()
         && context.protocol_version().is_some_and(|version| !version.has_initialize());
-    if is_alone { context.ct.cancelled().await } else { std::future::pending().await }
+    if has_own_connection { context.ct.cancelled().await } else { std::future::pending().await }
 }
 
-/// What the service wrote as JSON, as `rmcp` has it.
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+/// Converts the service's JSON to a type of `rmcp`.
+fn convert<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
@@ -110,19 +112,19 @@ impl<S: Service> ServerHandler for Handler<S> {
             .with_instructions(self.service.instructions())
     }
 
-    /// The newest first, as `server/discover` and refusals list them.
+    /// Newest first, the order in which `server/discover` and errors list them.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         ProtocolVersion::KNOWN_VERSIONS.iter().rev().cloned().collect()
     }
 
-    /// A client may greet at any time; what it is told then holds for what follows.
+    /// Clients may initialize at any time. The agreed revision applies from then on.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut agreed = self.negotiate_initialize(&request)?;
-        // Those who greet know tasks of another kind.
+        // Clients that initialize know an incompatible kind of tasks.
         agreed.capabilities.extensions = None;
         let mut client = request;
         client.protocol_version = agreed.protocol_version.clone();
@@ -135,7 +137,7 @@ impl<S: Service> ServerHandler for Handler<S> {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(read(self.service.tools().into())?))
+        Ok(ListToolsResult::with_all_items(convert(self.service.tools().into())?))
     }
 
     async fn call_tool(
@@ -146,7 +148,7 @@ impl<S: Service> ServerHandler for Handler<S> {
         let version = context.protocol_version().unwrap_or_default();
         let CallToolRequestParams { name, arguments, input_responses, .. } = request;
         let call = move |service: &S, call: &Call| service.call(&name, arguments.unwrap_or_default(), call);
-        Ok(self.work(context, input_responses, call).await?.into_response(&version))
+        Ok(self.run(context, input_responses, call).await?.into_response(&version))
     }
 
     async fn list_resources(
@@ -154,8 +156,8 @@ impl<S: Service> ServerHandler for Handler<S> {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let all = self.work(context, None, |service, _| Ok(service.resources())).await?;
-        Ok(ListResourcesResult::with_all_items(read(all.into())?))
+        let all = self.run(context, None, |service, _| Ok(service.resources())).await?;
+        Ok(ListResourcesResult::with_all_items(convert(all.into())?))
     }
 
     async fn list_resource_templates(
@@ -163,7 +165,7 @@ impl<S: Service> ServerHandler for Handler<S> {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(read(self.service.templates().into())?))
+        Ok(ListResourceTemplatesResult::with_all_items(convert(self.service.templates().into())?))
     }
 
     async fn read_resource(
@@ -171,8 +173,8 @@ impl<S: Service> ServerHandler for Handler<S> {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let contents = self.work(context, None, move |service, _| service.read(&request.uri)).await?;
-        Ok(ReadResourceResult::new(read(contents.into())?).into())
+        let contents = self.run(context, None, move |service, _| service.read(&request.uri)).await?;
+        Ok(ReadResourceResult::new(convert(contents.into())?).into())
     }
 
     async fn list_prompts(
@@ -180,8 +182,8 @@ impl<S: Service> ServerHandler for Handler<S> {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let all = self.work(context, None, |service, _| Ok(service.prompts())).await?;
-        Ok(ListPromptsResult::with_all_items(read(all.into())?))
+        let all = self.run(context, None, |service, _| Ok(service.prompts())).await?;
+        Ok(ListPromptsResult::with_all_items(convert(all.into())?))
     }
 
     async fn get_prompt(
@@ -190,8 +192,8 @@ impl<S: Service> ServerHandler for Handler<S> {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let prompt = self.work(context, None, move |service, _| service.prompt(&request.name, &arguments)).await?;
-        let mut prompt = read::<GetPromptResult>(prompt)?;
+        let prompt = self.run(context, None, move |service, _| service.prompt(&request.name, &arguments)).await?;
+        let mut prompt = convert::<GetPromptResult>(prompt)?;
         prompt.result_type = Some(ResultType::COMPLETE);
         Ok(prompt.into())
     }
@@ -201,7 +203,7 @@ impl<S: Service> ServerHandler for Handler<S> {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let task = self.work(context, None, move |service, _| service.task(&request.task_id)).await?;
+        let task = self.run(context, None, move |service, _| service.task(&request.task_id)).await?;
         Ok(task.into_result())
     }
 
@@ -210,10 +212,10 @@ impl<S: Service> ServerHandler for Handler<S> {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.work(context, None, move |service, _| service.cancel_task(&request.task_id)).await
+        self.run(context, None, move |service, _| service.cancel_task(&request.task_id)).await
     }
 
-    /// What is left: a method that nobody knows, or one whose parameters are not what they should be.
+    /// Called for what `rmcp` cannot parse: an unknown method or invalid parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -222,7 +224,7 @@ impl<S: Service> ServerHandler for Handler<S> {
         const KNOWN: [&str; 5] = ["initialize", "tools/call", "resources/read", "prompts/get", "tasks/get"];
         let CustomRequest { method, .. } = request;
         Err(if KNOWN.contains(&method.as_str()) {
-            ErrorData::invalid_params(format!("these are not the parameters of `{method}`"), None)
+            ErrorData::invalid_params(format!("invalid parameters of `{method}`"), None)
         } else {
             ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None)
         })
@@ -235,20 +237,21 @@ impl<S: Service> ServerHandler for Handler<S> {
     }
 }
 
-/// A server that may be greeted at any time, and before that answers only those who say with each request who they are.
-pub(super) struct Gate<S>(pub(super) Handler<S>);
+/// Rejects requests of a client that has neither initialized nor identified itself in the request's `_meta`.
+pub(super) struct IdentityGuard<S>(pub(super) Handler<S>);
 
-impl<S: Service> rmcp::Service<RoleServer> for Gate<S> {
+impl<S: Service> rmcp::Service<RoleServer> for IdentityGuard<S> {
     async fn handle_request(
         &self,
         request: ClientRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
-        let is_greeting = matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::PingRequest(_));
-        let is_malformed = matches!(&request, ClientRequest::CustomRequest(custom) if custom.method == "initialize");
-        if context.protocol_version().is_none() && !is_greeting && !is_malformed {
+        let is_handshake = matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::PingRequest(_));
+        let is_invalid_initialize =
+            matches!(&request, ClientRequest::CustomRequest(custom) if custom.method == "initialize");
+        if context.protocol_version().is_none() && !is_handshake && !is_invalid_initialize {
             let names = context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).join("` and `");
-            let message = format!("`initialize` comes first, or `_meta` has `{names}`");
+            let message = format!("send `initialize` first, or `{names}` in `_meta`");
             return Err(ErrorData::invalid_params(message, None));
         }
         self.0.handle_request(request, context).await

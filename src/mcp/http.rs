@@ -1,4 +1,4 @@
-//! Streamable HTTP: the protocol for clients that do not start the server themselves.
+//! Serves over streamable HTTP, for clients that do not start the server themselves.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,18 +18,18 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
 use super::handler::{Handler, Shared};
-use super::line::LONGEST;
+use super::line::MAX_MESSAGE;
 use super::service::Service;
 
-/// Names the token that clients show, where the user has one.
-pub(crate) const TOKEN: &str = "SQUAD_MCP_TOKEN";
+/// The environment variable with the user's own token.
+pub(crate) const TOKEN_VARIABLE: &str = "SQUAD_MCP_TOKEN";
 const PATH: &str = "/mcp";
-/// Connections at the same time; more wait to be accepted.
-const CONNECTIONS: usize = 256;
-/// A connection that says nothing is closed.
-const SILENCE: Duration = Duration::from_secs(30);
+/// Maximum open connections; more wait to be accepted.
+const MAX_CONNECTIONS: usize = 256;
+/// How long a client may take to send the headers of its next request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where clients find the server, and what they show.
+/// A listening socket, the host names that requests may use, and the token that they must carry.
 pub(crate) struct Endpoint {
     listener: TcpListener,
     hosts: Vec<String>,
@@ -37,13 +37,13 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// `hosts`: the names by which clients on other machines call it.
+    /// Uses a new token if there is none. `hosts`: the server's names for clients on other machines.
     pub(crate) fn open(address: SocketAddr, hosts: &[String], token: Option<&str>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let token = token.map_or_else(new_token, |token| Ok(token.to_owned()))?;
         let mut all = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
-        // Nobody calls a server by the address that stands for all of them.
+        // 0.0.0.0 and :: are no addresses that a client can use.
         all.extend(Some(address.ip()).filter(|ip| !ip.is_unspecified()).map(|ip| ip.to_string()));
         all.extend_from_slice(hosts);
         Ok(Self { listener, hosts: all, token })
@@ -58,7 +58,7 @@ impl Endpoint {
     }
 }
 
-/// 256 bits that nobody guesses.
+/// 256 random bits in hexadecimal.
 fn new_token() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -68,27 +68,27 @@ fn new_token() -> io::Result<String> {
 /// Serves until the process ends.
 pub(crate) fn serve_http<S: Service>(service: S, runtime: &Runtime, endpoint: Endpoint) -> io::Result<()> {
     let Endpoint { listener, hosts, token } = endpoint;
-    // A page in a browser on this machine may be anybody's: it needs the token too.
-    let pages = hosts.iter().flat_map(|host| {
+    // Web pages of these hosts may connect. They need the token too, because any program can serve pages on localhost.
+    let origins = hosts.iter().flat_map(|host| {
         let host = if host.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv6()) { format!("[{host}]") } else { host.clone() };
         ["http", "https"].map(|scheme| format!("{scheme}://{host}:*"))
     });
     let config = StreamableHttpServerConfig::default()
-        .with_allowed_origins(pages.collect::<Vec<_>>())
+        .with_allowed_origins(origins.collect::<Vec<_>>())
         .with_allowed_hosts(hosts)
-        .with_max_request_body_bytes(LONGEST);
+        .with_max_request_body_bytes(MAX_MESSAGE);
     let shared = Shared::new(service);
     runtime.block_on(async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let server =
             StreamableHttpService::new(move || Ok(shared.handler()), Arc::<LocalSessionManager>::default(), config);
         let token: Arc<str> = token.into();
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ok(()) };
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return Ok(()) };
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
-                // One that is gone already, or no file descriptor left: others end.
+                // The client is gone already, or there is no free file descriptor until a connection ends.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -96,12 +96,12 @@ pub(crate) fn serve_http<S: Service>(service: S, runtime: &Runtime, endpoint: En
             };
             let (server, token) = (server.clone(), Arc::clone(&token));
             tokio::spawn(async move {
-                let _place = place;
+                let _permit = permit;
                 let service = service_fn(|request| answer(&server, &token, request));
-                // A client that breaks off is its own affair.
+                // It fails when a client disconnects early or does not speak HTTP; neither concerns the server.
                 let _ = http1::Builder::new()
                     .timer(TokioTimer::new())
-                    .header_read_timeout(SILENCE)
+                    .header_read_timeout(HEADER_TIMEOUT)
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
             });
@@ -118,9 +118,9 @@ async fn answer<S: Service>(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     if request.uri().path() != PATH {
-        return Ok(refusal(StatusCode::NOT_FOUND, "there is only /mcp here\n"));
+        return Ok(refusal(StatusCode::NOT_FOUND, "the endpoint is /mcp\n"));
     }
-    if !shows(request.headers(), token) {
+    if !has_token(request.headers(), token) {
         let mut refused = refusal(StatusCode::UNAUTHORIZED, "`Authorization: Bearer TOKEN` is missing or wrong\n");
         refused.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
         return Ok(refused);
@@ -135,12 +135,11 @@ fn refusal(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// Whether these carry the token. Hashes are compared in constant time, whatever they are of.
-fn shows(headers: &HeaderMap, token: &str) -> bool {
-    let given =
-        headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| value.split_once(' '));
-    given.is_some_and(|(scheme, given)| {
-        scheme.eq_ignore_ascii_case("bearer") && blake3::hash(given.trim().as_bytes()) == blake3::hash(token.as_bytes())
+/// Compares hashes, so that the comparison takes constant time.
+fn has_token(headers: &HeaderMap, token: &str) -> bool {
+    let authorization = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    authorization.and_then(|value| value.split_once(' ')).is_some_and(|(scheme, sent)| {
+        scheme.eq_ignore_ascii_case("bearer") && blake3::hash(sent.trim().as_bytes()) == blake3::hash(token.as_bytes())
     })
 }
 
@@ -149,17 +148,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_token_opens() {
+    fn only_the_token_is_accepted() {
         let with = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, value.parse().expect("a header"));
-            shows(&headers, "abc")
+            has_token(&headers, "abc")
         };
         assert!(with("Bearer abc") && with("bearer abc"));
         for wrong in ["abc", "Bearer", "Bearer ", "Bearer ab", "Bearer abcd", "Basic abc", "Bearer abc abc"] {
             assert!(!with(wrong), "{wrong}");
         }
-        assert!(!shows(&HeaderMap::new(), "abc"));
+        assert!(!has_token(&HeaderMap::new(), "abc"));
         assert_ne!(new_token().expect("random"), new_token().expect("random"));
     }
 }

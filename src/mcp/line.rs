@@ -1,40 +1,40 @@
-//! Lines of bounded length: one that is too long is told about, and read past.
+//! Reads lines of bounded length. A line that is too long is skipped and reported.
 
 use std::io::{self, BufRead};
 
-/// What a client may send in one line.
-pub(super) const LONGEST: usize = 16 * 1024 * 1024;
+/// Maximum bytes of a line, or of an HTTP request's body.
+pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
     Text(Vec<u8>),
     TooLong,
-    /// The client is gone.
+    /// The end of input.
     End,
 }
 
-/// The next line that is not empty. The last one may lack its end.
-pub(super) fn next(input: &mut dyn BufRead, longest: usize) -> io::Result<Line> {
+/// Reads the next line that is not blank. The last one may lack its line feed.
+pub(super) fn next(input: &mut dyn BufRead, max_bytes: usize) -> io::Result<Line> {
     loop {
         let mut line = Vec::new();
         let mut is_too_long = false;
         loop {
-            let piece = match input.fill_buf() {
+            let buffer = match input.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                piece => piece?,
+                buffer => buffer?,
             };
-            if piece.is_empty() {
+            if buffer.is_empty() {
                 break;
             }
-            let end = piece.iter().position(|&byte| byte == b'\n');
-            let (taken, text) = end.map_or((piece.len(), piece), |at| (at + 1, &piece[..at]));
-            is_too_long |= line.len() + text.len() > longest;
+            let end = buffer.iter().position(|&byte| byte == b'\n');
+            let (consumed, text) = end.map_or((buffer.len(), buffer), |at| (at + 1, &buffer[..at]));
+            is_too_long |= line.len() + text.len() > max_bytes;
             if is_too_long {
                 line = Vec::new();
             } else {
                 line.extend_from_slice(text);
             }
-            input.consume(taken);
+            input.consume(consumed);
             if end.is_some() {
                 break;
             }
@@ -57,11 +57,11 @@ mod tests {
 
     use super::*;
 
-    fn lines(text: &[u8], piece: usize, longest: usize) -> Vec<Line> {
-        let mut input = BufReader::with_capacity(piece, Cursor::new(text.to_vec()));
+    fn lines(text: &[u8], capacity: usize, max_bytes: usize) -> Vec<Line> {
+        let mut input = BufReader::with_capacity(capacity, Cursor::new(text.to_vec()));
         let mut all = Vec::new();
         loop {
-            match next(&mut input, longest).expect("a cursor can be read") {
+            match next(&mut input, max_bytes).expect("a cursor can be read") {
                 Line::End => return all,
                 line => all.push(line),
             }
@@ -69,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_they_come() {
+    fn lines_do_not_depend_on_the_buffer() {
         let text = "{}\n\n  \r\nünter\n0123456789\nlast".as_bytes();
-        for piece in 1..=text.len() {
+        for capacity in 1..=text.len() {
             let expected = ["{}", "ünter", "", "last"].map(|line| match line {
                 "" => Line::TooLong,
                 line => Line::Text(line.as_bytes().to_vec()),
             });
-            assert_eq!(lines(text, piece, 8), expected, "in pieces of {piece}");
+            assert_eq!(lines(text, capacity, 8), expected, "buffer of {capacity}");
         }
     }
 }

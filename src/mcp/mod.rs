@@ -1,14 +1,14 @@
-//! The Model Context Protocol, from the server's side. `rmcp` speaks it, in every revision on one connection; ours are
-//! what is offered, and how lines get in and out.
+//! The server side of the Model Context Protocol (MCP). `rmcp` implements every revision of the protocol. This module
+//! adds the interface of a service, and the transports.
 //!
 //! ```text
 //! stdin ─ line → messages → transport ─→ rmcp ─→ handler ─→ service, in a thread of its own
 //!                               ↑                   │
-//! stdout ←──────────────────────┴── answers ←───────┘
+//! stdout ←──────────────────────┴── responses ←─────┘
 //! ```
 //!
-//! The transport is ours because that of `rmcp` drops what is no JSON, and lines that are too long, without an answer;
-//! and because clients of 2025-03-26 send batches.
+//! The transport for lines is our own because that of `rmcp` drops invalid JSON and overlong lines without a response,
+//! and because clients of revision 2025-03-26 send batches.
 
 mod batch;
 mod call;
@@ -26,7 +26,7 @@ mod transport;
 
 pub(crate) use call::{Call, Confirmed};
 pub(crate) use fault::Fault;
-pub(crate) use http::{Endpoint, TOKEN, serve_http};
+pub(crate) use http::{Endpoint, TOKEN_VARIABLE, serve_http};
 pub(crate) use result::ToolResult;
 pub(crate) use service::{Object, Service};
 pub(crate) use signal::{Signal, Wake};

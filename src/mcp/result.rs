@@ -1,4 +1,4 @@
-//! What a tool gives back, as each revision of the protocol wants it.
+//! The result of a tool, adapted to the client's revision of the protocol.
 
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ProtocolVersion, Resource};
 use serde_json::Value;
@@ -6,27 +6,26 @@ use serde_json::Value;
 pub(crate) struct ToolResult(CallToolResponse);
 
 impl ToolResult {
-    /// Structured, and the same as text for clients that know only that.
-    pub(crate) fn of(value: Value) -> Self {
+    /// JSON, also as text for clients that read only text.
+    pub(crate) fn structured(value: Value) -> Self {
         Self(CallToolResult::structured(value).into())
     }
 
-    /// In words.
-    pub(crate) fn said(words: &str) -> Self {
-        Self(CallToolResult::success(vec![ContentBlock::text(words)]).into())
+    pub(crate) fn text(text: &str) -> Self {
+        Self(CallToolResult::success(vec![ContentBlock::text(text)]).into())
     }
 
-    /// What the model should mend.
+    /// An error for the model to act on.
     pub(crate) fn error(message: &str) -> Self {
         Self(CallToolResult::error(vec![ContentBlock::text(message)]).into())
     }
 
-    /// Instead of a result: what is needed first, or where it will be found.
-    pub(super) fn instead(response: impl Into<CallToolResponse>) -> Self {
+    /// A response other than a result: a request for input, or a task.
+    pub(super) fn from_response(response: impl Into<CallToolResponse>) -> Self {
         Self(response.into())
     }
 
-    /// A link to a resource.
+    /// Appends a link to a plain-text resource.
     pub(crate) fn link(&mut self, uri: &str, name: &str) {
         if let CallToolResponse::Complete(result) = &mut self.0 {
             let resource = Resource::new(uri, name).with_mime_type("text/plain");
@@ -38,6 +37,7 @@ impl ToolResult {
         self.0
     }
 
+    /// Leaves out what the revision does not have.
     pub(super) fn into_response(mut self, version: &ProtocolVersion) -> CallToolResponse {
         if let CallToolResponse::Complete(result) = &mut self.0
             && *version < ProtocolVersion::V_2025_06_18

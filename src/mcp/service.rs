@@ -7,9 +7,9 @@ use super::task::Task;
 
 pub(crate) type Object = Map<String, Value>;
 
-/// What a server offers. Tools, resources and prompts are JSON as clients get it.
+/// What a server offers. Tools, resources and prompts are JSON in the protocol's format.
 pub(crate) trait Service: Send + Sync + 'static {
-    /// What a model should know of it.
+    /// Tells a model how to use the server.
     fn instructions(&self) -> String;
     fn tools(&self) -> Vec<Value>;
     fn call(&self, tool: &str, arguments: Object, call: &Call) -> Result<ToolResult, Fault>;
@@ -20,7 +20,7 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn prompts(&self) -> Vec<Value>;
     fn prompt(&self, name: &str, arguments: &Object) -> Result<Value, Fault>;
 
-    /// Whether some calls give a task instead of a result.
+    /// Whether calls may return a task instead of a result.
     fn has_tasks(&self) -> bool {
         false
     }

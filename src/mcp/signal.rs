@@ -1,4 +1,4 @@
-//! What a request waits for: that something is done, that it is cancelled, or that the client goes.
+//! Lets a request wait for its work to be done, for its cancellation, or for the client to disconnect.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,20 +9,20 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// What a request waits on.
+/// Wakes the request that waits on it.
 #[derive(Default)]
 pub(crate) struct Signal(watch::Sender<State>);
 
 #[derive(Default)]
 struct State {
+    /// The client's reason.
     cancelled: Option<String>,
-    /// The client is gone, or about to go.
+    /// The client has disconnected, or is about to.
     is_closing: bool,
-    /// What was waited for has happened.
     is_done: bool,
 }
 
-/// Why a wait is over.
+/// Why a wait has ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Wake {
     Done,
@@ -55,13 +55,13 @@ impl Signal {
         self.0.borrow().is_closing
     }
 
-    /// Until nobody waits for an answer any more.
-    pub(crate) async fn given_up(&self) {
-        // Its sender is `self`, and lives.
+    /// Returns when the client no longer expects a response: it has cancelled the request, or is disconnecting.
+    pub(crate) async fn abandoned(&self) {
+        // The wait cannot fail: `self` owns the sender.
         let _ = self.0.subscribe().wait_for(|state| state.cancelled.is_some() || state.is_closing).await;
     }
 
-    /// In a thread that a handler started.
+    /// Blocks its thread, which must be one that the runtime started for blocking work.
     pub(crate) fn wait(&self, at_most: Duration) -> Wake {
         let mut state = self.0.subscribe();
         let is_over = |state: &State| state.is_done || state.cancelled.is_some() || state.is_closing;
@@ -77,7 +77,7 @@ impl Signal {
     }
 }
 
-/// Calls that are worked on, by their ids.
+/// The calls in progress.
 #[derive(Clone, Default)]
 pub(super) struct Calls(Arc<Mutex<HashMap<RequestId, Arc<Signal>>>>);
 
@@ -100,7 +100,7 @@ impl Calls {
         }
     }
 
-    /// What they have begun goes on without us; they say what is known of it.
+    /// Wakes all calls because the client disconnects. Work they have started continues; they return its current state.
     pub(super) fn close(&self) {
         self.all().values().for_each(|signal| signal.close());
     }

@@ -1,4 +1,4 @@
-//! Standard input and output as a connection.
+//! Serves one client over standard input and output.
 
 use std::io::{self, BufRead, Write};
 use std::thread;
@@ -7,26 +7,26 @@ use rmcp::service::serve_directly;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::handler::{Gate, Shared};
-use super::line::{self, LONGEST, Line};
+use super::handler::{IdentityGuard, Shared};
+use super::line::{self, Line, MAX_MESSAGE};
 use super::service::Service;
-use super::transport::Lines;
+use super::transport::LineTransport;
 
-/// Lines between a stream and the server.
+/// Lines queued in each direction.
 const QUEUE: usize = 16;
 
-/// Serves until the client closes its end, or reads no more.
+/// Serves until the client closes its end of either stream.
 pub(crate) fn serve<S: Service>(
     service: S,
     runtime: Runtime,
     input: fn() -> Box<dyn BufRead>,
     mut output: Box<dyn Write + Send>,
 ) -> io::Result<()> {
-    let (lines, heard) = mpsc::channel(QUEUE);
+    let (lines, incoming) = mpsc::channel(QUEUE);
     let reader = thread::Builder::new().spawn(move || read(input, &lines))?;
-    let (out, mut said) = mpsc::channel::<String>(QUEUE);
+    let (outgoing, mut queued) = mpsc::channel::<String>(QUEUE);
     let writer = thread::Builder::new().spawn(move || {
-        while let Some(mut line) = said.blocking_recv() {
+        while let Some(mut line) = queued.blocking_recv() {
             line.push('\n');
             if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
                 return;
@@ -36,13 +36,13 @@ pub(crate) fn serve<S: Service>(
     let handler = Shared::new(service).handler();
     let calls = handler.calls();
     let ended = runtime.block_on(async {
-        let running = serve_directly(Gate(handler), Lines::new(heard, out, calls), None);
+        let running = serve_directly(IdentityGuard(handler), LineTransport::new(incoming, outgoing, calls), None);
         running.waiting().await
     });
-    // Calls that nobody waits for come to their end, and what was said is out, before this returns.
+    // Waits for calls still in progress, and until queued lines are written.
     drop(runtime);
     let _ = writer.join();
-    // One that still waits for a line is left behind.
+    // A reader that still waits for input is left behind.
     if reader.is_finished() {
         reader.join().map_err(|_| io::Error::other("the reader panicked"))??;
     }
@@ -52,7 +52,7 @@ pub(crate) fn serve<S: Service>(
 fn read(input: fn() -> Box<dyn BufRead>, lines: &mpsc::Sender<Line>) -> io::Result<()> {
     let mut input = input();
     loop {
-        match line::next(&mut *input, LONGEST)? {
+        match line::next(&mut *input, MAX_MESSAGE)? {
             Line::End => return Ok(()),
             line => {
                 if lines.blocking_send(line).is_err() {

@@ -1,4 +1,4 @@
-//! Calls that go on by themselves, for clients that ask about them later. What a task is at is the service's to know.
+//! Tasks: calls that run in the background while the client polls them. The service keeps their state.
 
 use rmcp::model::{
     CallToolResponse, CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, JsonObject, TaskPayload, TaskStatus,
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use super::result::ToolResult;
 
-/// How often a client is to ask, in milliseconds.
-const POLL: u64 = 2000;
+/// The polling interval that clients are asked to use.
+const POLL_INTERVAL_MS: u64 = 2000;
 
 pub(crate) struct Task {
     pub(crate) id: String,
-    /// When it began, and when something was last heard of it, as RFC 3339 has it.
-    pub(crate) begun: String,
-    pub(crate) changed: String,
+    /// Times are in RFC 3339.
+    pub(crate) created: String,
+    pub(crate) updated: String,
     pub(crate) state: TaskState,
 }
 
 pub(crate) enum TaskState {
-    /// With how far it has come.
+    /// With a progress message.
     Working(String),
     Done(Box<ToolResult>),
     Failed(String),
@@ -27,9 +27,9 @@ pub(crate) enum TaskState {
 }
 
 impl Task {
-    /// What a call gives instead of its result. The task has to be there already.
-    pub(crate) fn instead_of_result(self) -> ToolResult {
-        ToolResult::instead(CreateTaskResult::new(self.detailed().task))
+    /// What a call returns instead of its result. The client may poll at once, so the task must exist.
+    pub(crate) fn into_tool_result(self) -> ToolResult {
+        ToolResult::from_response(CreateTaskResult::new(self.detailed().task))
     }
 
     pub(super) fn into_result(self) -> GetTaskResult {
@@ -37,8 +37,9 @@ impl Task {
     }
 
     fn detailed(self) -> DetailedTask {
-        let Self { id, begun, changed, state } = self;
-        let task = rmcp::model::Task::new(id, TaskStatus::Working, begun, changed).with_poll_interval_ms(POLL);
+        let Self { id, created, updated, state } = self;
+        let task =
+            rmcp::model::Task::new(id, TaskStatus::Working, created, updated).with_poll_interval_ms(POLL_INTERVAL_MS);
         match state {
             TaskState::Working(message) => DetailedTask::new(task.with_status_message(message), TaskPayload::Working),
             TaskState::Cancelled => DetailedTask::new(task, TaskPayload::Cancelled),
@@ -47,7 +48,7 @@ impl Task {
                 CallToolResponse::Complete(result) => {
                     DetailedTask::new(task, TaskPayload::Completed { result: object(&result) })
                 }
-                _ => failed(task, &ErrorData::internal_error("it has no result", None)),
+                _ => failed(task, &ErrorData::internal_error("the call has no result", None)),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! Messages, one a line, to `rmcp` and back.
+//! A transport for `rmcp` with one message or batch on a line.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,60 +10,60 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::batch::OpenRequests;
-use super::line::{LONGEST, Line};
+use super::line::{Line, MAX_MESSAGE};
 use super::messages::{self, Messages};
 use super::signal::Calls;
 
-pub(super) struct Lines {
-    lines: mpsc::Receiver<Line>,
-    out: mpsc::Sender<String>,
-    /// Messages of a batch that are still to be given on.
+pub(super) struct LineTransport {
+    incoming: mpsc::Receiver<Line>,
+    outgoing: mpsc::Sender<String>,
+    /// Messages to pass to `rmcp`.
     messages: VecDeque<ClientJsonRpcMessage>,
-    /// Answers that need no service, still to be sent.
-    answers: VecDeque<Value>,
+    /// Responses to send that do not come from `rmcp`.
+    responses: VecDeque<Value>,
     open: OpenRequests,
     calls: Calls,
 }
 
-impl Lines {
-    pub(super) fn new(lines: mpsc::Receiver<Line>, out: mpsc::Sender<String>, calls: Calls) -> Self {
+impl LineTransport {
+    pub(super) fn new(incoming: mpsc::Receiver<Line>, outgoing: mpsc::Sender<String>, calls: Calls) -> Self {
         let open = OpenRequests::default();
-        Self { lines, out, messages: VecDeque::new(), answers: VecDeque::new(), open, calls }
+        Self { incoming, outgoing, messages: VecDeque::new(), responses: VecDeque::new(), open, calls }
     }
 
-    fn hear(&mut self, line: &[u8]) {
-        let Messages { all, is_batch } = messages::read(line);
-        let mut refusals = Vec::new();
-        let mut good = Vec::new();
+    fn handle_line(&mut self, line: &[u8]) {
+        let Messages { all, is_batch } = messages::parse(line);
+        let mut errors = Vec::new();
+        let mut valid = Vec::new();
         for message in all {
             match message {
-                Ok(message) => good.push(message),
-                Err(refusal) => refusals.push(refusal),
+                Ok(message) => valid.push(message),
+                Err(error) => errors.push(error),
             }
         }
         if !is_batch {
-            self.answers.extend(refusals);
-            good.into_iter().for_each(|message| self.take(message, None));
+            self.responses.extend(errors);
+            valid.into_iter().for_each(|message| self.enqueue(message, None));
             return;
         }
-        let batch = self.open.batch(refusals);
-        good.into_iter().for_each(|message| self.take(message, Some(batch)));
-        self.answers.extend(self.open.finish(batch));
+        let batch = self.open.add_batch(errors);
+        valid.into_iter().for_each(|message| self.enqueue(message, Some(batch)));
+        self.responses.extend(self.open.finish_batch(batch));
     }
 
-    fn take(&mut self, message: ClientJsonRpcMessage, batch: Option<usize>) {
+    fn enqueue(&mut self, message: ClientJsonRpcMessage, batch: Option<usize>) {
         match &message {
-            JsonRpcMessage::Request(request) if !self.open.open(&request.id, batch) => {
+            JsonRpcMessage::Request(request) if !self.open.add(&request.id, batch) => {
                 let id = serde_json::to_value(&request.id).unwrap_or_default();
-                self.answers.push_back(messages::invalid(id, "a request with this id is being worked on"));
+                self.responses.push_back(messages::invalid_request(id, "another request with this id is in progress"));
                 return;
             }
             JsonRpcMessage::Notification(notification) => {
-                // It is not answered any more.
+                // A cancelled request gets no response.
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.answers.extend(self.open.close(id, None));
+                    self.responses.extend(self.open.remove(id, None));
                 }
             }
             _ => {}
@@ -72,52 +72,52 @@ impl Lines {
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for LineTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let line = serde_json::to_value(&message).map(|value| match answered(&message) {
-            Some(id) => self.open.close(id, Some(value)),
+        let line = serde_json::to_value(&message).map(|value| match response_id(&message) {
+            Some(id) => self.open.remove(id, Some(value)),
             None => Some(value),
         });
-        let out = self.out.clone();
+        let outgoing = self.outgoing.clone();
         async move {
             match line? {
-                Some(value) => out.send(value.to_string()).await.map_err(|_| io::ErrorKind::BrokenPipe.into()),
+                Some(value) => outgoing.send(value.to_string()).await.map_err(|_| io::ErrorKind::BrokenPipe.into()),
                 None => Ok(()),
             }
         }
     }
 
-    /// Nothing is lost when this is dropped and called again.
+    /// Cancel safe.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            while !self.answers.is_empty() {
-                let Ok(place) = self.out.reserve().await else {
+            while !self.responses.is_empty() {
+                let Ok(permit) = self.outgoing.reserve().await else {
                     self.calls.close();
                     return None;
                 };
-                if let Some(answer) = self.answers.pop_front() {
-                    place.send(answer.to_string());
+                if let Some(response) = self.responses.pop_front() {
+                    permit.send(response.to_string());
                 }
             }
             if let Some(message) = self.messages.pop_front() {
                 return Some(message);
             }
             let line = tokio::select! {
-                line = self.lines.recv() => line,
-                // Nobody reads any more.
-                () = self.out.closed() => {
+                line = self.incoming.recv() => line,
+                // The client no longer reads.
+                () = self.outgoing.closed() => {
                     self.calls.close();
                     return None;
                 }
             };
             match line {
-                Some(Line::Text(line)) => self.hear(&line),
-                Some(Line::TooLong) => self.answers.push_back(messages::too_long(LONGEST)),
+                Some(Line::Text(line)) => self.handle_line(&line),
+                Some(Line::TooLong) => self.responses.push_back(messages::too_long(MAX_MESSAGE)),
                 Some(Line::End) | None => {
                     self.calls.close();
-                    self.open.none_left().await;
+                    self.open.wait_until_empty().await;
                     return None;
                 }
             }
@@ -129,7 +129,8 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
+/// The id of the request that a response answers. `None`: the message is not a response to a request.
+fn response_id(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
         JsonRpcMessage::Error(error) => error.id.as_ref(),

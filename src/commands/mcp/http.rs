@@ -4,14 +4,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::super::{Context, Ended};
 use crate::error::Failure;
-use crate::mcp::{self, Endpoint, TOKEN};
+use crate::mcp::{self, Endpoint, TOKEN_VARIABLE};
 use crate::ops;
 
 pub(super) fn serve(context: &mut Context<'_>, server: impl mcp::Service, address: &str, hosts: &[String]) -> Ended {
     let address = parse(address, hosts)?;
-    let own = context.env.variable(TOKEN).filter(|token| !token.is_empty());
+    let own = context.env.variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     if own.is_some_and(|token| token.len() < SHORTEST || token.contains(|c: char| !c.is_ascii_graphic())) {
-        return Err(Failure::usage(format!("{TOKEN} is to be {SHORTEST} or more ASCII characters without spaces")));
+        return Err(Failure::usage(format!(
+            "{TOKEN_VARIABLE} is to be {SHORTEST} or more ASCII characters without spaces"
+        )));
     }
     let failed = |error| Failure::failed(format!("cannot serve on {address}: {error}"));
     let endpoint = Endpoint::open(address, hosts, own).map_err(failed)?;

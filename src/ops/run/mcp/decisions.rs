@@ -38,7 +38,7 @@ impl McpServer {
             Err(reason) => return ToolResult::error(&reason),
         };
         match self.logged(asked) {
-            Ok(decision) => ToolResult::of(json!({"id": decision.id})),
+            Ok(decision) => ToolResult::structured(json!({"id": decision.id})),
             Err(failure) => failed(&failure),
         }
     }
@@ -81,7 +81,7 @@ impl McpServer {
             Ok(all) => {
                 let limit = limit.unwrap_or(DEFAULT).min(MOST);
                 let found: Vec<ListedDecision> = all.into_iter().filter(is_meant).take(limit).collect();
-                ToolResult::of(json!({ "decisions": found }))
+                ToolResult::structured(json!({ "decisions": found }))
             }
             Err(failure) => failed(&failure),
         }

@@ -187,7 +187,7 @@ impl Service for MemberServer {
             return Err(Fault::invalid_params(format!("there is no tool `{tool}`")));
         }
         Ok(match self.perform(tool, arguments, &call.signal) {
-            Ok(text) => ToolResult::said(&text),
+            Ok(text) => ToolResult::text(&text),
             Err(reason) => ToolResult::error(&reason),
         })
     }

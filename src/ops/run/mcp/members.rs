@@ -210,7 +210,7 @@ impl McpServer {
         if !decisions.is_empty() {
             value["decisions"] = decisions.into();
         }
-        let mut shown = ToolResult::of(value);
+        let mut shown = ToolResult::structured(value);
         for member in result.members.iter().filter(|member| member.end.is_some()) {
             let uri = output_uri(&result.run, member, "stdout");
             shown.link(&uri, &format!("{} stdout", member.given.id));

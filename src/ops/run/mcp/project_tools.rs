@@ -98,7 +98,7 @@ fn stop(signal: &Arc<Signal>) -> watch::Receiver<bool> {
     let signal = Arc::clone(signal);
     tokio::spawn(async move {
         tokio::select! {
-            () = signal.given_up() => { sender.send_replace(true); }
+            () = signal.abandoned() => { sender.send_replace(true); }
             () = sender.closed() => {}
         }
     });

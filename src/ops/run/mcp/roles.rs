@@ -96,7 +96,7 @@ impl McpServer {
         if !known.problems.is_empty() {
             value["problems"] = known.problems.clone().into();
         }
-        ToolResult::of(value)
+        ToolResult::structured(value)
     }
 
     /// Those that can be used; none where there is no team.

@@ -12,7 +12,7 @@ impl McpServer {
     /// What a call that began a run gives instead of the run's end.
     pub(super) fn as_task(&self, project: &Project, run: &RunId) -> Result<ToolResult, Failure> {
         match RunResult::read(project, run)? {
-            Some(result) => Ok(self.task_of(project, &result).instead_of_result()),
+            Some(result) => Ok(self.task_of(project, &result).into_tool_result()),
             None => Ok(ToolResult::error(&format!("there is no run `{run}`"))),
         }
     }
@@ -47,7 +47,7 @@ impl McpServer {
             "lost" | "unknown" => TaskState::Failed("the process of this run is gone".to_owned()),
             _ => TaskState::Done(Box::new(self.reply(project, result))),
         };
-        let (begun, changed) = (result.started.to_string(), result.changed.to_string());
-        Task { id: result.run.to_string(), begun, changed, state }
+        let (created, updated) = (result.started.to_string(), result.changed.to_string());
+        Task { id: result.run.to_string(), created, updated, state }
     }
 }

@@ -69,7 +69,7 @@ impl McpServer {
     /// A commit on somebody's branch is theirs to want.
     fn installed(&self, asked: InitSquad, call: &Call) -> Result<ToolResult, Failure> {
         if let Ok(workspace) = Workspace::find(&self.env(), &self.directory) {
-            return Ok(ToolResult::of(json!({"installed": false, "folder": workspace.folder.name})));
+            return Ok(ToolResult::structured(json!({"installed": false, "folder": workspace.folder.name})));
         }
         let preset = asked.preset.as_deref();
         let agents = preset.map(fit::preset).transpose()?.unwrap_or_default();
@@ -78,16 +78,16 @@ impl McpServer {
         let question = format!("Install a team of AI agents in {}, in one commit?", self.directory.display());
         match call.confirm(&question) {
             Confirmed::Yes => {}
-            Confirmed::Later(question) => return Ok(*question),
+            Confirmed::InputRequired(question) => return Ok(*question),
             Confirmed::No => return Err(Failure::usage("the user does not want a team installed")),
-            Confirmed::Unasked => {
+            Confirmed::Unavailable => {
                 return Err(Failure::usage("installing a team makes a commit, and this client cannot ask for that")
                     .hint(format!("have the user run `{command}` in {}", self.directory.display())));
             }
         }
         let options = Options { agents, commit: true, ..Options::default() };
         let installed = init::init(&self.env(), &self.directory, options, |_| Ok(Answers::default()))?;
-        Ok(ToolResult::of(match installed {
+        Ok(ToolResult::structured(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
             Installed::Committed { files, commit } => {
                 json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "commit": commit})
