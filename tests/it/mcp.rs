@@ -202,7 +202,7 @@ fn a_folder_of_roles_that_is_not_there_is_refused_at_the_start() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("AGENTS_DIRECTORY_PATH is `nowhere`, which is no folder") && said.contains("hint:"),
+        said.contains("AGENTS_DIRECTORY_PATH is `nowhere`, which is not a folder") && said.contains("hint:"),
         "{said}"
     );
 }

@@ -273,7 +273,7 @@ fn a_command_ends_in_time_with_a_child_that_holds_its_output() {
             ("shell", json!({"command": "sleep 1000 & echo $! > left; echo done"})),
         ],
     );
-    assert!(answers[0].starts_with("[ended: its time was over (`timeout_sec` is 1)]\n[stdout]\n"), "{answers:?}");
+    assert!(answers[0].starts_with("[ended: it took too long (`timeout_sec` is 1)]\n[stdout]\n"), "{answers:?}");
     assert_eq!(answers[1], "[exit code 0]\n[stdout]\ndone");
     let begun = Instant::now();
     while ["child", "left"].iter().any(|file| is_alive(&world.repo.read(file))) {

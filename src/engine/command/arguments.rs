@@ -1,14 +1,14 @@
-//! A command line that is filled in: each value becomes one argument or a part of one, and is never split again.
+//! Command lines with placeholders. A value becomes one argument, or part of one, and is never split.
 
 use super::template::Template;
-use super::values::{Values, no_option};
+use super::values::{Values, escape_option};
 use crate::settings::{Argument, PLACEHOLDERS};
 
-/// What stands for the arguments of the mode.
+/// The placeholder of the mode's arguments.
 const MODE: &str = "{mode}";
-/// What stands for the arguments that name the server of squad's own tools.
+/// The placeholder of the arguments that configure the server of squad's tools.
 const TOOLS: &str = "{tools}";
-/// Tells Codex that it trusts none of the projects around the folder it works in.
+/// The placeholder of an option that marks all projects around the folder as untrusted.
 const CODEX_PROJECTS: &str = "{codexProjects}";
 
 #[derive(Clone, Debug)]
@@ -18,58 +18,58 @@ pub(crate) enum Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn filled(&self, values: &Values) -> Vec<String> {
+    pub(crate) fn expand(&self, values: &Values) -> Vec<String> {
         match self {
             Self::Template(template) => template.arguments(values),
             Self::Listed(arguments) => {
-                let mut filled = Vec::new();
-                fill(arguments, values, &mut filled);
-                filled
+                let mut expanded = Vec::new();
+                expand(arguments, values, &mut expanded);
+                expanded
             }
         }
     }
 
-    /// Whether the prompt, or the task, is among them.
+    /// Whether the prompt or the task is an argument.
     pub(crate) fn has_prompt(&self) -> bool {
         match self {
             Self::Template(template) => template.names().any(|name| name == "prompt" || name == "task"),
-            Self::Listed(arguments) => has(arguments, "{prompt}") || has(arguments, "{task}"),
+            Self::Listed(arguments) => contains(arguments, "{prompt}") || contains(arguments, "{task}"),
         }
     }
 
     pub(crate) fn has_tools(&self) -> bool {
-        matches!(self, Self::Listed(arguments) if has(arguments, TOOLS))
+        matches!(self, Self::Listed(arguments) if contains(arguments, TOOLS))
     }
 
-    /// Whether it says where the mode's arguments belong.
     pub(crate) fn has_mode(&self) -> bool {
-        matches!(self, Self::Listed(arguments) if has(arguments, MODE))
+        matches!(self, Self::Listed(arguments) if contains(arguments, MODE))
     }
 }
 
-fn has(arguments: &[Argument], text: &str) -> bool {
+fn contains(arguments: &[Argument], text: &str) -> bool {
     arguments.iter().any(|argument| match argument {
         Argument::One(one) => one == text,
-        Argument::Group(group) => has(group, text),
+        Argument::Group(group) => contains(group, text),
     })
 }
 
-fn fill(arguments: &[Argument], values: &Values, filled: &mut Vec<String>) {
+fn expand(arguments: &[Argument], values: &Values, expanded: &mut Vec<String>) {
     for argument in arguments {
         match argument {
-            Argument::Group(group) if is_complete(group, values) => fill(group, values, filled),
+            Argument::Group(group) if is_complete(group, values) => expand(group, values, expanded),
             Argument::Group(_) => {}
-            Argument::One(text) if text == MODE => filled.extend(values.mode.iter().cloned()),
-            Argument::One(text) if text == TOOLS => filled.extend(values.tools.iter().cloned()),
-            Argument::One(text) if text == CODEX_PROJECTS => filled.push(values.codex_projects.clone()),
+            Argument::One(text) if text == MODE => expanded.extend(values.mode.iter().cloned()),
+            Argument::One(text) if text == TOOLS => expanded.extend(values.tools.iter().cloned()),
+            Argument::One(text) if text == CODEX_PROJECTS => expanded.push(values.codex_projects.clone()),
             Argument::One(text) => match placeholder(text) {
-                Some(name) => filled.push(no_option(values.get(name).unwrap_or_default())),
-                None => filled.push(text.clone()),
+                Some(name) => expanded.push(escape_option(values.get(name).unwrap_or_default())),
+                None => expanded.push(text.clone()),
             },
         }
     }
 }
 
+/// Whether every placeholder of a group has a value. Nested groups do not count.
 fn is_complete(group: &[Argument], values: &Values) -> bool {
     group.iter().all(|argument| match argument {
         Argument::Group(_) => true,
@@ -96,21 +96,21 @@ mod tests {
     }
 
     #[test]
-    fn values_are_whole_arguments_and_groups_vanish() {
+    fn values_are_whole_arguments_and_incomplete_groups_are_left_out() {
         let arguments = listed(
             r#"["-p", "{mode}", "{tools}", ["--resume", "{chatId}"], ["-m", "{model}"], "{\"a\":\"{x}\"}", "{prompt}"]"#,
         );
         let mut values = Values { prompt: Some("a 'b' $(c)\n\"d\"".to_owned()), ..Values::default() };
         values.mode = vec!["--safe".to_owned()];
-        assert_eq!(arguments.filled(&values), ["-p", "--safe", "{\"a\":\"{x}\"}", "a 'b' $(c)\n\"d\""]);
+        assert_eq!(arguments.expand(&values), ["-p", "--safe", "{\"a\":\"{x}\"}", "a 'b' $(c)\n\"d\""]);
         values.chat_id = Some("c-1".to_owned());
-        assert_eq!(arguments.filled(&values)[2..4], ["--resume", "c-1"]);
+        assert_eq!(arguments.expand(&values)[2..4], ["--resume", "c-1"]);
         assert!(arguments.has_prompt() && arguments.has_mode());
     }
 
     #[test]
-    fn no_value_is_an_option() {
+    fn a_value_never_becomes_an_option() {
         let values = Values { task: Some("--dangerously-skip-permissions".to_owned()), ..Values::default() };
-        assert_eq!(listed(r#"["{task}"]"#).filled(&values), [" --dangerously-skip-permissions"]);
+        assert_eq!(listed(r#"["{task}"]"#).expand(&values), [" --dangerously-skip-permissions"]);
     }
 }

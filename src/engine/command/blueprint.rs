@@ -1,7 +1,8 @@
-//! The environment by which other servers of this kind are set up, so that theirs works here: `ENGINE_COMMAND`,
-//! `RUN_TEMPLATE_PATH`, `CREATE_CHAT_TEMPLATE_PATH`, `STATE_MODE`, `AGENTS_DIRECTORY_PATH`, `PROCESS_TIMEOUT_MS`.
+//! Environment variables that configure similar MCP servers, so that their configuration also works here:
+//! `ENGINE_COMMAND`, `RUN_TEMPLATE_PATH`, `CREATE_CHAT_TEMPLATE_PATH`, `STATE_MODE`, `AGENTS_DIRECTORY_PATH`,
+//! `PROCESS_TIMEOUT_MS`.
 //!
-//! It is the user's own, as every command line is: a template that lies in the checkout is refused.
+//! Command lines come only from the user, so a template inside the checkout is refused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,75 +15,76 @@ use super::template::Template;
 use crate::program::{Programs, Variables, variable};
 use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StreamKind};
 
-/// What these variables say.
+/// The configuration from these variables.
 #[derive(Clone, Debug)]
 pub(crate) struct Blueprint {
-    /// `None`: they name no engine, and the configuration's counts.
+    /// `None`: they name no engine, so the configured one is used.
     pub(crate) profile: Option<Profile>,
     pub(crate) is_stateful: bool,
-    /// How long one message to a member may take.
+    /// The limit for one message to a member.
     pub(crate) timeout: Duration,
     /// A folder of role files.
     pub(crate) agents: Option<PathBuf>,
 }
 
-const TIMEOUT: u64 = 300_000;
-const LONGEST_TIMEOUT: u64 = 7 * 24 * 60 * 60 * 1000;
-/// A larger template is none.
-const LARGEST: u64 = 64 * 1024;
+const DEFAULT_TIMEOUT_MS: u64 = 300_000;
+const MAX_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+const MAX_TEMPLATE_BYTES: u64 = 64 * 1024;
 
 impl Blueprint {
-    /// The errors name each variable that cannot be used, and what it may be.
+    /// Each error names a variable that cannot be used, and its valid values.
     pub(crate) fn from_environment(
         variables: &Variables,
         directory: &Path,
         users: &BTreeMap<String, EngineProfile>,
     ) -> Result<Self, Vec<String>> {
-        let reader = Reader { variables, directory, users, programs: Programs::new(directory, variables) };
-        let mut wrong = Vec::new();
-        let is_stateful = reader.state().unwrap_or_else(|error| note(&mut wrong, error, false));
-        let timeout = reader.timeout().unwrap_or_else(|error| note(&mut wrong, error, TIMEOUT));
-        let agents = reader.agents().unwrap_or_else(|error| note(&mut wrong, error, None));
-        let profile = reader.profile(is_stateful).unwrap_or_else(|error| note(&mut wrong, error, None));
+        let reader = EnvironmentReader { variables, directory, users, programs: Programs::new(directory, variables) };
+        let mut errors = Vec::new();
+        let is_stateful = or_default(reader.is_stateful(), &mut errors, false);
+        let timeout = or_default(reader.timeout_ms(), &mut errors, DEFAULT_TIMEOUT_MS);
+        let agents = or_default(reader.agents(), &mut errors, None);
+        let profile = or_default(reader.profile(is_stateful), &mut errors, None);
         let timeout = Duration::from_millis(timeout);
-        if wrong.is_empty() { Ok(Self { profile, is_stateful, timeout, agents }) } else { Err(wrong) }
+        if errors.is_empty() { Ok(Self { profile, is_stateful, timeout, agents }) } else { Err(errors) }
     }
 }
 
-fn note<T>(wrong: &mut Vec<String>, error: String, instead: T) -> T {
-    wrong.push(error);
-    instead
+/// Collects an error, so that all variables are checked.
+fn or_default<T>(value: Result<T, String>, errors: &mut Vec<String>, default: T) -> T {
+    value.unwrap_or_else(|error| {
+        errors.push(error);
+        default
+    })
 }
 
-struct Reader<'a> {
+struct EnvironmentReader<'a> {
     variables: &'a Variables,
     directory: &'a Path,
     users: &'a BTreeMap<String, EngineProfile>,
     programs: Programs,
 }
 
-impl Reader<'_> {
+impl EnvironmentReader<'_> {
     fn value(&self, name: &str) -> Result<Option<&str>, String> {
         let Some(value) = variable(self.variables, name) else { return Ok(None) };
         let value = value.to_str().ok_or_else(|| format!("{name} is not Unicode"))?.trim();
         Ok(Some(value).filter(|value| !value.is_empty()))
     }
 
-    fn state(&self) -> Result<bool, String> {
+    fn is_stateful(&self) -> Result<bool, String> {
         match self.value("STATE_MODE")? {
             None | Some("stateless") => Ok(false),
             Some("stateful") => Ok(true),
-            Some(other) => Err(format!("STATE_MODE is `{other}`; it is `stateless` or `stateful`")),
+            Some(other) => Err(format!("STATE_MODE is `{other}`; it must be `stateless` or `stateful`")),
         }
     }
 
-    fn timeout(&self) -> Result<u64, String> {
-        let Some(value) = self.value("PROCESS_TIMEOUT_MS")? else { return Ok(TIMEOUT) };
-        let number = value.parse().ok().filter(|number| (1..=LONGEST_TIMEOUT).contains(number));
-        let what = || {
-            format!("PROCESS_TIMEOUT_MS is `{value}`; it is a whole number of milliseconds from 1 to {LONGEST_TIMEOUT}")
-        };
-        number.ok_or_else(what)
+    fn timeout_ms(&self) -> Result<u64, String> {
+        let Some(value) = self.value("PROCESS_TIMEOUT_MS")? else { return Ok(DEFAULT_TIMEOUT_MS) };
+        let milliseconds = value.parse().ok().filter(|number| (1..=MAX_TIMEOUT_MS).contains(number));
+        milliseconds.ok_or_else(|| {
+            format!("PROCESS_TIMEOUT_MS is `{value}`; it must be a number of milliseconds from 1 to {MAX_TIMEOUT_MS}")
+        })
     }
 
     fn agents(&self) -> Result<Option<PathBuf>, String> {
@@ -91,7 +93,7 @@ impl Reader<'_> {
         if folder.is_dir() {
             Ok(Some(folder))
         } else {
-            Err(format!("AGENTS_DIRECTORY_PATH is `{value}`, which is no folder"))
+            Err(format!("AGENTS_DIRECTORY_PATH is `{value}`, which is not a folder"))
         }
     }
 
@@ -107,13 +109,13 @@ impl Reader<'_> {
             None => None,
         };
         match (run, known, engine) {
-            (Some(run), known, _) => self.of_template(run, create, known, engine, is_stateful).map(Some),
+            (Some(run), known, _) => self.template_profile(run, create, known, engine, is_stateful).map(Some),
             (None, Some(_), _) if create.is_some() => {
-                Err("CREATE_CHAT_TEMPLATE_PATH is set, and RUN_TEMPLATE_PATH is not".to_owned())
+                Err("CREATE_CHAT_TEMPLATE_PATH is set but RUN_TEMPLATE_PATH is not".to_owned())
             }
             (None, Some(known), _) => {
                 if is_stateful && known.chat == ChatSource::None {
-                    return Err(format!("STATE_MODE is `stateful`, and {} has no chats to go on in", known.name));
+                    return Err(format!("STATE_MODE is `stateful`, but {} has no chats to continue", known.name));
                 }
                 Ok(Some(Profile { is_stateful, ..known }))
             }
@@ -122,13 +124,14 @@ impl Reader<'_> {
                  `[engines.{engine}]` to your own configuration"
             )),
             (None, None, None) if create.is_some() => {
-                Err("CREATE_CHAT_TEMPLATE_PATH is set, and RUN_TEMPLATE_PATH is not".to_owned())
+                Err("CREATE_CHAT_TEMPLATE_PATH is set but RUN_TEMPLATE_PATH is not".to_owned())
             }
             (None, None, None) => Ok(None),
         }
     }
 
-    fn of_template(
+    /// A profile that starts the engine as the user's templates say.
+    fn template_profile(
         &self,
         run: Template,
         create: Option<Template>,
@@ -141,21 +144,21 @@ impl Reader<'_> {
             (None, Some(engine)) => engine.to_owned(),
             (None, None) => run
                 .first_word()
-                .ok_or("RUN_TEMPLATE_PATH: its first word has to be the program, as ENGINE_COMMAND is not set")?,
+                .ok_or("RUN_TEMPLATE_PATH: its first word must be the program because ENGINE_COMMAND is not set")?,
         };
         if is_stateful && create.is_none() {
             return Err(
-                "STATE_MODE is `stateful`, and CREATE_CHAT_TEMPLATE_PATH, which makes a chat, is not set".to_owned()
+                "STATE_MODE is `stateful`, but CREATE_CHAT_TEMPLATE_PATH, which creates a chat, is not set".to_owned()
             );
         }
-        let program_of = |template: Template| template.without_program(&[&program, engine.unwrap_or_default()]);
-        let arguments = Arguments::Template(program_of(run));
-        // Without ENGINE_COMMAND, each template begins with its own program.
+        let without_program = |template: Template| template.without_program(&[&program, engine.unwrap_or_default()]);
+        let arguments = Arguments::Template(without_program(run));
+        // Without ENGINE_COMMAND, each template starts with a program of its own.
         let create_program = create.as_ref().filter(|_| engine.is_none()).and_then(Template::first_word);
         let create_program = create_program.filter(|own| *own != program);
         let create = create.map(|create| match &create_program {
             Some(own) => create.without_program(&[own]),
-            None => program_of(create),
+            None => without_program(create),
         });
         let base = known.or_else(|| Profile::of_program(&program));
         Ok(Profile {
@@ -163,7 +166,7 @@ impl Reader<'_> {
             about: format!("`{program}`, as your template starts it"),
             prompt: if arguments.has_prompt() { PromptWay::File } else { PromptWay::Stdin },
             arguments,
-            // The user wrote the whole command line.
+            // The user's command line replaces any mode.
             strict: Some(Vec::new()),
             free: Vec::new(),
             chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
@@ -186,13 +189,13 @@ impl Reader<'_> {
         let Some(value) = self.value(name)? else { return Ok(None) };
         let path = self.directory.join(value);
         let cannot = |error: std::io::Error| format!("{name}: cannot read {}: {error}", path.display());
-        if fs::metadata(&path).map_err(cannot)?.len() > LARGEST {
-            return Err(format!("{name}: {} is larger than {LARGEST} bytes", path.display()));
+        if fs::metadata(&path).map_err(cannot)?.len() > MAX_TEMPLATE_BYTES {
+            return Err(format!("{name}: {} is larger than {MAX_TEMPLATE_BYTES} bytes", path.display()));
         }
         if self.programs.admit(&path).is_err() {
             return Err(format!(
-                "{name}: {} belongs to the checkout, and a repository brings no command lines with it; copy it to a folder \
-                 of your own",
+                "{name}: {} belongs to the checkout, and squad runs no command lines from a repository; copy it to a \
+                 folder of your own",
                 path.display()
             ));
         }
@@ -201,7 +204,7 @@ impl Reader<'_> {
     }
 }
 
-/// A name for people and files.
+/// An engine's name, safe as a file name.
 fn name_of(program: &str) -> String {
     let name = Path::new(program).file_stem().map_or(program.into(), |name| name.to_string_lossy());
     name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' }).collect()
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_of_them_it_is_stateless_and_five_minutes() {
+    fn the_defaults_are_stateless_and_five_minutes() {
         let blueprint = World::new().read(&[("STATE_MODE", "")]).expect("nothing is wrong");
         assert!(blueprint.profile.is_none() && !blueprint.is_stateful && blueprint.agents.is_none());
         assert_eq!(blueprint.timeout, Duration::from_millis(300_000));
@@ -266,7 +269,7 @@ mod tests {
             };
             let expected = ["cursor-agent", "--print", "--resume", "c-1", "agent", "a\n\"b\" $(c)"];
             assert_eq!(profile.preview(&values), expected, "{engine}");
-            let create = profile.create_chat.expect("a template").filled(&Values::default());
+            let create = profile.create_chat.expect("a template").expand(&Values::default());
             assert_eq!(create, ["create-chat"], "{engine}");
         }
         let variables = [("RUN_TEMPLATE_PATH", run.as_str()), ("ENGINE_COMMAND", "/opt/other")];
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_squad_knows_needs_no_template() {
+    fn a_known_engine_needs_no_template() {
         let world = World::new();
         let read = |state| world.read(&[("ENGINE_COMMAND", "claude"), ("STATE_MODE", state)]).expect("usable");
         assert!(read("stateful").profile.expect("a profile").is_stateful);
@@ -284,13 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_for_each() {
+    fn every_wrong_variable_is_reported() {
         let world = World::new();
         let inside = world.write("repo/run.template", "a <%= prompt %>");
         let odd = world.write("own/odd.template", "a\nb | c");
-        for (variables, said) in [
-            (vec![("STATE_MODE", "Stateful")], vec!["STATE_MODE is `Stateful`; it is"]),
-            (vec![("PROCESS_TIMEOUT_MS", "5m")], vec!["PROCESS_TIMEOUT_MS is `5m`; it is"]),
+        for (variables, expected) in [
+            (vec![("STATE_MODE", "Stateful")], vec!["STATE_MODE is `Stateful`; it must be"]),
+            (vec![("PROCESS_TIMEOUT_MS", "5m")], vec!["PROCESS_TIMEOUT_MS is `5m`; it must be"]),
             (
                 vec![("PROCESS_TIMEOUT_MS", "0"), ("STATE_MODE", "x")],
                 vec!["STATE_MODE is", "PROCESS_TIMEOUT_MS is `0`"],
@@ -304,10 +307,10 @@ mod tests {
             (vec![("ENGINE_COMMAND", "mute"), ("STATE_MODE", "stateful")], vec!["has no chats"]),
             (vec![("CREATE_CHAT_TEMPLATE_PATH", odd.as_str())], vec!["odd.template: line 2"]),
         ] {
-            let wrong = world.read(&variables).expect_err("something is wrong");
-            assert_eq!(wrong.len(), said.len(), "{wrong:?}");
-            for (wrong, said) in wrong.iter().zip(said) {
-                assert!(wrong.contains(said), "{variables:?}: {wrong}");
+            let errors = world.read(&variables).expect_err("something is wrong");
+            assert_eq!(errors.len(), expected.len(), "{errors:?}");
+            for (error, expected) in errors.iter().zip(expected) {
+                assert!(error.contains(expected), "{variables:?}: {error}");
             }
         }
         let agents = world.read(&[("AGENTS_DIRECTORY_PATH", "agents")]).expect("usable").agents;

@@ -1,13 +1,13 @@
-//! Calls of `shell` and `file_ops`, which squad's own server performs for the agent of an engine without such tools.
+//! Calls of `shell` and `file_ops`. For engines without such tools, squad's own server performs them.
 //!
-//! The server is a process of the engine's. It and the run write to each other in two files beside the turn's output:
+//! The engine starts the server, so server and run communicate through two files beside the turn's output:
 //!
 //! ```text
-//! server ── N.calls ───→ turn ── Fact::Request(Permission) ─→ policy, the person
+//! server ── N.calls ───→ turn ── Fact::Request(Permission) ─→ policy, user
 //!        ←─ N.answers ──      ── Fact::ToolStarted, Fact::ToolCompleted ─→ record
 //! ```
 //!
-//! So permission is asked and evidence is given as for any other tool.
+//! Permissions and evidence therefore work as for any other tool.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use tokio::process;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::chats::is_session;
+use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run};
 use super::spool::{Spool, Tail};
@@ -30,31 +30,31 @@ use crate::program::{Program, Programs, Variables};
 
 const CALLS: &str = "calls";
 const ANSWERS: &str = "answers";
-/// How often the server looks for an answer.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often the server checks for an answer.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What the server should know of the turn; the first line of the answers.
+/// What the server needs to know of the turn. The first line of the answers file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TurnContext {
     /// The agent's working folder.
     pub(crate) directory: PathBuf,
-    /// The tools it may be offered.
+    /// The tools to offer.
     pub(crate) tools: Vec<String>,
     /// Whether its role may change files.
     pub(crate) may_write: bool,
-    /// Variables by which what it starts is found.
+    /// Environment variables by which the processes that it starts are found.
     pub(super) marks: Vec<(String, String)>,
 }
 
-/// A call, before permission is asked.
+/// A call that needs permission.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Planned {
     pub(crate) call: String,
     pub(crate) tool: String,
     pub(crate) access: Access,
-    /// The whole command, or the path from the project's root.
+    /// The whole command, or the path relative to the project's root.
     pub(crate) detail: String,
-    /// The file it writes, and the lines it adds.
+    /// The file to write, and the lines to add.
     pub(crate) writes: Option<(String, String)>,
 }
 
@@ -78,11 +78,11 @@ enum Line {
 #[derive(Serialize, Deserialize)]
 struct Answer {
     call: String,
-    /// `None`: it may be performed.
+    /// The reason; `None`: it is allowed.
     refused: Option<String>,
 }
 
-/// The turn's side.
+/// The turn's end of the connection.
 pub(super) struct Calls {
     tail: Tail,
     answers: PathBuf,
@@ -95,7 +95,7 @@ impl Calls {
         Ok(Self { tail: Tail::new(spool.path(CALLS)), answers: spool.path(ANSWERS) })
     }
 
-    /// Reports what has been written since.
+    /// Reports new calls.
     pub(super) fn read(&mut self, facts: &mpsc::UnboundedSender<Fact>) {
         while let Ok(Some(lines)) = self.tail.lines() {
             for line in lines.iter().filter_map(|line| serde_json::from_str(line).ok()) {
@@ -109,7 +109,7 @@ impl Calls {
         }
     }
 
-    /// Asks for permission in a task of its own: a person may take any time.
+    /// Asks for permission in a task of its own, because the user may take any time.
     fn ask(&self, planned: Planned, facts: mpsc::UnboundedSender<Fact>) {
         let answers = self.answers.clone();
         let Planned { call, tool, access, detail, writes } = planned;
@@ -122,9 +122,9 @@ impl Calls {
                     None
                 }
                 Ok(Approval::Deny(reason)) => Some(reason),
-                Err(_) => Some("nobody answered whether it is allowed".to_owned()),
+                Err(_) => Some("nobody answered the permission request".to_owned()),
             };
-            // A server that gets no answer performs nothing.
+            // If this fails, the server gets no answer and performs nothing.
             let file = File::options().append(true).open(answers);
             let _ = file.and_then(|file| write_line(file, &Answer { call, refused }));
         });
@@ -132,36 +132,36 @@ impl Calls {
 }
 
 fn tell(facts: &mpsc::UnboundedSender<Fact>, fact: Fact) {
-    // A closed session hears nothing.
+    // This fails if the session was closed.
     let _ = facts.send(fact);
 }
 
 fn write_line(mut file: File, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
-    // In one piece: several may write.
+    // A single write, because several tasks and processes append to the file.
     file.write_all(&line)
 }
 
-/// The server's side.
+/// The server's end of the connection.
 pub(crate) struct ToolHost {
     spool: Spool,
     pub(crate) context: TurnContext,
 }
 
 impl ToolHost {
-    /// `turn` is `SESSION/NUMBER`, of a turn that is being worked on. `None`: it names none.
+    /// `turn` is `SESSION/NUMBER`. `None`: there is no such turn.
     pub(crate) fn open(local: &Path, turn: &str) -> Option<Self> {
         let (session, number) = turn.split_once('/')?;
-        let number = number.parse().ok().filter(|_| is_session(session))?;
+        let number = number.parse().ok().filter(|_| is_session_id(session))?;
         let spool = Spool::of(local, session, number);
-        let first = Tail::new(spool.path(ANSWERS)).lines().ok()??.into_iter().next()?;
-        Some(Self { context: serde_json::from_str(&first).ok()?, spool })
+        let context = Tail::new(spool.path(ANSWERS)).lines().ok()??.into_iter().next()?;
+        Some(Self { context: serde_json::from_str(&context).ok()?, spool })
     }
 
-    /// Waits until the run has decided. The error is the reason for the model.
+    /// Waits for permission. The error is the reason, for the model.
     pub(crate) async fn ask(&self, planned: Planned, stop: &mut watch::Receiver<bool>) -> Result<(), String> {
-        let lost = |error: io::Error| format!("the run cannot be asked: {error}");
+        let lost = |error: io::Error| format!("cannot reach the run: {error}");
         let mut answers = Tail::new(self.spool.path(ANSWERS));
         let call = planned.call.clone();
         self.write(&Line::Planned(planned)).map_err(lost)?;
@@ -171,20 +171,20 @@ impl ToolHost {
             if let Some(answer) = lines.find(|answer| answer.call == call) {
                 return answer.refused.map_or(Ok(()), Err);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
-        Err("the call was given up".to_owned())
+        Err("the call was cancelled".to_owned())
     }
 
     pub(crate) fn performed(&self, performed: Performed) -> Result<(), String> {
-        self.write(&Line::Performed(performed)).map_err(|error| format!("the run cannot be told: {error}"))
+        self.write(&Line::Performed(performed)).map_err(|error| format!("cannot reach the run: {error}"))
     }
 
     fn write(&self, line: &Line) -> io::Result<()> {
         write_line(File::options().append(true).open(self.spool.path(CALLS))?, line)
     }
 
-    /// Runs a program in a process group of its own, with its output in files.
+    /// Runs a program in a process group of its own, with its output in files. It is ended after `limit`.
     pub(crate) async fn run(
         &self,
         (program, arguments): (&Program, &[&str]),
@@ -200,46 +200,46 @@ impl ToolHost {
         command.current_dir(directory);
         let kinds = ["stdout", "stderr"].map(|kind| format!("{call}.{kind}"));
         let output = Output { spool: &self.spool, stdout: &kinds[0], stderr: &kinds[1] };
-        let (mut given_up, (ends, mut ended)) = (stop.clone(), watch::channel(false));
+        let (mut cancelled, (stop, mut stopped)) = (stop.clone(), watch::channel(false));
         let timer = tokio::spawn(async move {
-            let is_late = tokio::select! {
+            let is_timeout = tokio::select! {
                 () = sleep(limit) => true,
-                _ = given_up.wait_for(|stop| *stop) => false,
+                _ = cancelled.wait_for(|stop| *stop) => false,
             };
-            ends.send_replace(true);
-            is_late
+            stop.send_replace(true);
+            is_timeout
         });
-        let ended = run(command, Stdio::null(), &output, &mut ended, ()).await;
+        let ended = run(command, Stdio::null(), &output, &mut stopped, ()).await;
         timer.abort();
-        let is_late = timer.await.unwrap_or(false);
+        let is_timeout = timer.await.unwrap_or(false);
         let ended = ended?;
         let [stdout, stderr] =
-            kinds.each_ref().map(|kind| (self.spool.end(kind, Finished::SHOWN), self.spool.len(kind)));
-        Ok(Finished { ended, is_late, stdout, stderr })
+            kinds.each_ref().map(|kind| (self.spool.last_text(kind, Finished::SHOWN), self.spool.len(kind)));
+        Ok(Finished { ended, is_timeout, stdout, stderr })
     }
 }
 
-/// How a command ended. Of each stream there are its last bytes as text, and how many there were.
+/// How a command ended, and of each stream the last bytes as text and the size in bytes.
 pub(crate) struct Finished {
     ended: Ended,
-    is_late: bool,
+    is_timeout: bool,
     pub(crate) stdout: (String, u64),
     pub(crate) stderr: (String, u64),
 }
 
 impl Finished {
-    /// Of each stream, this much goes to the model.
+    /// Maximum bytes of each stream for the model.
     pub(crate) const SHOWN: u64 = 16 * 1024;
 
     pub(crate) fn exit_code(&self) -> Option<i64> {
-        self.ended.code.filter(|_| self.ended.because.is_none()).map(i64::from)
+        self.ended.code.filter(|_| self.ended.stop_reason.is_none()).map(i64::from)
     }
 
-    /// In words; `None`: it ended by itself.
+    /// What ended the command; `None`: it ended by itself.
     pub(crate) fn cut_short(&self) -> Option<String> {
-        match (&self.ended.because, self.ended.signal) {
-            (Some(_), _) if self.is_late => Some("its time was over".to_owned()),
-            (Some(because), _) => Some(because.clone()),
+        match (&self.ended.stop_reason, self.ended.signal) {
+            (Some(_), _) if self.is_timeout => Some("it took too long".to_owned()),
+            (Some(reason), _) => Some(reason.clone()),
             (None, Some(signal)) => Some(format!("signal {signal}")),
             (None, None) => None,
         }

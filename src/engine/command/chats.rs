@@ -1,4 +1,4 @@
-//! Which chat of its engine a session of ours goes on in. Callers know the session only: an engine's own id never comes
+//! Maps sessions to the chats of their engines. Callers know only the session, so that an engine's own id never comes
 //! from outside.
 
 use std::fs;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Usage;
 
-/// A folder of squad's local one, with a file for each session that can be gone on with.
+/// A folder with a file for each session that can be continued.
 #[derive(Clone, Debug)]
 pub(crate) struct Chats(PathBuf);
 
@@ -18,7 +18,7 @@ pub(crate) struct Chat {
     pub(crate) engine: String,
     /// The engine's own id.
     pub(super) chat: String,
-    /// What it has used as a whole, where the engine counts so.
+    /// The chat's total usage, if the engine reports totals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) counted: Option<Usage>,
 }
@@ -28,14 +28,14 @@ impl Chats {
         Self(local.join("chats"))
     }
 
-    /// The chat of a session; `None`: it is none of ours, or it has none.
+    /// The chat of a session; `None`: there is no usable one.
     pub(crate) fn find(&self, session: &str) -> Option<Chat> {
         let text = fs::read_to_string(self.file(session)?).ok()?;
         let chat: Chat = serde_json::from_str(&text).ok()?;
-        is_id(&chat.chat).then_some(chat)
+        is_chat_id(&chat.chat).then_some(chat)
     }
 
-    pub(super) fn keep(&self, session: &str, chat: &Chat) -> io::Result<()> {
+    pub(super) fn store(&self, session: &str, chat: &Chat) -> io::Result<()> {
         let file = self.file(session).ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(&self.0)?;
         let mut temporary = tempfile::NamedTempFile::new_in(&self.0)?;
@@ -44,36 +44,36 @@ impl Chats {
         Ok(())
     }
 
-    pub(super) fn forget(&self, session: &str) {
-        // There was none.
+    pub(super) fn remove(&self, session: &str) {
+        // This fails if there is none.
         let _ = self.file(session).map(fs::remove_file);
     }
 
     fn file(&self, session: &str) -> Option<PathBuf> {
-        is_session(session).then(|| self.0.join(format!("{session}.json")))
+        is_session_id(session).then(|| self.0.join(format!("{session}.json")))
     }
 }
 
-/// It becomes a file's name.
-pub(super) fn is_session(text: &str) -> bool {
+/// Whether a text can be a session's id, and so is safe as a file name.
+pub(super) fn is_session_id(text: &str) -> bool {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     is_plain && (1..=200).contains(&text.len())
 }
 
-/// It becomes an argument.
-pub(super) fn is_id(text: &str) -> bool {
+/// Whether a text can be a chat's id, and so is safe as an argument.
+pub(super) fn is_chat_id(text: &str) -> bool {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
     is_plain && (1..=200).contains(&text.len()) && !text.starts_with('-')
 }
 
-/// The id that a command has printed, among whatever else it printed: the one UUID, or else the last line.
+/// Finds the id in a command's output: its only UUID, or else its last line.
 pub(super) fn printed_id(output: &str) -> Option<String> {
     let mut uuids = output.split_whitespace().filter(|word| word.len() == 36 && uuid::Uuid::try_parse(word).is_ok());
     if let (Some(id), None) = (uuids.next(), uuids.next()) {
         return Some(id.to_owned());
     }
     let last = output.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    is_id(last).then(|| last.to_owned())
+    is_chat_id(last).then(|| last.to_owned())
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_banner_is_no_part_of_an_id() {
+    fn ids_are_found_among_other_output() {
         let id = "7fda4967-f6ae-4e4f-97b5-47d8fbde6340";
         for output in [id.to_owned(), format!("Welcome!\nchat: {id} made\nBye.\n"), format!("\n{id}\r\n")] {
             assert_eq!(printed_id(&output).as_deref(), Some(id), "{output}");
@@ -93,11 +93,11 @@ mod tests {
     }
 
     #[test]
-    fn only_sessions_of_ours_have_chats() {
+    fn only_valid_ids_are_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let chats = Chats::new(folder.path());
         let chat = Chat { engine: "claude".to_owned(), chat: "abc".to_owned(), counted: None };
-        chats.keep("squad-backend", &chat).expect("it is kept");
+        chats.store("squad-backend", &chat).expect("it is stored");
         assert_eq!(chats.find("squad-backend"), Some(chat));
         for other in ["abc", "", "../chats/squad-backend", "a/b", "squad-backend.json"] {
             assert_eq!(chats.find(other), None, "{other}");

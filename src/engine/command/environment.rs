@@ -1,12 +1,12 @@
-//! What an engine's process sees of the environment: what programs need to run, and what its profile names. Secrets of
-//! other programs are none of its business.
+//! The environment of an engine's process: variables that most programs need, and those that its profile names. Secrets
+//! of other programs are left out.
 
 use std::ffi::OsStr;
 
 use crate::program::Variables;
 
-/// Needed by programs as such, on one system or another. A star stands for the rest of a name.
-const USUAL: &[&str] = &[
+/// Variables that most programs need, on any system. `*` matches the rest of a name.
+const COMMON: &[&str] = &[
     "PATH",
     "HOME",
     "USER",
@@ -53,19 +53,19 @@ const USUAL: &[&str] = &[
     "__CF_USER_TEXT_ENCODING",
 ];
 
-/// The variables that a process is given.
-pub(super) fn allowed(variables: &Variables, named: &[String]) -> Variables {
+/// The common variables, and those that match the patterns of a profile.
+pub(super) fn allowed(variables: &Variables, patterns: &[String]) -> Variables {
     let is_allowed = |name: &OsStr| {
         let Some(name) = name.to_str() else { return false };
-        USUAL.iter().copied().chain(named.iter().map(String::as_str)).any(|pattern| fits(pattern, name))
+        COMMON.iter().copied().chain(patterns.iter().map(String::as_str)).any(|pattern| matches(pattern, name))
     };
     variables.iter().filter(|(name, _)| is_allowed(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
+fn matches(pattern: &str, name: &str) -> bool {
     let same = |a: &str, b: &str| if cfg!(windows) { a.eq_ignore_ascii_case(b) } else { a == b };
     match pattern.strip_suffix('*') {
-        Some(start) => name.get(..start.len()).is_some_and(|begin| same(begin, start)),
+        Some(prefix) => name.get(..prefix.len()).is_some_and(|start| same(start, prefix)),
         None => same(pattern, name),
     }
 }

@@ -1,13 +1,13 @@
-//! Command engines: agents that are a program, started once for each message, with their answer on standard output.
+//! Command engines: command-line agents, started once for each message, with their answer on standard output.
 //!
 //! ```text
 //! Profile (built in, or the user's) ─→ Command ── open ─→ Session ── send ─→ one process
 //!                                                            │                 ├─ stdout, stderr ─→ Spool (files)
-//!                                                            └─ Chats          └─ Reader: lines of the stream as facts
+//!                                                            └─ Chats          └─ StreamParser: stdout to facts
 //! ```
 //!
-//! No shell is used anywhere. Such an engine asks nobody before it acts, so squad chooses a mode of the engine's own
-//! before each message, and says which.
+//! No shell is used anywhere. These engines do not ask before they act, so squad chooses one of the engine's own modes
+//! for each message, and reports which.
 
 mod arguments;
 pub(crate) mod blueprint;
@@ -44,22 +44,22 @@ use crate::program::{Program, ProgramRefusal, Programs, Variables};
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) profile: Profile,
-    /// This program, to guard what is started and to serve it tools.
+    /// squad's own program, which guards the engine's processes and serves their tools.
     pub(crate) squad: Option<PathBuf>,
     pub(crate) variables: Variables,
-    /// The project's root: sessions work in it or below.
+    /// The project's root. Sessions work in it or below.
     pub(crate) directory: PathBuf,
-    /// Squad's local folder, for output and chats.
+    /// squad's local folder, for output and chats.
     pub(crate) local: PathBuf,
     pub(crate) run: String,
 }
 
-/// How long a program may take to say its version.
-const VERSION: Duration = Duration::from_secs(10);
+/// How long `--version` may take.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Command(Arc<Shared>);
 
-/// What all sessions of an engine have in common.
+/// The state that all sessions of an engine share.
 struct Shared {
     profile: Profile,
     programs: Programs,
@@ -69,12 +69,11 @@ struct Shared {
     chats: Chats,
     run: String,
     mark: Mark,
-    /// This program, which serves agents its own tools.
     squad: Option<PathBuf>,
 }
 
 impl Command {
-    /// Makes sure that there is a program to start; nothing runs yet.
+    /// Checks that the program exists. Nothing is started yet.
     pub(crate) fn start(options: Options) -> Result<Self, EngineError> {
         let Options { profile, squad, variables, directory, local, run } = options;
         let programs = Programs::new(&directory, &variables);
@@ -90,7 +89,7 @@ impl Command {
         &self.0.profile.name
     }
 
-    /// The program, which says more than its version would after the time it takes to ask for that.
+    /// The program's path, because asking for its version would start a process.
     pub(crate) fn version(&self) -> String {
         self.0.program().map(|program| program.path().display().to_string()).unwrap_or_default()
     }
@@ -101,13 +100,14 @@ impl Shared {
         locate(&self.profile, &self.programs)
     }
 
-    /// The program that makes a chat.
+    /// The program that creates a chat.
     fn chat_program(&self) -> Result<Program, EngineError> {
         let name = self.profile.create_program.as_ref().unwrap_or(&self.profile.program);
         locate_named(&self.profile, name, &self.programs)
     }
 
-    /// A session works in the project, and where no file of the repository tells the engine what to do by itself.
+    /// A session must be inside the project, and no file of the repository may configure the engine without the user's
+    /// consent.
     fn check_folder(&self, directory: &Path) -> Result<(), EngineError> {
         let unusable = |reason: String, hint: String| EngineError::Unusable { reason, hint: Some(hint) };
         let directory = confined(&self.directory, directory)
@@ -122,10 +122,8 @@ impl Shared {
             None => Ok(()),
             Some(file) => {
                 let name = &self.profile.name;
-                let reason = format!(
-                    "{name} reads {} by itself and cannot be told not to, and a repository is not to say what runs",
-                    file.display()
-                );
+                let reason =
+                    format!("{name} always reads {}, so the repository could decide what it runs", file.display());
                 let hint = format!("if you trust it: squad config set --user engines.{name}.trust_repository true");
                 Err(unusable(reason, hint))
             }
@@ -133,7 +131,7 @@ impl Shared {
     }
 }
 
-/// The program that a profile names.
+/// Finds the program of a profile.
 pub(crate) fn locate(profile: &Profile, programs: &Programs) -> Result<Program, EngineError> {
     locate_named(profile, &profile.program, programs)
 }
@@ -147,33 +145,33 @@ fn locate_named(profile: &Profile, name: &str, programs: &Programs) -> Result<Pr
     let path = Path::new(name);
     match programs.named(path) {
         Ok(program) if !path.is_absolute() || path.is_file() => Ok(program),
-        Ok(_) => Err(missing(format!("there is no program {}, which `{}` is to be", path.display(), profile.name))),
+        Ok(_) => Err(missing(format!("the program of `{}` does not exist: {}", profile.name, path.display()))),
         Err(ProgramRefusal::Missing(_)) => {
             Err(missing(format!("{} is not installed: no `{name}` in PATH", profile.name)))
         }
-        Err(unfit) => Err(missing(format!("{} is not run: {unfit}", profile.name))),
+        Err(refusal) => Err(missing(format!("{} is not run: {refusal}", profile.name))),
     }
 }
 
-/// What the program says of its version, in a folder where nothing tells it what to do.
+/// The first line of `--version`. The program runs in an empty folder, where no repository file configures it.
 pub(crate) async fn version(profile: &Profile, program: &Program, variables: &Variables) -> Option<String> {
     let folder = tempfile::tempdir().ok()?;
     let mut command = tokio::process::Command::from(program.command());
     command.arg("--version").env_clear().envs(environment::allowed(variables, &profile.env));
     command.current_dir(folder.path()).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(VERSION, command.output()).await.ok()?.ok()?;
+    let output = tokio::time::timeout(VERSION_TIMEOUT, command.output()).await.ok()?.ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     output.status.success().then(|| first_line(line, 100))
 }
 
-/// A folder of the project, with all links resolved.
+/// Resolves a folder that must be inside the project and outside `.git`. Symbolic links are followed.
 pub(crate) fn confined(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     let shown = folder.display();
     let root = dunce::canonicalize(root).map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
     let folder = dunce::canonicalize(root.join(folder)).map_err(|error| format!("cannot work in {shown}: {error}"))?;
     if !folder.is_dir() {
-        return Err(format!("cannot work in {shown}: it is no folder"));
+        return Err(format!("cannot work in {shown}: it is not a folder"));
     }
     let is_inside = folder
         .strip_prefix(&root)
@@ -181,7 +179,7 @@ pub(crate) fn confined(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     if is_inside { Ok(folder) } else { Err(format!("cannot work in {shown}: it is outside of the project")) }
 }
 
-/// What makes Codex leave alone the configuration of every project that the folder may be part of.
+/// A Codex option that marks every project around a folder as untrusted, so that it ignores their configuration.
 fn codex_projects(directory: &Path) -> String {
     let folder = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let around = folder.ancestors().map(Path::to_owned).chain(crate::program::work_trees(&folder));
@@ -213,7 +211,7 @@ impl Adapter for Command {
     }
 
     async fn stop(self) {
-        // A session that is still open keeps the rest; what carries the mark ends with squad then.
+        // While a session is open, its processes are left to the guard, which ends them with squad.
         if let Some(mut shared) = Arc::into_inner(self.0) {
             shared.mark.end().await;
         }

@@ -1,4 +1,4 @@
-//! What squad knows of a command-line agent.
+//! Profiles: how to start each command-line agent.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,25 +8,25 @@ use super::values::Values;
 use crate::model::list;
 use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StateMode, StreamKind, ToolsWay};
 
-/// How each is started, in the format that a user's own configuration has too.
+/// The built-in profiles, in the format of the user's own configuration.
 static BUILT_IN: LazyLock<BTreeMap<String, EngineProfile>> = LazyLock::new(|| {
-    // A test reads it too.
+    // A test checks that it parses.
     toml::from_str(include_str!("profiles.toml")).unwrap_or_default()
 });
 
-/// A profile that is complete.
+/// A complete profile. See [`EngineProfile`] for its fields.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     pub(crate) name: String,
     pub(crate) about: String,
     pub(crate) program: String,
     pub(crate) arguments: Arguments,
-    /// `None`: it has no mode in which it changes nothing.
+    /// `None`: it has no read-only mode.
     pub(crate) strict: Option<Vec<String>>,
     pub(crate) free: Vec<String>,
     pub(crate) chat: ChatSource,
     pub(crate) create_chat: Option<Arguments>,
-    /// The program that makes a chat, if it is not the engine itself.
+    /// The program that creates a chat, if it is another one.
     pub(crate) create_program: Option<String>,
     pub(crate) is_stateful: bool,
     pub(crate) prompt: PromptWay,
@@ -40,39 +40,39 @@ pub(crate) struct Profile {
     pub(crate) tools: Option<ServedTools>,
 }
 
-/// How a program gets tools of squad's.
+/// How a program gets squad's tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServedTools {
     pub(super) way: ToolsWay,
-    /// It has others, with which it acts by itself.
+    /// It also has tools of its own, which squad does not control.
     has_own: bool,
 }
 
 impl Profile {
-    /// The names of those that are there: squad's own and the user's.
+    /// The names of the built-in profiles and the user's.
     pub(crate) fn names(users: &BTreeMap<String, EngineProfile>) -> Vec<String> {
-        let own = ["claude", "codex", "gemini", "cursor", "opencode", "copilot-print"].map(str::to_owned);
-        let others = users.keys().filter(|name| !own.contains(name)).cloned();
-        own.iter().cloned().chain(others).collect()
+        let built_in = ["claude", "codex", "gemini", "cursor", "opencode", "copilot-print"].map(str::to_owned);
+        let others = users.keys().filter(|name| !built_in.contains(name)).cloned();
+        built_in.iter().cloned().chain(others).collect()
     }
 
-    /// `None`: there is none of that name. The error says what its table lacks.
+    /// The profile of a name, with the user's table over the built-in one. The error says what is wrong with the table.
     pub(crate) fn find(name: &str, users: &BTreeMap<String, EngineProfile>) -> Option<Result<Self, String>> {
-        let users_own = users.get(name);
-        let base = users_own.and_then(|own| own.like.as_deref()).unwrap_or(name);
+        let table = users.get(name);
+        let base = table.and_then(|table| table.like.as_deref()).unwrap_or(name);
         let built_in = BUILT_IN.get(base);
-        if users_own.is_some_and(|own| own.like.is_some()) && built_in.is_none() {
+        if table.is_some_and(|table| table.like.is_some()) && built_in.is_none() {
             let known = list(BUILT_IN.keys().map(|name| format!("`{name}`")));
-            return Some(Err(format!("is like `{base}`, which squad does not know; it knows {known}")));
+            return Some(Err(format!("is like `{base}`, which is not a built-in engine; there are {known}")));
         }
-        let fields = match (users_own, built_in) {
+        let fields = match (table, built_in) {
             (None, None) => return None,
-            (own, built_in) => own.cloned().unwrap_or_default().over(built_in.cloned().unwrap_or_default()),
+            (table, built_in) => table.cloned().unwrap_or_default().over(built_in.cloned().unwrap_or_default()),
         };
         Some(Self::complete(name, fields))
     }
 
-    /// The one that squad brings for a program.
+    /// The built-in profile of a program.
     pub(super) fn of_program(program: &str) -> Option<Self> {
         let (name, fields) = BUILT_IN.iter().find(|(_, fields)| fields.program.as_deref() == Some(program))?;
         Self::complete(name, fields.clone()).ok()
@@ -85,11 +85,11 @@ impl Profile {
         let program = fields.program.ok_or("needs a `program`")?;
         let chat = fields.chat.unwrap_or(ChatSource::None);
         if chat == ChatSource::Command && fields.create_chat.is_none() {
-            return Err("has its chats from a command and no `create_chat`".to_owned());
+            return Err("gets its chats from a command but has no `create_chat`".to_owned());
         }
         let stream = fields.stream.unwrap_or(StreamKind::Text);
         if chat == ChatSource::Answer && stream == StreamKind::Text {
-            return Err("has its chats from its answers, and `stream` does not say how to read them".to_owned());
+            return Err("gets its chats from its answers but has no `stream` to read them by".to_owned());
         }
         let arguments = Arguments::Listed(fields.args.unwrap_or_default());
         let prompt = fields.prompt.unwrap_or(match arguments.has_prompt() {
@@ -98,14 +98,13 @@ impl Profile {
         });
         if prompt == PromptWay::File && !arguments.has_prompt() {
             return Err(
-                "has neither `{prompt}` nor `{task}` among its `args`, and does not read standard input".to_owned()
+                "has neither `{prompt}` nor `{task}` in its `args`, and does not read standard input".to_owned()
             );
         }
         let has_own_tools = fields.own_tools.unwrap_or(true);
         if !has_own_tools && (fields.tools.is_none() || !arguments.has_tools()) {
             return Err(
-                "has no tools of its own, and is not told of squad's: it needs `tools`, and `{tools}` among its `args`"
-                    .to_owned(),
+                "has no tools of its own, so it needs squad's: set `tools`, and put `{tools}` in its `args`".to_owned()
             );
         }
         Ok(Self {
@@ -131,37 +130,37 @@ impl Profile {
         })
     }
 
-    /// The command line, for somebody to look at.
+    /// The whole command line, for display.
     pub(crate) fn preview(&self, values: &Values) -> Vec<String> {
-        std::iter::once(self.program.clone()).chain(self.filled(&self.arguments, values)).collect()
+        std::iter::once(self.program.clone()).chain(self.expand(&self.arguments, values)).collect()
     }
 
-    /// The mode's arguments come first where the profile does not say where they belong.
-    pub(super) fn filled(&self, arguments: &Arguments, values: &Values) -> Vec<String> {
-        let mut filled = arguments.filled(values);
+    /// The mode's arguments come first if they have no placeholder.
+    pub(super) fn expand(&self, arguments: &Arguments, values: &Values) -> Vec<String> {
+        let mut expanded = arguments.expand(values);
         if !arguments.has_mode() {
-            filled.splice(0..0, values.mode.iter().cloned());
+            expanded.splice(0..0, values.mode.iter().cloned());
         }
-        filled
+        expanded
     }
 
-    /// Whether it acts by itself, and not through squad's tools alone.
+    /// Whether it can act without squad's tools.
     pub(super) fn has_own_tools(&self) -> bool {
         self.tools.is_none_or(|tools| tools.has_own)
     }
 
-    /// What governs it, in words.
-    pub(crate) fn governed(&self, is_free: bool) -> String {
+    /// Describes what governs its actions. `is_unrestricted`: it may act without asking.
+    pub(crate) fn governed(&self, is_unrestricted: bool) -> String {
         let flags = |flags: &[String]| match flags {
-            [] => "as it starts by itself".to_owned(),
+            [] => "its default".to_owned(),
             flags => format!("`{}`", flags.join(" ")),
         };
-        match (&self.arguments, is_free, &self.strict) {
-            _ if !self.has_own_tools() => "squad's permissions: it acts through squad's tools alone".to_owned(),
-            (Arguments::Template(_), ..) => "its command line alone, which is the user's own template".to_owned(),
+        match (&self.arguments, is_unrestricted, &self.strict) {
+            _ if !self.has_own_tools() => "squad's permissions: it acts only through squad's tools".to_owned(),
+            (Arguments::Template(_), ..) => "only its command line, the user's own template".to_owned(),
             (_, true, _) => format!("its own mode for work ({})", flags(&self.free)),
             (_, false, Some(strict)) => format!("its own strictest mode ({})", flags(strict)),
-            (_, false, None) => "nothing: it has no mode in which it changes nothing".to_owned(),
+            (_, false, None) => "nothing: it has no read-only mode".to_owned(),
         }
     }
 }
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_table_changes_what_it_names() {
+    fn a_users_table_changes_only_the_fields_it_names() {
         let users: BTreeMap<String, EngineProfile> = toml::from_str(
             "[claude]\nprogram = \"/opt/claude\"\n[mine]\nlike = \"codex\"\nmodel = \"m\"\n[odd]\nlike = \"none\"\n\
              [bare]\nargs = [\"x\"]\n",

@@ -1,4 +1,4 @@
-//! One process of an engine, from its start to the end of all that it started.
+//! Runs one process of an engine until everything that it started has ended.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -10,47 +10,47 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use super::spool::Spool;
 use crate::engine::process_group::{Ending, ProcessGroup, apart};
 
-/// How long a process has to end when it is asked to. On Windows nothing asks it.
+/// How long a process has to end after it was asked to. Windows has no way to ask.
 const GRACE: Duration = Duration::from_secs(if cfg!(windows) { 0 } else { 5 });
-/// So often its output is looked at.
-const LOOK: Duration = Duration::from_millis(40);
-/// It may print so many bytes, on each of its streams.
-const LARGEST: u64 = 256 * 1024 * 1024;
+/// How often its output is read.
+const READ_INTERVAL: Duration = Duration::from_millis(40);
+/// Maximum bytes of each output stream.
+const MAX_OUTPUT: u64 = 256 * 1024 * 1024;
 
 /// How a process ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
-    pub(super) took: Duration,
+    pub(super) duration: Duration,
     /// Why squad ended it.
-    pub(super) because: Option<String>,
+    pub(super) stop_reason: Option<String>,
 }
 
-/// Where a process's output goes, by the kinds of a [`Spool`].
+/// Where a process's output goes. Streams are named as file kinds of the [`Spool`].
 pub(super) struct Output<'a> {
     pub(super) spool: &'a Spool,
     pub(super) stdout: &'a str,
     pub(super) stderr: &'a str,
 }
 
-/// Looks at what a process has printed, now and then while it works and at last.
+/// Reads a process's output, at intervals while it runs and once after it has ended.
 pub(super) trait OutputReader: Send {
-    fn look(&mut self) -> impl Future<Output = ()> + Send;
+    fn read(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Nobody looks.
+/// Reads nothing.
 impl OutputReader for () {
-    async fn look(&mut self) {}
+    async fn read(&mut self) {}
 }
 
-/// Runs a process to its end.
+/// Runs a process to its end, or ends it if `stop` is set or it prints too much.
 pub(super) async fn run(
     mut command: Command,
     input: Stdio,
     output: &Output<'_>,
     stop: &mut watch::Receiver<bool>,
-    mut look: impl OutputReader,
+    mut reader: impl OutputReader,
 ) -> std::io::Result<Ended> {
     let (stdout, stderr) = (output.spool.create(output.stdout)?, output.spool.create(output.stderr)?);
     command.stdin(input).stdout(stdout).stderr(stderr).kill_on_drop(true);
@@ -58,50 +58,50 @@ pub(super) async fn run(
     let started = Instant::now();
     let mut child = command.spawn()?;
     let mut group = ProcessGroup::of(&child);
-    // The command holds the files too.
+    // It holds the output files open.
     drop(command);
-    let mut looks = interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(READ_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let ended = loop {
         tokio::select! {
             status = child.wait() => break Ok(status?),
             () = stopped(stop) => break Err("it was stopped".to_owned()),
-            _ = looks.tick() => look.look().await,
+            _ = ticks.tick() => reader.read().await,
         }
-        if [output.stdout, output.stderr].iter().any(|kind| output.spool.len(kind) > LARGEST) {
-            break Err(format!("it printed more than {} MiB", LARGEST / 1024 / 1024));
+        if [output.stdout, output.stderr].iter().any(|kind| output.spool.len(kind) > MAX_OUTPUT) {
+            break Err(format!("it printed more than {} MiB", MAX_OUTPUT / 1024 / 1024));
         }
     };
-    let (status, because) = match ended {
+    let (status, stop_reason) = match ended {
         Ok(status) => (status, None),
-        Err(because) => (end(&mut child, &mut group).await?, Some(because)),
+        Err(reason) => (end(&mut child, &mut group).await?, Some(reason)),
     };
-    let took = started.elapsed();
-    clear(&mut group).await;
-    look.look().await;
+    let duration = started.elapsed();
+    end_remaining(&mut group).await;
+    reader.read().await;
     let (code, signal) = (status.code(), signal_of(status));
-    Ok(Ended { code, signal, took, because })
+    Ok(Ended { code, signal, duration, stop_reason })
 }
 
-/// Also when whoever wanted the answer is gone.
+/// Returns when `stop` is set or its sender is gone.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-/// Asks a process and its group to end, and insists.
+/// Asks a process and its group to end, then kills them.
 async fn end(child: &mut Child, group: &mut ProcessGroup) -> std::io::Result<ExitStatus> {
     group.signal(Ending::Asked);
     if let Ok(status) = timeout(GRACE, child.wait()).await {
         return status;
     }
     group.signal(Ending::Killed);
-    // It fails only for a process that has ended.
+    // This fails only if the process has ended.
     let _ = child.start_kill();
     child.wait().await
 }
 
-/// Ends what a process has left in its group: the turn is over, and its output is not to change any more.
-async fn clear(group: &mut ProcessGroup) {
+/// Ends the processes that remain in the group, so that the turn's output no longer changes.
+async fn end_remaining(group: &mut ProcessGroup) {
     if !group.is_there() {
         return;
     }

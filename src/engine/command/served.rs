@@ -1,4 +1,4 @@
-//! Squad's own tools for a program that takes MCP servers: this program is such a server, for one agent of one run.
+//! squad's own tools, for programs that accept MCP servers. `squad mcp --member` serves them to one agent of a run.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use super::Shared;
 use crate::engine::ToolSpec;
 use crate::settings::ToolsWay;
 
-/// What the server is called, which is part of its tools' names.
+/// The server's name, which becomes part of its tools' names.
 const NAME: &str = "squad";
 
 impl Shared {
-    /// The arguments that name the server; `None`: the program is told of none. `turn`: it offers what the program has
-    /// no tools for.
-    pub(super) fn server(&self, agent: &str, tools: &[ToolSpec], turn: Option<&str>) -> Option<Vec<String>> {
+    /// The arguments that configure the server; `None`: the program gets no server. With a `turn`, it also offers the
+    /// tools that the program lacks.
+    pub(super) fn server_arguments(&self, agent: &str, tools: &[ToolSpec], turn: Option<&str>) -> Option<Vec<String>> {
         let (way, squad) = (self.profile.tools?.way, self.squad.as_deref()?);
         let has_tools = turn.is_some() || tools.iter().any(|tool| tool.is_served);
-        let is_placed = self.profile.arguments.has_tools() && has_tools;
-        is_placed.then(|| arguments(way, squad, &self.directory, &format!("{}/{agent}", self.run), turn))
+        let is_configured = self.profile.arguments.has_tools() && has_tools;
+        is_configured.then(|| arguments(way, squad, &self.directory, &format!("{}/{agent}", self.run), turn))
     }
 }
 
-/// Whether a name that a program gives a tool is that of one of squad's, where these report what they do by themselves.
+/// Whether a program's name of a tool means one of squad's tools that report their own calls.
 pub(super) fn reports_itself(tool: &str) -> bool {
     let name = tool.strip_prefix("mcp__squad__").or_else(|| tool.strip_prefix("squad-"));
     matches!(name, Some("shell" | "file_ops"))
@@ -46,14 +46,14 @@ fn arguments(way: ToolsWay, squad: &Path, directory: &Path, member: &str, turn: 
     }
 }
 
-/// Behind a role, which may speak of tools that are not there.
-pub(super) fn missing(tools: &[ToolSpec], has_server: bool) -> Option<String> {
+/// A note at the end of a role, which may mention tools that are not available.
+pub(super) fn missing_tools_note(tools: &[ToolSpec], has_server: bool) -> Option<String> {
     let missing: Vec<String> =
         tools.iter().filter(|tool| !(has_server && tool.is_served)).map(|tool| format!("`{}`", tool.name)).collect();
     (!missing.is_empty()).then(|| {
         format!(
-            "\n\n(These tools are not there in this session: {}. Where you are told to use one, say at the end of your \
-             answer what you would have told it.)\n",
+            "\n\n(These tools are not available in this session: {}. Where you are told to use one, write at the end \
+             of your answer what you would have passed to it.)\n",
             missing.join(", ")
         )
     })

@@ -1,5 +1,4 @@
-//! A session of a command engine: one process for each message, which go on in one chat of the engine's where it has
-//! chats.
+//! A session of a command engine: one process for each message. If the engine has chats, all messages share one.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,11 +12,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::calls::{Calls, TurnContext};
-use super::chats::{Chat, is_id, is_session, printed_id};
+use super::chats::{Chat, is_chat_id, is_session_id, printed_id};
 use super::run::{Ended, Output, OutputReader, run};
 use super::served::{self, reports_itself};
 use super::spool::{Spool, Tail};
-use super::stream::Reader;
+use super::stream::StreamParser;
 use super::values::Values;
 use super::{Shared, codex_projects, environment, shape};
 use crate::engine::process_group::Mark;
@@ -26,16 +25,16 @@ use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usag
 use crate::program::Program;
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
 
-/// What one argument may hold. Linux takes 128 KiB, Windows 32 KB for all of them.
-const LONGEST_ARGUMENT: usize = if cfg!(windows) { 8 * 1024 } else { 100 * 1024 };
-/// So much of a text that is no stream is taken for the answer.
-const ANSWER: u64 = 256 * 1024;
-/// Lines of a stream are read so many at a time before others get their turn.
-const PIECES: usize = 16;
-/// How long a closed session's process may take to be gone.
-const CLOSING: std::time::Duration = std::time::Duration::from_secs(7);
-/// By this what a session has left running is found.
-const SESSION: &str = "SQUAD_SESSION";
+/// Maximum bytes of one argument. Linux allows 128 KiB, Windows 32 KB for all arguments together.
+const MAX_ARGUMENT: usize = if cfg!(windows) { 8 * 1024 } else { 100 * 1024 };
+/// Maximum bytes of plain text that become the answer.
+const MAX_ANSWER: u64 = 256 * 1024;
+/// Chunks of a stream to read before other tasks get their turn.
+const CHUNKS_PER_YIELD: usize = 16;
+/// How long to wait for a closed session's process to end.
+const CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(7);
+/// The environment variable by which the processes that a session leaves running are found.
+const SESSION_VARIABLE: &str = "SQUAD_SESSION";
 
 pub(crate) struct Session {
     turn: Arc<Turn>,
@@ -44,7 +43,7 @@ pub(crate) struct Session {
     running: Option<JoinHandle<()>>,
 }
 
-/// What a turn is made of.
+/// What a session's turns need.
 struct Turn {
     shared: Arc<Shared>,
     program: Program,
@@ -60,26 +59,26 @@ impl Session {
         let session = opening.session.clone();
         let not_resumable =
             |reason: &str| Err(EngineError::NotResumable { session: session.clone(), reason: reason.to_owned() });
-        if !is_session(&session) {
-            return not_resumable("it is no id of squad's");
+        if !is_session_id(&session) {
+            return not_resumable("its id is not one of squad's");
         }
         let (profile, chat) = (&shared.profile, shared.chats.find(&session));
         match chat {
             _ if !opening.resume || !profile.is_stateful => {}
-            None => return not_resumable("no chat of it is known"),
+            None => return not_resumable("it has no chat"),
             Some(chat) if chat.engine != profile.name => {
-                return not_resumable(&format!("its chat is one of {}", chat.engine));
+                return not_resumable(&format!("its chat belongs to {}", chat.engine));
             }
             Some(_) => {}
         }
         if !opening.resume {
-            // One of that name has ended, or never got so far that it can be gone on with.
-            shared.chats.forget(&session);
+            // An earlier session of this name may have left a chat.
+            shared.chats.remove(&session);
         }
         let model = model_of(&opening.spec.model, opening.spec.engine.is_some(), profile.model.as_deref());
         if !model.is_empty() && (model.starts_with('-') || model.contains(char::is_whitespace)) {
             let what = format!("opening session `{session}`");
-            return Err(EngineError::Request { what, reason: format!("`{}` is no model's name", printable(&model)) });
+            return Err(EngineError::Request { what, reason: format!("`{}` is not a model name", printable(&model)) });
         }
         let (sender, facts) = mpsc::unbounded_channel();
         let turn = Arc::new(Turn { shared, program, opening, model, sender });
@@ -87,14 +86,14 @@ impl Session {
     }
 }
 
-/// A model that was chosen for another engine, as the defaults are, means nothing to this one.
-fn model_of(choice: &ModelChoice, is_for_this: bool, own: Option<&str>) -> String {
-    let counts = match choice.layer {
+/// The chosen model if it was chosen for this engine, otherwise the profile's. Defaults are chosen for another engine.
+fn model_of(choice: &ModelChoice, names_engine: bool, profile_model: Option<&str>) -> String {
+    let applies = match choice.layer {
         ModelLayer::User => true,
-        ModelLayer::Charter | ModelLayer::Role => is_for_this,
+        ModelLayer::Charter | ModelLayer::Role => names_engine,
         ModelLayer::Default | ModelLayer::Engine => false,
     };
-    if counts { choice.id.clone() } else { own.unwrap_or_default().to_owned() }
+    if applies { choice.id.clone() } else { profile_model.unwrap_or_default().to_owned() }
 }
 
 impl AdapterSession for Session {
@@ -113,7 +112,7 @@ impl AdapterSession for Session {
         let task = with_attachments(prompt, attachments);
         self.running = Some(tokio::spawn(async move {
             let last = turn.perform(task, stop).await.unwrap_or_else(Fact::Failed);
-            // The session may have been closed in the middle of its turn.
+            // This fails if the session was closed during the turn.
             let _ = turn.sender.send(last);
         }));
         Ok(())
@@ -143,10 +142,10 @@ impl AdapterSession for Session {
     async fn close(self) -> Vec<String> {
         self.stop.send_replace(true);
         if let Some(running) = self.running {
-            // What does not end in time is ended with the engine.
-            let _ = timeout(CLOSING, running).await;
+            // A process that does not end in time ends with the engine.
+            let _ = timeout(CLOSE_TIMEOUT, running).await;
         }
-        Mark::end_left_running(self.turn.shared.mark.value(), SESSION, &self.turn.opening.session).await
+        Mark::end_left_running(self.turn.shared.mark.value(), SESSION_VARIABLE, &self.turn.opening.session).await
     }
 }
 
@@ -156,59 +155,60 @@ fn with_attachments(prompt: &str, attachments: &[Attachment]) -> String {
 }
 
 impl Turn {
-    /// The last fact, or why the turn failed.
+    /// Performs a turn. Returns its last fact, or why it failed.
     async fn perform(&self, task: String, mut stop: watch::Receiver<bool>) -> Result<Fact, String> {
         let (profile, session) = (&self.shared.profile, &self.opening.session);
-        let is_free = self.is_free().await;
-        if !is_free && profile.strict.is_none() && profile.has_own_tools() {
+        let is_unrestricted = self.may_act_unasked().await;
+        if !is_unrestricted && profile.strict.is_none() && profile.has_own_tools() {
             return Err(format!(
-                "{0} asks nobody before it acts and has no mode in which it changes nothing; `--permissions allow` lets \
-                 it work, or `engines.{0}.strict` in your own configuration names the arguments of such a mode",
+                "{0} does not ask before it acts and has no read-only mode; use `--permissions allow`, or set \
+                 `engines.{0}.strict` in your own configuration to the arguments of a read-only mode",
                 profile.name
             ));
         }
-        self.tell(Fact::Governed { engine: profile.name.clone(), by: profile.governed(is_free) });
+        self.tell(Fact::Governed { engine: profile.name.clone(), by: profile.governed(is_unrestricted) });
         let spool =
-            Spool::next(&self.shared.local, session).map_err(|error| format!("cannot keep its output: {error}"))?;
-        let calls = self.calls(&spool).map_err(|error| format!("squad's tools cannot be offered: {error}"))?;
+            Spool::next(&self.shared.local, session).map_err(|error| format!("cannot store its output: {error}"))?;
+        let calls = self.calls(&spool).map_err(|error| format!("cannot offer squad's tools: {error}"))?;
         let turn = calls.is_some().then(|| format!("{session}/{}", spool.turn));
-        let server = self.shared.server(self.opening.spec.agent.as_str(), &self.opening.tools, turn.as_deref());
+        let server =
+            self.shared.server_arguments(self.opening.spec.agent.as_str(), &self.opening.tools, turn.as_deref());
         let known = if profile.is_stateful { self.shared.chats.find(session) } else { None };
         let (chat, is_new) = match &known {
             Some(chat) => (Some(chat.chat.clone()), false),
-            None => (self.new_chat(&spool, is_free, &mut stop).await?, true),
+            None => (self.new_chat(&spool, is_unrestricted, &mut stop).await?, true),
         };
         let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.full_context()].join("\n\n");
         let tools = &self.opening.tools;
-        role.push_str(&served::missing(tools, server.is_some()).unwrap_or_default());
+        role.push_str(&served::missing_tools_note(tools, server.is_some()).unwrap_or_default());
         let prompt = match (profile.is_stateful, is_new) {
             (false, _) => shape::stateless(&role, &task),
             (true, true) => shape::new_chat(&role, &task),
             (true, false) => shape::existing_chat(&task),
         };
-        let reader = Reader::new(profile.stream);
+        let parser = StreamParser::new(profile.stream);
         let is_new_chat = is_new && profile.is_stateful && profile.chat == ChatSource::Answer;
         let tail = Tail::new(spool.path("stdout"));
-        let mut stream = Stream { tail, reader, printed: 0, is_new_chat, calls, own: BTreeSet::new() };
-        let values = Values { tools: server.unwrap_or_default(), ..self.values(chat.clone(), is_free) };
+        let mut stream = Stream { tail, parser, printed: 0, is_new_chat, calls, own_calls: BTreeSet::new() };
+        let values = Values { tools: server.unwrap_or_default(), ..self.values(chat.clone(), is_unrestricted) };
         let ended = self.run(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
-        let chat = self.keep_chat(&stream, &ended, chat, known.as_ref());
-        self.tell(self.exited(&spool, &ended, chat));
-        self.last(&spool, &ended, stream.reader)
+        let has_chat = self.update_chat(&stream, &ended, chat, known.as_ref());
+        self.tell(self.exited(&spool, &ended, has_chat));
+        self.finish(&spool, &ended, stream.parser)
     }
 
-    /// Whether it may act unasked. Nobody who answers means no.
-    async fn is_free(&self) -> bool {
+    /// Whether the engine may act without asking; `false` without an answer.
+    async fn may_act_unasked(&self) -> bool {
         let (reply, answer): (Reply<bool>, oneshot::Receiver<bool>) = Reply::channel();
         self.tell(Fact::Request(Request::Unasked(reply)));
         answer.await.unwrap_or(false)
     }
 
-    /// The id of a chat that begins, where it is known before.
+    /// The id of a new chat; `None`: there are no chats, or the engine's answer will contain the id.
     async fn new_chat(
         &self,
         spool: &Spool,
-        is_free: bool,
+        is_unrestricted: bool,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Option<String>, String> {
         let profile = &self.shared.profile;
@@ -217,21 +217,21 @@ impl Turn {
             (ChatSource::Client, _) => Ok(Some(uuid::Uuid::now_v7().to_string())),
             (ChatSource::Command, Some(arguments)) => {
                 let program = self.shared.chat_program().map_err(|error| error.to_string())?;
-                let command = self.command(&program, arguments.filled(&self.values(None, is_free)));
+                let command = self.command(&program, arguments.expand(&self.values(None, is_unrestricted)));
                 let output = Output { spool, stdout: "create-chat", stderr: "stderr" };
                 let ended =
                     run(command, Stdio::null(), &output, stop, ()).await.map_err(|error| self.cannot_start(&error))?;
                 if ended.code != Some(0) {
-                    return Err(format!("{} made no chat: {}", profile.name, how(spool, &ended, None)));
+                    return Err(format!("{} created no chat: {}", profile.name, describe_end(spool, &ended, None)));
                 }
-                let id = printed_id(&spool.end("create-chat", 16 * 1024));
-                id.map(Some).ok_or_else(|| format!("{} made a chat and printed no id of it", profile.name))
+                let id = printed_id(&spool.last_text("create-chat", 16 * 1024));
+                id.map(Some).ok_or_else(|| format!("{} printed no id of the chat it created", profile.name))
             }
             _ => Ok(None),
         }
     }
 
-    fn values(&self, chat: Option<String>, is_free: bool) -> Values {
+    fn values(&self, chat: Option<String>, is_unrestricted: bool) -> Values {
         let (profile, spec) = (&self.shared.profile, &self.opening.spec);
         let strict = profile.strict.clone().unwrap_or_default();
         let directory = &self.opening.directory;
@@ -240,31 +240,31 @@ impl Turn {
             cwd: Some(directory.display().to_string()),
             role_id: Some(spec.agent.to_string()),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
-            mode: if is_free { profile.free.clone() } else { strict },
+            mode: if is_unrestricted { profile.free.clone() } else { strict },
             codex_projects: codex_projects(directory),
             ..Values::default()
         }
     }
 
-    /// For an engine that has no tools: what it may do through squad's.
+    /// Offers squad's tools to an engine without tools of its own, as far as the agent may use them.
     fn calls(&self, spool: &Spool) -> io::Result<Option<Calls>> {
         let Shared { profile, squad, mark, run, .. } = &*self.shared;
         let choice = &self.opening.spec.tools;
-        let has = |meant: &[&str]| match choice {
+        let allows_any = |tools: &[&str]| match choice {
             ToolChoice::All => true,
-            ToolChoice::ReadOnly => meant.contains(&"view"),
+            ToolChoice::ReadOnly => tools.contains(&"view"),
             ToolChoice::Nothing => false,
-            ToolChoice::Only(names) => names.iter().any(|name| name == "*" || meant.contains(&name.as_str())),
+            ToolChoice::Only(names) => names.iter().any(|name| name == "*" || tools.contains(&name.as_str())),
         };
-        let may_write = has(&["create", "edit"]);
-        let offered = [("shell", has(&["bash"])), ("file_ops", may_write || has(&["view"]))];
+        let may_write = allows_any(&["create", "edit"]);
+        let offered = [("shell", allows_any(&["bash"])), ("file_ops", may_write || allows_any(&["view"]))];
         let tools = offered.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| name.to_owned());
         let tools: Vec<String> = tools.collect();
         if profile.has_own_tools() || squad.is_none() || tools.is_empty() {
             return Ok(None);
         }
         let session = &self.opening.session;
-        let marks = [("SQUAD_RUN", run.as_str()), (SESSION, session), (mark.name(), mark.value())];
+        let marks = [("SQUAD_RUN", run.as_str()), (SESSION_VARIABLE, session), (mark.name(), mark.value())];
         let marks = marks.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let directory = self.opening.directory.clone();
         Calls::open(spool, &TurnContext { directory, tools, may_write, marks }).map(Some)
@@ -276,12 +276,12 @@ impl Turn {
         shared.programs.restrict(&mut variables);
         let mut command = process::Command::from(program.command());
         command.args(arguments).env_clear().envs(variables).envs(&profile.set);
-        command.env("SQUAD_RUN", &shared.run).env(SESSION, &self.opening.session);
+        command.env("SQUAD_RUN", &shared.run).env(SESSION_VARIABLE, &self.opening.session);
         command.env(shared.mark.name(), shared.mark.value()).current_dir(&self.opening.directory);
         command
     }
 
-    /// Runs it with the prompt, by whichever way takes it.
+    /// Runs the process. Its arguments name a file if the prompt is too long for them.
     async fn run(
         &self,
         spool: &Spool,
@@ -291,14 +291,14 @@ impl Turn {
         stream: &mut Stream,
     ) -> Result<Ended, String> {
         let profile = &self.shared.profile;
-        let path = spool.write_prompt(prompt).map_err(|error| format!("cannot keep its prompt: {error}"))?;
+        let path = spool.write_prompt(prompt).map_err(|error| format!("cannot store its prompt: {error}"))?;
         let output = Output { spool, stdout: "stdout", stderr: "stderr" };
-        let mut goes_by_file = !fits(prompt) || !fits(task);
+        let mut uses_file = !fits_argument(prompt) || !fits_argument(task);
         loop {
-            let in_file = format!("Read the file {}: it is your message, whole. Do what it says.", path.display());
-            let given = |text: &str| Some(if goes_by_file { in_file.clone() } else { text.to_owned() });
-            let values = Values { prompt: given(prompt), task: given(task), ..values.clone() };
-            let command = self.command(&self.program, profile.filled(&profile.arguments, &values));
+            let reference = format!("Read the file {}: it is your complete message. Do what it says.", path.display());
+            let argument = |text: &str| Some(if uses_file { reference.clone() } else { text.to_owned() });
+            let values = Values { prompt: argument(prompt), task: argument(task), ..values.clone() };
+            let command = self.command(&self.program, profile.expand(&profile.arguments, &values));
             let input = match profile.prompt {
                 PromptWay::Stdin => {
                     File::open(&path).map_err(|error| format!("cannot read its prompt: {error}"))?.into()
@@ -308,15 +308,13 @@ impl Turn {
             match run(command, input, &output, stop, StreamOutputReader { turn: self, stream: &mut *stream, spool })
                 .await
             {
-                // All arguments and variables together are too many for this system.
-                Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong && !goes_by_file => {
-                    goes_by_file = true
-                }
+                // The arguments and variables together exceed the system's limit.
+                Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong && !uses_file => uses_file = true,
                 ended => {
                     return ended
                         .inspect(|_| {
-                            let rest = stream.tail.rest();
-                            rest.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
+                            let last_line = stream.tail.take_line();
+                            last_line.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
                         })
                         .map_err(|error| self.cannot_start(&error));
                 }
@@ -328,7 +326,7 @@ impl Turn {
         format!("{} cannot be run: {error}", self.program.path().display())
     }
 
-    /// Reads what has come since.
+    /// Reports new output.
     async fn read(&self, stream: &mut Stream, spool: &Spool) {
         if let Some(calls) = &mut stream.calls {
             calls.read(&self.sender);
@@ -340,103 +338,106 @@ impl Turn {
             }
             return;
         }
-        let mut pieces = 0;
-        // A file that cannot be read is found out when the answer is missing.
+        let mut chunks = 0;
+        // An unreadable file shows later, when the answer is missing.
         while let Ok(Some(lines)) = stream.tail.lines() {
             self.tell(Fact::Alive);
-            let knew = stream.reader.state.chat.is_some();
+            let had_id = stream.parser.state.chat.is_some();
             lines.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
-            if let (false, true, Some(chat)) = (knew, stream.is_new_chat, &stream.reader.state.chat) {
-                // Known at once, so that a run that is killed can go on in it.
-                self.keep(chat.clone(), None);
+            if let (false, true, Some(chat)) = (had_id, stream.is_new_chat, &stream.parser.state.chat) {
+                // Stored at once, so that the chat can be continued even if this run is killed.
+                self.store_chat(chat.clone(), None);
             }
-            pieces += 1;
-            if pieces % PIECES == 0 {
+            chunks += 1;
+            if chunks % CHUNKS_PER_YIELD == 0 {
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Keeps the chat that the session goes on in, or forgets one that is of no use. Whether there is one.
-    fn keep_chat(&self, stream: &Stream, ended: &Ended, given: Option<String>, before: Option<&Chat>) -> bool {
-        let (profile, state) = (&self.shared.profile, &stream.reader.state);
-        if let Some(counted) = &state.counted {
-            let before = before.and_then(|chat| chat.counted.as_ref());
-            self.tell(Fact::Usage(since(counted, before)));
+    /// Stores the chat for the session's next turn, or removes it if it failed. Returns whether there is a chat.
+    fn update_chat(&self, stream: &Stream, ended: &Ended, id: Option<String>, previous: Option<&Chat>) -> bool {
+        let (profile, state) = (&self.shared.profile, &stream.parser.state);
+        let previous_usage = previous.and_then(|chat| chat.counted.as_ref());
+        if let Some(total) = &state.total_usage {
+            self.tell(Fact::Usage(usage_since(total, previous_usage)));
         }
-        // An answer may say that the chat has another id now.
-        let id = state.chat.clone().filter(|_| profile.chat == ChatSource::Answer).or(given);
-        let Some(chat) = id.filter(|id| profile.is_stateful && is_id(id)) else { return false };
-        let is_answered = ended.code == Some(0) || ended.because.is_some() || !state.text.is_empty();
-        if !is_answered && before.is_none() {
-            // A chat that began with a failure is none to go on in. One that has a history is never dropped.
-            self.shared.chats.forget(&self.opening.session);
+        // The answer may give the chat a new id.
+        let id = state.chat.clone().filter(|_| profile.chat == ChatSource::Answer).or(id);
+        let Some(chat) = id.filter(|id| profile.is_stateful && is_chat_id(id)) else { return false };
+        let is_usable = ended.code == Some(0) || ended.stop_reason.is_some() || !state.text.is_empty();
+        if !is_usable && previous.is_none() {
+            // A chat whose first turn failed is not continued. A chat with a history is never removed.
+            self.shared.chats.remove(&self.opening.session);
             return false;
         }
-        self.keep(chat, state.counted.clone().or(before.and_then(|chat| chat.counted.clone())))
+        self.store_chat(chat, state.total_usage.as_ref().or(previous_usage).cloned())
     }
 
-    fn keep(&self, chat: String, counted: Option<Usage>) -> bool {
+    fn store_chat(&self, chat: String, counted: Option<Usage>) -> bool {
         let chat = Chat { engine: self.shared.profile.name.clone(), chat, counted };
-        let kept = self.shared.chats.keep(&self.opening.session, &chat);
-        if let Err(error) = &kept {
-            self.tell(Fact::Warning(format!("the session cannot be gone on with later: {error}")));
+        let stored = self.shared.chats.store(&self.opening.session, &chat);
+        if let Err(error) = &stored {
+            self.tell(Fact::Warning(format!("the session cannot be continued later: {error}")));
         }
-        kept.is_ok()
+        stored.is_ok()
     }
 
-    fn exited(&self, spool: &Spool, ended: &Ended, chat: bool) -> Fact {
+    fn exited(&self, spool: &Spool, ended: &Ended, has_chat: bool) -> Fact {
         Fact::Exited(Exited {
             engine: self.shared.profile.name.clone(),
             session: self.opening.session.clone(),
             turn: spool.turn,
             exit_code: ended.code,
             signal: ended.signal,
-            seconds: seconds(ended.took),
-            stdout: spool.shown("stdout"),
-            stderr: spool.shown("stderr"),
+            seconds: seconds(ended.duration),
+            stdout: spool.relative_path("stdout"),
+            stderr: spool.relative_path("stderr"),
             stdout_bytes: spool.len("stdout"),
             stderr_bytes: spool.len("stderr"),
-            chat,
+            chat: has_chat,
         })
     }
 
-    fn last(&self, spool: &Spool, ended: &Ended, mut reader: Reader) -> Result<Fact, String> {
-        reader.end().into_iter().for_each(|fact| self.tell(fact));
+    /// Reports the rest of the answer. Returns the turn's last fact, or why it failed.
+    fn finish(&self, spool: &Spool, ended: &Ended, mut parser: StreamParser) -> Result<Fact, String> {
+        parser.finish().into_iter().for_each(|fact| self.tell(fact));
         if self.shared.profile.stream == StreamKind::Text {
-            let (text, bytes) = (spool.end("stdout", ANSWER), spool.len("stdout"));
-            let cut = if bytes > ANSWER { format!("(the end of {bytes} bytes)\n\n") } else { String::new() };
+            let (text, bytes) = (spool.last_text("stdout", MAX_ANSWER), spool.len("stdout"));
+            let cut = if bytes > MAX_ANSWER { format!("(the end of {bytes} bytes)\n\n") } else { String::new() };
             if !text.trim().is_empty() {
                 self.tell(Fact::Message(cut + text.trim_end()));
             }
         }
-        match (&ended.because, ended.code, &reader.state.error) {
+        match (&ended.stop_reason, ended.code, &parser.state.error) {
             (None, Some(0), None) => Ok(Fact::Idle),
-            (_, _, error) => Err(format!("{} {}", self.shared.profile.name, how(spool, ended, error.as_deref()))),
+            (_, _, error) => {
+                Err(format!("{} {}", self.shared.profile.name, describe_end(spool, ended, error.as_deref())))
+            }
         }
     }
 
     fn tell(&self, fact: Fact) {
-        // A closed session hears nothing.
+        // This fails if the session was closed.
         let _ = self.sender.send(fact);
     }
 }
 
-/// How a process ended, and its last words.
-fn how(spool: &Spool, ended: &Ended, error: Option<&str>) -> String {
-    let how = match (&ended.because, ended.code, ended.signal) {
-        (Some(because), ..) => format!("was ended: {because}"),
-        (None, Some(0), _) => "reports that it failed".to_owned(),
+/// How a process ended, with its error or the last line of its stderr.
+fn describe_end(spool: &Spool, ended: &Ended, error: Option<&str>) -> String {
+    let end = match (&ended.stop_reason, ended.code, ended.signal) {
+        (Some(reason), ..) => format!("was ended: {reason}"),
+        (None, Some(0), _) => "reported a failure".to_owned(),
         (None, Some(code), _) => format!("ended with exit code {code}"),
         (None, None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None, None) => "ended".to_owned(),
     };
-    let said = error.map(str::to_owned).or_else(|| {
-        let errors = printable(&spool.end("stderr", 4 * 1024));
-        errors.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
+    let error = error.map(str::to_owned).or_else(|| {
+        let stderr = printable(&spool.last_text("stderr", 4 * 1024));
+        stderr.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
     });
-    let said = said.map(|said| format!(": {}", first_line(&printable(&said), 300))).unwrap_or_default();
-    format!("{how}{said}")
+    let error = error.map(|error| format!(": {}", first_line(&printable(&error), 300))).unwrap_or_default();
+    format!("{end}{error}")
 }
 
 struct StreamOutputReader<'a> {
@@ -446,7 +447,7 @@ struct StreamOutputReader<'a> {
 }
 
 impl OutputReader for StreamOutputReader<'_> {
-    async fn look(&mut self) {
+    async fn read(&mut self) {
         self.turn.read(self.stream, self.spool).await;
     }
 }
@@ -454,28 +455,28 @@ impl OutputReader for StreamOutputReader<'_> {
 /// Output that is read while it is written.
 struct Stream {
     tail: Tail,
-    reader: Reader,
-    /// Bytes, as far as they were looked at.
+    parser: StreamParser,
+    /// Bytes of plain text that were last seen.
     printed: u64,
-    /// The chat has no id yet that could be kept.
+    /// The stream will contain the id of a new chat.
     is_new_chat: bool,
-    /// Squad's tools, for an engine that has none.
+    /// Calls of squad's tools, for an engine without tools of its own.
     calls: Option<Calls>,
-    /// The engine's ids of calls that report themselves.
-    own: BTreeSet<String>,
+    /// The engine's ids of open calls that report themselves.
+    own_calls: BTreeSet<String>,
 }
 
 impl Stream {
-    /// What a line says, without what is reported by squad's tools themselves.
+    /// The facts of a line, except calls that squad's tools report themselves.
     fn facts(&mut self, line: &str) -> Vec<Fact> {
-        let mut facts = self.reader.line(line);
+        let mut facts = self.parser.parse(line);
         if self.calls.is_some() {
             facts.retain(|fact| match fact {
                 Fact::ToolStarted { call, tool, .. } if reports_itself(tool) => {
-                    self.own.insert(call.clone());
+                    self.own_calls.insert(call.clone());
                     false
                 }
-                Fact::ToolCompleted { call, .. } => !self.own.remove(call),
+                Fact::ToolCompleted { call, .. } => !self.own_calls.remove(call),
                 _ => true,
             });
         }
@@ -483,19 +484,19 @@ impl Stream {
     }
 }
 
-fn fits(text: &str) -> bool {
-    text.len() <= LONGEST_ARGUMENT && !text.contains('\0')
+fn fits_argument(text: &str) -> bool {
+    text.len() <= MAX_ARGUMENT && !text.contains('\0')
 }
 
-/// Of a chat that counts on, what this turn added.
-fn since(counted: &Usage, before: Option<&Usage>) -> Usage {
-    let Some(before) = before else { return counted.clone() };
+/// What one turn added to the total usage of its chat.
+fn usage_since(total: &Usage, before: Option<&Usage>) -> Usage {
+    let Some(before) = before else { return total.clone() };
     Usage {
-        input_tokens: counted.input_tokens.saturating_sub(before.input_tokens),
-        output_tokens: counted.output_tokens.saturating_sub(before.output_tokens),
-        cache_read_tokens: counted.cache_read_tokens.saturating_sub(before.cache_read_tokens),
-        cache_write_tokens: counted.cache_write_tokens.saturating_sub(before.cache_write_tokens),
-        reasoning_tokens: counted.reasoning_tokens.saturating_sub(before.reasoning_tokens),
+        input_tokens: total.input_tokens.saturating_sub(before.input_tokens),
+        output_tokens: total.output_tokens.saturating_sub(before.output_tokens),
+        cache_read_tokens: total.cache_read_tokens.saturating_sub(before.cache_read_tokens),
+        cache_write_tokens: total.cache_write_tokens.saturating_sub(before.cache_write_tokens),
+        reasoning_tokens: total.reasoning_tokens.saturating_sub(before.reasoning_tokens),
         ..Usage::default()
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent that knows nothing of squad is told: its role and its task, in one text.
+//! Prompts for an agent that knows nothing of squad: its role and its task in one text.
 
 /// Ends every prompt.
 const FOOTER: &str = "\n\n---\n\n# Setup & Reporting Rules\n\n\
@@ -7,7 +7,7 @@ you MUST clearly report them as SETUP / ENVIRONMENT ISSUES.\n\n\
 Explain what you observed and suggest specific steps for the human to fix.\n\
 Do not pretend the task succeeded if the environment blocks you.\n";
 
-/// For an engine that keeps nothing.
+/// For an engine without chats.
 pub(crate) fn stateless(role: &str, task: &str) -> String {
     with_role(role, "Task", task)
 }
@@ -17,7 +17,7 @@ pub(crate) fn new_chat(role: &str, task: &str) -> String {
     with_role(role, "Initial Task", task)
 }
 
-/// The chat knows the role.
+/// A later message of a chat, which already contains the role.
 pub(crate) fn existing_chat(task: &str) -> String {
     format!("# Task\n\n{}{FOOTER}", task.trim())
 }

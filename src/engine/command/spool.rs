@@ -1,21 +1,21 @@
-//! Where the output of engine processes is kept, byte for byte. The processes write the files themselves, so that no
-//! amount of output is ever in memory.
+//! Stores the output of engine processes unchanged. The processes write the files themselves, so that even large output
+//! takes no memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The files of one message to one session.
+/// The files of one turn of a session.
 #[derive(Debug)]
 pub(super) struct Spool {
     folder: PathBuf,
-    /// The session's folder from squad's local one, with `/`.
+    /// The folder's path relative to squad's local folder, with `/`.
     name: String,
     pub(super) turn: u32,
 }
 
 impl Spool {
-    /// Those of a session's next message.
+    /// Reserves the number of the session's next turn.
     pub(super) fn next(local: &Path, session: &str) -> io::Result<Self> {
         let name = format!("output/{session}");
         let folder = local.join(&name);
@@ -27,20 +27,20 @@ impl Spool {
         loop {
             match private().write(true).create_new(true).open(spool.path("prompt")) {
                 Ok(_) => return Ok(spool),
-                // Another process has taken it.
+                // Another process has taken this number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => spool.turn += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Those of a message that is being worked on.
+    /// The files of an existing turn.
     pub(super) fn of(local: &Path, session: &str, turn: u32) -> Self {
         let name = format!("output/{session}");
         Self { folder: local.join(&name), name, turn }
     }
 
-    /// Writes what the process is sent.
+    /// Writes the prompt for the process.
     pub(super) fn write_prompt(&self, prompt: &str) -> io::Result<PathBuf> {
         let path = self.path("prompt");
         File::create(&path)?.write_all(prompt.as_bytes())?;
@@ -51,14 +51,14 @@ impl Spool {
         self.folder.join(format!("{}.{kind}", self.turn))
     }
 
-    /// As the record names it.
-    pub(super) fn shown(&self, kind: &str) -> String {
+    /// A file's path relative to squad's local folder, for the record.
+    pub(super) fn relative_path(&self, kind: &str) -> String {
         format!("{}/{}.{kind}", self.name, self.turn)
     }
 
-    /// For a process to write to.
+    /// Opens a file for a process to write to.
     pub(super) fn create(&self, kind: &str) -> io::Result<File> {
-        // Several processes of one turn write one behind the other.
+        // Several processes of one turn append to the same file.
         private().append(true).create(true).open(self.path(kind))
     }
 
@@ -66,15 +66,15 @@ impl Spool {
         fs::metadata(self.path(kind)).map_or(0, |metadata| metadata.len())
     }
 
-    /// The last bytes of a file, as text.
-    pub(super) fn end(&self, kind: &str, bytes: u64) -> String {
+    /// The last bytes of a file, as text. Empty if the file cannot be read.
+    pub(super) fn last_text(&self, kind: &str, bytes: u64) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.path(kind))?;
             let start = file.metadata()?.len().saturating_sub(bytes);
             file.seek(SeekFrom::Start(start))?;
             let mut end = Vec::new();
             file.take(bytes).read_to_end(&mut end)?;
-            // A character that is cut in two is left out.
+            // Drop the rest of a character that was cut in two.
             let cut = if start > 0 { end.iter().take(4).take_while(|byte| *byte & 0xC0 == 0x80).count() } else { 0 };
             Ok(end.split_off(cut))
         };
@@ -82,7 +82,7 @@ impl Spool {
     }
 }
 
-/// Nobody else reads what agents say.
+/// Options for files that only the user may read.
 fn private() -> OpenOptions {
     #[cfg(unix)]
     {
@@ -94,18 +94,18 @@ fn private() -> OpenOptions {
     File::options()
 }
 
-/// Reads a file that grows, line by line. A line is whole before it is given, so that no character is cut in two.
+/// Reads the lines of a growing file. Only whole lines are returned, so that no character is cut in two.
 pub(super) struct Tail {
     path: PathBuf,
     position: u64,
     line: Vec<u8>,
-    /// The line is longer than is read, and skipped.
+    /// The current line is too long and is skipped.
     is_skipping: bool,
 }
 
-/// A longer line of a stream is not read.
-const LONGEST_LINE: usize = 8 * 1024 * 1024;
-/// Read at a time.
+/// Longer lines are skipped.
+const MAX_LINE: usize = 8 * 1024 * 1024;
+/// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;
 
 impl Tail {
@@ -113,7 +113,7 @@ impl Tail {
         Self { path, position: 0, line: Vec::new(), is_skipping: false }
     }
 
-    /// The lines of the next piece; `None`: there is nothing more at the moment.
+    /// Reads a chunk and returns the lines that it completes; `None`: there is no new output.
     pub(super) fn lines(&mut self) -> io::Result<Option<Vec<String>>> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.position))?;
@@ -129,18 +129,18 @@ impl Tail {
             if !self.is_skipping {
                 self.line.extend_from_slice(part);
             }
-            if self.line.len() > LONGEST_LINE {
+            if self.line.len() > MAX_LINE {
                 (self.line, self.is_skipping) = (Vec::new(), true);
             }
             if parts.peek().is_some() {
-                lines.extend(self.rest());
+                lines.extend(self.take_line());
             }
         }
         Ok(Some(lines))
     }
 
-    /// What stands behind the last line's end.
-    pub(super) fn rest(&mut self) -> Option<String> {
+    /// Takes the current line, even if its line feed is missing; `None`: it is empty or was skipped.
+    pub(super) fn take_line(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         let is_skipped = std::mem::take(&mut self.is_skipping);
         (!is_skipped && !line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned())
@@ -152,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_count_on_and_files_are_private() {
+    fn turns_are_numbered_and_files_are_private() {
         let folder = tempfile::tempdir().expect("a folder");
         let first = Spool::next(folder.path(), "squad-a").expect("a spool");
         let second = Spool::next(folder.path(), "squad-a").expect("a spool");
         assert_eq!((first.turn, second.turn), (1, 2));
-        assert_eq!(second.shown("stdout"), "output/squad-a/2.stdout");
+        assert_eq!(second.relative_path("stdout"), "output/squad-a/2.stdout");
         second.create("stdout").expect("a file").write_all("é€".as_bytes()).expect("written");
-        assert_eq!(second.end("stdout", 4), "€");
+        assert_eq!(second.last_text("stdout", 4), "€");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_come_in_two_pieces_are_whole() {
+    fn characters_written_in_two_parts_are_whole() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out");
         let mut file = File::create(&path).expect("a file");
@@ -181,6 +181,6 @@ mod tests {
         assert_eq!(tail.lines().expect("read"), Some(vec!["a€b\0c".to_owned()]));
         file.write_all(b"rest").expect("written");
         assert_eq!((tail.lines().expect("read"), tail.lines().expect("read")), (Some(vec![]), None));
-        assert_eq!(tail.rest().as_deref(), Some("rest"));
+        assert_eq!(tail.take_line().as_deref(), Some("rest"));
     }
 }

@@ -1,25 +1,26 @@
-//! Command lines as `run-agent.template` has them: words as a shell would write them, `<%= name %>` for values, and parts
-//! between `<% if (name) { %>` and `<% } %>` that depend on whether there is a value. No shell ever sees them: the text is
-//! split into words first, and the values are put into the words.
+//! Command lines in the format of `run-agent.template`: words quoted as for a shell, `<%= name %>` for values, and
+//! `<% if (name) { %>` … `<% } %>` for parts that need a value. No shell is involved: the text is split into words, and
+//! then the values are inserted into the words.
 
-use super::values::{Values, no_option};
+use super::values::{Values, escape_option};
 use crate::settings::PLACEHOLDERS;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template {
     nodes: Vec<Node>,
-    /// Its first word is the program, and no argument.
+    /// The first word is the program, not an argument.
     has_program: bool,
 }
 
+/// A part of a template. A text has the number of its first line.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
     Text(String, usize),
     Value(&'static str),
-    If { name: &'static str, wanted: bool, then: Vec<Node>, other: Vec<Node> },
+    If { name: &'static str, is_negated: bool, then: Vec<Node>, other: Vec<Node> },
 }
 
-/// A word's part.
+/// A part of a word.
 #[derive(Debug)]
 enum Piece {
     Text(char),
@@ -33,59 +34,60 @@ struct Word {
 }
 
 impl Template {
-    /// The error says what is wrong, and in which line.
+    /// The error names the line and what is wrong there.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut reader = Reader { rest: text, line: 1 };
-        let (nodes, end) = reader.nodes(0)?;
+        let mut parser = Parser { rest: text, line: 1 };
+        let (nodes, end) = parser.nodes(0)?;
         if end != End::Text {
-            return Err(format!("line {}: `<% }} %>` ends nothing", reader.line));
+            return Err(format!("line {}: `<% }} %>` closes nothing", parser.line));
         }
         let template = Self { nodes, has_program: false };
-        // Quotes and signs are looked at in every branch before anything runs.
-        for is_there in [true, false] {
+        // Checks the words of both branches now, so that no error remains for later.
+        for has_value in [true, false] {
             let mut flat = Vec::new();
-            flatten(&template.nodes, &|_| is_there, &mut flat);
+            flatten(&template.nodes, &|_| has_value, &mut flat);
             split(&flat)?;
         }
         if template.words(&|_| true).is_empty() {
-            return Err("it has no words".to_owned());
+            return Err("the template is empty".to_owned());
         }
         Ok(template)
     }
 
+    /// The names of the inserted values.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let mut names = Vec::new();
-        collect(&self.nodes, &mut names);
+        collect_names(&self.nodes, &mut names);
         names.into_iter()
     }
 
-    /// The first word, where it is the same text whatever the values are.
+    /// The first word, if it does not depend on any value.
     pub(super) fn first_word(&self) -> Option<String> {
-        let first = |is_there: bool| -> Option<String> {
-            let words = self.words(&|_| is_there);
+        let first = |has_value: bool| -> Option<String> {
+            let words = self.words(&|_| has_value);
             let pieces = &words.first()?.pieces;
             pieces.iter().map(|piece| if let Piece::Text(c) = piece { Some(*c) } else { None }).collect()
         };
         first(true).filter(|word| first(false).as_ref() == Some(word))
     }
 
-    /// Takes its first word for the program, where that has one of these names.
+    /// Takes the first word for the program if it is one of these names.
     pub(super) fn without_program(self, names: &[&str]) -> Self {
         let has_program = self.first_word().is_some_and(|word| names.contains(&word.as_str()));
         Self { has_program, ..self }
     }
 
-    fn words(&self, is_there: &dyn Fn(&str) -> bool) -> Vec<Word> {
+    fn words(&self, has_value: &dyn Fn(&str) -> bool) -> Vec<Word> {
         let mut flat = Vec::new();
-        flatten(&self.nodes, is_there, &mut flat);
-        // It was split when it was parsed.
+        flatten(&self.nodes, has_value, &mut flat);
+        // `parse` has reported any error.
         split(&flat).unwrap_or_default()
     }
 
     pub(super) fn arguments(&self, values: &Values) -> Vec<String> {
-        let is_there = |name: &str| values.get(name).is_some_and(|value| !value.is_empty());
-        let words = self.words(&is_there).into_iter().skip(usize::from(self.has_program));
+        let has_value = |name: &str| values.get(name).is_some_and(|value| !value.is_empty());
+        let words = self.words(&has_value).into_iter().skip(usize::from(self.has_program));
         words
             .filter_map(|word| {
                 let mut text = String::new();
@@ -96,38 +98,39 @@ impl Template {
                         Piece::Value(name) => text.push_str(values.get(name).unwrap_or_default()),
                     }
                 }
-                let text = if starts_with_value { no_option(&text) } else { text };
+                let text = if starts_with_value { escape_option(&text) } else { text };
                 (word.is_quoted || !text.is_empty()).then_some(text)
             })
             .collect()
     }
 }
 
-fn collect(nodes: &[Node], names: &mut Vec<&'static str>) {
+fn collect_names(nodes: &[Node], names: &mut Vec<&'static str>) {
     for node in nodes {
         match node {
             Node::Text(..) => {}
             Node::Value(name) => names.push(name),
             Node::If { then, other, .. } => {
-                collect(then, names);
-                collect(other, names);
+                collect_names(then, names);
+                collect_names(other, names);
             }
         }
     }
 }
 
-fn flatten<'n>(nodes: &'n [Node], is_there: &dyn Fn(&str) -> bool, flat: &mut Vec<&'n Node>) {
+/// Replaces each condition by one of its branches.
+fn flatten<'n>(nodes: &'n [Node], has_value: &dyn Fn(&str) -> bool, flat: &mut Vec<&'n Node>) {
     for node in nodes {
         match node {
-            Node::If { name, wanted, then, other } => {
-                flatten(if is_there(name) == *wanted { then } else { other }, is_there, flat);
+            Node::If { name, is_negated, then, other } => {
+                flatten(if has_value(name) == *is_negated { other } else { then }, has_value, flat);
             }
             node => flat.push(node),
         }
     }
 }
 
-/// Splits as a shell does, without all else that a shell does.
+/// Splits text into words as a shell does. What else a shell would do is an error.
 fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
     let mut words: Vec<Word> = Vec::new();
     let mut word: Option<Word> = None;
@@ -161,7 +164,7 @@ fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
                         }
                         pieces.push(Piece::Text(next));
                     }
-                    None => return Err(format!("line {line}: nothing follows the `\\`")),
+                    None => return Err(format!("line {line}: nothing follows `\\`")),
                 },
                 (None | Some('"'), '$' | '`') => return needs_shell(&c.to_string()),
                 (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?') => return needs_shell(&c.to_string()),
@@ -185,11 +188,12 @@ fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
     Ok(words)
 }
 
-struct Reader<'t> {
+struct Parser<'t> {
     rest: &'t str,
     line: usize,
 }
 
+/// What ends a list of nodes.
 #[derive(PartialEq)]
 enum End {
     Text,
@@ -197,10 +201,10 @@ enum End {
     Else,
 }
 
-/// As deep as parts may be nested.
-const DEPTH: usize = 16;
+/// Maximum depth of nested conditions.
+const MAX_DEPTH: usize = 16;
 
-impl<'t> Reader<'t> {
+impl<'t> Parser<'t> {
     fn nodes(&mut self, depth: usize) -> Result<(Vec<Node>, End), String> {
         let mut nodes = Vec::new();
         while let Some((before, rest)) = self.rest.split_once("<%") {
@@ -212,14 +216,15 @@ impl<'t> Reader<'t> {
             self.rest = rest;
             let unknown = || {
                 format!(
-                    "line {line}: squad does not know `<%{tag}%>`; it knows `<%= NAME %>`, `<% if (NAME) {{ %>`, `<% }} else {{ %>` and `<% }} %>`"
+                    "line {line}: `<%{tag}%>` is not supported; squad supports `<%= NAME %>`, `<% if (NAME) {{ %>`, \
+                     `<% }} else {{ %>` and `<% }} %>`"
                 )
             };
             if tag.starts_with('#') {
                 continue;
             }
             if let Some(value) = tag.strip_prefix(['=', '-']) {
-                nodes.push(Node::Value(known(value.trim_end_matches(['-', '_']), line)?));
+                nodes.push(Node::Value(placeholder(value.trim_end_matches(['-', '_']), line)?));
                 continue;
             }
             let words: String = tag.trim_matches(['-', '_']).split_whitespace().collect();
@@ -229,12 +234,12 @@ impl<'t> Reader<'t> {
                 words => {
                     let name =
                         words.strip_prefix("if(").and_then(|rest| rest.strip_suffix("){")).ok_or_else(unknown)?;
-                    let (name, wanted) = name.strip_prefix('!').map_or((name, true), |name| (name, false));
-                    let name = known(name, line)?;
-                    if depth >= DEPTH {
-                        return Err(format!("line {line}: too deep"));
+                    let (name, is_negated) = name.strip_prefix('!').map_or((name, false), |name| (name, true));
+                    let name = placeholder(name, line)?;
+                    if depth >= MAX_DEPTH {
+                        return Err(format!("line {line}: conditions are nested too deeply"));
                     }
-                    nodes.push(self.branch((name, wanted), depth, line)?);
+                    nodes.push(self.branch((name, is_negated), depth, line)?);
                 }
             }
         }
@@ -243,11 +248,11 @@ impl<'t> Reader<'t> {
         Ok((nodes, End::Text))
     }
 
-    fn branch(&mut self, (name, wanted): (&'static str, bool), depth: usize, line: usize) -> Result<Node, String> {
+    fn branch(&mut self, (name, is_negated): (&'static str, bool), depth: usize, line: usize) -> Result<Node, String> {
         let not_closed = || format!("line {line}: `<% if … %>` is not closed by `<% }} %>`");
         let (then, end) = self.nodes(depth + 1)?;
         let (other, end) = if end == End::Else { self.nodes(depth + 1)? } else { (Vec::new(), end) };
-        if end == End::Close { Ok(Node::If { name, wanted, then, other }) } else { Err(not_closed()) }
+        if end == End::Close { Ok(Node::If { name, is_negated, then, other }) } else { Err(not_closed()) }
     }
 
     fn text(&mut self, text: &'t str, nodes: &mut Vec<Node>) {
@@ -256,10 +261,10 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn known(name: &str, line: usize) -> Result<&'static str, String> {
+fn placeholder(name: &str, line: usize) -> Result<&'static str, String> {
     let name = name.trim();
     PLACEHOLDERS.into_iter().find(|known| *known == name).ok_or_else(|| {
-        format!("line {line}: there is no value `{name}`; there are {}", crate::model::list(PLACEHOLDERS))
+        format!("line {line}: there is no value `{name}`; values are {}", crate::model::list(PLACEHOLDERS))
     })
 }
 
@@ -270,44 +275,44 @@ mod tests {
     const CURSOR: &str = "cursor-agent --approve-mcps --model composer-1 --print \\\n\
         <% if (chatId) { %> --resume <%= chatId %> <% } %> \\\nagent \"<%= prompt %>\"\n";
 
-    fn filled(template: &str, prompt: &str, chat: Option<&str>) -> Vec<String> {
+    fn expanded(template: &str, prompt: &str, chat: Option<&str>) -> Vec<String> {
         let values = Values { prompt: Some(prompt.to_owned()), chat_id: chat.map(str::to_owned), ..Values::default() };
         Template::parse(template).expect("a template").arguments(&values)
     }
 
     #[test]
-    fn conditions_choose_and_values_stay_whole() {
+    fn conditions_are_evaluated_and_values_stay_whole() {
         let head = ["cursor-agent", "--approve-mcps", "--model", "composer-1", "--print"];
         let hostile = "say \"hi\"; rm -rf / `id` $(id) 'x'\n\\ <%= task %> &amp;";
-        assert_eq!(filled(CURSOR, hostile, None), [&head[..], &["agent", hostile]].concat());
+        assert_eq!(expanded(CURSOR, hostile, None), [&head[..], &["agent", hostile]].concat());
         let chat = "x; touch /tmp/owned";
-        assert_eq!(filled(CURSOR, "p", Some(chat)), [&head[..], &["--resume", chat, "agent", "p"]].concat());
-        assert_eq!(filled("a <% if (!chatId) { %>new<% } else { %>old<% } %>", "p", None), ["a", "new"]);
-        assert_eq!(filled("a <% if (!chatId) { %>new<% } else { %>old<% } %>", "p", Some("c")), ["a", "old"]);
-        assert_eq!(filled("a --x=<%= prompt %>b <%= chatId %> '<%- chatId %>'", "p q", None), ["a", "--x=p qb", ""]);
-        assert_eq!(filled("a 'b c' d\\ e \"f\\\"g\" # h", "", None), ["a", "b c", "d e", "f\"g"]);
-        assert_eq!(filled("a <%= prompt %>", "--yolo", None), ["a", " --yolo"]);
+        assert_eq!(expanded(CURSOR, "p", Some(chat)), [&head[..], &["--resume", chat, "agent", "p"]].concat());
+        assert_eq!(expanded("a <% if (!chatId) { %>new<% } else { %>old<% } %>", "p", None), ["a", "new"]);
+        assert_eq!(expanded("a <% if (!chatId) { %>new<% } else { %>old<% } %>", "p", Some("c")), ["a", "old"]);
+        assert_eq!(expanded("a --x=<%= prompt %>b <%= chatId %> '<%- chatId %>'", "p q", None), ["a", "--x=p qb", ""]);
+        assert_eq!(expanded("a 'b c' d\\ e \"f\\\"g\" # h", "", None), ["a", "b c", "d e", "f\"g"]);
+        assert_eq!(expanded("a <%= prompt %>", "--yolo", None), ["a", " --yolo"]);
     }
 
     #[test]
-    fn what_needs_a_shell_or_is_unknown_is_refused_with_its_line() {
-        for (template, said) in [
+    fn errors_name_the_line_and_what_is_not_supported() {
+        for (template, expected) in [
             ("a | tee b", "line 1: `|` needs a shell"),
             ("a\nb \"$(id)\"", "line 2: `$` needs a shell"),
             ("a > b", "line 1: `>` needs a shell"),
             ("a `id`", "line 1: ``` needs a shell"),
             ("a && b", "line 1: `&` needs a shell"),
             ("a \\\n<%= secret %>", "line 2: there is no value `secret`"),
-            ("<% while (1) { %>", "line 1: squad does not know"),
+            ("<% while (1) { %>", "line 1: `<% while (1) { %>` is not supported"),
             ("a <% if (chatId) { %> b", "line 1: `<% if … %>` is not closed"),
-            ("a <% } %>", "line 1: `<% } %>` ends nothing"),
+            ("a <% } %>", "line 1: `<% } %>` closes nothing"),
             ("a \"b", "line 1: a quote is not closed"),
             ("a <% if (chatId) { %> | b <% } %>", "line 1: `|` needs a shell"),
             ("a <%= prompt", "line 1: `<%` is not closed"),
-            (" \n", "it has no words"),
+            (" \n", "the template is empty"),
         ] {
             let error = Template::parse(template).expect_err(template);
-            assert!(error.starts_with(said), "{template}: {error}");
+            assert!(error.starts_with(expected), "{template}: {error}");
         }
     }
 }

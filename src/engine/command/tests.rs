@@ -1,4 +1,4 @@
-//! Sessions of little programs that behave as badly as real ones can.
+//! Sessions of small programs that behave as badly as real ones can.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +26,7 @@ impl World {
         Self { folder, variables }
     }
 
-    /// A program that is a script of the shell's, and the fields of its profile.
+    /// An engine whose program is a shell script. `fields` are added to its profile.
     fn engine(&self, script: &str, fields: &str) -> Command {
         let program = self.folder.path().join("agent");
         fs::write(&program, format!("#!/bin/sh\n{script}")).expect("a file");
@@ -64,12 +64,12 @@ impl World {
 }
 
 /// The facts of a turn, with how its process ended.
-struct Heard {
+struct TurnResult {
     lines: Vec<String>,
     exited: Option<Exited>,
 }
 
-impl Heard {
+impl TurnResult {
     fn last(&self) -> &str {
         self.lines.last().map_or("", String::as_str)
     }
@@ -79,29 +79,29 @@ impl Heard {
     }
 }
 
-async fn hear(session: &mut Session, is_free: bool) -> Heard {
-    let mut heard = Heard { lines: Vec::new(), exited: None };
+async fn finish_turn(session: &mut Session, may_act_unasked: bool) -> TurnResult {
+    let mut result = TurnResult { lines: Vec::new(), exited: None };
     loop {
         let fact = session.next().await;
-        heard.lines.push(show(&fact));
+        result.lines.push(show(&fact));
         match fact {
-            Fact::Request(Request::Unasked(reply)) => reply.send(is_free),
-            Fact::Exited(exited) => heard.exited = Some(exited),
+            Fact::Request(Request::Unasked(reply)) => reply.send(may_act_unasked),
+            Fact::Exited(exited) => result.exited = Some(exited),
             Fact::Idle | Fact::Failed(_) | Fact::Lost(_) => {
-                heard.lines.retain(|line| line != "alive" && line != "may it act unasked");
-                return heard;
+                result.lines.retain(|line| line != "alive" && line != "may it act unasked");
+                return result;
             }
             _ => {}
         }
     }
 }
 
-async fn turn(session: &mut Session, prompt: &str) -> Heard {
+async fn turn(session: &mut Session, prompt: &str) -> TurnResult {
     session.send(prompt, &[]).await.expect("it is taken");
-    hear(session, true).await
+    finish_turn(session, true).await
 }
 
-async fn one(world: &World, script: &str, fields: &str, prompt: &str) -> Heard {
+async fn run_once(world: &World, script: &str, fields: &str, prompt: &str) -> TurnResult {
     let engine = world.engine(script, fields);
     let mut session = engine.open(world.opening(false)).await.expect("a session");
     turn(&mut session, prompt).await
@@ -113,65 +113,65 @@ fn is_alive(pid: u32) -> bool {
 }
 
 #[tokio::test]
-async fn hostile_texts_are_arguments_and_output_is_kept_byte_for_byte() {
+async fn hostile_text_stays_in_its_arguments_and_output_is_stored_unchanged() {
     let world = World::new();
     let hostile = "'; touch owned; $(touch owned) `touch owned` \"\n-rf --yolo | tee owned \u{202e}&amp; %PATH%";
     let script =
         "for a in \"$@\"; do printf '<%s>' \"$a\"; done; printf '\\351\\000x' ; echo \"$ACME_KEY$OTHER_SECRET\" >&2";
     let fields = "args = [\"{mode}\", \"{task}\", [\"-m\", \"{model}\"], \"{roleId}\", \"{cwd}\", \"{prompt}\"]\nenv = [\"ACME_*\"]";
-    let heard = one(&world, script, fields, hostile).await;
-    assert_eq!(heard.last(), "idle", "{:?}", heard.lines);
-    let said = String::from_utf8_lossy(&world.spooled("1.stdout")).into_owned();
-    assert!(said.starts_with(&format!("<{hostile}><ada><{}><# Role", world.project().display())), "{said}");
+    let result = run_once(&world, script, fields, hostile).await;
+    assert_eq!(result.last(), "idle", "{:?}", result.lines);
+    let stdout = String::from_utf8_lossy(&world.spooled("1.stdout")).into_owned();
+    assert!(stdout.starts_with(&format!("<{hostile}><ada><{}><# Role", world.project().display())), "{stdout}");
     assert!(world.spooled("1.stdout").ends_with(b"\xe9\0x"));
     assert_eq!(world.spooled("1.stderr"), b"mine\n");
-    let exited = heard.exited();
+    let exited = result.exited();
     assert_eq!((exited.exit_code, exited.turn, exited.chat), (Some(0), 1, false));
     assert_eq!(exited.stdout, "output/squad-ada/1.stdout");
     assert!(fs::read_dir(world.project()).expect("a folder").all(|entry| entry.expect("one").file_name() == "sub"));
 }
 
 #[tokio::test]
-async fn a_task_that_is_an_option_is_none() {
+async fn a_task_never_becomes_an_option() {
     let world = World::new();
-    one(&world, "echo \"<$1>\"", "args = [\"{task}\", \"{prompt}\"]", "--dangerously").await;
+    run_once(&world, "echo \"<$1>\"", "args = [\"{task}\", \"{prompt}\"]", "--dangerously").await;
     assert_eq!(world.spooled("1.stdout"), b"< --dangerously>\n");
 }
 
 #[tokio::test]
-async fn a_long_prompt_comes_by_a_file_or_by_standard_input() {
+async fn a_long_prompt_is_passed_in_a_file_or_on_standard_input() {
     let world = World::new();
     let long = "x".repeat(300 * 1024);
     for prompt in [long.as_str(), "a\0b"] {
-        let heard = one(&world, "echo \"$1\"", "args = [\"{prompt}\"]", prompt).await;
-        assert_eq!(heard.last(), "idle", "{:?}", heard.lines);
-        let turn = heard.exited().turn;
-        let said = String::from_utf8_lossy(&world.spooled(&format!("{turn}.stdout"))).into_owned();
+        let result = run_once(&world, "echo \"$1\"", "args = [\"{prompt}\"]", prompt).await;
+        assert_eq!(result.last(), "idle", "{:?}", result.lines);
+        let turn = result.exited().turn;
+        let stdout = String::from_utf8_lossy(&world.spooled(&format!("{turn}.stdout"))).into_owned();
         let file = format!("{turn}.prompt:");
-        assert!(said.starts_with("Read the file /") && said.contains(&file), "{said}");
+        assert!(stdout.starts_with("Read the file /") && stdout.contains(&file), "{stdout}");
         let sent = String::from_utf8_lossy(&world.spooled(&format!("{turn}.prompt"))).into_owned();
         assert!(sent.contains(prompt) && sent.starts_with("# Role"));
-        let heard = one(&world, "wc -c", "", prompt).await;
-        let bytes = world.spooled(&format!("{}.prompt", heard.exited().turn)).len();
-        assert!(heard.lines.contains(&format!("message {bytes}")), "{:?}", heard.lines);
+        let result = run_once(&world, "wc -c", "", prompt).await;
+        let bytes = world.spooled(&format!("{}.prompt", result.exited().turn)).len();
+        assert!(result.lines.contains(&format!("message {bytes}")), "{:?}", result.lines);
     }
 }
 
 #[tokio::test]
-async fn a_hundred_megabytes_are_kept_and_not_held() {
+async fn a_hundred_megabytes_are_stored_but_not_held_in_memory() {
     let world = World::new();
     let script = "head -c 104857600 /dev/zero | tr '\\0' 'a'; echo; echo the end";
-    let heard = one(&world, script, "", "print").await;
-    assert_eq!(heard.last(), "idle", "{:?}", heard.lines.last());
-    assert_eq!(heard.exited().stdout_bytes, 104_857_600 + 9);
-    let message = heard.lines.iter().find(|line| line.starts_with("message")).expect("an answer");
+    let result = run_once(&world, script, "", "print").await;
+    assert_eq!(result.last(), "idle", "{:?}", result.lines.last());
+    assert_eq!(result.exited().stdout_bytes, 104_857_600 + 9);
+    let message = result.lines.iter().find(|line| line.starts_with("message")).expect("an answer");
     assert!(message.len() < 300 * 1024 && message.ends_with("the end"), "{}", message.len());
 }
 
 #[tokio::test]
-async fn one_that_ignores_term_and_one_that_leaves_children_are_ended() {
+async fn a_program_that_ignores_term_and_one_that_leaves_children_are_ended() {
     let world = World::new();
-    // It would print for ever; TERM does nothing to it, and its child holds its output.
+    // It prints forever and ignores TERM, and its child holds its output open.
     let script = "trap '' TERM; sleep 1000 & echo $! > pid; while :; do echo again; sleep 0.01; done";
     let engine = world.engine(script, "");
     let mut session = engine.open(world.opening(false)).await.expect("a session");
@@ -187,18 +187,18 @@ async fn one_that_ignores_term_and_one_that_leaves_children_are_ended() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     session.abort().await;
-    let heard = hear(&mut session, true).await;
-    assert_eq!(heard.exited().signal, Some(9));
-    assert!(heard.last().starts_with("failed agent was ended: it was stopped"), "{}", heard.last());
+    let result = finish_turn(&mut session, true).await;
+    assert_eq!(result.exited().signal, Some(9));
+    assert!(result.last().starts_with("failed agent was ended: it was stopped"), "{}", result.last());
     assert!(!is_alive(world.pid()));
-    // One that ends by itself and leaves a child that holds its output.
-    let heard = one(&world, "sleep 1000 & echo $! > pid; echo done", "", "begin").await;
-    assert_eq!(heard.last(), "idle", "{:?}", heard.lines);
+    // It ends by itself, but its child holds its output open.
+    let result = run_once(&world, "sleep 1000 & echo $! > pid; echo done", "", "begin").await;
+    assert_eq!(result.last(), "idle", "{:?}", result.lines);
     assert!(!is_alive(world.pid()));
 }
 
 #[tokio::test]
-async fn what_a_session_left_running_elsewhere_is_ended_with_it() {
+async fn processes_outside_the_group_end_with_their_session() {
     let world = World::new();
     let engine = world.engine("setsid sleep 1234 & sleep 0.2; echo done", "");
     let mut session = engine.open(world.opening(false)).await.expect("a session");
@@ -210,39 +210,39 @@ async fn what_a_session_left_running_elsewhere_is_ended_with_it() {
 }
 
 #[tokio::test]
-async fn failures_say_how_and_why() {
+async fn failures_are_described() {
     let world = World::new();
-    for (script, said) in [
+    for (script, expected) in [
         ("echo broken >&2; exit 3", "failed agent ended with exit code 3: broken"),
         ("kill -9 $$", "failed agent was ended by signal 9"),
         ("exit 7", "failed agent ended with exit code 7"),
     ] {
-        let heard = one(&world, script, "", "work").await;
-        assert_eq!(heard.last(), said);
+        let result = run_once(&world, script, "", "work").await;
+        assert_eq!(result.last(), expected);
     }
-    // One that says nothing is not what is wrong here: whoever wants an answer says so.
-    assert_eq!(one(&world, "true", "", "work").await.last(), "idle");
+    // An empty answer is no failure of the session; callers that need an answer check for it.
+    assert_eq!(run_once(&world, "true", "", "work").await.last(), "idle");
 }
 
 #[tokio::test]
-async fn chats_go_on_and_their_ids_come_from_the_engine() {
+async fn chats_continue_and_their_ids_come_only_from_the_engine() {
     let world = World::new();
     let script = "if [ \"$1\" = create-chat ]; then echo Welcome; echo chat-7; exit; fi; cat; echo \"$@\"";
     let fields = "args = [[\"--resume\", \"{chatId}\"]]\nprompt = \"stdin\"\nchat = \"command\"\ncreate_chat = [\"create-chat\"]";
     let engine = world.engine(script, fields);
     let mut session = engine.open(world.opening(false)).await.expect("a session");
-    let heard = turn(&mut session, "first").await;
-    assert!(heard.exited().chat, "{:?}", heard.lines);
-    let said = String::from_utf8_lossy(&world.spooled("1.stdout")).into_owned();
-    assert!(said.starts_with("# Role\n\nYou are Ada.") && said.contains("# Initial Task\n\nfirst"), "{said}");
-    assert!(said.ends_with("--resume chat-7\n"), "{said}");
+    let result = turn(&mut session, "first").await;
+    assert!(result.exited().chat, "{:?}", result.lines);
+    let stdout = String::from_utf8_lossy(&world.spooled("1.stdout")).into_owned();
+    assert!(stdout.starts_with("# Role\n\nYou are Ada.") && stdout.contains("# Initial Task\n\nfirst"), "{stdout}");
+    assert!(stdout.ends_with("--resume chat-7\n"), "{stdout}");
     session.close().await;
-    // Another process goes on in it, with the task only.
+    // A resumed session continues the chat with only the task.
     let mut session = engine.open(world.opening(true)).await.expect("it is known");
     turn(&mut session, "second").await;
-    let said = String::from_utf8_lossy(&world.spooled("2.stdout")).into_owned();
-    assert!(said.starts_with("# Task\n\nsecond") && said.ends_with("--resume chat-7\n"), "{said}");
-    // Who makes an id up gets nowhere.
+    let stdout = String::from_utf8_lossy(&world.spooled("2.stdout")).into_owned();
+    assert!(stdout.starts_with("# Task\n\nsecond") && stdout.ends_with("--resume chat-7\n"), "{stdout}");
+    // Invented ids are refused.
     for invented in ["chat-7", "squad-other", "../squad-ada", "--yolo"] {
         let opening = Opening { session: invented.to_owned(), ..world.opening(true) };
         let opened = engine.open(opening).await;
@@ -251,27 +251,27 @@ async fn chats_go_on_and_their_ids_come_from_the_engine() {
 }
 
 #[tokio::test]
-async fn a_chat_that_cannot_be_made_fails_the_turn() {
+async fn a_chat_that_cannot_be_created_fails_the_turn() {
     let world = World::new();
     let fields = "prompt = \"stdin\"\nchat = \"command\"\ncreate_chat = [\"create-chat\"]";
-    let heard = one(&world, "echo Log in first, please.", fields, "x").await;
-    assert_eq!(heard.last(), "failed agent made a chat and printed no id of it");
-    let heard = one(&world, "echo no; echo why >&2; exit 2", fields, "x").await;
-    assert_eq!(heard.last(), "failed agent made no chat: ended with exit code 2: why");
+    let result = run_once(&world, "echo Log in first, please.", fields, "x").await;
+    assert_eq!(result.last(), "failed agent printed no id of the chat it created");
+    let result = run_once(&world, "echo no; echo why >&2; exit 2", fields, "x").await;
+    assert_eq!(result.last(), "failed agent created no chat: ended with exit code 2: why");
 }
 
 #[tokio::test]
-async fn without_leave_it_runs_in_its_strictest_mode_or_not_at_all() {
+async fn without_permission_it_runs_in_its_strictest_mode_or_not_at_all() {
     let world = World::new();
     let engine = world.engine("echo \"$1\"", "args = [\"{mode}\", \"{prompt}\"]\nfree = [\"--yolo\"]");
     let mut session = engine.open(world.opening(false)).await.expect("a session");
     session.send("x", &[]).await.expect("it is taken");
-    let heard = hear(&mut session, false).await;
-    assert_eq!(heard.lines[0], "agent governed by its own strictest mode (`--safe`)");
-    assert!(heard.lines.contains(&"message --safe".to_owned()), "{:?}", heard.lines);
-    let heard = turn(&mut session, "x").await;
-    assert_eq!(heard.lines[0], "agent governed by its own mode for work (`--yolo`)");
-    // One that has no such mode.
+    let result = finish_turn(&mut session, false).await;
+    assert_eq!(result.lines[0], "agent governed by its own strictest mode (`--safe`)");
+    assert!(result.lines.contains(&"message --safe".to_owned()), "{:?}", result.lines);
+    let result = turn(&mut session, "x").await;
+    assert_eq!(result.lines[0], "agent governed by its own mode for work (`--yolo`)");
+    // An engine without a strict mode.
     let text = "[agent]\nprogram = '/bin/true'\n";
     let users = toml::from_str(text).expect("a table");
     let options = Options {
@@ -285,13 +285,13 @@ async fn without_leave_it_runs_in_its_strictest_mode_or_not_at_all() {
     let engine = Command::start(options).expect("it is there");
     let mut session = engine.open(world.opening(false)).await.expect("a session");
     session.send("x", &[]).await.expect("it is taken");
-    let heard = hear(&mut session, false).await;
-    assert!(heard.last().contains("no mode in which it changes nothing"), "{:?}", heard.lines);
-    assert!(heard.exited.is_none());
+    let result = finish_turn(&mut session, false).await;
+    assert!(result.last().contains("has no read-only mode"), "{:?}", result.lines);
+    assert!(result.exited.is_none());
 }
 
 #[tokio::test]
-async fn it_works_in_the_project_and_where_nothing_tells_it_what_to_run() {
+async fn it_works_only_in_the_project_and_never_where_a_repository_configures_it() {
     let world = World::new();
     let engine = world.engine("pwd", "reads = [\".agent/hooks\"]");
     let at = |folder: &Path| Opening { directory: folder.to_owned(), ..world.opening(false) };
@@ -304,7 +304,7 @@ async fn it_works_in_the_project_and_where_nothing_tells_it_what_to_run() {
     assert!(engine.open(at(&world.project().join("sub"))).await.is_ok());
     fs::create_dir_all(world.project().join(".agent/hooks")).expect("a folder");
     for folder in [world.project(), world.project().join("sub")] {
-        let Err(error) = engine.open(at(&folder)).await else { panic!("it was let in") };
+        let Err(error) = engine.open(at(&folder)).await else { panic!("it was opened") };
         assert!(error.hint().is_some_and(|hint| hint.contains("engines.agent.trust_repository")), "{error}");
     }
     let engine = world.engine("pwd", "reads = [\".agent/hooks\"]\ntrust_repository = true");
@@ -312,11 +312,10 @@ async fn it_works_in_the_project_and_where_nothing_tells_it_what_to_run() {
 }
 
 #[test]
-fn codex_is_told_to_trust_no_project_around() {
+fn codex_trusts_no_project_around_the_folder() {
     let folder = tempfile::tempdir().expect("a folder");
-    let told = codex_projects(folder.path());
-    let read: toml::Table = toml::from_str(&told).expect("TOML");
-    let projects = read["projects"].as_table().expect("a table");
+    let option: toml::Table = toml::from_str(&codex_projects(folder.path())).expect("TOML");
+    let projects = option["projects"].as_table().expect("a table");
     let path = dunce::canonicalize(folder.path()).expect("a path");
     for around in path.ancestors() {
         assert_eq!(projects[&around.display().to_string()]["trust_level"].as_str(), Some("untrusted"));

@@ -1,6 +1,4 @@
-//! What is put into command lines.
-
-/// What the placeholders stand for; `None`: there is no such value.
+//! The values of placeholders in command lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
     pub(crate) prompt: Option<String>,
@@ -9,10 +7,10 @@ pub(crate) struct Values {
     pub(crate) role_id: Option<String>,
     pub(crate) task: Option<String>,
     pub(crate) model: Option<String>,
-    /// The arguments of the mode it runs in.
+    /// The arguments of the engine's mode.
     pub(crate) mode: Vec<String>,
     pub(crate) codex_projects: String,
-    /// The arguments that name a server of squad's own tools.
+    /// The arguments that configure the server of squad's tools.
     pub(crate) tools: Vec<String>,
 }
 
@@ -31,7 +29,7 @@ impl Values {
     }
 }
 
-/// A text that begins with a dash would be taken for an option.
-pub(super) fn no_option(value: &str) -> String {
+/// Puts a space before a value that would otherwise be taken for an option.
+pub(super) fn escape_option(value: &str) -> String {
     if value.starts_with('-') { format!(" {value}") } else { value.to_owned() }
 }

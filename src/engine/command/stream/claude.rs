@@ -1,4 +1,4 @@
-//! Claude Code's `stream-json`, which Cursor's agent follows.
+//! Claude Code's `stream-json`, which Cursor's agent prints too.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::{StreamState, content, detail, number, text, writes};
 use crate::engine::Fact;
 use crate::model::Usage;
 
-pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
+pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let parts = || value.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
     match text(value, "/type") {
-        Some("system") if text(value, "/subtype") == Some("init") => state.chat(text(value, "/session_id")),
-        // Made up by the program for an error, which its result says too.
+        Some("system") if text(value, "/subtype") == Some("init") => state.set_chat(text(value, "/session_id")),
+        // The program's own text for an error, which its result contains too.
         Some("assistant") if text(value, "/message/model") == Some("<synthetic>") => {}
         Some("assistant") => {
             for part in parts() {
                 match text(part, "/type") {
-                    Some("text") => state.say(text(part, "/text").unwrap_or_default(), facts),
-                    Some("tool_use") => begin(part, facts),
+                    Some("text") => state.add_message(text(part, "/text").unwrap_or_default(), facts),
+                    Some("tool_use") => tool_started(part, facts),
                     _ => {}
                 }
             }
@@ -33,12 +33,12 @@ pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>
             }
         }
         Some("tool_call") => cursor_tool(value, facts),
-        Some("result") => end(value, state, facts),
+        Some("result") => result(value, state, facts),
         _ => {}
     }
 }
 
-fn begin(part: &Value, facts: &mut Vec<Fact>) {
+fn tool_started(part: &Value, facts: &mut Vec<Fact>) {
     let input = &part["input"];
     facts.push(Fact::ToolStarted {
         call: text(part, "/id").unwrap_or_default().to_owned(),
@@ -67,23 +67,23 @@ fn cursor_tool(value: &Value, facts: &mut Vec<Fact>) {
     });
 }
 
-fn end(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
+fn result(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     for denied in value["permission_denials"].as_array().into_iter().flatten() {
         facts.push(Fact::Denied {
             tool: text(denied, "/tool_name").unwrap_or_default().to_owned(),
             detail: detail(&denied["tool_input"]),
-            reason: "the mode that it runs in does not allow it".to_owned(),
+            reason: "its mode does not allow it".to_owned(),
         });
     }
     let answer = text(value, "/result").unwrap_or_default();
     if value.get("is_error").and_then(Value::as_bool) == Some(true) {
         let errors = value["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let subtype = text(value, "/subtype").unwrap_or("error");
-        let said = std::iter::once(answer).chain(errors).find(|said| !said.is_empty()).unwrap_or(subtype);
-        state.error = Some(said.to_owned());
+        let error = std::iter::once(answer).chain(errors).find(|text| !text.is_empty()).unwrap_or(subtype);
+        state.error = Some(error.to_owned());
     } else {
-        state.chat(text(value, "/session_id"));
-        state.say(answer, facts);
+        state.set_chat(text(value, "/session_id"));
+        state.add_message(answer, facts);
     }
     if value.get("usage").is_some() {
         facts.push(Fact::Usage(Usage {

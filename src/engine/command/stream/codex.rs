@@ -1,4 +1,4 @@
-//! What `codex exec --json` prints.
+//! The output of `codex exec --json`.
 
 use serde_json::Value;
 
@@ -6,20 +6,20 @@ use super::{StreamState, content, number, text};
 use crate::engine::Fact;
 use crate::model::{Usage, list};
 
-pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
+pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let item = &value["item"];
     match text(value, "/type") {
-        Some("thread.started") => state.chat(text(value, "/thread_id")),
-        Some("item.started") => begin(item, facts),
+        Some("thread.started") => state.set_chat(text(value, "/thread_id")),
+        Some("item.started") => tool_started(item, facts),
         Some("item.completed") => match text(item, "/type") {
-            Some("agent_message") => state.say(text(item, "/text").unwrap_or_default(), facts),
+            Some("agent_message") => state.add_message(text(item, "/text").unwrap_or_default(), facts),
             Some("error") => facts.push(Fact::Warning(text(item, "/message").unwrap_or_default().to_owned())),
             Some("reasoning" | "todo_list") => facts.push(Fact::Alive),
-            _ => end(item, facts),
+            _ => tool_completed(item, facts),
         },
         Some("turn.completed") => {
-            // Of the whole thread.
-            state.counted = Some(Usage {
+            // Codex counts the whole thread.
+            state.total_usage = Some(Usage {
                 input_tokens: number(value, "/usage/input_tokens"),
                 output_tokens: number(value, "/usage/output_tokens"),
                 cache_read_tokens: number(value, "/usage/cached_input_tokens"),
@@ -34,10 +34,10 @@ pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>
     }
 }
 
-/// The tool and what it is about.
-fn named(item: &Value) -> (String, String) {
+/// The tool's name, and what the call acts on.
+fn tool_and_detail(item: &Value) -> (String, String) {
     let kind = text(item, "/type").unwrap_or_default();
-    let about = match kind {
+    let detail = match kind {
         "command_execution" => text(item, "/command").unwrap_or_default().to_owned(),
         "file_change" => {
             list(item["changes"].as_array().into_iter().flatten().filter_map(|change| text(change, "/path")))
@@ -50,21 +50,21 @@ fn named(item: &Value) -> (String, String) {
         }
         _ => String::new(),
     };
-    (kind.to_owned(), about)
+    (kind.to_owned(), detail)
 }
 
-fn begin(item: &Value, facts: &mut Vec<Fact>) {
-    let (tool, detail) = named(item);
+fn tool_started(item: &Value, facts: &mut Vec<Fact>) {
+    let (tool, detail) = tool_and_detail(item);
     let call = text(item, "/id").unwrap_or_default().to_owned();
     facts.push(Fact::ToolStarted { call, tool, detail, writes: None });
 }
 
-fn end(item: &Value, facts: &mut Vec<Fact>) {
-    let (tool, about) = named(item);
+fn tool_completed(item: &Value, facts: &mut Vec<Fact>) {
+    let (tool, detail) = tool_and_detail(item);
     let call = text(item, "/id").unwrap_or_default().to_owned();
-    // A change of files has no beginning.
+    // Codex does not report the start of a file change.
     if tool == "file_change" {
-        facts.push(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: about, writes: None });
+        facts.push(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail, writes: None });
     }
     let failed = matches!(text(item, "/status"), Some("failed" | "declined"));
     let result = ["aggregated_output", "result", "error"].iter().map(|name| content(&item[*name]));

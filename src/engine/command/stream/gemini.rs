@@ -6,19 +6,19 @@ use super::{StreamState, content, detail, number, text, writes};
 use crate::engine::Fact;
 use crate::model::Usage;
 
-pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
+pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let kind = text(value, "/type");
     if kind != Some("message") {
-        state.end_pieces(facts);
+        state.end_message(facts);
     }
     let call = || text(value, "/tool_id").unwrap_or_default().to_owned();
     match kind {
-        Some("init") => state.chat(text(value, "/session_id")),
+        Some("init") => state.set_chat(text(value, "/session_id")),
         Some("message") if text(value, "/role") == Some("assistant") => {
-            let said = content(&value["content"]);
+            let message = content(&value["content"]);
             match value.get("delta").and_then(Value::as_bool) {
-                Some(true) => state.piece(&said, facts),
-                _ => state.say(&said, facts),
+                Some(true) => state.add_delta(&message, facts),
+                _ => state.add_message(&message, facts),
             }
         }
         Some("tool_use") => facts.push(Fact::ToolStarted {

@@ -1,4 +1,4 @@
-//! What known command-line agents print, one JSON object a line, as facts.
+//! Parses the output of known command-line agents, one JSON object per line, into facts.
 
 mod claude;
 mod codex;
@@ -11,77 +11,77 @@ use crate::engine::Fact;
 use crate::model::Usage;
 use crate::settings::StreamKind;
 
-/// Reads the output of one process.
+/// Parses the output of one process.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct StreamParser {
     kind: StreamKind,
     pub(super) state: StreamState,
 }
 
-/// What is known from it so far.
+/// What the output has contained so far.
 #[derive(Debug, Default)]
 pub(super) struct StreamState {
     /// The engine's own id of the chat.
     pub(super) chat: Option<String>,
-    /// The last whole message.
+    /// The last complete message.
     pub(super) text: String,
-    /// A message that comes in pieces.
-    pieces: String,
-    /// That the turn went wrong.
+    /// The message that is being streamed.
+    deltas: String,
+    /// Why the turn failed.
     pub(super) error: Option<String>,
-    /// Used up by the chat as a whole, where it is counted so.
-    pub(super) counted: Option<Usage>,
+    /// The usage of the whole chat, if the engine reports totals.
+    pub(super) total_usage: Option<Usage>,
 }
 
-impl Reader {
+impl StreamParser {
     pub(super) fn new(kind: StreamKind) -> Self {
         Self { kind, state: StreamState::default() }
     }
 
-    /// What a line says. What is no JSON is no line of the stream: a warning of the program's, or of a tool of its.
-    pub(super) fn line(&mut self, line: &str) -> Vec<Fact> {
+    /// The facts of a line. A line that is not JSON is a warning of the program or of a tool, and is ignored.
+    pub(super) fn parse(&mut self, line: &str) -> Vec<Fact> {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
         let mut facts = Vec::new();
         let state = &mut self.state;
         match self.kind {
             StreamKind::Text => {}
-            StreamKind::Claude => claude::read(&value, state, &mut facts),
-            StreamKind::Codex => codex::read(&value, state, &mut facts),
-            StreamKind::Gemini => gemini::read(&value, state, &mut facts),
-            StreamKind::Opencode => opencode::read(&value, state, &mut facts),
+            StreamKind::Claude => claude::parse(&value, state, &mut facts),
+            StreamKind::Codex => codex::parse(&value, state, &mut facts),
+            StreamKind::Gemini => gemini::parse(&value, state, &mut facts),
+            StreamKind::Opencode => opencode::parse(&value, state, &mut facts),
         }
         facts
     }
 
-    /// What is left when the process has ended.
-    pub(super) fn end(&mut self) -> Vec<Fact> {
+    /// The remaining facts when the process has ended.
+    pub(super) fn finish(&mut self) -> Vec<Fact> {
         let mut facts = Vec::new();
-        self.state.end_pieces(&mut facts);
+        self.state.end_message(&mut facts);
         facts
     }
 }
 
 impl StreamState {
-    /// A whole message, said once.
-    fn say(&mut self, text: &str, facts: &mut Vec<Fact>) {
+    /// Adds a complete message, unless it repeats the last one.
+    fn add_message(&mut self, text: &str, facts: &mut Vec<Fact>) {
         if !text.trim().is_empty() && self.text != text {
             text.clone_into(&mut self.text);
             facts.push(Fact::Message(text.to_owned()));
         }
     }
 
-    fn piece(&mut self, text: &str, facts: &mut Vec<Fact>) {
-        self.pieces.push_str(text);
+    fn add_delta(&mut self, text: &str, facts: &mut Vec<Fact>) {
+        self.deltas.push_str(text);
         facts.push(Fact::MessageDelta(text.to_owned()));
     }
 
-    fn end_pieces(&mut self, facts: &mut Vec<Fact>) {
-        let text = std::mem::take(&mut self.pieces);
-        self.say(&text, facts);
+    fn end_message(&mut self, facts: &mut Vec<Fact>) {
+        let text = std::mem::take(&mut self.deltas);
+        self.add_message(&text, facts);
     }
 
-    fn chat(&mut self, id: Option<&str>) {
-        if let Some(id) = id.filter(|id| super::chats::is_id(id)) {
+    fn set_chat(&mut self, id: Option<&str>) {
+        if let Some(id) = id.filter(|id| super::chats::is_chat_id(id)) {
             self.chat = Some(id.to_owned());
         }
     }
@@ -95,14 +95,14 @@ fn number(value: &Value, pointer: &str) -> u64 {
     value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// What a call is about: its command, its path, or else all of its arguments.
+/// What a call acts on: its command or path, or else all its arguments.
 fn detail(arguments: &Value) -> String {
     let names = ["command", "file_path", "filePath", "absolute_path", "path", "pattern", "query", "url", "prompt"];
     let named = names.iter().find_map(|name| arguments.get(name)?.as_str());
     named.map_or_else(|| if arguments.is_null() { String::new() } else { arguments.to_string() }, str::to_owned)
 }
 
-/// The file that a call writes, and the lines it adds there.
+/// The file that a call writes, and the lines it adds.
 fn writes(arguments: &Value) -> Option<(String, String)> {
     let any = |names: &[&str]| names.iter().find_map(|name| arguments.get(name)?.as_str());
     let path = any(&["file_path", "filePath", "absolute_path", "path"])?;
@@ -111,7 +111,7 @@ fn writes(arguments: &Value) -> Option<(String, String)> {
     Some((path.to_owned(), crate::engine::added(old, new)))
 }
 
-/// A text, or the texts of a list of parts.
+/// A text, or the joined texts of a list of parts.
 fn content(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What `opencode run --format json` prints.
+//! The output of `opencode run --format json`.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::{StreamState, content, detail, number, text, writes};
 use crate::engine::Fact;
 use crate::model::Usage;
 
-pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
-    state.chat(text(value, "/sessionID"));
+pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
+    state.set_chat(text(value, "/sessionID"));
     let part = &value["part"];
     match text(value, "/type") {
-        Some("text") => state.say(text(part, "/text").unwrap_or_default(), facts),
+        Some("text") => state.add_message(text(part, "/text").unwrap_or_default(), facts),
         Some("tool_use") => {
             let call = text(part, "/callID").unwrap_or_default().to_owned();
             let tool = text(part, "/tool").unwrap_or_default().to_owned();
@@ -31,8 +31,8 @@ pub(super) fn read(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>
             ..Usage::default()
         })),
         Some("error") => {
-            let said = text(value, "/error/data/message").or_else(|| text(value, "/error/name"));
-            state.error = Some(said.unwrap_or("error").to_owned());
+            let message = text(value, "/error/data/message").or_else(|| text(value, "/error/name"));
+            state.error = Some(message.unwrap_or("error").to_owned());
         }
         _ => {}
     }

@@ -1,16 +1,16 @@
 use super::*;
 use crate::engine::copilot::testing::show;
 
-fn read(kind: StreamKind, lines: &str) -> (Vec<String>, StreamState) {
-    let mut reader = Reader::new(kind);
-    let mut facts: Vec<Fact> = lines.lines().flat_map(|line| reader.line(line)).collect();
-    facts.extend(reader.end());
-    (facts.iter().map(show).collect(), reader.state)
+fn parse(kind: StreamKind, lines: &str) -> (Vec<String>, StreamState) {
+    let mut parser = StreamParser::new(kind);
+    let mut facts: Vec<Fact> = lines.lines().flat_map(|line| parser.parse(line)).collect();
+    facts.extend(parser.finish());
+    (facts.iter().map(show).collect(), parser.state)
 }
 
 #[test]
 fn claude_code() {
-    let (facts, state) = read(
+    let (facts, state) = parse(
         StreamKind::Claude,
         r#"Update available!
 {"type":"system","subtype":"hook_started","session_id":"x"}
@@ -35,13 +35,13 @@ fn claude_code() {
     assert_eq!(facts, expected);
     assert_eq!((state.chat.as_deref(), state.error, state.text.as_str()), (Some("7fda4967-f6ae"), None, "Done."));
     let failed = r#"{"type":"result","is_error":true,"subtype":"error_during_execution","result":"API Error: 400","session_id":"other"}"#;
-    let (facts, state) = read(StreamKind::Claude, failed);
+    let (facts, state) = parse(StreamKind::Claude, failed);
     assert_eq!((facts, state.error.as_deref(), state.chat), (vec![], Some("API Error: 400"), None));
 }
 
 #[test]
 fn cursor() {
-    let (facts, _) = read(
+    let (facts, _) = parse(
         StreamKind::Claude,
         r#"{"type":"tool_call","subtype":"started","call_id":"c","tool_call":{"readToolCall":{"args":{"path":"a"}}}}
 {"type":"tool_call","subtype":"completed","call_id":"c","tool_call":{"readToolCall":{"args":{"path":"a"},"result":{"success":{"content":"x"}}}}}
@@ -54,7 +54,7 @@ fn cursor() {
 
 #[test]
 fn codex() {
-    let (facts, state) = read(
+    let (facts, state) = parse(
         StreamKind::Codex,
         r#"{"type":"thread.started","thread_id":"01a2-7"}
 {"type":"item.completed","item":{"id":"i0","type":"error","message":"no metadata"}}
@@ -74,14 +74,14 @@ fn codex() {
         "message Done.",
     ];
     assert_eq!(facts, expected);
-    assert_eq!((state.chat.as_deref(), state.counted.map(|usage| usage.input_tokens)), (Some("01a2-7"), Some(200)));
-    let (_, state) = read(StreamKind::Codex, r#"{"type":"turn.failed","error":{"message":"400"}}"#);
+    assert_eq!((state.chat.as_deref(), state.total_usage.map(|usage| usage.input_tokens)), (Some("01a2-7"), Some(200)));
+    let (_, state) = parse(StreamKind::Codex, r#"{"type":"turn.failed","error":{"message":"400"}}"#);
     assert_eq!(state.error.as_deref(), Some("400"));
 }
 
 #[test]
 fn gemini_and_opencode() {
-    let (facts, state) = read(
+    let (facts, state) = parse(
         StreamKind::Gemini,
         r#"{"type":"init","session_id":"s-1"}
 {"type":"message","role":"user","content":"do"}
@@ -94,7 +94,7 @@ fn gemini_and_opencode() {
     let expected =
         ["delta Do", "delta ne.", "message Done.", "start r read_file: /a", "end r  failed: no", "usage 7 2 0 0 0"];
     assert_eq!((facts.as_slice(), state.chat.as_deref()), (&expected.map(str::to_owned)[..], Some("s-1")));
-    let (facts, state) = read(
+    let (facts, state) = parse(
         StreamKind::Opencode,
         r#"{"type":"tool_use","sessionID":"ses_1","part":{"tool":"bash","callID":"b","state":{"status":"completed","input":{"command":"ls"},"output":"a"}}}
 {"type":"text","sessionID":"ses_1","part":{"text":"Done."}}
@@ -105,9 +105,9 @@ fn gemini_and_opencode() {
 }
 
 #[test]
-fn an_id_that_would_be_an_option_is_none() {
-    let (_, state) = read(StreamKind::Codex, r#"{"type":"thread.started","thread_id":"--yolo"}"#);
+fn invalid_ids_and_lines_are_ignored() {
+    let (_, state) = parse(StreamKind::Codex, r#"{"type":"thread.started","thread_id":"--yolo"}"#);
     assert_eq!(state.chat, None);
-    let (facts, _) = read(StreamKind::Claude, "\u{0}\nnull\n[]\n{\"type\":1}\n{\"type\":\"assistant\"}");
+    let (facts, _) = parse(StreamKind::Claude, "\u{0}\nnull\n[]\n{\"type\":1}\n{\"type\":\"assistant\"}");
     assert!(facts.is_empty());
 }
