@@ -1,4 +1,4 @@
-//! The engines of a run or a watch: each is started once, when somebody first needs it.
+//! The engines of a run or a watch. Each is started once, when it is first needed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,15 +11,15 @@ use crate::engine::{Adapter, Engine, EngineError, Startable};
 use crate::model::{AvailableModels, ConnectionState, EventKind, seconds};
 
 pub(crate) struct Engines {
-    /// That of whoever names none.
+    /// The name of the engine for agents that name none.
     main: String,
-    /// Tried in order, loudly, when one cannot start.
+    /// Engines to try in order, with a message, when another cannot start.
     fallback: Vec<String>,
-    /// How each is started that may be needed.
+    /// All engines that may be needed.
     startable: BTreeMap<String, Startable>,
-    /// By the names under which they were asked for.
+    /// By requested name. A fallback is listed under both names.
     running: Mutex<BTreeMap<String, Arc<Engine>>>,
-    /// The main one, or what took its place.
+    /// The running main engine, or its fallback.
     main_engine: OnceLock<Arc<Engine>>,
 }
 
@@ -28,7 +28,7 @@ impl Engines {
         Self { main, fallback, startable, running: Mutex::default(), main_engine: OnceLock::new() }
     }
 
-    /// The engine of that name, or the main one. Says which it is when it starts, and what takes its place.
+    /// The engine of a name, or the main one. Starts it if necessary, and reports the start and any fallback.
     pub(crate) async fn get(&self, name: Option<&str>, reports: &Reports) -> Result<Arc<Engine>, EngineError> {
         let name = name.unwrap_or(&self.main);
         let mut running = self.running.lock().await;
@@ -38,13 +38,13 @@ impl Engines {
         let (mut fallbacks, mut first_error) = (Vec::new(), None);
         let others: Vec<&str> = self.fallback.iter().map(String::as_str).filter(|other| *other != name).collect();
         for (index, candidate) in std::iter::once(name).chain(others.iter().copied()).enumerate() {
-            let known = running.get(candidate).cloned();
-            match self.start(candidate, known, reports, &mut fallbacks).await {
+            let running_engine = running.get(candidate).cloned();
+            match self.start(candidate, running_engine, reports, &mut fallbacks).await {
                 Ok(engine) => {
                     running.insert(candidate.to_owned(), Arc::clone(&engine));
                     running.insert(name.to_owned(), Arc::clone(&engine));
                     if name == self.main {
-                        // It is set once: it is looked up above.
+                        // Not set yet: a running main engine was returned above.
                         let _ = self.main_engine.set(Arc::clone(&engine));
                     }
                     return Ok(engine);
@@ -57,20 +57,21 @@ impl Engines {
                 }
             }
         }
-        let nothing = || EngineError::Missing { what: "no engine is configured".to_owned(), hint: String::new() };
-        Err(first_error.unwrap_or_else(nothing))
+        let unconfigured = || EngineError::Missing { what: "no engine is configured".to_owned(), hint: String::new() };
+        Err(first_error.unwrap_or_else(unconfigured))
     }
 
+    /// Starts an engine unless it is running. On success, reports the fallbacks that led to it.
     async fn start(
         &self,
         name: &str,
-        known: Option<Arc<Engine>>,
+        running_engine: Option<Arc<Engine>>,
         reports: &Reports,
         fallbacks: &mut Vec<(String, String, String)>,
     ) -> Result<Arc<Engine>, EngineError> {
-        let asked = Instant::now();
-        let is_new = known.is_none();
-        let engine = match known {
+        let started = Instant::now();
+        let is_new = running_engine.is_none();
+        let engine = match running_engine {
             Some(engine) => engine,
             None => {
                 let missing =
@@ -85,13 +86,13 @@ impl Engines {
             let (engine, version) = (engine.name().to_owned(), engine.version());
             reports.tell(
                 None,
-                EventKind::EngineStarted { engine, version, seconds: seconds(asked.elapsed()), warm: false },
+                EventKind::EngineStarted { engine, version, seconds: seconds(started.elapsed()), warm: false },
             );
         }
         Ok(engine)
     }
 
-    /// The name of the main one, or of what took its place; and its version, once it runs.
+    /// The name of the main engine or its fallback, and its version, which is empty before the start.
     pub(super) fn main(&self) -> (String, String) {
         match self.main_engine.get() {
             Some(engine) => (engine.name().to_owned(), engine.version()),
@@ -99,7 +100,7 @@ impl Engines {
         }
     }
 
-    /// What the main one offers, where it runs.
+    /// The models of the main engine; none before its start.
     pub(super) async fn offer(&self) -> AvailableModels {
         match self.main_engine.get() {
             Some(engine) => engine.offer().await,
@@ -107,11 +108,12 @@ impl Engines {
         }
     }
 
-    /// Of the main one. Where nobody has needed it, there is nothing to lose.
+    /// The connection of the main engine. Before its start, there is none to lose.
     pub(super) fn connection(&self) -> ConnectionState {
         self.main_engine.get().map_or(ConnectionState::Connected, |engine| engine.connection())
     }
 
+    /// Returns when the main engine's connection changes; never if it has not been started.
     pub(super) async fn connection_changed(&self) {
         match self.main_engine.get() {
             Some(engine) => engine.connection_changed().await,
@@ -119,11 +121,11 @@ impl Engines {
         }
     }
 
-    /// Ends all that run.
+    /// Stops all running engines.
     pub(super) async fn stop(self) {
         drop(self.main_engine);
         for engine in self.running.into_inner().into_values() {
-            // One may stand under two names; the last of them ends it.
+            // An engine may be listed under several names. Only the last reference stops it.
             if let Some(engine) = Arc::into_inner(engine) {
                 engine.stop().await;
             }
@@ -131,7 +133,7 @@ impl Engines {
     }
 }
 
-/// One that runs already.
+/// A single engine that is already running.
 impl From<Engine> for Engines {
     fn from(engine: Engine) -> Self {
         let (main, engine) = (engine.name().to_owned(), Arc::new(engine));
