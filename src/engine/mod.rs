@@ -38,93 +38,92 @@ pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};
 
-/// What an adapter provides. `Session::next` is cancel safe: a fact that was not returned is returned next time.
+/// A running engine. `AdapterSession::next` is cancel safe: a fact that was not returned is returned by the next call.
 pub(crate) trait Adapter {
     type Session: AdapterSession;
 
-    /// Opens a session. With [`Opening::resume`] an earlier session of that id is continued; when that is not
-    /// possible the error is [`EngineError::NotResumable`] and nothing was opened.
+    /// Opens a session. With [`Opening::resume`], continues the earlier session of that id; if that is not possible, fails
+    /// with [`EngineError::NotResumable`] and opens nothing.
     async fn open(&self, opening: Opening) -> Result<Self::Session, EngineError>;
 
-    /// The models it offers. An engine that does not say, or not in time, offers what it is asked for.
+    /// The models it offers. An engine that does not tell in time counts as offering every model.
     async fn offer(&self) -> AvailableModels;
 
     fn connection(&self) -> ConnectionState;
 
-    /// Returns when the connection is another than when this was called.
+    /// Returns when the connection's state has changed since the call.
     async fn connection_changed(&self);
 
-    /// Ends the engine and everything it started. Called once; sessions are closed before.
+    /// Ends the engine and everything it started. All sessions are closed before.
     async fn stop(self);
 }
 
 pub(crate) trait AdapterSession {
-    /// The model the session really has.
+    /// The session's actual model.
     fn model(&self) -> &str;
 
-    /// The folder in which the engine keeps what belongs to the session; `None`: it does not say.
+    /// The folder in which the engine stores the session; `None` if unknown.
     fn workspace(&self) -> Option<String>;
 
-    /// Starts a turn, with files for the model to see. Facts of the turn follow, the last of them [`Fact::Idle`],
+    /// Starts a turn, with attached files. The turn's facts follow; the last one is [`Fact::Idle`],
     /// [`Fact::Interrupted`], [`Fact::Failed`] or [`Fact::Lost`].
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError>;
 
-    /// What a resumed session holds of a prompt; `None`: the engine does not say.
+    /// How much of the turn for a prompt a resumed session contains; `None` if unknown.
     async fn recall(&mut self, prompt: &str) -> Option<Recall>;
 
-    /// Tells the turn that is running something before its next model call. `false`: this engine cannot.
+    /// Adds text to the current turn, before its next model call. `false`: the engine does not support this.
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError>;
 
-    /// Gives the turn that is running another message of the user's, which the model sees before its next call.
-    /// `false`: no turn is running.
+    /// Adds a message of the user to the current turn, before its next model call. `false`: there is no current turn.
     async fn steer(&mut self, text: &str) -> Result<bool, EngineError>;
 
-    /// The next fact. Never ends: a session whose engine is gone reports [`Fact::Lost`] again and again.
+    /// The next fact. Once the engine is gone, every call returns [`Fact::Lost`].
     async fn next(&mut self) -> Fact;
 
-    /// Stops the turn that is running; its last fact still comes.
+    /// Stops the current turn; its last fact still follows.
     async fn abort(&mut self);
 
-    /// Releases the session. It can be resumed by its id where the engine can resume. Ends what its tools have left
-    /// running, and gives the command lines of that.
+    /// Closes the session, which may be resumed by its id later. Ends the processes that its tools left running, and
+    /// returns their command lines.
     async fn close(self) -> Vec<String>;
 }
 
-/// What a session that is resumed holds of the turn that was interrupted.
+/// What a resumed session contains of the interrupted turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Recall {
-    /// The prompt is in it: the model has been asked.
+    /// Whether the model has received the prompt.
     pub(crate) has_prompt: bool,
-    /// Tools whose calls have begun and not ended: nobody knows what became of them.
+    /// Tools of calls without a result: it is unknown whether they took effect.
     pub(crate) unfinished: Vec<String>,
-    /// The ids of all calls that it holds.
+    /// The ids of all its tool calls.
     pub(crate) calls: Vec<String>,
 }
 
-/// A tool of squad's own, offered to every session. The engine calls it by [`Fact::Request`].
+/// One of squad's own tools. The engine calls it with [`Fact::Request`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolSpec {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     /// JSON Schema of the arguments, of type `object`.
     pub(crate) parameters: Value,
-    /// `squad mcp --member` offers it too, to agents of engines that take tools by MCP only.
+    /// Whether `squad mcp --member` offers it too, to agents of engines that take tools by MCP only.
     pub(crate) is_served: bool,
 }
 
-/// How a session is opened: what it is made of, and where it works.
+/// How to open a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
-    /// `[A-Za-z0-9_-]` only; stable: the same work of the same agent has the same id, so that it can be resumed.
+    /// Its id: `[A-Za-z0-9_-]` only, and the same for the same work of the same agent, so that it can be resumed.
     pub(crate) session: String,
     pub(crate) spec: SessionSpec,
     pub(crate) tools: Vec<ToolSpec>,
-    /// Absolute; the project's root.
+    /// The project's root, absolute.
     pub(crate) directory: PathBuf,
     pub(crate) resume: bool,
-    /// Whether somebody is there to answer its questions.
+    /// Whether a user can answer questions.
     pub(crate) asks: bool,
-    /// What its answers have to look like, for models that can be held to it.
+    /// The form of its answers, for models that support structured output.
     pub(crate) form: Option<Form>,
 }
 
@@ -136,9 +135,9 @@ pub(crate) struct Form {
     pub(crate) schema: Value,
 }
 
-/// The engines that keep a session each for themselves, with an adapter of its own. Beside them there are the command
-/// engines, whose names are profiles. Whoever deals with each of them matches on this, so that the compiler says what
-/// another one needs: how it starts and what is reported of it (`ops::engines`), and an adapter here.
+/// The engines with an adapter of their own; all others are command engines, named by their profiles. Code that handles
+/// each kind matches on this, so that the compiler lists what a new kind needs: an adapter here, and how it starts and
+/// what is reported about it in `ops::engines`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EngineKind {
     Copilot,
@@ -169,27 +168,27 @@ impl EngineKind {
     }
 }
 
-/// An engine that has started.
+/// A running engine.
 pub(crate) enum Engine {
     Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
 }
 
-/// A session of whichever engine.
+/// A session of any engine.
 pub(crate) enum Session {
     Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
 }
 
-/// An engine as it is started: all that it needs, so that whoever needs it first can start it.
+/// Everything needed to start an engine, so that it can be started on first use.
 #[derive(Clone)]
 pub(crate) enum Startable {
     Command(Box<command::Options>),
     Copilot(Box<copilot::Options>),
     Rehearsal(Option<rehearsal::Script>),
-    /// It cannot be started, as its settings are.
+    /// Its settings do not allow starting it.
     Not(EngineError),
 }
 
@@ -214,7 +213,7 @@ impl Engine {
         }
     }
 
-    /// What to tell people of what is running, such as a version.
+    /// Its version, or its program if the version is unknown.
     pub(crate) fn version(&self) -> String {
         match self {
             Self::Command(engine) => engine.version(),

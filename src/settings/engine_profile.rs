@@ -1,5 +1,5 @@
-//! How a command-line agent is started: a table `[engines.NAME]` of the user's own configuration, or one of those that
-//! squad brings.
+//! Engine profiles: how to start a command-line agent. A profile is built in, or a table `[engines.NAME]` of the user's
+//! configuration.
 
 use std::collections::BTreeMap;
 
@@ -8,47 +8,48 @@ use toml::Value;
 
 use crate::model::list;
 
-/// What a table says. What it does not say is as in the profile it is like.
+/// The fields of a profile. Missing ones come from the profile named by `like`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EngineProfile {
-    /// Another profile, which this one differs from in what it says itself.
+    /// The profile that this one is based on.
     pub(crate) like: Option<String>,
     pub(crate) about: Option<String>,
-    /// A name to look up in `PATH`, or a whole path.
+    /// A name to look up in `PATH`, or an absolute path.
     pub(crate) program: Option<String>,
     pub(crate) args: Option<Vec<Argument>>,
-    /// In place of `{mode}`: with which it changes nothing, and with which it does as it likes.
+    /// Replaces `{mode}` when the agent may change nothing.
     pub(crate) strict: Option<Vec<String>>,
+    /// Replaces `{mode}` when the agent may change files and run commands.
     pub(crate) free: Option<Vec<String>>,
     pub(crate) chat: Option<Chats>,
-    /// The arguments with which it makes a chat and prints its id.
+    /// Arguments that make the program create a chat and print its id.
     pub(crate) create_chat: Option<Vec<Argument>>,
     pub(crate) state: Option<StateMode>,
     pub(crate) prompt: Option<PromptWay>,
     pub(crate) stream: Option<StreamKind>,
-    /// Variables of the environment it is given beside the usual ones; `NAME_*` for all that begin so.
+    /// More environment variables to pass on; `NAME_*` stands for all that begin with `NAME_`.
     pub(crate) env: Option<Vec<String>>,
-    /// Variables that are set for it.
+    /// Environment variables to set.
     pub(crate) set: Option<BTreeMap<String, String>>,
-    /// Used where a message to an agent names none.
+    /// The default model.
     pub(crate) model: Option<String>,
-    /// Files of a repository that it reads by itself and cannot be told not to. Where one is there, it is not started.
+    /// Files of a repository that the program always reads. If one exists, the program is not started.
     pub(crate) reads: Option<Vec<String>>,
-    /// The user lets it read them.
+    /// Start the program even if files of `reads` exist.
     pub(crate) trust_repository: Option<bool>,
-    /// How it is told of an MCP server, which is how it gets squad's own tools. They stand where `{tools}` does.
+    /// The form in which `{tools}` passes squad's MCP server, which offers squad's own tools.
     pub(crate) tools: Option<ToolsWay>,
-    /// `false`: it can neither run commands nor change files by itself, and is offered squad's `shell` and `file_ops`.
+    /// `false`: the program can neither run commands nor change files, so it gets squad's `shell` and `file_ops`.
     pub(crate) own_tools: Option<bool>,
-    /// How to install it.
+    /// How to install the program.
     pub(crate) install: Option<String>,
-    /// What is wrong with a line of it. Without that line it would be another one, and perhaps a more dangerous one.
+    /// Why a field is invalid. The profile is then unusable: ignoring the field could make it less strict.
     #[serde(skip)]
     pub(crate) wrong: Option<String>,
 }
 
-/// An argument, or some that are left out together where a value is missing.
+/// An argument, or a group that is left out if one of its values is missing.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Argument {
@@ -60,36 +61,36 @@ pub(crate) enum Argument {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Chats {
-    /// It has none.
+    /// The program has no chats.
     None,
-    /// Squad makes one, a UUID.
+    /// squad makes it, as a UUID.
     Client,
-    /// Its first answer says it.
+    /// The first answer contains it.
     Answer,
-    /// A command of its own prints it.
+    /// The command `create_chat` prints it.
     Command,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StateMode {
-    /// Each message begins anew, with the whole role.
+    /// Each message starts a new chat, with the whole role.
     Stateless,
-    /// A session's messages go on in one chat.
+    /// The messages of a session share a chat.
     Stateful,
 }
 
-/// How a prompt that is too long for an argument gets to it.
+/// How the prompt is passed if `args` does not contain it or it is too long for an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PromptWay {
-    /// Every prompt comes by standard input.
+    /// On standard input, always.
     Stdin,
-    /// As an argument; a long one is a file, which the argument names.
+    /// As an argument; a long prompt is a file that the argument names.
     File,
 }
 
-/// What its standard output is made of.
+/// The format of its standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StreamKind {
@@ -100,7 +101,7 @@ pub(crate) enum StreamKind {
     Opencode,
 }
 
-/// The programs whose way of being told of MCP servers squad knows.
+/// The programs whose options for MCP servers squad knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ToolsWay {
@@ -109,7 +110,7 @@ pub(crate) enum ToolsWay {
 }
 
 impl EngineProfile {
-    /// Sets one field; the error says what it is to be.
+    /// Sets one field. The error says what the value must be.
     pub(super) fn put(&mut self, field: &str, value: &Value) -> Result<(), String> {
         let (name, rest) = field.split_once('.').unwrap_or((field, ""));
         if name == "set" {
@@ -127,7 +128,7 @@ impl EngineProfile {
         Ok(())
     }
 
-    /// This profile where it says something, else the other.
+    /// Fills missing fields from `other`.
     pub(crate) fn over(self, other: Self) -> Self {
         let mut set = other.set.unwrap_or_default();
         set.extend(self.set.unwrap_or_default());
@@ -158,10 +159,10 @@ impl EngineProfile {
 
 /// The names that stand for values.
 pub(crate) const PLACEHOLDERS: [&str; 6] = ["prompt", "chatId", "cwd", "roleId", "task", "model"];
-/// Those that stand for arguments.
+/// The names that stand for several arguments.
 const OTHERS: [&str; 3] = ["mode", "tools", "codexProjects"];
 
-/// A word in braces that is no placeholder, misspelt perhaps.
+/// A word in braces that is not a placeholder: perhaps a misspelt one.
 fn unknown_placeholder(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.strip_suffix('}')?;
     let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
@@ -181,7 +182,7 @@ fn check_arguments(value: &Value) -> Result<(), String> {
                 if let Some(name) = unknown_placeholder(text) {
                     let known = PLACEHOLDERS.iter().chain(&OTHERS).map(|name| format!("`{{{name}}}`"));
                     return Err(format!(
-                        "has `{{{name}}}`, which stands for nothing; these are known: {}",
+                        "has `{{{name}}}`, which is unknown; the known names are {}",
                         list(known)
                     ));
                 }

@@ -11,7 +11,7 @@ const TIMEOUT: u64 = 120;
 const LONGEST_TIMEOUT: u64 = 1800;
 const LONGEST_COMMAND: usize = if cfg!(windows) { 8 * 1024 } else { 100 * 1024 };
 
-/// The shell and its option for a command line.
+/// The shell, and its option for a command line.
 #[cfg(unix)]
 const SHELL: (&str, &str) = ("sh", "-c");
 #[cfg(not(unix))]
@@ -21,7 +21,7 @@ const SHELL: (&str, &str) = ("powershell", "-Command");
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShellCall {
     pub(crate) command: String,
-    /// A folder of the project, from the agent's own.
+    /// A folder of the project, relative to the agent's working directory.
     #[serde(default)]
     pub(crate) cwd: Option<String>,
     #[serde(default = "timeout")]
@@ -39,10 +39,10 @@ impl ShellCall {
             return Err("`command` is empty".to_owned());
         }
         if command.contains('\0') || command.len() > LONGEST_COMMAND {
-            return Err(format!("`command` is to have no NUL and at most {LONGEST_COMMAND} bytes"));
+            return Err(format!("`command` must have no NUL and at most {LONGEST_COMMAND} bytes"));
         }
         if !(1..=LONGEST_TIMEOUT).contains(timeout_sec) {
-            return Err(format!("`timeout_sec` is to be from 1 to {LONGEST_TIMEOUT}"));
+            return Err(format!("`timeout_sec` must be from 1 to {LONGEST_TIMEOUT}"));
         }
         Ok(self)
     }
@@ -55,19 +55,19 @@ impl ShellCall {
         (Path::new(SHELL.0), [SHELL.1, &self.command])
     }
 
-    /// What the model reads: how it ended first, then both streams.
-    pub(crate) fn said(&self, finished: &Finished) -> String {
+    /// The result as the model reads it: how the command ended, then both streams.
+    pub(crate) fn result(&self, finished: &Finished) -> String {
         let how = match (finished.cut_short(), finished.exit_code()) {
             (Some(because), _) => format!("ended: {because} (`timeout_sec` is {})", self.timeout_sec),
             (None, code) => format!("exit code {}", code.map_or("unknown".to_owned(), |code| code.to_string())),
         };
-        let mut said = format!("[{how}]");
+        let mut result = format!("[{how}]");
         for (name, (text, bytes)) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
             if *bytes > 0 {
                 let cut = if *bytes > Finished::SHOWN { format!(", the end of {bytes} bytes") } else { String::new() };
-                said.push_str(&format!("\n[{name}{cut}]\n{}", text.trim_end()));
+                result.push_str(&format!("\n[{name}{cut}]\n{}", text.trim_end()));
             }
         }
-        said
+        result
     }
 }

@@ -1,4 +1,4 @@
-//! `squad mcp --http`: who can reach the server, and how they are told of it.
+//! `squad mcp --http`: the server's address, token and hosts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,7 +12,7 @@ pub(super) fn serve(context: &mut Context<'_>, server: impl mcp::Service, addres
     let own = context.env.variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     if own.is_some_and(|token| token.len() < SHORTEST || token.contains(|c: char| !c.is_ascii_graphic())) {
         return Err(Failure::usage(format!(
-            "{TOKEN_VARIABLE} is to be {SHORTEST} or more ASCII characters without spaces"
+            "{TOKEN_VARIABLE} must be {SHORTEST} or more ASCII characters without spaces"
         )));
     }
     let failed = |error| Failure::failed(format!("cannot serve on {address}: {error}"));
@@ -23,25 +23,25 @@ pub(super) fn serve(context: &mut Context<'_>, server: impl mcp::Service, addres
         context.ui.notice(&format!("clients send the header `Authorization: Bearer {}`", endpoint.token()));
     }
     if !address.ip().is_loopback() {
-        context.ui.warning("others can read what clients and the server say, the token included: put TLS before it");
+        context.ui.warning("the connection is not encrypted, and neither is the token: put a TLS proxy in front");
     }
     mcp::serve_http(server, &runtime, endpoint).map_err(failed)?;
     Ok(0)
 }
 
-/// Of a token that the user brings.
+/// Minimum length of the user's own token.
 const SHORTEST: usize = 16;
 
-/// This machine alone, unless another address and a name for it are asked for.
+/// Parses `PORT` or `IP:PORT`. An address that other machines can reach needs an allowed host.
 fn parse(address: &str, hosts: &[String]) -> Result<SocketAddr, Failure> {
     let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     let port = address.strip_prefix("localhost:").unwrap_or(address).parse().map(local);
     let address: SocketAddr = port.or_else(|_| address.parse()).map_err(|_| {
-        Failure::usage(format!("`{address}` is no address")).hint("it is a port, as in 8080, or IP:PORT")
+        Failure::usage(format!("`{address}` is not an address")).hint("write a port, such as 8080, or IP:PORT")
     })?;
     if !address.ip().is_loopback() && hosts.is_empty() {
         return Err(Failure::usage(format!("other machines can reach {address}"))
-            .hint("use a port alone, or name with `--allow-host` what they call this machine"));
+            .hint("use a port alone, or pass this machine's name with `--allow-host`"));
     }
     Ok(address)
 }

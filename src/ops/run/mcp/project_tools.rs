@@ -47,7 +47,7 @@ impl ProjectTools {
             let (surroundings, limits) = ((&self.programs, &self.variables), (id.as_str(), call.timeout()));
             let run = self.host.run((&shell, &arguments), surroundings, &folder, limits, &stop).await;
             let (ok, exit_code, result) = match &run {
-                Ok(finished) => (finished.exit_code() == Some(0), finished.exit_code(), call.said(finished)),
+                Ok(finished) => (finished.exit_code() == Some(0), finished.exit_code(), call.result(finished)),
                 Err(error) => (false, None, format!("{} cannot be run: {error}", shell.path().display())),
             };
             self.performed("shell", id, (ok, exit_code), result)
