@@ -2,7 +2,7 @@
 //! from outside.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl Chats {
         let file = self.file(session).ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(&self.0)?;
         let mut temporary = tempfile::NamedTempFile::new_in(&self.0)?;
-        serde_json::to_writer(&mut temporary, chat)?;
+        temporary.write_all(&serde_json::to_vec(chat)?)?;
         temporary.persist(file)?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Small files in squad's local folder that one process writes and others read.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub(super) fn place_key(repository: &Repository, team: &str) -> String {
 /// Replaces a file atomically. The temporary file is created in `folder`, which must be on the same disk.
 pub(super) fn replace(folder: &Path, path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
-    serde_json::to_writer(&mut file, value)?;
+    file.write_all(&serde_json::to_vec(value)?)?;
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
