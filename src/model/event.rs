@@ -159,7 +159,7 @@ kinds! {
     /// Describes the rules of an engine that does not ask before acting.
     "engine.governed" Batched EngineGoverned { engine: String, by: String };
     /// A process that an engine started for one message has ended.
-    "engine.exited" AtOnce EngineExited(Exited);
+    "engine.exited" Batched EngineExited(Exited);
     /// The requested engine could not start; another is used.
     "engine.fallback" AtOnce EngineFallback { from: String, to: String, reason: String };
     "route.planned" AtOnce RoutePlanned(Plan);
