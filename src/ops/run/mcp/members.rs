@@ -16,7 +16,7 @@ use crate::model::{DecisionState, RunId, first_line, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list;
 use crate::ops::run::cancel::cancel;
-use crate::ops::run::members::{self, MemberResult, RunRequest, RunResult, StartedRun};
+use crate::ops::run::members::{self, MemberResult, RunRequest, RunResult, Runner, StartedRun};
 
 /// Hosts give up on a call that says nothing.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -56,10 +56,11 @@ impl McpServer {
             Ok(asked) => asked,
             Err(reason) => return Ok(ToolResult::error(&reason)),
         };
+        let runner = Runner::spawn(&self.env(), &self.directory)?;
         call.progress(0.0, None, "checking the members");
         let project = self.project()?;
         members::require_sound(&project)?;
-        let (roles, _) = self.roles()?;
+        let roles = self.roles_of(Some(&project))?;
         let members = match check(&project, &roles, &self.options, &asked) {
             Ok(members) => members,
             Err(problems) => return Ok(refused(&problems)),
@@ -73,7 +74,7 @@ impl McpServer {
             }
         };
         let request = RunRequest { message, members, ..self.request() };
-        let begun = members::start(&self.env(), &project, &request)?;
+        let begun = runner.start(&project, &request)?;
         self.follow(&project, begun, asked.wait, call)
     }
 

@@ -81,7 +81,7 @@ impl McpServer {
 
     pub(crate) fn check(&self) -> Result<Check, Failure> {
         let project = self.project()?;
-        let (roles, _) = self.roles()?;
+        let roles = self.roles_of(Some(&project))?;
         let errors = project.problems.iter().filter(|problem| problem.severity == Severity::Error);
         let mut problems: Vec<String> = errors.map(Problem::to_string).collect();
         problems.extend(engines::check_names(&project).err().map(|failure| failure.message));

@@ -75,8 +75,11 @@ impl McpServer {
             (Err(_), Some(_)) => None,
             (Err(failure), None) => return Err(failure),
         };
-        let roles = Roles::read(project.as_ref(), self.options.roles.as_deref()).map_err(Failure::team)?;
-        Ok((roles, project))
+        Ok((self.roles_of(project.as_ref())?, project))
+    }
+
+    pub(super) fn roles_of(&self, project: Option<&Project>) -> Result<Roles, Failure> {
+        Roles::read(project, self.options.roles.as_deref()).map_err(Failure::team)
     }
 
     pub(super) fn list_roles(&self, given: Object) -> ToolResult {

@@ -16,4 +16,4 @@ mod shape;
 pub(in crate::ops) use perform::plan;
 pub(crate) use place::{open_without_team, require_sound};
 pub(crate) use results::{MemberResult, RunResult, is_live};
-pub(crate) use runner::{RunRequest, StartedRun, carry, described, start};
+pub(crate) use runner::{RunRequest, Runner, StartedRun, carry, described};

@@ -3,9 +3,10 @@
 //! its end is: ending engines and tidying the repository take longer than many a member.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read, Take, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -69,35 +70,66 @@ impl StartedRun {
 /// Of a runner, in bytes.
 const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
-/// Starts a runner. When this returns, the run is in the ledger.
-pub(crate) fn start(env: &Env, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
-    let (directory, tip) = (&project.folder.root, project.repository.ledger().tip()?);
-    let program = env.program.as_ref().ok_or_else(|| Failure::failed("this program's own path is not known"))?;
-    let mut command = Program::of_user(program).command_apart();
-    command.arg("-C").arg(directory).arg("carry").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::failed(format!("the run's process cannot be started: {error}"));
-    let mut child = command.spawn().map_err(|error| failed(&error))?;
-    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(failed(&"it has no standard streams"));
-    };
-    let sent = serde_json::to_writer(&mut input, request).map_err(std::io::Error::from).and_then(|()| input.flush());
-    drop(input);
-    let mut output = BufReader::new(output.take(LONGEST_OUTPUT));
-    match read_notice(&mut output) {
-        Ok(Notice::Run(run)) => Ok(StartedRun { run, tip, child, output }),
-        Ok(Notice::Failure(failure)) => {
-            let _ = child.wait();
-            Err(failure)
-        }
-        read_notice @ (Ok(Notice::Ended) | Err(_)) => {
-            let _ = child.kill();
-            let ended = child.wait();
-            let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-            let reason = sent.and(read_notice.map(drop)).err().map_or(status, |error| error.to_string());
-            Err(failed(&format!("it said nothing ({reason})")))
+/// A runner that has not been told what to do. It starts while its request is checked.
+pub(crate) struct Runner(Option<Process>);
+
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<Take<ChildStdout>>,
+}
+
+impl Runner {
+    pub(crate) fn spawn(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        let program = env.program.as_ref().ok_or_else(|| Failure::failed("this program's own path is not known"))?;
+        let mut command = Program::of_user(program).command_apart();
+        command.arg("-C").arg(directory).arg("carry");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| cannot_start(&error))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(cannot_start(&"it has no standard streams"));
+        };
+        Ok(Self(Some(Process { child, input, output: BufReader::new(output.take(LONGEST_OUTPUT)) })))
+    }
+
+    /// When this returns, the run is in the ledger.
+    pub(crate) fn start(mut self, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
+        let tip = project.repository.ledger().tip()?;
+        let request = serde_json::to_vec(request).map_err(|error| cannot_start(&error))?;
+        let Some(Process { mut child, mut input, mut output }) = self.0.take() else {
+            return Err(cannot_start(&"it has begun"));
+        };
+        let sent = input.write_all(&request);
+        drop(input);
+        match read_notice(&mut output) {
+            Ok(Notice::Run(run)) => Ok(StartedRun { run, tip, child, output }),
+            Ok(Notice::Failure(failure)) => {
+                let _ = child.wait();
+                Err(failure)
+            }
+            read_notice @ (Ok(Notice::Ended) | Err(_)) => {
+                let _ = child.kill();
+                let ended = child.wait();
+                let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+                let reason = sent.and(read_notice.map(drop)).err().map_or(status, |error| error.to_string());
+                Err(cannot_start(&format!("it said nothing ({reason})")))
+            }
         }
     }
+}
+
+/// It has changed nothing yet.
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if let Some(Process { mut child, .. }) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn cannot_start(error: &dyn Display) -> Failure {
+    Failure::failed(format!("the run's process cannot be started: {error}"))
 }
 
 /// The next line of a runner's output.
@@ -143,7 +175,7 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
     if let Some(profile) = &described {
         project.settings.engine.name.clone_from(&profile.name);
     }
-    let script = engines::script(&project.settings, directory)?;
+    let script = engines::script(&project.settings, &project.folder.root)?;
     let agents = named_agents(&project.team, &agents)?;
     let default_tier = project.settings.sessions.default_tier;
     let order = Order {
