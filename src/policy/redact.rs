@@ -108,9 +108,10 @@ impl Redactor {
             RuleFilter::Kind(kind) => rule.kind == kind,
             RuleFilter::NoRules => false,
         };
-        for (rule, _) in RULES.iter().zip(anchored(&text)).filter(|(rule, is_anchored)| *is_anchored && is_meant(rule))
-        {
-            text = rule.apply(text, found);
+        for (rule, is_anchored) in RULES.iter().zip(anchored(&text)) {
+            if is_anchored && is_meant(rule) && rule.may_match(&text) {
+                text = rule.apply(text, found);
+            }
         }
         text
     }

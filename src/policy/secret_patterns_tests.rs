@@ -221,5 +221,7 @@ fn every_rule_has_a_source_and_a_form_with_an_anchor() {
                 && rule.anchors.iter().any(|anchor| text.to_lowercase().contains(anchor))
         });
         assert!(found, "no form for a rule of {} ({})", rule.kind, rule.source);
+        let mut matches = made.iter().filter(|(_, text)| regex.is_match(text));
+        assert!(matches.all(|(_, text)| rule.may_match(text)), "{} ({}) misses a form", rule.kind, rule.source);
     }
 }
