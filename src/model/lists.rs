@@ -38,9 +38,12 @@ struct Lists {
     first: HashMap<&'static str, u64, FixedState>,
 }
 
+/// About as many as there are, so that the maps need not grow.
+const ENTRIES: usize = 3500;
+
 static LISTS: LazyLock<Lists> = LazyLock::new(|| {
-    let mut lists =
-        Lists { entries: vec![Vec::new(); List::ALL.len()], words: HashMap::default(), first: HashMap::default() };
+    let map = || HashMap::with_capacity_and_hasher(ENTRIES, FixedState::default());
+    let mut lists = Lists { entries: vec![Vec::new(); List::ALL.len()], words: map(), first: map() };
     let (mut index, mut separator) = (0, ' ');
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
         if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
