@@ -1,6 +1,6 @@
 //! `start_squad_members`, `get_run` and `cancel_run`: runs belong to the repository, and a call only looks at them.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl McpServer {
             Ok(asked) => asked,
             Err(reason) => return Ok(ToolResult::error(&reason)),
         };
-        let runner = Runner::spawn(&self.env(), &self.directory)?;
+        let runner = self.runner()?;
         call.progress(0.0, None, "checking the members");
         let project = self.project()?;
         members::require_sound(&project)?;
@@ -78,6 +78,11 @@ impl McpServer {
         self.follow(&project, begun, asked.wait, call)
     }
 
+    pub(super) fn runner(&self) -> Result<Runner, Failure> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        spare.and_then(Runner::still_waiting).map_or_else(|| Runner::spawn(&self.env(), &self.directory), Ok)
+    }
+
     /// A run with what the server was started with.
     pub(super) fn request(&self) -> RunRequest {
         let (permissions, flags) = (self.options.permissions, self.options.flags.clone());
@@ -97,7 +102,11 @@ impl McpServer {
         let read = || RunResult::read_since(project, &run, tip.as_deref());
         let signal = Arc::clone(&call.signal);
         // It is waited for even if nobody else waits, so that no zombie stays.
-        let waiting = thread::Builder::new().spawn(move || begun.wait(|| signal.done()));
+        let (env, directory, spare) = (self.env(), self.directory.clone(), Arc::clone(&self.spare));
+        let waiting = thread::Builder::new().spawn(move || {
+            begun.wait(|| signal.done());
+            *spare.lock().unwrap_or_else(PoisonError::into_inner) = Runner::spawn(&env, &directory).ok();
+        });
         if waits && call.wants_task() {
             return self.as_task(project, &run);
         }

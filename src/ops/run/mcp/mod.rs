@@ -29,7 +29,7 @@ use crate::error::Failure;
 use crate::mcp::{Call, Fault, Object, Service, Task, ToolResult};
 use crate::model::{Problem, Severity};
 use crate::ops::Project;
-use crate::ops::run::members::open_without_team;
+use crate::ops::run::members::{Runner, open_without_team};
 use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines;
 use crate::policy::Permissions;
@@ -57,6 +57,9 @@ pub(crate) struct McpServer {
     options: Options,
     /// The roles as they were when they were last read.
     known: Mutex<Option<Arc<KnownRoles>>>,
+    /// For the next run, if there has been one: starting a process takes longer than many a member. It ends with the
+    /// server, however that ends.
+    spare: Arc<Mutex<Option<Runner>>>,
 }
 
 /// What the server would offer and start.
@@ -76,7 +79,8 @@ pub(crate) struct Check {
 
 impl McpServer {
     pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
-        Self { env: Mutex::new(env.beside()), directory: directory.to_owned(), options, known: Mutex::default() }
+        let (env, directory) = (Mutex::new(env.beside()), directory.to_owned());
+        Self { env, directory, options, known: Mutex::default(), spare: Arc::default() }
     }
 
     pub(crate) fn check(&self) -> Result<Check, Failure> {

@@ -7,7 +7,7 @@ use super::{McpServer, arguments, failed};
 use crate::error::Failure;
 use crate::mcp::{Call, Confirmed, Object, ToolResult};
 use crate::ops::Workspace;
-use crate::ops::run::members::{RunRequest, Runner};
+use crate::ops::run::members::RunRequest;
 use crate::ops::team::fit;
 use crate::ops::team::init::{self, Answers, Installed, Options};
 
@@ -48,7 +48,7 @@ impl McpServer {
         if message.trim().is_empty() {
             return Err(Failure::usage("`message` is empty"));
         }
-        let runner = Runner::spawn(&self.env(), &self.directory)?;
+        let runner = self.runner()?;
         call.progress(0.0, None, "deciding who works");
         let project = self.project()?;
         let request = RunRequest { message, agents, ..self.request() };

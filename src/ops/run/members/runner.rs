@@ -92,6 +92,12 @@ impl Runner {
         Ok(Self(Some(Process { child, input, output: BufReader::new(output.take(LONGEST_OUTPUT)) })))
     }
 
+    /// `None`: something has ended it.
+    pub(crate) fn still_waiting(mut self) -> Option<Self> {
+        let is_waiting = self.0.as_mut().is_some_and(|process| matches!(process.child.try_wait(), Ok(None)));
+        is_waiting.then_some(self)
+    }
+
     /// When this returns, the run is in the ledger.
     pub(crate) fn start(mut self, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
         let tip = project.repository.ledger().tip()?;
