@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::output::OutputFile;
 use crate::error::Failure;
-use crate::model::{AgentState, DecisionId, End, EventKind, Exited, GivenMember, Outcome, RunId, Slug};
+use crate::model::{AgentState, DecisionId, End, EventKind, Exited, GivenMember, Outcome, RunActivity, RunId, Slug};
 use crate::ops::Project;
 use crate::ops::ledger::log::{Choice, added_since, timeline};
 use crate::ops::run::{lease, live};
@@ -55,11 +55,23 @@ pub(crate) struct MemberResult {
     pub(crate) session: String,
 }
 
+/// What a run's own process says, read before its entries: what ends between the two looks is seen as ended.
+struct State {
+    status: &'static str,
+    activity: RunActivity,
+}
+
+impl State {
+    fn of(project: &Project, run: &RunId) -> Self {
+        let activity = live::activity(&project.local(), run).unwrap_or_default();
+        Self { status: project.leases().status(run), activity }
+    }
+}
+
 impl RunResult {
     /// `None`: there is no such run here.
     pub(crate) fn read(project: &Project, run: &RunId) -> Result<Option<Self>, Failure> {
-        // Before the entries: a run that ends between the two looks is seen as ended.
-        let state = project.leases().status(run);
+        let state = State::of(project, run);
         let timeline = timeline(&project.repository, &project.ledger_prefix(), Some(run), &Choice::default())?;
         let mut entries = Vec::new();
         for entry in timeline.entries() {
@@ -67,16 +79,16 @@ impl RunResult {
                 entries.push(*entry);
             }
         }
-        Ok(Self::of(project, run, state, entries))
+        Ok(Self::of(run, &state, entries))
     }
 
     /// Like [`Self::read`], for a run that began after the ledger's tip was `tip`: nothing older is looked at.
     pub(crate) fn read_since(project: &Project, run: &RunId, tip: Option<&str>) -> Result<Option<Self>, Failure> {
         let Some(tip) = tip else { return Self::read(project, run) };
-        let state = project.leases().status(run);
+        let state = State::of(project, run);
         let mut entries = added_since(&project.repository, &project.ledger_prefix(), tip)?;
         entries.retain(|entry| entry.run.as_ref() == Some(run));
-        match Self::of(project, run, state, entries) {
+        match Self::of(run, &state, entries) {
             // What cannot be read at that tip is named by who reads everything.
             None => Self::read(project, run),
             found => Ok(found),
@@ -84,13 +96,13 @@ impl RunResult {
     }
 
     /// What its entries say, in their order.
-    fn of(project: &Project, run: &RunId, state: &str, entries: Vec<Entry>) -> Option<Self> {
+    fn of(run: &RunId, state: &State, entries: Vec<Entry>) -> Option<Self> {
         let mut found: Option<Self> = None;
         for entry in entries {
             match (entry.known_kind(), &mut found) {
                 (Some(EventKind::RunStarted { text, members, .. }), None) => {
                     let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
-                    let (answer, reason, status, agents) = (None, None, state.to_owned(), BTreeMap::new());
+                    let (answer, reason, status, agents) = (None, None, state.status.to_owned(), BTreeMap::new());
                     let (run, started, changed, message) = (run.clone(), entry.at, entry.at, text);
                     let decisions = Vec::new();
                     found = Some(Self {
@@ -114,9 +126,9 @@ impl RunResult {
             }
         }
         if let Some(found) = &mut found
-            && state == "running"
+            && state.status == "running"
         {
-            found.look(project);
+            found.look(&state.activity);
         }
         found
     }
@@ -141,8 +153,7 @@ impl RunResult {
     }
 
     /// What those are at who have not come to an end yet.
-    fn look(&mut self, project: &Project) {
-        let activity = live::activity(&project.local(), &self.run).unwrap_or_default();
+    fn look(&mut self, activity: &RunActivity) {
         for member in self.members.iter_mut().filter(|member| member.end.is_none()) {
             // Whoever was heard of is at work until its end is recorded, whatever its state says.
             let is_at_work =
