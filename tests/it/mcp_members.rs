@@ -224,6 +224,64 @@ fn a_run_outlives_its_server_and_is_read_by_the_next() {
     assert_eq!(result["members"][0]["rawStdout"], "Late.");
 }
 
+/// The process that a server has ready for its next run: those at work lead sessions of their own.
+#[cfg(target_os = "linux")]
+fn spare_of(server: u32) -> i32 {
+    let is_spare = |id: i32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let fields: Vec<i32> =
+            stat.rsplit_once(')')?.1.split_whitespace().skip(1).take(3).flat_map(str::parse).collect();
+        let command = fs::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
+        (fields.first() == i32::try_from(server).ok().as_ref() && fields.get(2) != Some(&id))
+            .then(|| command.ends_with("\0carry\0"))
+    };
+    let begun = Instant::now();
+    loop {
+        let processes = fs::read_dir("/proc").expect("a folder").flatten();
+        let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        if let Some(spare) = ids.find(|id| is_spare(*id) == Some(true)) {
+            return spare;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "no process waits for the next run");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// It may be a zombie: those have closed their files.
+#[cfg(target_os = "linux")]
+fn until_dead(process: i32) {
+    let begun = Instant::now();
+    let is_alive = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']));
+    while fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(is_alive) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "process {process} goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_waits_for_a_run_may_be_killed_and_ends_with_its_server() {
+    let (repo, script) = world(&say("ada", "Done."));
+    let mut client = client(&repo, &script, &[], &[]);
+    let server = client.child.id();
+    let mut start = || {
+        let members = json!([{"roleId": "ada", "task": "Build it."}]);
+        let result = client.structured("start_squad_members", json!({"members": members}));
+        assert_eq!(result["status"], "completed", "{result}");
+        spare_of(server)
+    };
+    let killed = start();
+    let id = rustix::process::Pid::from_raw(killed).expect("an id");
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it lives");
+    until_dead(killed);
+    let used = start();
+    let waiting = start();
+    assert!(![killed, used].contains(&waiting));
+    client.child.kill().expect("it lives");
+    client.child.wait().expect("it ends");
+    until_dead(waiting);
+}
+
 #[test]
 fn the_end_of_input_ends_the_server_and_loses_nothing() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"2s\" }, { say = \"Late.\" }]\n";

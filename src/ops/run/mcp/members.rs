@@ -80,7 +80,7 @@ impl McpServer {
 
     pub(super) fn runner(&self) -> Result<Runner, Failure> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-        spare.and_then(Runner::still_waiting).map_or_else(|| Runner::spawn(&self.env(), &self.directory), Ok)
+        spare.map_or_else(|| Runner::spawn(&self.env(), &self.directory), Ok)
     }
 
     /// A run with what the server was started with.

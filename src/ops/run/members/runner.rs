@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read, Take, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -71,11 +71,13 @@ impl StartedRun {
 const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
 /// A runner that has not been told what to do. It starts while its request is checked.
-pub(crate) struct Runner(Option<Process>);
+pub(crate) struct Runner {
+    command: Command,
+    process: Option<Process>,
+}
 
 struct Process {
     child: Child,
-    input: ChildStdin,
     output: BufReader<Take<ChildStdout>>,
 }
 
@@ -85,28 +87,23 @@ impl Runner {
         let mut command = Program::of_user(program).command_apart();
         command.arg("-C").arg(directory).arg("carry");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| cannot_start(&error))?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(cannot_start(&"it has no standard streams"));
-        };
-        Ok(Self(Some(Process { child, input, output: BufReader::new(output.take(LONGEST_OUTPUT)) })))
-    }
-
-    /// `None`: something has ended it.
-    pub(crate) fn still_waiting(mut self) -> Option<Self> {
-        let is_waiting = self.0.as_mut().is_some_and(|process| matches!(process.child.try_wait(), Ok(None)));
-        is_waiting.then_some(self)
+        let process = Some(Process::spawn(&mut command)?);
+        Ok(Self { command, process })
     }
 
     /// When this returns, the run is in the ledger.
     pub(crate) fn start(mut self, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
         let tip = project.repository.ledger().tip()?;
         let request = serde_json::to_vec(request).map_err(|error| cannot_start(&error))?;
-        let Some(Process { mut child, mut input, mut output }) = self.0.take() else {
-            return Err(cannot_start(&"it has begun"));
+        let mut sent = self.process.as_mut().map(|process| process.send(&request));
+        if !matches!(sent, Some(Ok(()))) {
+            // It was ended while it waited. It acts on whole requests only, so nothing has begun.
+            self.dismiss();
+            sent = Some(self.process.insert(Process::spawn(&mut self.command)?).send(&request));
+        }
+        let Some(Process { mut child, mut output }) = self.process.take() else {
+            return Err(cannot_start(&"it is not there"));
         };
-        let sent = input.write_all(&request);
-        drop(input);
         match read_notice(&mut output) {
             Ok(Notice::Run(run)) => Ok(StartedRun { run, tip, child, output }),
             Ok(Notice::Failure(failure)) => {
@@ -117,9 +114,17 @@ impl Runner {
                 let _ = child.kill();
                 let ended = child.wait();
                 let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-                let reason = sent.and(read_notice.map(drop)).err().map_or(status, |error| error.to_string());
+                let failure = sent.and_then(Result::err).or(read_notice.err());
+                let reason = failure.map_or(status, |error| error.to_string());
                 Err(cannot_start(&format!("it said nothing ({reason})")))
             }
+        }
+    }
+
+    fn dismiss(&mut self) {
+        if let Some(Process { mut child, .. }) = self.process.take() {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }
@@ -127,10 +132,20 @@ impl Runner {
 /// It has changed nothing yet.
 impl Drop for Runner {
     fn drop(&mut self) {
-        if let Some(Process { mut child, .. }) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.dismiss();
+    }
+}
+
+impl Process {
+    fn spawn(command: &mut Command) -> Result<Self, Failure> {
+        let mut child = command.spawn().map_err(|error| cannot_start(&error))?;
+        let output = child.stdout.take().ok_or_else(|| cannot_start(&"it has no standard output"))?;
+        Ok(Self { child, output: BufReader::new(output.take(LONGEST_OUTPUT)) })
+    }
+
+    /// The end of its input is the end of the request.
+    fn send(&mut self, request: &[u8]) -> std::io::Result<()> {
+        self.child.stdin.take().map_or(Ok(()), |mut input| input.write_all(request))
     }
 }
 
