@@ -8,7 +8,8 @@ mod index;
 mod restore;
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -197,11 +198,10 @@ impl RescueWriter<'_> {
             return Ok(PathState::Missing);
         } else if !metadata.is_file() {
             return Ok(PathState::Omitted("it is no file".to_owned()));
-        } else if metadata.len() > LARGEST {
-            return Ok(PathState::Omitted(format!("it is larger than {} MiB", LARGEST >> 20)));
         } else {
-            match fs::read(&file) {
-                Ok(bytes) => (mode_of(&metadata), bytes),
+            match read(&file, LARGEST) {
+                Ok(Some(bytes)) => (mode_of(&metadata), bytes),
+                Ok(None) => return Ok(PathState::Omitted(format!("it is larger than {} MiB", LARGEST >> 20))),
                 Err(cause) => return Ok(PathState::Omitted(format!("it cannot be read: {cause}"))),
             }
         };
@@ -224,6 +224,17 @@ impl RescueWriter<'_> {
     }
 }
 
+/// Reads a file; `None` if it has more than `most` bytes, even if it grows only while it is read.
+pub(super) fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > most {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
 /// A path from git's output; `None` if it leaves the work tree or enters a git directory.
 pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(unix)]
@@ -235,4 +246,18 @@ pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
         _ => false,
     };
     (!bytes.is_empty() && path.components().all(is_plain)).then(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel gives the size of these files as 0.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_longer_than_its_size_is_not_read_on() {
+        let file = Path::new("/proc/self/stat");
+        assert_eq!(read(file, 4).expect("it can be read"), None);
+        assert!(read(file, LARGEST).expect("it can be read").is_some_and(|bytes| bytes.len() > 4));
+    }
 }

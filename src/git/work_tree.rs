@@ -26,7 +26,7 @@ use super::{
     pack::KeptPack,
     quarantine::Quarantine,
     repository::Repository,
-    rescue::{BATCH, Index, LARGEST, path_of},
+    rescue::{self, BATCH, Index, LARGEST, path_of},
 };
 use crate::model::{Change, SkippedFile};
 use status::{Entry, Status};
@@ -347,19 +347,20 @@ fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String
     };
     let Ok(metadata) = fs::symlink_metadata(&file) else { return Candidate::Include };
     let bytes = if metadata.is_symlink() {
-        fs::read_link(&file).map(|target| target.as_os_str().as_encoded_bytes().to_owned())
+        fs::read_link(&file).map(|target| Some(target.as_os_str().as_encoded_bytes().to_owned()))
     } else if metadata.is_dir() {
         return Candidate::Include;
     } else if !metadata.is_file() {
         return left_out("it is no file".to_owned(), b"");
-    } else if metadata.len() > LARGEST {
-        let fingerprint = format!("{} {:?}", metadata.len(), metadata.modified().ok());
-        return left_out(format!("it is larger than {} MiB", LARGEST >> 20), fingerprint.as_bytes());
     } else {
-        fs::read(&file)
+        rescue::read(&file, LARGEST)
     };
     match bytes {
         Err(cause) => left_out(format!("it cannot be read: {cause}"), b""),
-        Ok(bytes) => objection(&bytes).map_or(Candidate::Include, |why| left_out(why, &bytes)),
+        Ok(None) => {
+            let fingerprint = format!("{} {:?}", metadata.len(), metadata.modified().ok());
+            left_out(format!("it is larger than {} MiB", LARGEST >> 20), fingerprint.as_bytes())
+        }
+        Ok(Some(bytes)) => objection(&bytes).map_or(Candidate::Include, |why| left_out(why, &bytes)),
     }
 }
