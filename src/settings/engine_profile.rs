@@ -181,10 +181,7 @@ fn check_arguments(value: &Value) -> Result<(), String> {
                 }
                 if let Some(name) = unknown_placeholder(text) {
                     let known = PLACEHOLDERS.iter().chain(&OTHERS).map(|name| format!("`{{{name}}}`"));
-                    return Err(format!(
-                        "has `{{{name}}}`, which is unknown; the known names are {}",
-                        list(known)
-                    ));
+                    return Err(format!("has `{{{name}}}`, which is unknown; the known names are {}", list(known)));
                 }
             }
             _ => return Err(WHAT.to_owned()),

@@ -47,10 +47,7 @@ fn a_table_that_has_no_effect_and_a_misspelt_placeholder_are_said() {
     repo.write("../home/config/squad/config.toml", user);
     let output = repo.squad(&["config", "list"]);
     assert!(output.err.contains("config.toml:2: `engines.rehearsal.program` has no effect"), "{output}");
-    assert!(
-        output.err.contains("config.toml:5: `engines.mine.args` has `{promt}`, which is unknown"),
-        "{output}"
-    );
+    assert!(output.err.contains("config.toml:5: `engines.mine.args` has `{promt}`, which is unknown"), "{output}");
     let engines = repo.squad(&["engines", "mine"]);
     assert!(engines.to_string().contains("which is unknown"), "{engines}");
 }

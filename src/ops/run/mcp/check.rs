@@ -1,4 +1,4 @@
-//! What a call of `start_squad_members` asks for, checked whole before anybody starts: every problem is named.
+//! Checks the arguments of `start_squad_members` completely before any member starts, and reports every problem.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::ops::team::engines::is_known;
 use crate::ops::team::roles::Roles;
 use crate::pool::run_of_session;
 
-/// So many members may be started with one call.
+/// Most members of one call.
 pub(super) const MOST_MEMBERS: usize = 64;
-/// A day.
+/// The longest time limit of a member: a day.
 pub(super) const MOST_SECONDS: u64 = 86_400;
-/// Of a task, in bytes.
+/// Most bytes of a task.
 const LONGEST_TASK: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ pub(super) struct StartMembers {
     members: Vec<Member>,
     #[serde(default = "yes")]
     pub(super) wait: bool,
-    /// The caller's own; it is no business of squad's.
+    /// The caller's own id; squad ignores it.
     #[serde(default, rename = "metadata")]
     _metadata: Option<Value>,
 }
@@ -47,7 +47,7 @@ fn yes() -> bool {
     true
 }
 
-/// The members, or every reason why none of them starts.
+/// The members to start, or all reasons why none starts.
 pub(super) fn check(
     project: &Project,
     roles: &Roles,
@@ -71,7 +71,7 @@ pub(super) fn check(
     if problems.is_empty() { Ok(named) } else { Err(problems) }
 }
 
-/// The role's name, with a number where there are several of it.
+/// The role's name, numbered if several members have this role.
 fn member_id(role: &str, others: &[NamedMember]) -> Slug {
     let name = Slug::spelled(role).filter(|slug| slug.as_str().len() <= 40);
     let name = name.or_else(|| Slug::fold("member")).unwrap_or_else(Slug::coordinator);
@@ -128,7 +128,7 @@ impl Checker<'_> {
         NamedMember { given, name, body, agent: role.and_then(|role| role.agent.clone()) }
     }
 
-    /// Where it works, by the way the path really leads.
+    /// The member's working directory, with links resolved.
     fn directory(&self, cwd: Option<&str>, wrong: &mut Vec<String>) -> Option<String> {
         let cwd = cwd.filter(|cwd| !cwd.is_empty())?;
         match inside(&self.project.folder.root, cwd) {
@@ -140,7 +140,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A handle that squad gave out for a member in this role.
+    /// A chat id that squad has returned for a member in this role.
     fn chat(&self, member: &Member, wrong: &mut Vec<String>) -> Option<String> {
         let chat = member.chat_id.as_ref().filter(|chat| !chat.is_empty())?;
         if !self.options.is_stateful {
@@ -168,7 +168,7 @@ impl Checker<'_> {
     }
 }
 
-/// A folder of the project, from its root with `/`.
+/// A folder relative to the project's root, with `/`.
 fn inside(root: &Path, cwd: &str) -> Result<String, String> {
     let resolved = |path: &Path| dunce::canonicalize(path).map_err(|error| format!("cannot be used: {error}"));
     let (root, folder) = (resolved(root)?, resolved(&root.join(cwd))?);

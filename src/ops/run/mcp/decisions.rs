@@ -10,7 +10,7 @@ use crate::model::{Decision, DecisionId};
 use crate::ops::decisions::list::{self, Addition, ListedDecision};
 use crate::ops::{Workspace, require_readable};
 
-/// As many as prompts are offered.
+/// Most decisions offered as resources.
 const DEFAULT: usize = 20;
 const MOST: usize = 500;
 
@@ -43,7 +43,7 @@ impl McpServer {
         }
     }
 
-    /// Durable when this returns. It lands on the branch when somebody in the foreground says so.
+    /// The decision is durable when this returns. A command in the foreground lands it on the branch.
     fn logged(&self, asked: LogDecision) -> Result<Decision, Failure> {
         let why = match asked.context.trim() {
             "" => String::new(),
@@ -87,7 +87,7 @@ impl McpServer {
         }
     }
 
-    /// The newest first.
+    /// Newest first.
     fn decisions(&self) -> Result<Vec<ListedDecision>, Failure> {
         let project = self.project()?;
         project.require_readable()?;

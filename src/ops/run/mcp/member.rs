@@ -22,10 +22,10 @@ use crate::record::Entry;
 use crate::settings::Layer;
 use crate::tools::{self, Intent, Tool};
 
-/// Decisions in one answer.
+/// Most decisions in one answer.
 const SHOWN: usize = 20;
 
-/// A run that has not written down its agents after this does not have the one that is meant.
+/// How long to wait for a run to list its agents.
 const LISTING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -34,12 +34,12 @@ pub(crate) struct MemberServer {
     directory: PathBuf,
     run: RunId,
     agent: Slug,
-    /// For an engine that has no tools of its own.
+    /// Set for an engine without tools of its own.
     project_tools: Option<ProjectTools>,
 }
 
 impl MemberServer {
-    /// `member` is `RUN/AGENT`, of a run that is live in this clone; `turn` is `SESSION/NUMBER`, of that agent.
+    /// `member` is `RUN/AGENT`, of a live run of this clone; `turn` is `SESSION/NUMBER`, of that agent.
     pub(crate) fn new(env: &Env, directory: &Path, member: &str, turn: Option<&str>) -> Result<Self, Failure> {
         let wrong = || Failure::usage(format!("`{member}` names no member")).hint("it is `RUN/AGENT`");
         let (run, agent) = member.split_once('/').ok_or_else(wrong)?;
@@ -61,7 +61,7 @@ impl MemberServer {
         self.env.lock().unwrap_or_else(PoisonError::into_inner).beside()
     }
 
-    /// A run writes down who works in it only now and then, and an engine may start this at once.
+    /// Waits until the run lists the agent: it does so at intervals, and an engine may start this process at once.
     fn workspace_in_time(&self) -> Result<Workspace, String> {
         let begun = Instant::now();
         loop {
@@ -78,7 +78,7 @@ impl MemberServer {
         workspace.is_ok_and(|workspace| lease::look(&workspace.local()).status(&self.run) == "running")
     }
 
-    /// As long as the member works: what is over is not added to.
+    /// Fails once the member's work has ended: nothing may be added to it then.
     fn workspace(&self) -> Result<Workspace, String> {
         let workspace = Workspace::find(&self.env(), &self.directory).map_err(|failure| failure.message)?;
         let local = workspace.local();
@@ -123,7 +123,7 @@ impl MemberServer {
         Ok(format!("Decision {} is recorded: {title}", id.decision()))
     }
 
-    /// Durable when this returns.
+    /// The entry is durable when this returns.
     fn record(&self, workspace: &Workspace, kind: impl FnOnce(&EntryId) -> EventKind) -> Result<EntryId, String> {
         let env = self.env();
         let at = env.clock.now();

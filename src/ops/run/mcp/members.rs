@@ -1,4 +1,4 @@
-//! `start_squad_members`, `get_run` and `cancel_run`: runs belong to the repository, and a call only looks at them.
+//! `start_squad_members`, `get_run` and `cancel_run`. Runs belong to the repository; a call only observes them.
 
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -18,14 +18,14 @@ use crate::ops::decisions::list;
 use crate::ops::run::cancel::cancel;
 use crate::ops::run::members::{self, MemberResult, RunRequest, RunResult, Runner, StartedRun};
 
-/// Hosts give up on a call that says nothing.
-const PROGRESS: Duration = Duration::from_secs(5);
-/// How often a run of another process is looked at.
-const LOOK: Duration = Duration::from_millis(100);
-/// What all members' output may take of a reply, and the least of it for each.
+/// How often to report progress: hosts give up on a silent call.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How often to check a run of another process.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Most bytes of all members' output in a reply, and the share that each is sure of.
 const REPLY: u64 = 256 * 1024;
 const LEAST: u64 = 4 * 1024;
-/// How long a run that is told to end is waited for: its engine has five seconds.
+/// How long to wait for a cancelled run to end; its engine has five seconds.
 const CANCELLING: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
@@ -74,8 +74,8 @@ impl McpServer {
             }
         };
         let request = RunRequest { message, members, ..self.request() };
-        let begun = runner.start(&project, &request)?;
-        self.follow(&project, begun, asked.wait, call)
+        let started = runner.start(&project, &request)?;
+        self.follow(&project, started, asked.wait, call)
     }
 
     pub(super) fn runner(&self) -> Result<Runner, Failure> {
@@ -83,35 +83,35 @@ impl McpServer {
         spare.map_or_else(|| Runner::spawn(&self.env(), &self.directory), Ok)
     }
 
-    /// A run with what the server was started with.
+    /// A request with the server's options.
     pub(super) fn request(&self) -> RunRequest {
         let (permissions, flags) = (self.options.permissions, self.options.flags.clone());
         RunRequest { message: String::new(), members: Vec::new(), agents: Vec::new(), permissions, flags }
     }
 
-    /// Waits for a run to end, unless the caller does not want to. Whoever cancels the call cancels the run; whoever only
-    /// lost patience does not.
+    /// Waits for a run to end, unless the caller does not want to. Cancelling the call cancels the run; a client that
+    /// disconnects does not.
     pub(super) fn follow(
         &self,
         project: &Project,
-        begun: StartedRun,
+        started: StartedRun,
         waits: bool,
         call: &Call,
     ) -> Result<ToolResult, Failure> {
-        let (run, tip) = (begun.run.clone(), begun.tip.clone());
+        let (run, tip) = (started.run.clone(), started.tip.clone());
         let read = || RunResult::read_since(project, &run, tip.as_deref());
         let signal = Arc::clone(&call.signal);
-        // It is waited for even if nobody else waits, so that no zombie stays.
+        // Waits even if nobody else does, so that no zombie process stays.
         let (env, directory, spare) = (self.env(), self.directory.clone(), Arc::clone(&self.spare));
         let waiting = thread::Builder::new().spawn(move || {
-            begun.wait(|| signal.done());
+            started.wait(|| signal.done());
             *spare.lock().unwrap_or_else(PoisonError::into_inner) = Runner::spawn(&env, &directory).ok();
         });
         if waits && call.wants_task() {
             return self.as_task(project, &run);
         }
         for tick in 1.. {
-            match if waits { call.signal.wait(PROGRESS) } else { Wake::Closing } {
+            match if waits { call.signal.wait(PROGRESS_INTERVAL) } else { Wake::Closing } {
                 Wake::Elapsed => call.progress(f64::from(tick), None, &how_it_is(&run, read().ok().flatten().as_ref())),
                 Wake::Cancelled(reason) => {
                     if !is_impatience(&reason) {
@@ -124,7 +124,7 @@ impl McpServer {
                     if let Some(result) = read()?.filter(|result| result.status != "running") {
                         return Ok(self.reply(project, &result));
                     }
-                    // Its end could not be written down, so its process's end is the only one.
+                    // The run's end could not be recorded, so the end of its process counts.
                     let _ = waiting.map(JoinHandle::join);
                     break;
                 }
@@ -184,14 +184,14 @@ impl McpServer {
 
     fn wait_for(&self, project: &Project, run: &RunId, at_most: Duration, call: &Call) {
         let begun = Instant::now();
-        let mut told = begun;
+        let mut reported = begun;
         let mut tick = 0.0;
         while begun.elapsed() < at_most && members::is_live(project, run) {
-            if call.signal.wait(LOOK.min(at_most.saturating_sub(begun.elapsed()))) != Wake::Elapsed {
+            if call.signal.wait(CHECK_INTERVAL.min(at_most.saturating_sub(begun.elapsed()))) != Wake::Elapsed {
                 return;
             }
-            if told.elapsed() >= PROGRESS {
-                told = Instant::now();
+            if reported.elapsed() >= PROGRESS_INTERVAL {
+                reported = Instant::now();
                 tick += 1.0;
                 call.progress(tick, None, &self.said(project, run));
             }
@@ -239,7 +239,7 @@ fn how_it_is(run: &RunId, result: Option<&RunResult>) -> String {
     }
 }
 
-/// Clients end requests that take them too long, and do not mean the work.
+/// A client that times out does not mean to stop the work.
 fn is_impatience(reason: &str) -> bool {
     let reason = reason.to_lowercase();
     ["timed out", "timeout", "time out", "-32001"].iter().any(|word| reason.contains(word))
@@ -250,12 +250,12 @@ fn refused(problems: &[String]) -> ToolResult {
     ToolResult::error(&format!("no member was started:{problems}"))
 }
 
-/// What was decided, and whether it is on the branch: nobody in the foreground landed it.
+/// The run's decisions, and whether each is on the branch: no command in the foreground has landed them.
 fn decisions(project: &Project, result: &RunResult) -> Vec<Value> {
     if result.decisions.is_empty() {
         return Vec::new();
     }
-    // What cannot be read is said by those who are asked about decisions.
+    // The tools for decisions report what cannot be read.
     let all = list::all(project).unwrap_or_default();
     let own = all.iter().filter(|decision| result.decisions.contains(&decision.id));
     own.map(|decision| json!({"id": decision.id, "title": decision.title, "state": decision.state})).collect()
@@ -289,7 +289,7 @@ fn shown(project: &Project, run: &RunId, member: &MemberResult, (most, now): (u6
         value["reason"] = reason.into();
     }
     let seconds = member.end.as_ref().map_or_else(|| member.seconds_at(now), |(_, end)| end.usage.seconds);
-    // A run of years is none.
+    // No run takes longer than 64 bits of milliseconds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds are never negative")]
     let milliseconds = (seconds * 1000.0).round() as u64;
     value["durationMs"] = milliseconds.into();
@@ -300,18 +300,18 @@ fn shown(project: &Project, run: &RunId, member: &MemberResult, (most, now): (u6
     value
 }
 
-/// The end of an output, and whether that is not all of it.
+/// The end of an output, and whether something was cut.
 fn output(project: &Project, run: &RunId, member: &MemberResult, kind: &str, most: u64) -> (String, bool) {
     if let Some(file) = member.output(project, run, kind)
         && let (Some(size), Ok(bytes)) = (file.size(), file.end(most))
     {
         let is_cut = size > most;
-        // A cut in the middle of a character takes the rest of it along.
+        // A character that was cut in the middle is removed.
         let begin = if is_cut { bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count() } else { 0 };
         let whole = bytes.get(begin..).unwrap_or_default();
         return (String::from_utf8_lossy(whole).into_owned(), is_cut);
     }
-    // The files are of this clone, and are cleared; the ledger has what was said.
+    // The file may be gone: output is kept for a while only, and in this clone. The ledger has the messages.
     let said = member.end.as_ref().filter(|_| kind == "stdout").map(|(_, end)| end.text.clone());
     (said.unwrap_or_default(), false)
 }

@@ -1,4 +1,4 @@
-//! What `squad mcp` offers: roles, runs and decisions, as tools, resources and prompts.
+//! The service behind `squad mcp`: roles, runs and decisions as tools, resources and prompts.
 
 mod check;
 mod decisions;
@@ -35,40 +35,40 @@ use crate::ops::team::engines;
 use crate::policy::Permissions;
 use roles::KnownRoles;
 
-/// What the user has set for the server.
+/// The server's options.
 pub(crate) struct Options {
-    /// With role files beside the team's.
+    /// A folder with more roles.
     pub(crate) roles: Option<PathBuf>,
-    /// Members keep their chats, and a caller can go on in one.
+    /// Whether members keep their chats, so that a caller can continue one.
     pub(crate) is_stateful: bool,
-    /// How long a member may work whose call does not say.
+    /// The default time limit of a member.
     pub(crate) limit: Duration,
     pub(crate) permissions: Permissions,
-    /// The engine that the user's environment describes.
+    /// The engine described by environment variables.
     pub(crate) described: Option<Profile>,
-    /// Settings by their flags, without dashes.
+    /// Settings given as flags, by flag name without dashes.
     pub(crate) flags: BTreeMap<String, String>,
 }
 
 pub(crate) struct McpServer {
-    /// Behind a lock only because streams, which nobody here uses, cannot be shared.
+    /// Locked only because its streams, which are not used here, cannot be shared.
     env: Mutex<Env>,
     directory: PathBuf,
     options: Options,
-    /// The roles as they were when they were last read.
+    /// The roles when they were last read.
     known: Mutex<Option<Arc<KnownRoles>>>,
-    /// For the next run, if there has been one: starting a process takes longer than many a member. It ends with the
-    /// server, however that ends.
+    /// A process for the next run, started after the first one: starting a process takes longer than some members
+    /// work. It ends with the server, however the server ends.
     spare: Arc<Mutex<Option<Runner>>>,
 }
 
-/// What the server would offer and start.
+/// What the server offers and starts, for `squad mcp --check`.
 #[derive(Serialize)]
 pub(crate) struct Check {
     pub(crate) project: String,
     pub(crate) roles: Vec<String>,
     pub(crate) engine: String,
-    /// The command line of an engine that is one.
+    /// The command line of a command engine.
     pub(crate) command: Option<Vec<String>>,
     pub(crate) state_mode: &'static str,
     pub(crate) max_concurrent: usize,
@@ -136,7 +136,7 @@ impl McpServer {
         self.env.lock().unwrap_or_else(PoisonError::into_inner).beside()
     }
 
-    /// As it is at this moment.
+    /// Opens the project in its current state.
     fn project(&self) -> Result<Project, Failure> {
         let flags = flag_settings(&self.options.flags);
         match &self.options.roles {
@@ -146,7 +146,7 @@ impl McpServer {
     }
 }
 
-/// What a call says, strictly: what is wrong is told to the model, which can then mend it.
+/// Parses the arguments of a call. The error is for the model, which can then correct them.
 fn arguments<T: DeserializeOwned>(given: Object) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| match error.path().iter().next() {
         Some(_) => format!("`{}`: {}", error.path(), error.inner()),

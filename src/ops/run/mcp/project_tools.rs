@@ -1,4 +1,4 @@
-//! `shell` and `file_ops`, as an agent's server performs them: the run is asked first and told at last.
+//! Runs `shell` and `file_ops` in the agent's own server. The run gives permission before and gets the result after.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct ProjectTools {
 }
 
 impl ProjectTools {
-    /// `None`: there is no such turn.
+    /// `None`: the agent has no such turn.
     pub(super) fn new(env: &Env, workspace: &Workspace, turn: &str) -> Option<Self> {
         let (root, variables) = (workspace.folder.root.clone(), env.os_variables());
         let programs = Programs::new(&root, &variables);
@@ -65,7 +65,7 @@ impl ProjectTools {
         planned.writes = call.content.as_ref().map(|text| (shown.to_owned(), added(&at.text(), text)));
         let id = planned.call.clone();
         Handle::current().block_on(async { self.host.ask(planned, &mut stop(signal)).await })?;
-        // A person may have taken a while: where it leads is looked at again.
+        // Checks the path again, because a person may have taken a while to answer.
         let done = ProjectPath::resolve(&self.root, &self.host.context.directory, &call.path).and_then(|now| {
             if now == at { call.perform(&at) } else { Err(format!("`{}` leads elsewhere now", call.path)) }
         });
@@ -73,7 +73,7 @@ impl ProjectTools {
         self.performed("file_ops", id, (ok, None), done.unwrap_or_else(|reason| reason))
     }
 
-    /// What the model reads: an error where the call failed.
+    /// The result as the model reads it; an error if the call failed.
     fn performed(
         &self,
         tool: &str,
@@ -92,7 +92,7 @@ fn planned(tool: &str, access: Access, detail: String) -> Planned {
     Planned { call: uuid::Uuid::now_v7().to_string(), tool: tool.to_owned(), access, detail, writes: None }
 }
 
-/// Set when nobody waits for the call any more.
+/// Set when the call was abandoned.
 fn stop(signal: &Arc<Signal>) -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
     let signal = Arc::clone(signal);

@@ -1,4 +1,4 @@
-//! Roles, as a tool, as resources and as prompts. They say nothing of engines, models or places.
+//! Roles as a tool, as resources and as prompts. They do not show engines, models or paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,55 +23,55 @@ struct ListRoles {
     query: String,
 }
 
-/// The roles, and what they were made from.
+/// The roles, and the state of the files they were read from.
 pub(super) struct KnownRoles {
     roles: Roles,
-    /// Errors of the team's files.
+    /// Errors in the team's files.
     problems: Vec<String>,
-    /// Where the server works, with all links resolved.
+    /// The server's directory, with links resolved.
     place: Option<PathBuf>,
-    /// `None`: looks do not tell whether anything has changed.
-    look: Option<FileStamps>,
+    /// `None`: file stamps cannot show whether something has changed.
+    stamps: Option<FileStamps>,
 }
 
 impl KnownRoles {
     fn holds(&self, place: Option<&PathBuf>) -> bool {
-        self.place.as_ref() == place && self.look.as_ref().is_some_and(FileStamps::holds)
+        self.place.as_ref() == place && self.stamps.as_ref().is_some_and(FileStamps::holds)
     }
 }
 
 impl McpServer {
-    /// The roles there are at this moment. They are read only when a file has changed.
+    /// The current roles. Reads them only if a file has changed.
     fn known_roles(&self) -> Result<Arc<KnownRoles>, Failure> {
         let place = fs::canonicalize(&self.directory).ok();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known.filter(|known| known.holds(place.as_ref())) {
             return Ok(known);
         }
-        let begun = Instant::now();
+        let since = Instant::now();
         let (roles, project) = self.roles()?;
         let problems = project.iter().flat_map(|project| &project.problems);
         let problems = problems.filter(|problem| problem.severity == Severity::Error).map(Problem::to_string).collect();
-        let look = project.zip(place.as_deref()).and_then(|(project, place)| self.look(&project, place, begun));
-        let known = Arc::new(KnownRoles { roles, problems, place, look });
+        let stamps = project.zip(place.as_deref()).and_then(|(project, place)| self.stamps(&project, place, since));
+        let known = Arc::new(KnownRoles { roles, problems, place, stamps });
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
         Ok(known)
     }
 
-    /// At everything that roles depend on: the team, the user's own roles and settings, and which team it is.
-    fn look(&self, project: &Project, place: &Path, begun: Instant) -> Option<FileStamps> {
+    /// Stamps of everything that roles depend on: the team, the user's roles and settings, and which team is found.
+    fn stamps(&self, project: &Project, place: &Path, since: Instant) -> Option<FileStamps> {
         let trees = std::iter::once(&*project.folder.path).chain(self.options.roles.as_deref());
         let folders = place.ancestors().take_while(|folder| folder.starts_with(&project.work_dir));
         let above = [project.work_dir.join(".git")].into_iter().chain(self.env().user_config());
         let others: Vec<PathBuf> = folders.map(Path::to_owned).chain(above).collect();
-        FileStamps::take(&project.local().join("cache"), begun, &trees.collect::<Vec<_>>(), &others)
+        FileStamps::take(&project.local().join("cache"), since, &trees.collect::<Vec<_>>(), &others)
     }
 
-    /// What there is at this moment, with the project where there is one.
+    /// Reads the current roles, and the project if there is one.
     pub(super) fn roles(&self) -> Result<(Roles, Option<Project>), Failure> {
         let project = match (self.project(), &self.options.roles) {
             (Ok(project), _) => Some(project),
-            // Without a team, the user's own folder is all there is.
+            // Without a team, only the user's folder has roles.
             (Err(_), Some(_)) => None,
             (Err(failure), None) => return Err(failure),
         };
@@ -102,7 +102,7 @@ impl McpServer {
         ToolResult::structured(value)
     }
 
-    /// Those that can be used; none where there is no team.
+    /// The valid roles; none without a team.
     fn usable(&self) -> Vec<Role> {
         self.known_roles().map(|known| known.roles.all.clone()).unwrap_or_default()
     }
@@ -143,7 +143,7 @@ impl McpServer {
     }
 }
 
-/// No engine, no model and no place: whoever starts members need not know.
+/// Without engine, model and path: callers do not need them.
 fn shown(role: &Role) -> Value {
     let mut value = json!({"id": role.id, "name": role.name, "description": role.description, "digest": role.digest});
     if let Err(reason) = &role.body {

@@ -1,4 +1,4 @@
-//! Runs and what their members were told and said, as resources.
+//! Runs, and the prompts and output of their members, as resources.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use crate::ops::ledger::log::{self, Choice};
 use crate::ops::run::members::{MemberResult, RunResult};
 use crate::ops::{Project, Workspace};
 
-/// More than this is for the file itself.
+/// Most bytes of a resource; longer output is only in the file.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// So many of the newest runs are listed.
+/// Most runs that are listed, newest first.
 const LISTED: usize = 10;
 
 impl McpServer {
-    /// The decisions and the newest runs, where there is a team.
+    /// The decisions and the newest runs, if there is a team.
     pub(super) fn other_resources(&self) -> Vec<Value> {
         let Ok(workspace) = Workspace::find(&self.env(), &self.directory) else { return Vec::new() };
         let (prefix, leases) = (workspace.ledger_prefix(), workspace.leases());
@@ -61,7 +61,7 @@ impl McpServer {
         let (project, result) = self.result(uri, run)?;
         let member = result.members.iter().find(|known| known.given.id.as_str() == member).ok_or_else(nothing)?;
         let Some(file) = member.output(&project, &result.run, kind) else {
-            // What is not there any more, or was never said.
+            // It was cleared, or there never was any.
             let said = member.end.as_ref().filter(|_| kind == "stdout").map(|(_, end)| end.text.clone());
             let text = said.or_else(|| (kind == "stderr").then(String::new)).ok_or_else(nothing)?;
             return Ok(vec![json!({"uri": uri, "mimeType": "text/plain", "text": text})]);

@@ -1,4 +1,4 @@
-//! The tools as clients see them. Written by hand: strict clients refuse schemas with references, or with types that
+//! The schemas of the tools. Written by hand, because strict clients reject schemas with references and with types that
 //! may be null.
 
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn list_roles() -> Value {
     tool
 }
 
-/// The reply of all tools about a run.
+/// The result of every tool that returns a run.
 fn run() -> Value {
     let status = json!({"type": "string", "enum": ["queued", "running", "completed", "error", "timeout"]});
     let member = json!({

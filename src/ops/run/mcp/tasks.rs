@@ -1,4 +1,4 @@
-//! A run as a task of the client's: it is in the repository, so any process can be asked about it.
+//! Runs as MCP tasks. The state is in the repository, so any squad process can answer for a task.
 
 use super::McpServer;
 use crate::error::Failure;
@@ -9,7 +9,7 @@ use crate::ops::run::cancel::cancel;
 use crate::ops::run::members::{self, RunResult};
 
 impl McpServer {
-    /// What a call that began a run gives instead of the run's end.
+    /// The result of a call that started a run, for clients that use tasks.
     pub(super) fn as_task(&self, project: &Project, run: &RunId) -> Result<ToolResult, Failure> {
         match RunResult::read(project, run)? {
             Some(result) => Ok(self.task_of(project, &result).into_tool_result()),
@@ -22,7 +22,7 @@ impl McpServer {
         Ok(self.task_of(&project, &result))
     }
 
-    /// It is told to end; when it has, its task says.
+    /// Asks the run to cancel. The task's status shows when it has ended.
     pub(super) fn cancel_run_task(&self, id: &str) -> Result<(), Fault> {
         let (project, result) = self.known(id)?;
         if members::is_live(&project, &result.run) {

@@ -1,4 +1,4 @@
-//! Work for whoever on the team it is for, and a team where there is none.
+//! `orchestrate`, which lets squad choose who works, and `init_squad`.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -52,8 +52,8 @@ impl McpServer {
         call.progress(0.0, None, "deciding who works");
         let project = self.project()?;
         let request = RunRequest { message, agents, ..self.request() };
-        let begun = runner.start(&project, &request)?;
-        self.follow(&project, begun, wait, call)
+        let started = runner.start(&project, &request)?;
+        self.follow(&project, started, wait, call)
     }
 
     pub(super) fn init_squad(&self, given: Object, call: &Call) -> ToolResult {
@@ -67,7 +67,7 @@ impl McpServer {
         }
     }
 
-    /// A commit on somebody's branch is theirs to want.
+    /// Asks the user before it commits to their branch.
     fn installed(&self, asked: InitSquad, call: &Call) -> Result<ToolResult, Failure> {
         if let Ok(workspace) = Workspace::find(&self.env(), &self.directory) {
             return Ok(ToolResult::structured(json!({"installed": false, "folder": workspace.folder.name})));

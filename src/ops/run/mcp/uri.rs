@@ -1,21 +1,21 @@
-//! `squad://…`: what resources are called.
+//! `squad://…`, the URIs of resources.
 
 use std::fmt::Write;
 
-/// Everything but letters, digits and `-._~` as `%XX`, so that no id reaches beyond its part.
+/// Percent-encodes everything but letters, digits and `-._~`, so that an id stays within its segment.
 pub(super) fn encoded(id: &str) -> String {
     let mut text = String::with_capacity(id.len());
     for byte in id.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
-            // A `String` takes everything.
+            // Writing to a string cannot fail.
             _ => drop(write!(text, "%{byte:02X}")),
         }
     }
     text
 }
 
-/// The parts of such an address, decoded.
+/// The decoded segments of a URI.
 pub(super) fn parts(uri: &str) -> Option<Vec<String>> {
     let path = uri.strip_prefix("squad://")?;
     path.split('/').map(decoded).collect()

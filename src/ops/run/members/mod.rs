@@ -1,9 +1,9 @@
-//! Members that a caller outside of squad names, each with a role and a task: nobody is chosen and nobody reviews.
+//! Runs of members that an MCP client names, each with a role and a task. Nothing is routed or reviewed.
 //!
 //! ```text
 //! a call of `squad mcp` → check → a runner process → a run like every other → ledger, output files
 //!                                                                                  ↓
-//!                                             whoever asks, in any process  ←── results
+//!                                                 any squad process  ←── results
 //! ```
 
 mod output;

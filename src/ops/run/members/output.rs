@@ -1,13 +1,13 @@
-//! What members were told and what they said, byte for byte: files under `.git/squad/output`.
+//! Members' prompts and output, byte for byte, in files under `.git/squad/output`.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
-/// Below squad's local folder.
+/// The folder in squad's local folder.
 const FOLDER: &str = "output";
 
-/// A file with output. What is cleared is gone; the ledger has what counts.
+/// A file with output. It may have been cleared; the ledger has the messages.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OutputFile(PathBuf);
 
@@ -17,7 +17,7 @@ impl OutputFile {
         Self(local.join(FOLDER).join(session).join(name))
     }
 
-    /// Of the newest message to a session that is answered by a process, which may still write to it.
+    /// The file of the newest message to a session of a command engine, which may still be writing to it.
     pub(super) fn newest(local: &Path, session: &str, kind: &str) -> Option<Self> {
         let folder = local.join(FOLDER).join(session);
         let names = fs::read_dir(&folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -25,7 +25,7 @@ impl OutputFile {
         turns.max().map(|turn| Self(folder.join(format!("{turn}.{kind}"))))
     }
 
-    /// One that an entry names. Entries come from other clones too, so it leads nowhere else.
+    /// The file that an entry names. Entries also come from other clones, so no path outside the folder is accepted.
     pub(super) fn named(local: &Path, path: &str) -> Option<Self> {
         let path = Path::new(path);
         let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -38,18 +38,18 @@ impl OutputFile {
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
-        // Made for this user's eyes only, and whole or not at all.
+        // Readable by this user only, and complete or not there.
         let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.persist(&self.0).map(drop).map_err(|error| error.error)
     }
 
-    /// How many bytes it has; `None`: it is not there.
+    /// Its size in bytes; `None` if it does not exist.
     pub(crate) fn size(&self) -> Option<u64> {
         fs::metadata(&self.0).ok().filter(fs::Metadata::is_file).map(|about| about.len())
     }
 
-    /// Its last bytes.
+    /// Its last `most` bytes.
     pub(crate) fn end(&self, most: u64) -> io::Result<Vec<u8>> {
         let mut file = File::open(&self.0)?;
         let size = file.metadata()?.len();

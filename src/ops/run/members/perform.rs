@@ -1,4 +1,4 @@
-//! A run of named members: all of them side by side under the run's cap, in one step.
+//! Runs the named members side by side in one step, within the limit of concurrent agents.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::ops::run::order::NamedMember;
 use crate::pool::{Job, WorkKind, session_id};
 use crate::tools::Tool;
 
-/// Who works is given.
+/// The plan of a run whose members are given.
 pub(in crate::ops) fn plan(members: &[NamedMember]) -> Plan {
     let agents: Vec<_> = members.iter().map(|member| member.given.id.clone()).collect();
     let evidence = members.iter().map(|member| Evidence {
@@ -44,7 +44,7 @@ impl Executor<'_> {
         let in_session: Vec<bool> = jobs.iter().map(|job| self.is_in_session(&job.opening.spec)).collect();
         let done = workers.fan_out(jobs).await;
         for ((named, work), _) in members.iter().zip(&done).zip(in_session).filter(|(_, in_session)| *in_session) {
-            // These have no output but their last message. The ledger has it too.
+            // Engines with sessions have no output but the last message, which the ledger has too.
             let _ = self.output(named, "stdout").write(&work.text);
         }
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
@@ -68,10 +68,10 @@ impl Executor<'_> {
         if self.is_in_session(&spec) {
             job.prompt = shape::message(&given.task, given.keeps_chat && given.chat.is_none());
             let told = shape::whole(given.chat.is_none().then_some(&named.body), &job.prompt);
-            // The work is done all the same.
+            // A failure here does not undo the work.
             let _ = self.output(named, "prompt").write(&told);
         } else {
-            // These put role and task together by themselves, and have none of squad's tools.
+            // Command engines combine role and task themselves, and get none of squad's tools.
             job.prompt.clone_from(&given.task);
             if named.agent.is_none() {
                 (spec.team, spec.context) = (String::new(), String::new());
@@ -79,7 +79,7 @@ impl Executor<'_> {
         }
         let root = &self.project.folder.root;
         let directory = given.directory.as_ref().map_or_else(|| root.clone(), |inner| root.join(inner));
-        // It works alone: there is nobody for it to hand work to. A role of a file does not speak of squad's tools.
+        // There is nobody to hand work to, and a role file does not mention squad's tools.
         let tools = match self.is_in_session(&spec) || named.agent.is_some() {
             true => [Tool::LogDecision, Tool::Remember, Tool::Decisions].map(Tool::spec).to_vec(),
             false => Vec::new(),
@@ -88,7 +88,7 @@ impl Executor<'_> {
         job
     }
 
-    /// Whether its engine runs in a session, and is no command line.
+    /// Whether its engine keeps sessions, as opposed to a command engine.
     fn is_in_session(&self, spec: &SessionSpec) -> bool {
         EngineKind::parse(spec.engine.as_ref().unwrap_or(&self.project.settings.engine.name)).is_some()
     }
@@ -99,7 +99,7 @@ impl Executor<'_> {
     }
 }
 
-/// A role of a file, as if it were on the team.
+/// A member of the team, made from a role file.
 fn of_role(named: &NamedMember) -> Member {
     Member {
         name: named.name.clone(),

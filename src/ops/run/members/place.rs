@@ -1,4 +1,4 @@
-//! Where members work: a project with a team, or a repository with nothing but the roles that a user brings.
+//! The project that members work in: one with a team, or a repository with only the user's role files.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::ops::team::workspace::not_left_out;
 use crate::ops::{Project, Workspace};
 use crate::settings::Layer;
 
-/// A project, also one without a team: members of role files need none.
+/// Opens a project, with or without a team: role files need none.
 pub(crate) fn open_without_team(env: &Env, directory: &Path, flags: Layer) -> Result<Project, Failure> {
     let failure = match Workspace::find(env, directory) {
         Ok(workspace) => return Ok(Opening::new(env, workspace, flags).read()),
@@ -22,13 +22,13 @@ pub(crate) fn open_without_team(env: &Env, directory: &Path, flags: Layer) -> Re
         return Err(failure);
     }
     let mut project = Opening::new(env, workspace, flags).read();
-    // Nobody wants a team here.
+    // A missing team is not a problem here.
     project.problems.retain(|problem| !problem.code.ends_with("-missing"));
     Ok(project)
 }
 
-/// That members can be started: role files need no roster, and one that cannot be read stops nobody but who is to be
-/// started in it.
+/// Checks that members can be started. Role files need no roster, and an unreadable one matters only to members in that
+/// role.
 pub(crate) fn require_sound(project: &Project) -> Result<(), Failure> {
     let errors = project.problems.iter().filter(|problem| problem.severity == Severity::Error);
     let mut others = errors.filter(|problem| problem.code != "roster-missing" && !is_of_role(project, problem));

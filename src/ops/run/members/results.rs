@@ -1,4 +1,4 @@
-//! What became of named members, as the ledger and the output files say it: any process can ask.
+//! The results of a run and its members, from the ledger and the output files. Any squad process can read them.
 
 use std::collections::BTreeMap;
 
@@ -24,38 +24,38 @@ pub(crate) enum Status {
     Timeout,
 }
 
-/// A run, whoever started it.
+/// A run, however it was started.
 pub(crate) struct RunResult {
     pub(crate) run: RunId,
-    /// When it began, and when something last happened in it.
+    /// When it began, and when its last entry was made.
     pub(crate) started: Timestamp,
     pub(crate) changed: Timestamp,
-    /// As `squad log` has it.
+    /// Its status, as in `squad log`.
     pub(crate) status: String,
-    /// What it was given, where it was given a message.
+    /// Its message, if it had one.
     pub(crate) message: String,
     pub(crate) answer: Option<String>,
-    /// Why it ended before anybody could begin.
+    /// Why it ended before any member could begin.
     pub(crate) reason: Option<String>,
     pub(crate) members: Vec<MemberResult>,
-    /// What was decided in it.
+    /// Its decisions.
     pub(crate) decisions: Vec<DecisionId>,
-    /// How those ended whom squad chose.
+    /// The outcomes of agents that squad chose.
     pub(crate) agents: BTreeMap<Slug, Outcome>,
 }
 
 pub(crate) struct MemberResult {
     pub(crate) given: GivenMember,
     pub(crate) status: Status,
-    /// When something was first heard of it.
+    /// The time of its first entry.
     started: Option<Timestamp>,
     pub(crate) end: Option<(Outcome, End)>,
     pub(crate) exited: Option<Exited>,
-    /// Its session's id in this run.
+    /// The id of its session in this run.
     pub(crate) session: String,
 }
 
-/// What a run's own process says, read before its entries: what ends between the two looks is seen as ended.
+/// The state of a run's process. Read before its entries, so that a run that ends in between counts as ended.
 struct State {
     status: &'static str,
     activity: RunActivity,
@@ -69,7 +69,7 @@ impl State {
 }
 
 impl RunResult {
-    /// `None`: there is no such run here.
+    /// `None`: this clone has no such run.
     pub(crate) fn read(project: &Project, run: &RunId) -> Result<Option<Self>, Failure> {
         let state = State::of(project, run);
         let timeline = timeline(&project.repository, &project.ledger_prefix(), Some(run), &Choice::default())?;
@@ -82,20 +82,20 @@ impl RunResult {
         Ok(Self::of(run, &state, entries))
     }
 
-    /// Like [`Self::read`], for a run that began after the ledger's tip was `tip`: nothing older is looked at.
+    /// Like [`Self::read`], for a run that began after the ledger's tip was `tip`; reads no older entries.
     pub(crate) fn read_since(project: &Project, run: &RunId, tip: Option<&str>) -> Result<Option<Self>, Failure> {
         let Some(tip) = tip else { return Self::read(project, run) };
         let state = State::of(project, run);
         let mut entries = added_since(&project.repository, &project.ledger_prefix(), tip)?;
         entries.retain(|entry| entry.run.as_ref() == Some(run));
         match Self::of(run, &state, entries) {
-            // What cannot be read at that tip is named by who reads everything.
+            // Reading everything reports what could not be read since that tip.
             None => Self::read(project, run),
             found => Ok(found),
         }
     }
 
-    /// What its entries say, in their order.
+    /// The result, from the run's entries in order.
     fn of(run: &RunId, state: &State, entries: Vec<Entry>) -> Option<Self> {
         let mut found: Option<Self> = None;
         for entry in entries {
@@ -128,7 +128,7 @@ impl RunResult {
         if let Some(found) = &mut found
             && state.status == "running"
         {
-            found.look(&state.activity);
+            found.update(&state.activity);
         }
         found
     }
@@ -152,17 +152,17 @@ impl RunResult {
         }
     }
 
-    /// What those are at who have not come to an end yet.
-    fn look(&mut self, activity: &RunActivity) {
+    /// Updates the members that have not ended.
+    fn update(&mut self, activity: &RunActivity) {
         for member in self.members.iter_mut().filter(|member| member.end.is_none()) {
-            // Whoever was heard of is at work until its end is recorded, whatever its state says.
+            // A member with entries is working until its end is recorded, even if the activity does not show it.
             let is_at_work =
                 activity.agents.get(&member.given.id) == Some(&AgentState::Working) || member.started.is_some();
             member.status = if is_at_work { Status::Running } else { Status::Queued };
         }
     }
 
-    /// How many of how many have come to an end.
+    /// How many members have ended, and how many there are.
     pub(crate) fn done(&self) -> (usize, usize) {
         (self.members.iter().filter(|member| member.end.is_some()).count(), self.members.len())
     }
@@ -187,7 +187,7 @@ impl MemberResult {
         }
     }
 
-    /// How long it has been at work, where it is.
+    /// How long it has been working, or had worked.
     pub(crate) fn seconds_at(&self, now: Timestamp) -> f64 {
         let started = self.started.filter(|_| self.status == Status::Running);
         started.map_or(0.0, |started| now.duration_since(started).as_secs_f64().max(0.0))
@@ -204,7 +204,7 @@ impl MemberResult {
         }
     }
 
-    /// Its output of a kind: `stdout`, `stderr` or `prompt`.
+    /// Its output of one kind: `stdout`, `stderr` or `prompt`.
     pub(crate) fn output(&self, project: &Project, run: &RunId, kind: &str) -> Option<OutputFile> {
         let local = project.local();
         let own = OutputFile::of_session(&local, &session_id(&self.given.id, run), &format!("result.{kind}"));
@@ -213,7 +213,7 @@ impl MemberResult {
             (Some(exited), "stderr") => OutputFile::named(&local, &exited.stderr),
             (Some(exited), _) => OutputFile::named(&local, &exited.stdout.replace(".stdout", ".prompt")),
             (None, _) if own.size().is_some() => Some(own),
-            // It is at work, or did not end as it should; a chat's newest output may be another run's.
+            // It is still working, or did not end properly. In a chat, the newest output may belong to another run.
             (None, _) if self.end.is_none() || self.given.chat.is_none() => {
                 OutputFile::newest(&local, &self.session, kind)
             }
@@ -222,7 +222,7 @@ impl MemberResult {
     }
 }
 
-/// Whether a run of this clone still has its process.
+/// Whether the process of a run of this clone still exists.
 pub(crate) fn is_live(project: &Project, run: &RunId) -> bool {
     lease::look(&project.local()).status(run) == "running"
 }

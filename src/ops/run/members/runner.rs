@@ -1,6 +1,6 @@
-//! A process that carries one run, so that server, client and terminal may die: the same program, in a session of its
-//! own. It is told on its standard input what to do, and says on its standard output when the run is durable, and when
-//! its end is: ending engines and tidying the repository take longer than many a member.
+//! A process that carries out one run, so that server, client and terminal may end before it. It is the same program in
+//! a session of its own. It reads its request from standard input, and reports on standard output when the run is
+//! durable and when it has ended: stopping engines and tidying the repository may take longer than the work.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -25,19 +25,19 @@ use crate::pool::Show;
 use crate::program::Program;
 use crate::route::RouteOptions;
 
-/// What a runner is told.
+/// The input of a runner.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunRequest {
     pub(crate) message: String,
-    /// Whose work it is, where they are named; otherwise it is routed.
+    /// Named members with their tasks; if there are none, the message is routed.
     pub(crate) members: Vec<NamedMember>,
     pub(crate) agents: Vec<String>,
     pub(crate) permissions: Permissions,
-    /// Settings by their flags, without dashes.
+    /// Settings given as flags, by flag name without dashes.
     pub(crate) flags: BTreeMap<String, String>,
 }
 
-/// What it says, one a line.
+/// The output of a runner, one JSON value per line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Notice {
@@ -46,10 +46,10 @@ enum Notice {
     Ended,
 }
 
-/// A run that has begun, and its process.
+/// A run that has started, and its process.
 pub(crate) struct StartedRun {
     pub(crate) run: RunId,
-    /// The ledger's, before the run began.
+    /// The ledger's tip before the run.
     pub(crate) tip: Option<String>,
     child: Child,
     output: BufReader<Take<ChildStdout>>,
@@ -67,10 +67,10 @@ impl StartedRun {
     }
 }
 
-/// Of a runner, in bytes.
+/// Most bytes of a runner's output.
 const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
-/// A runner that has not been told what to do. It starts while its request is checked.
+/// A runner that waits for its request.
 pub(crate) struct Runner {
     command: Command,
     process: Option<Process>,
@@ -91,13 +91,13 @@ impl Runner {
         Ok(Self { command, process })
     }
 
-    /// When this returns, the run is in the ledger.
+    /// Sends the request. When this returns, the run is in the ledger.
     pub(crate) fn start(mut self, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
         let tip = project.repository.ledger().tip()?;
         let request = serde_json::to_vec(request).map_err(|error| cannot_start(&error))?;
         let mut sent = self.process.as_mut().map(|process| process.send(&request));
         if !matches!(sent, Some(Ok(()))) {
-            // It was ended while it waited. It acts on whole requests only, so nothing has begun.
+            // The process was ended while it waited. A runner acts only on a complete request, so nothing has begun.
             self.dismiss();
             sent = Some(self.process.insert(Process::spawn(&mut self.command)?).send(&request));
         }
@@ -129,7 +129,7 @@ impl Runner {
     }
 }
 
-/// It has changed nothing yet.
+/// A runner without a request has changed nothing.
 impl Drop for Runner {
     fn drop(&mut self) {
         self.dismiss();
@@ -143,7 +143,7 @@ impl Process {
         Ok(Self { child, output: BufReader::new(output.take(LONGEST_OUTPUT)) })
     }
 
-    /// The end of its input is the end of the request.
+    /// Sends the request and closes the input, which ends the request.
     fn send(&mut self, request: &[u8]) -> std::io::Result<()> {
         self.child.stdin.take().map_or(Ok(()), |mut input| input.write_all(request))
     }
@@ -153,17 +153,17 @@ fn cannot_start(error: &dyn Display) -> Failure {
     Failure::failed(format!("the run's process cannot be started: {error}"))
 }
 
-/// The next line of a runner's output.
+/// Reads the next line of a runner's output.
 fn read_notice(output: &mut impl BufRead) -> std::io::Result<Notice> {
     let mut line = String::new();
     output.read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
 }
 
-/// The runner's own side.
-pub(crate) fn carry(env: &Env, directory: &Path, told: &[u8], mut out: Box<dyn Write + Send>) -> Result<(), Failure> {
+/// The main function of a runner.
+pub(crate) fn carry(env: &Env, directory: &Path, input: &[u8], mut out: Box<dyn Write + Send>) -> Result<(), Failure> {
     leave_terminal();
-    let prepared = serde_json::from_slice(told)
+    let prepared = serde_json::from_slice(input)
         .map_err(|error| Failure::usage(format!("a runner is told what to do by `squad mcp`: {error}")))
         .and_then(|request| prepare(env, directory, request));
     let (project, order) = match prepared {
@@ -173,9 +173,9 @@ pub(crate) fn carry(env: &Env, directory: &Path, told: &[u8], mut out: Box<dyn W
             return Err(failure);
         }
     };
-    let (mut greeter, ended) = orchestrate::run(env, &project, order, Announcer { out, has_begun: false });
-    if let (Err(failure), false) = (&ended, greeter.has_begun) {
-        say(&mut *greeter.out, &Notice::Failure(failure.clone()));
+    let (mut announcer, ended) = orchestrate::run(env, &project, order, Announcer { out, has_begun: false });
+    if let (Err(failure), false) = (&ended, announcer.has_begun) {
+        say(&mut *announcer.out, &Notice::Failure(failure.clone()));
     }
     ended.map(drop)
 }
@@ -206,7 +206,7 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
         attachments: Vec::new(),
         permissions,
         script,
-        // Nobody is in the foreground: what is decided lands when somebody says so.
+        // A command in the foreground lands the decisions.
         commit: false,
         ask: None,
         land: None,
@@ -218,20 +218,20 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
     Ok((project, order))
 }
 
-/// What the user's environment says of the engine, of chats, time and roles.
+/// The engine, chats, time limit and roles that environment variables describe.
 pub(crate) fn described(env: &Env, directory: &Path) -> Result<Blueprint, Failure> {
     let users = own_settings(env).engines;
     Blueprint::from_environment(&env.os_variables(), directory, &users)
         .map_err(|wrong| Failure::usage(wrong.join("\n")).hint("`squad mcp --help` says what these variables mean"))
 }
 
-/// Whoever started this may be gone; the work goes on.
+/// Ignores errors: the run continues after its reader has gone.
 fn say(out: &mut dyn Write, notice: &Notice) {
     let line = serde_json::to_string(notice).unwrap_or_default();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Says which run it is, once that is durable, and when it has ended.
+/// Reports the run's id once it is durable, and the run's end.
 struct Announcer {
     out: Box<dyn Write + Send>,
     has_begun: bool,
@@ -250,10 +250,10 @@ impl Show for Announcer {
     }
 }
 
-/// A terminal that closes, or a group of processes that is ended, takes this one not along.
+/// Leaves the terminal's session and process group, so that neither ends this process.
 #[cfg(unix)]
 fn leave_terminal() {
-    // It fails for the leader of a group, which nobody starts this as.
+    // It fails only for a process group leader, which a runner never is.
     let _ = rustix::process::setsid();
 }
 

@@ -1,14 +1,14 @@
-//! What a member is told: its task, and what to do where it cannot work. Its role is its session's own prompt.
+//! The message that a member gets: its task, and what to do if it cannot work. The role is the session's own prompt.
 
 use crate::engine::command::shape::existing_chat;
 
-/// The message to a session. `is_first`: of several that are to follow.
+/// The message to a session. `is_first`: others may follow in this session.
 pub(super) fn message(task: &str, is_first: bool) -> String {
     let text = existing_chat(task);
     if is_first { text.replacen("# Task", "# Initial Task", 1) } else { text }
 }
 
-/// Role and message in one, as somebody reads what a member was told. A chat that goes on knows its role.
+/// Role and message in one text, as a record of the prompt. A chat that continues has the role already.
 pub(super) fn whole(role: Option<&str>, message: &str) -> String {
     match role {
         Some(role) => format!("# Role\n\n{role}\n\n---\n\n{message}"),
