@@ -174,7 +174,12 @@ impl RequestHandler {
                 reply.send(approval);
             }
             Request::Unasked(reply) => {
-                reply.send(self.permissions == Permissions::Allow && !requester.reads_only);
+                let may_act = self.permissions == Permissions::Allow && !requester.reads_only;
+                // It makes no further requests, so the first snapshot has to be complete.
+                if let (true, Some(tree)) = (may_act, &requester.tree) {
+                    tree.is_ready().await;
+                }
+                reply.send(may_act);
             }
             Request::Question { text, choices, reply } => self.question(requester, &text, &choices, reply).await,
         }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::process::{rest, signal, wait_for};
 use crate::support::{Output, TestRepo};
@@ -38,6 +38,27 @@ fn squad(repo: &TestRepo, arguments: &[&str]) -> Output {
 
 fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// The program asks for nothing, so it starts only when the state before its work is kept.
+#[test]
+fn what_a_program_overwrites_at_once_is_in_the_first_snapshot() {
+    let repo = world("#!/bin/sh\necho agent > work.txt\necho changed it\ncat > /dev/null\n", "");
+    repo.write("work.txt", "committed\n");
+    repo.git(&["add", "work.txt"]);
+    repo.git(&["commit", "-qm", "work"]);
+    repo.write("work.txt", "mine\n");
+    for number in 0..20 {
+        repo.write(&format!("untracked/{number}.txt"), &"0123456789abcdef\n".repeat(4_000));
+    }
+    let arguments = ["orchestrate", "--json", "--engine", "mine", "--permissions", "allow", "-a", "ada", "Change it"];
+    let output = squad(&repo, &arguments);
+    assert_eq!(output.code, 0, "{output}");
+    let events = TestRepo::events(&output);
+    let run = events[0]["run"].as_str().expect("a run");
+    assert_eq!(repo.git(&["show", &format!("refs/squad/runs/{run}/1:work.txt")]), "mine\n", "{output}");
+    let changed = &of(&events, "agent.completed")[0]["changed"];
+    assert_eq!(changed, &json!([{"path": "work.txt", "added": 1, "removed": 1}]), "{output}");
 }
 
 #[test]
