@@ -75,6 +75,7 @@ mod view;
 mod watch;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use commands::{Arguments, Context};
 pub use env::{Clock, DamageLog, Env, Ids, Release, Streams};
@@ -91,11 +92,13 @@ pub fn run(mut env: Env) -> u8 {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            let json = env.arguments.iter().any(|argument| argument == "--json");
-            return misunderstood(
-                Ui::new(streams, OutputOptions { json, plain, colorless, ..OutputOptions::default() }),
-                &error,
-            );
+            let is_given = |wanted: &str| env.arguments.iter().any(|argument| argument == wanted);
+            let json = is_given("--json");
+            let ui = Ui::new(streams, OutputOptions { json, plain, colorless, ..OutputOptions::default() });
+            let unknown = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
+            let is_word = |value: &ContextValue| !value.to_string().starts_with('-');
+            let is_unquoted = unknown.is_some_and(is_word) && is_given("orchestrate");
+            return misunderstood(ui, &error, is_unquoted);
         }
     };
     let globals = &arguments.globals;
@@ -132,7 +135,7 @@ pub fn run(mut env: Env) -> u8 {
 }
 
 /// Help and version are answers; the rest are mistakes in the call.
-fn misunderstood(mut ui: Ui, error: &clap::Error) -> u8 {
+fn misunderstood(mut ui: Ui, error: &clap::Error, is_unquoted: bool) -> u8 {
     if !error.use_stderr() {
         ui.data(&error.to_string());
         return ui.output_failure().map_or(0, |failure| {
@@ -146,6 +149,9 @@ fn misunderstood(mut ui: Ui, error: &clap::Error) -> u8 {
         ui.failure(&Failure::usage(message).hint("see --help"));
     } else {
         ui.say(error.to_string().trim_end());
+        if is_unquoted {
+            ui.hint("a message of several words needs quotes: squad orchestrate \"Add a health endpoint\"");
+        }
     }
     FailureKind::Usage.exit_code()
 }

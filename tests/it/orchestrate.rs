@@ -453,3 +453,10 @@ fn neither_screen_nor_ndjson_shows_a_secret() {
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "no number is missing");
 }
+
+#[test]
+fn a_message_without_quotes_is_told_to_need_them() {
+    let output = TestRepo::with_small_team().squad(&["orchestrate", "add", "a", "health", "endpoint"]);
+    assert_eq!((output.code, output.out.as_str()), (2, ""), "{output}");
+    assert!(output.err.contains("hint: a message of several words needs quotes"), "{output}");
+}

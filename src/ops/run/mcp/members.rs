@@ -207,6 +207,9 @@ impl McpServer {
         if let Some(reason) = &result.reason {
             value["reason"] = reason.as_str().into();
         }
+        if let Some(hint) = &result.hint {
+            value["hint"] = hint.as_str().into();
+        }
         if result.members.is_empty() {
             value["agents"] = json!(result.agents);
             if let Some(answer) = &result.answer {

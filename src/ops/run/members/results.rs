@@ -37,6 +37,8 @@ pub(crate) struct RunResult {
     pub(crate) answer: Option<String>,
     /// Why it ended before any member could begin.
     pub(crate) reason: Option<String>,
+    /// How to fix that.
+    pub(crate) hint: Option<String>,
     pub(crate) members: Vec<MemberResult>,
     /// Its decisions.
     pub(crate) decisions: Vec<DecisionId>,
@@ -102,7 +104,8 @@ impl RunResult {
             match (entry.known_kind(), &mut found) {
                 (Some(EventKind::RunStarted { text, members, .. }), None) => {
                     let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
-                    let (answer, reason, status, agents) = (None, None, state.status.to_owned(), BTreeMap::new());
+                    let (answer, reason, hint) = (None, None, None);
+                    let (status, agents) = (state.status.to_owned(), BTreeMap::new());
                     let (run, started, changed, message) = (run.clone(), entry.at, entry.at, text);
                     let decisions = Vec::new();
                     found = Some(Self {
@@ -113,6 +116,7 @@ impl RunResult {
                         message,
                         answer,
                         reason,
+                        hint,
                         members,
                         decisions,
                         agents,
@@ -138,6 +142,7 @@ impl RunResult {
             self.agents.clone_from(agents);
             self.status = status.to_string().replace(' ', "_");
             self.reason = error.as_ref().map(|error| error.message.clone());
+            self.hint = error.as_ref().and_then(|error| error.hint.clone());
         }
         if let EventKind::DecisionLogged { decision, .. } = &kind {
             self.decisions.push(decision.id.clone());
