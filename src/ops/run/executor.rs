@@ -300,7 +300,7 @@ impl Executor<'_> {
     }
 }
 
-/// How a session for this duty is opened.
+/// How a session for this kind of work is opened.
 pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, kind: WorkKind, asks: bool) -> Opening {
     let may_hand_on = kind == WorkKind::Work && spec.tier != Tier::Lightweight && project.team.startable().count() > 1;
     let tools = Tool::ALL.into_iter().filter(|tool| match tool {

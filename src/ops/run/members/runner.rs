@@ -110,11 +110,11 @@ impl Runner {
                 let _ = child.wait();
                 Err(failure)
             }
-            read_notice @ (Ok(Notice::Ended) | Err(_)) => {
+            notice @ (Ok(Notice::Ended) | Err(_)) => {
                 let _ = child.kill();
                 let ended = child.wait();
                 let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-                let failure = sent.and_then(Result::err).or(read_notice.err());
+                let failure = sent.and_then(Result::err).or(notice.err());
                 let reason = failure.map_or(status, |error| error.to_string());
                 Err(cannot_start(&format!("it said nothing ({reason})")))
             }
