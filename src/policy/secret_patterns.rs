@@ -28,6 +28,11 @@ pub(super) struct Rule {
 }
 
 impl Rule {
+    const fn assigned(mut self) -> Self {
+        self.is_assignment = true;
+        self
+    }
+
     /// `false`: nothing in the text can match, although an anchor occurs. Compiling a pattern takes longer than writing an
     /// entry, and names such as `input_tokens` are in every run's.
     pub(super) fn may_match(&self, text: &str) -> bool {
@@ -57,16 +62,6 @@ const fn checked(
     accept: fn(&str, Range<usize>) -> bool,
 ) -> Rule {
     Rule { kind, source, anchors, pattern, accept, is_assignment: false, compiled: OnceLock::new() }
-}
-
-const fn assignment(
-    kind: &'static str,
-    source: &'static str,
-    anchors: &'static [&'static str],
-    pattern: &'static str,
-    accept: fn(&str, Range<usize>) -> bool,
-) -> Rule {
-    Rule { kind, source, anchors, pattern, accept, is_assignment: true, compiled: OnceLock::new() }
 }
 
 /// In order: unambiguous formats first, those that depend on context last.
@@ -368,13 +363,14 @@ pub(super) static RULES: [Rule; 77] = [
         r#"(?i)\b(?:password|passwd|passphrase|pwd)\s*[:=]\s*([^\s"'`,;<>(){}]{5,})"#,
         |text, range| text[range.clone()].bytes().any(|b| b.is_ascii_digit()) && is_password(text, range),
     ),
-    assignment(
+    checked(
         "assigned-secret",
         "gitleaks generic-api-key",
         &["passw", "passphrase", "secret", "token", "key", "credential", "pwd"],
         r#"(?i)(?:passw(?:or)?d|passphrase|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["'`]?\s*(?::|=>?|:=)\s*["'`]?([^\s"'`,;<>(){}]{8,})"#,
         is_random_value,
-    ),
+    )
+    .assigned(),
     checked(
         "email",
         "https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address",

@@ -40,19 +40,7 @@ fn kind(event: &Event) -> String {
 }
 
 fn decision() -> EventKind {
-    let decision = Decision {
-        id: DecisionId::unrecorded(),
-        title: "t".to_owned(),
-        date: None,
-        by: None,
-        run: None,
-        supersedes: None,
-        scope: Vec::new(),
-        tags: Vec::new(),
-        text: String::new(),
-        status: None,
-        source: None,
-    };
+    let decision = Decision::new(DecisionId::unrecorded(), "t".to_owned(), String::new());
     EventKind::DecisionLogged { decision, branch: None }
 }
 

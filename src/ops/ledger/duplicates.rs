@@ -53,19 +53,7 @@ mod tests {
     use super::*;
 
     fn recorded(entry: &str, id: &str, text: &str) -> DecisionEntry {
-        let decision = Decision {
-            id: DecisionId::new(id),
-            title: text.to_owned(),
-            date: None,
-            by: None,
-            run: None,
-            supersedes: None,
-            scope: Vec::new(),
-            tags: Vec::new(),
-            text: String::new(),
-            status: None,
-            source: None,
-        };
+        let decision = Decision::new(DecisionId::new(id), text.to_owned(), String::new());
         let path = format!("decisions/{entry}-{text}.md");
         DecisionEntry { path, key: "k".to_owned(), entry: EntryId::new(entry), decision }
     }

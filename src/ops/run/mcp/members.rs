@@ -105,7 +105,10 @@ impl McpServer {
         let (env, directory, spare) = (self.env(), self.directory.clone(), Arc::clone(&self.spare));
         let waiting = thread::Builder::new().spawn(move || {
             started.wait(|| signal.done());
-            *spare.lock().unwrap_or_else(PoisonError::into_inner) = Runner::spawn(&env, &directory).ok();
+            let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
+            if spare.is_none() {
+                *spare = Runner::spawn(&env, &directory).ok();
+            }
         });
         if waits && call.wants_task() {
             return self.as_task(project, &run);
