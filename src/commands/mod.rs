@@ -14,7 +14,7 @@ mod doctor;
 mod engines;
 mod export;
 mod gc;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod guard;
 mod history;
 mod import;
@@ -145,7 +145,7 @@ enum Command {
     BenchAppend(append::Args),
     #[command(hide = true)]
     Carry(carry::Args),
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     #[command(hide = true)]
     Guard(guard::Args),
 }
@@ -235,7 +235,7 @@ impl Arguments {
             #[cfg(feature = "bench")]
             Command::BenchAppend(args) => args.run(&mut context),
             Command::Carry(args) => args.run(&mut context),
-            #[cfg(target_os = "linux")]
+            #[cfg(unix)]
             Command::Guard(args) => args.run(&mut context),
         };
         (context, ended)

@@ -14,14 +14,16 @@
 
 pub(crate) mod command;
 pub(crate) mod copilot;
+mod descendants;
 mod error;
 mod fact;
+#[cfg(unix)]
+mod guardian;
 #[cfg(all(test, target_os = "linux", feature = "real-parts"))]
 #[path = "../../tests/support/model_server.rs"]
 mod model_server;
-#[cfg(target_os = "linux")]
-mod orphans;
 mod process_group;
+mod processes;
 pub(crate) mod rehearsal;
 mod stores;
 
@@ -32,8 +34,8 @@ use serde_json::Value;
 pub(crate) use error::EngineError;
 pub(crate) use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
-#[cfg(target_os = "linux")]
-pub(crate) use orphans::guard;
+#[cfg(unix)]
+pub(crate) use guardian::guard;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use tokio::process::{Child, Command};
 
-#[cfg(target_os = "linux")]
-use super::orphans::{self, Guardian};
-#[cfg(target_os = "linux")]
+use super::descendants::Descendants;
+#[cfg(unix)]
+use super::guardian::Guardian;
+#[cfg(unix)]
 use crate::program::Program;
 
 /// The group of a process that was started [`apart`]. On Windows, a job that ends with squad.
@@ -74,7 +75,7 @@ impl ProcessGroup {
     /// Whether anything in it still runs.
     #[cfg(target_os = "linux")]
     pub(super) fn is_alive(&self) -> bool {
-        self.id.is_some_and(orphans::is_group_alive)
+        self.id.is_some_and(super::processes::is_group_alive)
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -114,11 +115,11 @@ fn job_of(child: &Child) -> Result<win32job::Job, String> {
     Ok(job)
 }
 
-/// A variable by which one engine's processes are known from all others. Tools run their shells in sessions of their
-/// own, so a killed engine leaves them behind; they carry the mark in their environment.
+/// A variable by which one engine's processes are known from all others.
 pub(super) struct Mark {
     value: String,
-    #[cfg(target_os = "linux")]
+    descendants: Descendants,
+    #[cfg(unix)]
     guardian: Option<Guardian>,
 }
 
@@ -126,9 +127,12 @@ impl Mark {
     const NAME: &str = "SQUAD_PROCESS";
 
     pub(super) fn new() -> Self {
+        let value = uuid::Uuid::now_v7().to_string();
+        let descendants = Descendants::of(&[(Self::NAME, &value)]);
         Self {
-            value: uuid::Uuid::now_v7().to_string(),
-            #[cfg(target_os = "linux")]
+            value,
+            descendants,
+            #[cfg(unix)]
             guardian: None,
         }
     }
@@ -141,38 +145,27 @@ impl Mark {
         &self.value
     }
 
-    /// Ends what carries the mark and these variables too, and gives the command lines of that.
-    #[cfg(target_os = "linux")]
-    pub(super) async fn end_left_running(value: &str, name: &str, also: &str) -> Vec<String> {
-        orphans::end_left_running(&[(Self::NAME, value), (name, also)]).await
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) async fn end_left_running(_value: &str, _name: &str, also: &str) -> Vec<String> {
-        tracing::debug!("what {also} left running cannot be looked for here");
-        Vec::new()
-    }
-
     /// Has what carries the mark ended when squad dies, however it dies. `squad` is the program that sees to it.
-    #[cfg(target_os = "linux")]
     pub(super) fn guard(&mut self, squad: Option<&Path>) {
-        self.guardian = squad.and_then(|squad| Guardian::start(&Program::of_user(squad), Self::NAME, &self.value));
+        #[cfg(unix)]
+        {
+            self.guardian = squad.and_then(|squad| Guardian::start(&Program::of_user(squad), Self::NAME, &self.value));
+        }
+        #[cfg(windows)]
+        tracing::debug!("no process besides the job watches {}: {squad:?}", self.value);
     }
 
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn guard(&mut self, _squad: Option<&Path>) {}
+    /// To be called before the process that carries the mark is ended.
+    pub(super) fn look(&mut self) {
+        self.descendants.look();
+    }
 
     /// Ends what carries the mark and is still there.
-    #[cfg(target_os = "linux")]
     pub(super) async fn end(&mut self) {
-        orphans::end(&[(Self::NAME, &self.value)]).await;
+        self.descendants.end().await;
+        #[cfg(unix)]
         if let Some(guardian) = self.guardian.take() {
             guardian.dismiss().await;
         }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) async fn end(&mut self) {
-        tracing::debug!("what engine {} left behind cannot be looked for here", self.value);
     }
 }

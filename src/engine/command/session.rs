@@ -19,7 +19,7 @@ use super::spool::{Spool, Tail};
 use super::stream::StreamParser;
 use super::values::Values;
 use super::{Shared, codex_projects, environment, shape};
-use crate::engine::process_group::Mark;
+use crate::engine::descendants::Descendants;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request};
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
 use crate::program::Program;
@@ -41,6 +41,7 @@ pub(crate) struct Session {
     facts: mpsc::UnboundedReceiver<Fact>,
     stop: watch::Sender<bool>,
     running: Option<JoinHandle<()>>,
+    descendants: Descendants,
 }
 
 /// What a session's turns need.
@@ -82,7 +83,9 @@ impl Session {
         }
         let (sender, facts) = mpsc::unbounded_channel();
         let turn = Arc::new(Turn { shared, program, opening, model, sender });
-        Ok(Self { turn, facts, stop: watch::Sender::new(false), running: None })
+        let mark = &turn.shared.mark;
+        let descendants = Descendants::of(&[(mark.name(), mark.value()), (SESSION_VARIABLE, &turn.opening.session)]);
+        Ok(Self { turn, facts, stop: watch::Sender::new(false), running: None, descendants })
     }
 }
 
@@ -136,16 +139,18 @@ impl AdapterSession for Session {
     }
 
     async fn abort(&mut self) {
+        self.descendants.look();
         self.stop.send_replace(true);
     }
 
-    async fn close(self) -> Vec<String> {
-        self.stop.send_replace(true);
-        if let Some(running) = self.running {
+    async fn close(mut self) -> Vec<String> {
+        if let Some(running) = self.running.filter(|running| !running.is_finished()) {
+            self.descendants.look();
+            self.stop.send_replace(true);
             // A process that does not end in time ends with the engine.
             let _ = timeout(CLOSE_TIMEOUT, running).await;
         }
-        Mark::end_left_running(self.turn.shared.mark.value(), SESSION_VARIABLE, &self.turn.opening.session).await
+        self.descendants.end_left_running().await
     }
 }
 

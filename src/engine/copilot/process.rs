@@ -92,6 +92,7 @@ impl Process {
     /// Ends the process within `grace`: closes its input, then signals it, then kills it. When its input closes, the
     /// CLI ends its tools' foreground shells; we find and end the others.
     pub(crate) async fn end(mut self, connection: &Connection, grace: Duration) {
+        self.mark.look();
         connection.close_input();
         let half = grace / 2;
         if timeout(half, self.child.wait()).await.is_err() {
@@ -106,6 +107,7 @@ impl Process {
 
     /// Kills a process that is no longer useful.
     pub(crate) async fn kill(&mut self) {
+        self.mark.look();
         self.group.signal(Ending::Killed);
         // `start_kill` fails only if the process has ended.
         let _ = self.child.start_kill();

@@ -16,6 +16,7 @@ use super::options::{Home, Options, Provider};
 use super::process::{Process, processor_time};
 use super::registry::Registry;
 use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
+use crate::engine::descendants::Descendants;
 use crate::engine::{EngineError, EngineKind, Fact};
 use crate::model::{AvailableModels, ConnectionState};
 use crate::program::Program;
@@ -209,16 +210,9 @@ impl Server {
     }
 
     /// Ends processes that a session's tools left running. They have the session's id in their environment.
-    #[cfg(target_os = "linux")]
     pub(crate) async fn end_left_running(&self, session: &str) -> Vec<String> {
-        let marks = [("SQUAD_RUN", self.options.run.as_str()), ("COPILOT_AGENT_SESSION_ID", session)];
-        crate::engine::orphans::end_left_running(&marks).await
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) async fn end_left_running(&self, session: &str) -> Vec<String> {
-        tracing::debug!("what {session} left running cannot be looked for here");
-        Vec::new()
+        let variables = [("SQUAD_RUN", self.options.run.as_str()), ("COPILOT_AGENT_SESSION_ID", session)];
+        Descendants::of(&variables).end_left_running().await
     }
 
     /// The current connection, without waiting.

@@ -402,7 +402,7 @@ async fn command_report(mut report: Report, env: &Env, directory: &Path, setting
 }
 
 /// Runs the guardian process, which ends an engine when its squad has died.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) fn guard(env: &Env, name: &str, value: &str, heard: &[u8]) -> Result<(), Failure> {
     let runtime = runtime(env)?;
     runtime.block_on(crate::engine::guard(name, value, heard));

@@ -1,0 +1,138 @@
+//! What an engine has started, and what that has started in turn: tools run their shells in sessions of their own, so
+//! a killed engine leaves them behind. They inherit variables of squad's.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use super::processes::{Birth, Process, Processes};
+
+/// The processes that carry these variables in their environment, but no `git`: that holds locks, and ends by itself.
+pub(super) struct Descendants {
+    /// As `NAME=value`.
+    variables: Vec<String>,
+    /// Those that do not show their environment, found while their parents lived.
+    hidden: Vec<Birth>,
+}
+
+impl Descendants {
+    pub(super) fn of(variables: &[(&str, &str)]) -> Self {
+        let variables = variables.iter().map(|(name, value)| format!("{name}={value}"));
+        Self { variables: variables.collect(), hidden: Vec::new() }
+    }
+
+    /// Notes those that cannot be found once their parents have ended. To be called before an engine's process is ended.
+    pub(super) fn look(&mut self) {
+        self.hidden.extend(Processes::read().carrying(&self.variables).filter_map(Process::birth));
+    }
+
+    /// Ends them, and gives their command lines. What ends by itself in this moment is given the time for it.
+    pub(super) async fn end_left_running(&self) -> Vec<String> {
+        static SCANS: LazyLock<Scans> = LazyLock::new(Scans::default);
+        if self.among(&*SCANS.next().await).is_empty() {
+            return Vec::new();
+        }
+        sleep(Duration::from_millis(100)).await;
+        self.end().await
+    }
+
+    /// Ends them at once, and gives their command lines.
+    pub(super) async fn end(&self) -> Vec<String> {
+        // By their ids: one that dies slowly is met again.
+        let mut ended = BTreeMap::new();
+        // A process may start another between being seen and being killed, so look again, but not for ever.
+        let deadline = Instant::now() + Duration::from_millis(200);
+        loop {
+            let processes = Processes::read();
+            let found = self.among(&processes);
+            if found.is_empty() || Instant::now() >= deadline {
+                return ended.into_values().collect();
+            }
+            for process in found {
+                if process.kill() {
+                    ended.entry(process.id).or_insert_with(|| process.command_line.clone());
+                }
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn among<'a>(&self, processes: &'a Processes) -> Vec<&'a Process> {
+        let found = processes.carrying(&self.variables).chain(processes.born(&self.hidden));
+        found.filter(|process| !process.is_git()).collect()
+    }
+}
+
+/// A scan reads every process of the machine. Sessions that close at the same time share one, which begins after all of
+/// them have asked.
+#[derive(Default)]
+struct Scans {
+    asked: AtomicU64,
+    /// The last scan, and how many had asked before it began.
+    last: Mutex<(u64, Arc<Processes>)>,
+}
+
+impl Scans {
+    async fn next(&self) -> Arc<Processes> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut last = self.last.lock().await;
+        if last.0 < number {
+            let before = self.asked.load(Ordering::SeqCst);
+            // It fails only when the program ends, and then nothing else is awaited.
+            let found = tokio::task::spawn_blocking(Processes::read).await.unwrap_or_default();
+            *last = (before, Arc::new(found));
+        }
+        Arc::clone(&last.1)
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    const NAME: &str = "SQUAD_TEST_DESCENDANTS";
+
+    /// A shell that carries the variable, and the command line of a child of it that has no environment.
+    fn shell(value: &str, seconds: u32) -> (Child, String) {
+        let script = format!("env -i sleep {seconds} & echo; wait");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).env(NAME, value).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().expect("a pipe")).read_line(&mut line).expect("it has started its child");
+        let line = format!("sleep {seconds}");
+        // `env` shows its environment until it has become `sleep`.
+        while !Processes::read().0.values().any(|process| process.command_line == line) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (shell, line)
+    }
+
+    #[tokio::test]
+    async fn a_process_without_an_environment_is_its_parents() {
+        let (mut shell, child) = shell("its-parents", 7401);
+        assert_eq!(Descendants::of(&[(NAME, "another")]).end().await, [""; 0]);
+        let ended = Descendants::of(&[(NAME, "its-parents")]).end().await;
+        assert!(ended.contains(&child) && ended.len() == 2, "{ended:?}");
+        shell.wait().expect("it has ended");
+    }
+
+    #[tokio::test]
+    async fn it_is_known_when_its_parent_has_ended() {
+        let (mut shell, child) = shell("ended", 7402);
+        let (late, mut early) = (Descendants::of(&[(NAME, "ended")]), Descendants::of(&[(NAME, "ended")]));
+        early.look();
+        shell.kill().expect("it ends");
+        shell.wait().expect("it has ended");
+        assert_eq!(late.end_left_running().await, [""; 0]);
+        assert_eq!(early.end_left_running().await, [child]);
+    }
+}
