@@ -169,3 +169,49 @@ impl Mark {
         }
     }
 }
+
+#[cfg(windows)]
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_process_started_and_left_ends_with_its_job() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // It begins when it gets a line, so that it is in the job by then, and leaves the loop behind.
+        fs::write(folder.path().join("begin.bat"), "@set /p go=\r\n@start /b cmd /c loop.bat\r\n").expect("a file");
+        fs::write(folder.path().join("loop.bat"), "@for /l %%i in (1,0,2) do @echo x>>beat\r\n").expect("a file");
+        let mut command = Command::new("cmd");
+        command.args(["/c", "begin.bat"]).current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::null());
+        apart(&mut command);
+        let mut child = command.spawn().expect("it starts");
+        let mut group = ProcessGroup::of(&child);
+        child.stdin.take().expect("a pipe").write_all(b"go\r\n").await.expect("it reads");
+        child.wait().await.expect("it ends");
+        let size = || fs::metadata(folder.path().join("beat")).map_or(0, |beat| beat.len());
+        while size() == 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+        assert!(group.is_there());
+        group.signal(Ending::Killed);
+        assert!(!group.is_there());
+        // The last write may take its time; a writer that still runs never stops.
+        let mut is_still = false;
+        for _ in 0..20 {
+            let before = size();
+            sleep(Duration::from_millis(500)).await;
+            is_still = size() == before;
+            if is_still {
+                break;
+            }
+        }
+        assert!(is_still, "it goes on writing");
+    }
+}

@@ -248,12 +248,12 @@ pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     (!bytes.is_empty() && path.components().all(is_plain)).then(|| path.to_owned())
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The kernel gives the size of these files as 0.
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_is_longer_than_its_size_is_not_read_on() {
         let file = Path::new("/proc/self/stat");

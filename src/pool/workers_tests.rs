@@ -290,18 +290,20 @@ async fn output_and_usage_of_a_stopped_agent_count() {
 
 #[test]
 fn only_paths_in_the_project_are_accepted() {
+    let root = if cfg!(windows) { "C:" } else { "" };
+    let project = format!("{root}/repo");
     for (path, inner) in [
         ("src/a.rs", Some("src/a.rs")),
         ("./src/./a.rs", Some("src/a.rs")),
-        ("/repo/src/a.rs", Some("src/a.rs")),
-        ("/repo/../etc/passwd", None),
+        (&format!("{project}/src/a.rs"), Some("src/a.rs")),
+        (&format!("{project}/../etc/passwd"), None),
         ("src/../../etc/passwd", None),
         ("src/../a.rs", None),
         ("/etc/passwd", None),
-        ("/repository/a.rs", None),
-        ("/repo", None),
+        (&format!("{root}/repository/a.rs"), None),
+        (&project, None),
         ("", None),
     ] {
-        assert_eq!(in_project("/repo", path).as_deref(), inner, "{path}");
+        assert_eq!(in_project(&project, path).as_deref(), inner, "{path}");
     }
 }

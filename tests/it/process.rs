@@ -2,12 +2,14 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
+#[cfg(unix)]
 use std::time::{Duration, Instant};
 
 use crate::support::TestRepo;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
+#[cfg(unix)]
 pub(crate) const SLOW: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { tool = \"squad_log_decision\", args = { title = \"Kept\" } },\n  \
     { say = \"Begun.\" }, { wait = \"60s\" }, { say = \"Never said.\" },\n]\n";
 
@@ -150,6 +152,7 @@ fn killed_in_the_middle_everything_acknowledged_is_there() {
     assert_eq!(last["payload"]["work"][0]["status"], "lost");
 }
 
+#[cfg(unix)]
 fn ledger_of(repo: &TestRepo) -> String {
     repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"])
 }

@@ -62,13 +62,13 @@ impl Shared {
 
     /// Runs for each ref that is pushed, which is `$1`.
     pub(crate) fn write_hook(&self, script: &str) {
-        use std::os::unix::fs::PermissionsExt;
         let hook = self.hub().join("hooks/update");
         fs::create_dir_all(self.hub().join("hooks")).expect("a folder");
         // Not written over: one that still runs would keep it from being run.
         let new = hook.with_extension("new");
         fs::write(&new, format!("#!/bin/sh\n{script}\n")).expect("a hook");
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        #[cfg(unix)]
+        fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it is ours");
         fs::rename(&new, &hook).expect("it is ours");
     }
 }

@@ -226,6 +226,8 @@ mod tests {
         let mut variables: Vec<_> =
             command.as_std().get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?))).collect();
         variables.sort_unstable();
+        // Windows gets another, which keeps programs of the working directory from being started.
+        variables.retain(|(name, _)| *name != "NoDefaultCurrentDirectoryInExePath");
         let expected = [
             ("A", "b"),
             ("COPILOT_HOME", "/home"),

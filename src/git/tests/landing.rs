@@ -1,4 +1,5 @@
 use super::*;
+#[cfg(unix)]
 use crate::git::Edit;
 
 const DECISION: &str = ".squad/decisions/2026/03/04-x.md";

@@ -103,8 +103,10 @@ fn the_cached_team_equals_the_team_on_disk() {
 #[test]
 fn every_change_is_noticed() {
     type Change = fn(&Place);
-    let changes: [(&str, Change); 8] = [
+    let changes: &[(&str, Change)] = &[
         ("a file's text", |place| place.write("agents/ada/history.md", "## Learnings\n\n- two\n")),
+        // Windows tells no time of change that a program could not set.
+        #[cfg(unix)]
         ("a file's text, of the same length and time", |place| {
             let path = place.team.path.join("routing.md");
             let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).expect("a time");
@@ -227,6 +229,8 @@ fn only_the_newest_values_are_kept() {
     let cache = place.local().join("cache");
     let old = fs::File::create(cache.join("new-left")).expect("a file");
     old.set_modified(SystemTime::now() - Duration::from_secs(100_000)).expect("a time");
+    // Windows removes no open file.
+    drop(old);
     place.write("routing.md", "last");
     place.read();
     assert_eq!(place.cached("team").len(), MAX_VALUES);
