@@ -260,7 +260,7 @@ fn until_dead(process: i32) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_process_that_waits_for_a_run_may_be_killed_and_ends_with_its_server() {
+fn a_process_that_waits_for_a_run_may_be_killed_or_suspended_and_ends_with_its_server() {
     let (repo, script) = world(&say("ada", "Done."));
     let mut client = client(&repo, &script, &[], &[]);
     let server = client.child.id();
@@ -274,9 +274,16 @@ fn a_process_that_waits_for_a_run_may_be_killed_and_ends_with_its_server() {
     let id = rustix::process::Pid::from_raw(killed).expect("an id");
     rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it lives");
     until_dead(killed);
+    // One that somebody has suspended is replaced.
+    let suspended = start();
+    let id = rustix::process::Pid::from_raw(suspended).expect("an id");
+    rustix::process::kill_process(id, rustix::process::Signal::STOP).expect("it lives");
     let used = start();
+    until_dead(suspended);
     let waiting = start();
-    assert!(![killed, used].contains(&waiting));
+    assert!(![killed, suspended, used].contains(&waiting));
+    let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    assert_eq!(log["runs"].as_array().map(Vec::len), Some(4), "{log}");
     client.child.kill().expect("it lives");
     client.child.wait().expect("it ends");
     until_dead(waiting);

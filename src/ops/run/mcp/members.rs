@@ -1,7 +1,8 @@
 //! `start_squad_members`, `get_run` and `cancel_run`. Runs belong to the repository; a call only observes them.
 
+use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -25,6 +26,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Most bytes of all members' output in a reply, and the share that each is sure of.
 const REPLY: u64 = 256 * 1024;
 const LEAST: u64 = 4 * 1024;
+/// How long a process may take to end after its run.
+const ENDING: Duration = Duration::from_secs(10);
 /// How long to wait for a cancelled run to end; its engine has five seconds.
 const CANCELLING: Duration = Duration::from_secs(10);
 
@@ -103,8 +106,10 @@ impl McpServer {
         let signal = Arc::clone(&call.signal);
         // Waits even if nobody else does, so that no zombie process stays.
         let (env, directory, spare) = (self.env(), self.directory.clone(), Arc::clone(&self.spare));
-        let waiting = thread::Builder::new().spawn(move || {
+        let (ended, process) = channel();
+        let _ = thread::Builder::new().spawn(move || {
             started.wait(|| signal.done());
+            let _ = ended.send(());
             let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
             if spare.is_none() {
                 *spare = Runner::spawn(&env, &directory).ok();
@@ -128,7 +133,7 @@ impl McpServer {
                         return Ok(self.reply(project, &result));
                     }
                     // The run's end could not be recorded, so the end of its process counts.
-                    let _ = waiting.map(JoinHandle::join);
+                    let _ = process.recv_timeout(ENDING);
                     break;
                 }
             }

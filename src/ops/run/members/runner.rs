@@ -1,12 +1,27 @@
 //! A process that carries out one run, so that server, client and terminal may end before it. It is the same program in
-//! a session of its own. It reads its request from standard input, and reports on standard output when the run is
-//! durable and when it has ended: stopping engines and tidying the repository may take longer than the work.
+//! a session of its own. It reports on standard output when the run is durable and when it has ended: stopping engines
+//! and tidying the repository may take longer than the work.
+//!
+//! ```text
+//! server                       runner
+//!   │ ── request, one line ──────→ │   reads it, changes nothing
+//!   │ ←── Received ─────────────── │
+//!   │ ── GO ─────────────────────→ │   starts the run
+//!   │ ←── Run, later Ended ─────── │
+//! ```
+//!
+//! A runner that does not confirm in time is replaced: somebody may have suspended it. It never gets the word to go, so
+//! it does nothing if it continues, and two processes cannot act on one request.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::io::{BufRead, BufReader, Read, Take, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +29,7 @@ use super::place::{open_without_team, require_sound};
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Event, EventKind, RunId};
+use crate::model::{Event, EventKind, RunId, plural};
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{NamedMember, Order, flag_settings};
 use crate::ops::team::engines;
@@ -41,34 +56,40 @@ pub(crate) struct RunRequest {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Notice {
+    Received,
     Run(RunId),
     Failure(Failure),
     Ended,
 }
+
+/// The input of a runner after its request. Without it, a runner changes nothing.
+const GO: &[u8] = b"go\n";
+/// How long a runner may take to confirm its request. The second one is new and has no successor, so it gets longer.
+const HAND_OVER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
+/// How long it may then take until the run is in the ledger.
+const BEGINNING: Duration = Duration::from_secs(60);
+/// Most bytes of a runner's output.
+const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
 /// A run that has started, and its process.
 pub(crate) struct StartedRun {
     pub(crate) run: RunId,
     /// The ledger's tip before the run.
     pub(crate) tip: Option<String>,
-    child: Child,
-    output: BufReader<Take<ChildStdout>>,
+    process: Process,
 }
 
 impl StartedRun {
     /// Waits for the run's end, calls `ended`, then waits for its process, so that no zombie stays.
     pub(crate) fn wait(self, ended: impl FnOnce()) {
-        let Self { mut child, mut output, .. } = self;
-        if !matches!(read_notice(&mut output), Ok(Notice::Ended)) {
+        let Self { process: Process { mut child, notices, .. }, .. } = self;
+        if !matches!(notices.recv(), Ok(Notice::Ended)) {
             let _ = child.wait();
         }
         ended();
         let _ = child.wait();
     }
 }
-
-/// Most bytes of a runner's output.
-const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
 /// A runner that waits for its request.
 pub(crate) struct Runner {
@@ -78,7 +99,7 @@ pub(crate) struct Runner {
 
 struct Process {
     child: Child,
-    output: BufReader<Take<ChildStdout>>,
+    notices: Receiver<Notice>,
 }
 
 impl Runner {
@@ -94,78 +115,158 @@ impl Runner {
     /// Sends the request. When this returns, the run is in the ledger.
     pub(crate) fn start(mut self, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
         let tip = project.repository.ledger().tip()?;
-        let request = serde_json::to_vec(request).map_err(|error| cannot_start(&error))?;
-        let mut sent = self.process.as_mut().map(|process| process.send(&request));
-        if !matches!(sent, Some(Ok(()))) {
-            // The process was ended while it waited. A runner acts only on a complete request, so nothing has begun.
-            self.dismiss();
-            sent = Some(self.process.insert(Process::spawn(&mut self.command)?).send(&request));
-        }
-        let Some(Process { mut child, mut output }) = self.process.take() else {
-            return Err(cannot_start(&"it is not there"));
-        };
-        match read_notice(&mut output) {
-            Ok(Notice::Run(run)) => Ok(StartedRun { run, tip, child, output }),
+        let mut line = serde_json::to_vec(request).map_err(|error| cannot_start(&error))?;
+        line.push(b'\n');
+        let process = self.hand_over(&line.into(), HAND_OVER)?;
+        match process.notices.recv_timeout(BEGINNING) {
+            Ok(Notice::Run(run)) => Ok(StartedRun { run, tip, process }),
             Ok(Notice::Failure(failure)) => {
-                let _ = child.wait();
+                process.end();
                 Err(failure)
             }
-            notice @ (Ok(Notice::Ended) | Err(_)) => {
-                let _ = child.kill();
-                let ended = child.wait();
-                let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-                let failure = sent.and_then(Result::err).or(notice.err());
-                let reason = failure.map_or(status, |error| error.to_string());
-                Err(cannot_start(&format!("it said nothing ({reason})")))
+            Err(RecvTimeoutError::Timeout) => {
+                process.end();
+                Err(cannot_start(&format!("it did not begin within {}, and was ended", seconds(BEGINNING)))
+                    .hint("`squad log` shows whether a run has begun"))
+            }
+            Ok(Notice::Received | Notice::Ended) | Err(RecvTimeoutError::Disconnected) => {
+                Err(cannot_start(&process.last_words()))
             }
         }
     }
 
-    fn dismiss(&mut self) {
-        if let Some(Process { mut child, .. }) = self.process.take() {
-            let _ = child.kill();
-            let _ = child.wait();
+    /// Gives the request to a process that confirms it.
+    fn hand_over(&mut self, request: &Arc<[u8]>, patience: [Duration; 2]) -> Result<Process, Failure> {
+        let mut reason = String::new();
+        for patience in patience {
+            let process = self.process.take().map_or_else(|| Process::spawn(&mut self.command), Ok)?;
+            match process.hand_over(request, patience) {
+                Ok(process) => return Ok(process),
+                Err(NotTaken::Failure(failure)) => return Err(failure),
+                Err(NotTaken::Silent(why)) => reason = why,
+            }
         }
+        Err(cannot_start(&reason))
     }
 }
 
 /// A runner without a request has changed nothing.
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.dismiss();
+        if let Some(process) = self.process.take() {
+            process.end();
+        }
     }
+}
+
+/// Why a process did not take a request. It has been ended.
+enum NotTaken {
+    /// It confirmed nothing, so another one may have the request.
+    Silent(String),
+    Failure(Failure),
 }
 
 impl Process {
     fn spawn(command: &mut Command) -> Result<Self, Failure> {
         let mut child = command.spawn().map_err(|error| cannot_start(&error))?;
         let output = child.stdout.take().ok_or_else(|| cannot_start(&"it has no standard output"))?;
-        Ok(Self { child, output: BufReader::new(output.take(LONGEST_OUTPUT)) })
+        let (sender, notices) = channel();
+        let process = Self { child, notices };
+        let reader =
+            thread::Builder::new().spawn(move || read_notices(BufReader::new(output.take(LONGEST_OUTPUT)), &sender));
+        match reader {
+            Ok(_) => Ok(process),
+            Err(error) => {
+                process.end();
+                Err(cannot_start(&error))
+            }
+        }
     }
 
-    /// Sends the request and closes the input, which ends the request.
-    fn send(&mut self, request: &[u8]) -> std::io::Result<()> {
-        self.child.stdin.take().map_or(Ok(()), |mut input| input.write_all(request))
+    /// Sends the request, and the word to go once it is confirmed.
+    fn hand_over(mut self, request: &Arc<[u8]>, patience: Duration) -> Result<Self, NotTaken> {
+        let Some(input) = self.child.stdin.take() else { return Err(NotTaken::Silent(self.last_words())) };
+        let (sender, sent) = channel();
+        let request = Arc::clone(request);
+        // A suspended process reads nothing, and a long request does not fit into a pipe.
+        let writer = thread::Builder::new().spawn(move || sender.send(write(input, &request)));
+        if let Err(error) = writer {
+            self.end();
+            return Err(NotTaken::Silent(error.to_string()));
+        }
+        match self.notices.recv_timeout(patience) {
+            Ok(Notice::Received) => {}
+            Ok(Notice::Failure(failure)) => {
+                self.end();
+                return Err(NotTaken::Failure(failure));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                self.end();
+                return Err(NotTaken::Silent(format!("it did not answer within {}", seconds(patience))));
+            }
+            Ok(Notice::Run(_) | Notice::Ended) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(NotTaken::Silent(self.last_words()));
+            }
+        }
+        // It has read the whole request, so the writer is done.
+        match sent.recv().map_err(io::Error::other).flatten().and_then(|input| write(input, GO)) {
+            Ok(_) => Ok(self),
+            Err(_) => Err(NotTaken::Silent(self.last_words())),
+        }
     }
+
+    /// Why a process says no more. Ends it.
+    fn last_words(mut self) -> String {
+        let _ = self.child.kill();
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        format!("it said nothing ({status})")
+    }
+
+    /// Kills the process, without waiting: a process may take its time even then.
+    fn end(mut self) {
+        let _ = self.child.kill();
+        // So that no zombie stays.
+        let _ = thread::Builder::new().spawn(move || self.child.wait());
+    }
+}
+
+fn write(mut input: ChildStdin, bytes: &[u8]) -> io::Result<ChildStdin> {
+    input.write_all(bytes).map(|()| input)
+}
+
+/// Reads a runner's output until it ends.
+fn read_notices(mut output: impl BufRead, notices: &Sender<Notice>) {
+    let mut line = String::new();
+    while output.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        let Ok(notice) = serde_json::from_str(&line) else { return };
+        if notices.send(notice).is_err() {
+            return;
+        }
+        line.clear();
+    }
+}
+
+fn seconds(patience: Duration) -> String {
+    plural(patience.as_secs().try_into().unwrap_or(usize::MAX), "second")
 }
 
 fn cannot_start(error: &dyn Display) -> Failure {
     Failure::failed(format!("the run's process cannot be started: {error}"))
 }
 
-/// Reads the next line of a runner's output.
-fn read_notice(output: &mut impl BufRead) -> std::io::Result<Notice> {
-    let mut line = String::new();
-    output.read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
-}
-
 /// The main function of a runner.
-pub(crate) fn carry(env: &Env, directory: &Path, input: &[u8], mut out: Box<dyn Write + Send>) -> Result<(), Failure> {
-    leave_terminal();
-    let prepared = serde_json::from_slice(input)
-        .map_err(|error| Failure::usage(format!("a runner is told what to do by `squad mcp`: {error}")))
-        .and_then(|request| prepare(env, directory, request));
+pub(crate) fn carry(
+    env: &Env,
+    directory: &Path,
+    input: fn() -> Box<dyn BufRead>,
+    mut out: Box<dyn Write + Send>,
+) -> Result<(), Failure> {
+    let mut input = input();
+    let prepared = request(&mut *input).and_then(|request| {
+        leave_terminal();
+        say(&mut *out, &Notice::Received);
+        prepare(env, directory, request)
+    });
     let (project, order) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
@@ -173,11 +274,23 @@ pub(crate) fn carry(env: &Env, directory: &Path, input: &[u8], mut out: Box<dyn 
             return Err(failure);
         }
     };
+    let mut word = Vec::new();
+    let _ = input.take(GO.len() as u64).read_until(b'\n', &mut word);
+    if word != GO {
+        return Err(Failure::failed("nobody waits for this run any more"));
+    }
     let (mut announcer, ended) = orchestrate::run(env, &project, order, Announcer { out, has_begun: false });
     if let (Err(failure), false) = (&ended, announcer.has_begun) {
         say(&mut *announcer.out, &Notice::Failure(failure.clone()));
     }
     ended.map(drop)
+}
+
+fn request(input: &mut dyn BufRead) -> Result<RunRequest, Failure> {
+    let mut line = Vec::new();
+    input.read_until(b'\n', &mut line).map_err(|error| Failure::failed(error.to_string()))?;
+    serde_json::from_slice(&line)
+        .map_err(|error| Failure::usage(format!("a runner is told what to do by `squad mcp`: {error}")))
 }
 
 fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project, Order), Failure> {
@@ -259,3 +372,46 @@ fn leave_terminal() {
 
 #[cfg(not(unix))]
 fn leave_terminal() {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A runner that is this script, in a folder of its own.
+    fn runner(folder: &Path, script: &str) -> Runner {
+        let mut command = Program::of_user(Path::new("/bin/sh")).command_apart();
+        command.args(["-c", script]).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let process = Process::spawn(&mut command).ok();
+        Runner { command, process }
+    }
+
+    /// More than fits into a pipe.
+    fn long() -> Arc<[u8]> {
+        [vec![b'x'; 1024 * 1024], vec![b'\n']].concat().into()
+    }
+
+    #[test]
+    fn a_suspended_runner_is_replaced_and_never_acts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = "if mkdir first; then kill -STOP $$; name=old; else name=new; fi
+            read request; echo '\"received\"'; read go; [ \"$go\" = go ] && echo acted >$name; echo '\"ended\"'";
+        let mut runner = runner(folder.path(), script);
+        let second = runner.hand_over(&long(), [Duration::from_secs(1), Duration::from_secs(60)]).expect("it takes it");
+        assert!(matches!(second.notices.recv(), Ok(Notice::Ended)));
+        assert_eq!(fs::read_to_string(folder.path().join("new")).ok().as_deref(), Some("acted\n"));
+        assert!(!folder.path().join("old").exists());
+    }
+
+    #[test]
+    fn runners_that_are_all_suspended_are_a_failure() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // This one has read its request and would confirm it next.
+        let mut runner =
+            runner(folder.path(), "read request; kill -STOP $$; echo '\"received\"'; read go; touch acted");
+        let failed = runner.hand_over(&long(), [Duration::from_secs(1); 2]).err().expect("nobody takes it");
+        assert_eq!(failed.message, "the run's process cannot be started: it did not answer within 1 second");
+        assert!(!folder.path().join("acted").exists());
+    }
+}
