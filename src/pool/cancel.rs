@@ -8,7 +8,8 @@ use crate::model::Slug;
 
 #[derive(Default)]
 struct Cancelled {
-    run: bool,
+    /// With the reason, if the run is cancelled.
+    run: Option<&'static str>,
     agents: BTreeSet<Slug>,
 }
 
@@ -16,14 +17,29 @@ struct Cancelled {
 #[derive(Clone)]
 pub(crate) struct Canceller(watch::Sender<Cancelled>);
 
+const BY_USER: &str = "cancelled by the user";
+
 impl Canceller {
-    /// Returns whether the run was not cancelled before.
+    /// Cancels the run because its process was told to end. Returns whether the run was not cancelled before.
     pub(crate) fn run(&self) -> bool {
-        self.0.send_if_modified(|cancelled| !std::mem::replace(&mut cancelled.run, true))
+        self.run_because("interrupted")
+    }
+
+    /// Cancels the run because the user asked for that.
+    pub(crate) fn run_by_user(&self) -> bool {
+        self.run_because(BY_USER)
+    }
+
+    fn run_because(&self, reason: &'static str) -> bool {
+        self.0.send_if_modified(|cancelled| {
+            let is_new = cancelled.run.is_none();
+            cancelled.run.get_or_insert(reason);
+            is_new
+        })
     }
 
     pub(crate) fn agent(&self, agent: &Slug) -> bool {
-        self.0.send_if_modified(|cancelled| !cancelled.run && cancelled.agents.insert(agent.clone()))
+        self.0.send_if_modified(|cancelled| cancelled.run.is_none() && cancelled.agents.insert(agent.clone()))
     }
 }
 
@@ -59,10 +75,10 @@ impl Cancel {
 
     /// The reason recorded as the outcome.
     pub(crate) fn reason(&self) -> &'static str {
-        if self.cancelled.borrow().run { "interrupted" } else { "cancelled by the user" }
+        self.cancelled.borrow().run.unwrap_or(BY_USER)
     }
 }
 
 fn is_set(cancelled: &Cancelled, agents: &[Slug]) -> bool {
-    cancelled.run || agents.iter().any(|agent| cancelled.agents.contains(agent))
+    cancelled.run.is_some() || agents.iter().any(|agent| cancelled.agents.contains(agent))
 }

@@ -95,7 +95,7 @@ impl Live {
     async fn cancel(&self, agent: Option<&Slug>, reports: &Reports) {
         let is_new = match agent {
             Some(agent) => self.canceller.agent(agent),
-            None => self.canceller.run(),
+            None => self.canceller.run_by_user(),
         };
         if is_new {
             let reason = "requested by the user".to_owned();
