@@ -39,6 +39,11 @@ fn options() -> gix::open::Options {
 }
 
 fn find(start: &Path, environment: &Environment) -> Result<gix::Repository, String> {
+    if env::current_dir().is_err() {
+        // gix asks for the working directory even if it does not need it, and a server's may have been deleted since. If
+        // `start` is gone too, the search fails, and the error says so.
+        let _ = env::set_current_dir(start);
+    }
     let ceilings = environment.variable("GIT_CEILING_DIRECTORIES").map(env::split_paths);
     let search = gix::discover::upwards::Options {
         ceiling_dirs: ceilings.into_iter().flatten().filter(|path| path.is_absolute()).collect(),
@@ -53,6 +58,9 @@ fn find(start: &Path, environment: &Environment) -> Result<gix::Repository, Stri
 /// Explains why no repository was opened, from the first `.git` found upwards of `start`; git would not look past it.
 fn explain(start: &Path, environment: &Environment, cause: &str) -> Error {
     if let Err(source) = fs::metadata(start) {
+        if source.kind() == io::ErrorKind::NotFound {
+            return Error::NoFolder { path: start.to_owned() };
+        }
         return Error::Io { action: "open", path: start.to_owned(), source };
     }
     for folder in start.ancestors() {

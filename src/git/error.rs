@@ -8,6 +8,8 @@ use crate::program::ProgramRefusal;
 /// Why a repository operation failed. Each message names the path or item it is about.
 #[derive(Debug)]
 pub(crate) enum Error {
+    /// The folder does not exist, or no longer.
+    NoFolder { path: PathBuf },
     /// No folder from `start` up holds a repository.
     NoRepository { start: PathBuf },
     /// The repository belongs to another user and `safe.directory` does not list it.
@@ -53,6 +55,7 @@ impl Error {
     /// A next step for the user, if one helps.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::NoFolder { .. } => "if it was deleted or moved, restore it, or start squad in another folder".into(),
             Self::NoRepository { .. } => "run it inside a git repository, or make one with `git init`".into(),
             Self::UnsafeOwnership { path } => {
                 format!("if you trust it: git config --global --add safe.directory '{}'", path.display())
@@ -93,6 +96,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoFolder { path } => write!(f, "there is no folder {}", path.display()),
             Self::NoRepository { start } => write!(f, "no git repository at {} or above", start.display()),
             Self::UnsafeOwnership { path } => {
                 write!(f, "the repository at {} belongs to another user, and git does not trust it", path.display())

@@ -29,6 +29,7 @@ use super::place::{open_without_team, require_sound};
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
+use crate::git;
 use crate::model::{Event, EventKind, RunId, plural};
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{NamedMember, Order, flag_settings};
@@ -105,8 +106,12 @@ struct Process {
 impl Runner {
     pub(crate) fn spawn(env: &Env, directory: &Path) -> Result<Self, Failure> {
         let program = env.program.as_ref().ok_or_else(|| Failure::failed("this program's own path is not known"))?;
+        if !directory.is_dir() {
+            return Err(git::Error::NoFolder { path: directory.to_owned() }.into());
+        }
         let mut command = Program::of_user(program).command_apart();
-        command.arg("-C").arg(directory).arg("carry");
+        // This process's own working directory may have been deleted and made again.
+        command.arg("-C").arg(directory).arg("carry").current_dir(directory);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let process = Some(Process::spawn(&mut command)?);
         Ok(Self { command, process })
