@@ -44,8 +44,8 @@ impl Args {
             let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
             ui.data(&printable(&format!("watch       process {}, {state}", watcher.pid)));
         }
-        for run in &status.runs_lost {
-            ui.data(&format!("runs        {run} was killed; `squad orchestrate --resume {run}` resumes it"));
+        for (run, advice) in &status.runs_lost {
+            ui.data(&format!("runs        {run} was killed; {advice}; `squad log {run}` shows what it did"));
         }
         if status.runs_live.is_empty() && status.runs_lost.is_empty() {
             ui.data("runs        none");

@@ -49,7 +49,7 @@ fn a_run_is_cancelled_from_another_work_tree_as_by_an_interrupt() {
     let requested = kinds(&all, "cancel.requested");
     assert_eq!((requested.len(), &requested[0]["agent"]), (1, &Value::Null), "{all}");
     assert!(requested[0]["seq"].as_u64() < kinds(&all, "agent.cancelled")[0]["seq"].as_u64(), "{all}");
-    assert_eq!(kinds(&all, "agent.cancelled")[0]["reason"], "interrupted");
+    assert_eq!(kinds(&all, "agent.cancelled")[0]["reason"], "cancelled by the user");
     let last = all.lines().last().expect("a line");
     assert!(last.contains(r#""type":"run.completed","status":"cancelled","agents":{"ada":"cancelled"}"#), "{last}");
     assert!(repo.squad(&["log", &run]).out.contains("cancel.requested"));
@@ -57,6 +57,10 @@ fn a_run_is_cancelled_from_another_work_tree_as_by_an_interrupt() {
     assert_eq!(left(&repo), [""; 0]);
     let again = repo.squad(&["cancel", &run, "--json"]);
     assert_eq!((again.code, json(&again)), (0, json!({"run": run, "agent": null, "was_cancelled": true})), "{again}");
+    assert_eq!(repo.squad(&["cancel", &run, "ada"]).code, 0);
+    let stranger = repo.squad(&["cancel", &run, "nobody"]);
+    let expected = format!("error: `nobody` is not in run {run}\nhint: its agents: ada\n");
+    assert_eq!((stranger.code, stranger.err.as_str()), (2, expected.as_str()));
 }
 
 #[test]
@@ -148,6 +152,10 @@ fn what_cannot_be_cancelled_says_why() {
     .assert_eq(&repo.squad(&["cancel", "2024"]).to_string());
     let over = repo.squad(&["cancel", &done]);
     assert!(over.code == 1 && over.err.contains(&format!("run {done} is over: completed")), "{over}");
+    for run in [&done, &killed] {
+        let stranger = repo.squad(&["cancel", run, "rex"]);
+        assert!(stranger.code == 2 && stranger.err.contains(&format!("`rex` is not in run {run}")), "{stranger}");
+    }
     let dead = repo.squad(&["cancel", &killed, "ada"]);
     assert!(dead.code == 1 && dead.err.contains("is not running: its process has died"), "{dead}");
     let resumes = format!("`squad orchestrate --resume {killed}` resumes it");

@@ -93,6 +93,10 @@ fn each_member_has_a_result_of_its_own() {
         assert_eq!(client.request("resources/read", json!({"uri": uri}))["error"]["code"], -32002, "{uri}");
     }
 
+    let said = client.refused("cancel_run", json!({"squadId": run, "memberId": "nobody"}));
+    assert_eq!(said, format!("`nobody` is not in run {run}\nhint: its agents: ada, tester and tester-2"));
+    assert_eq!(client.structured("cancel_run", json!({"squadId": run, "memberId": "ada"}))["status"], "failed");
+
     // A run like every other.
     let log = repo.squad(&["log", "--json"]);
     assert!(log.out.contains(&run) && log.out.contains("tester-2"), "{log}");
@@ -287,6 +291,60 @@ fn a_process_that_waits_for_a_run_may_be_killed_or_suspended_and_ends_with_its_s
     client.child.kill().expect("it lives");
     client.child.wait().expect("it ends");
     until_dead(waiting);
+}
+
+#[cfg(unix)]
+#[test]
+fn resuming_is_not_recommended_for_a_killed_run_that_cannot_be_resumed() {
+    let (repo, script) = world("[[turn]]\nagent = \"ada\"\nsteps = [{ hang = true }]\n");
+    let mut client = client(&repo, &script, &[], &[]);
+    let members = json!([{"roleId": "ada", "task": "Never end."}]);
+    let started = client.structured("start_squad_members", json!({"members": members, "wait": false}));
+    let run = started["squadId"].as_str().expect("an id");
+    let status: Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+    let process = status["runs_live"][0]["pid"].as_i64().and_then(|id| i32::try_from(id).ok()).expect("an id");
+    let id = rustix::process::Pid::from_raw(process).expect("an id");
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it lives");
+    assert_eq!(until(&mut client, &json!(run), is_over)["status"], "lost");
+    let expected = "its MCP client can start the members again";
+    let said = repo.squad(&["status"]).out;
+    assert!(said.contains(&format!("{run} was killed; {expected}")) && !said.contains("--resume"), "{said}");
+    let status: Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+    assert_eq!(status["runs_lost"], json!([run]));
+    // Before and after its end is recorded.
+    for _ in 0..2 {
+        let said = repo.squad(&["cancel", run]);
+        assert!(said.code == 1 && said.err.contains(expected) && !said.err.contains("--resume"), "{said}");
+        repo.squad(&["gc"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_whose_directory_is_deleted_says_so_and_works_again_once_it_is_back() {
+    let (repo, script) = world(&say("ada", "Done."));
+    let script = script.display().to_string();
+    let folder = repo.root().join("src/deep");
+    fs::create_dir(&folder).expect("a folder");
+    let variables = [("SQUAD_REHEARSAL", script.as_str())];
+    let mut client = McpClient::start_in(&repo, &folder, &["--engine", "rehearsal"], &variables).greet("2025-11-25");
+    let members = json!({"members": [{"roleId": "ada", "task": "Build it."}]});
+    let start = |client: &mut McpClient| {
+        let result = client.structured("start_squad_members", members.clone());
+        assert_eq!(result["members"][0]["status"], "completed", "{result}");
+    };
+    // With a process that waits for the next run, and without one.
+    for runs in 0..=1 {
+        (0..runs).for_each(|_| start(&mut client));
+        fs::remove_dir(&folder).expect("it is empty");
+        for (tool, arguments) in [("list_roles", json!({})), ("start_squad_members", members.clone())] {
+            let said = client.refused(tool, arguments);
+            assert!(said.contains("there is no folder ") && said.contains("/src/deep\nhint: "), "{said}");
+        }
+        fs::create_dir(&folder).expect("a folder");
+        assert_eq!(client.structured("list_roles", json!({}))["roles"][0]["id"], "ada");
+        start(&mut client);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Requests to a live run of this clone: cancel it, cancel one agent's work, or tell an agent something.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use crate::git::Repository;
 use crate::model::{AgentState, EventKind, Outcome, RunActivity, RunId, Slug, list};
 use crate::ops::ledger::log::{Choice, find_runs, timeline};
 use crate::ops::run::lease::{self, Leases, LiveRun};
-use crate::ops::run::live;
+use crate::ops::run::{live, resume};
 use crate::ops::{Workspace, repository};
 use crate::record::Read;
 
@@ -31,14 +32,13 @@ pub(crate) struct CancelRequest {
 
 /// Asks a run to cancel. Returns when the run has received the request.
 pub(crate) fn cancel(env: &Env, directory: &Path, id: &str, agent: Option<&str>) -> Result<CancelRequest, Failure> {
-    let no_agent = |name: &str| Failure::usage(format!("`{name}` is not an agent's name"));
-    let agent = agent.map(|name| Slug::fold(name).ok_or_else(|| no_agent(name))).transpose()?;
+    let agent = agent.map(agent_named).transpose()?;
     let (repository, _) = repository(env, directory)?;
     let local = repository.common_dir().join("squad");
     let leases = lease::look(&local);
     let request = |run: &RunId, was_cancelled| CancelRequest { run: run.clone(), agent: agent.clone(), was_cancelled };
     let Some(live) = live_run(&leases, id)? else {
-        return over(env, directory, &repository, &leases, id).map(|run| request(&run, true));
+        return over(env, directory, &repository, &leases, (id, agent.as_ref())).map(|run| request(&run, true));
     };
     if let Some(agent) = &agent
         && is_cancelled(&local, live, agent)?
@@ -61,7 +61,13 @@ fn live_run<'a>(leases: &'a Leases, id: &str) -> Result<Option<&'a LiveRun>, Fai
 }
 
 /// Handles a run that is not live: returns it if it was cancelled, else fails with the reason.
-fn over(env: &Env, directory: &Path, repository: &Repository, leases: &Leases, id: &str) -> Result<RunId, Failure> {
+fn over(
+    env: &Env,
+    directory: &Path,
+    repository: &Repository,
+    leases: &Leases,
+    (id, agent): (&str, Option<&Slug>),
+) -> Result<RunId, Failure> {
     let unknown =
         || Failure::usage(format!("there is no run `{id}`")).hint("`squad status` shows the runs that are live");
     let Ok(workspace) = Workspace::find(env, directory) else { return Err(unknown()) };
@@ -74,24 +80,53 @@ fn over(env: &Env, directory: &Path, repository: &Repository, leases: &Leases, i
                 .hint("use a longer prefix"));
         }
     };
+    let status = end_of(repository, &prefix, &run, agent)?;
+    let shows = format!("`squad log {run}` shows what happened");
+    let (message, is_lost) = match status {
+        Some(Outcome::Cancelled) => return Ok(run),
+        Some(status) => (format!("run {run} is over: {status}"), status == Outcome::Lost),
+        None if leases.dead.contains(&run) => (format!("run {run} is not running: its process has died"), true),
+        None => (format!("run {run} is not running in this clone"), false),
+    };
+    let hint = if is_lost { format!("{shows}; {}", resume::advice(repository, &prefix, &run)?) } else { shows };
+    Err(Failure::failed(message).hint(hint))
+}
+
+/// How a run that is not live ended, if that is recorded. Fails if it has no such agent.
+pub(crate) fn end_of(
+    repository: &Repository,
+    prefix: &str,
+    run: &RunId,
+    agent: Option<&Slug>,
+) -> Result<Option<Outcome>, Failure> {
     let mut status = None;
-    for entry in timeline(repository, &prefix, Some(&run), &Choice::default())?.entries() {
-        if let (_, Read::Entry(entry)) = entry?
-            && let Some(EventKind::RunCompleted { status: ended, .. }) = entry.known_kind()
-        {
-            status = Some(ended);
+    let mut known = BTreeSet::new();
+    for entry in timeline(repository, prefix, Some(run), &Choice::default())?.entries() {
+        let (_, Read::Entry(entry)) = entry? else { continue };
+        match entry.known_kind() {
+            Some(EventKind::RunCompleted { status: ended, agents, .. }) => {
+                status = Some(ended);
+                known.extend(agents.into_keys());
+            }
+            Some(EventKind::RoutePlanned(plan)) => known.extend(plan.agents.into_iter().chain(plan.reviewer)),
+            _ => known.extend(entry.agent),
         }
     }
-    let shows = format!("`squad log {run}` shows what happened");
-    let resumes = format!("{shows}; `squad orchestrate --resume {run}` resumes it");
-    let (message, hint) = match status {
-        Some(Outcome::Cancelled) => return Ok(run),
-        Some(Outcome::Lost) => (format!("run {run} is over: {}", Outcome::Lost), resumes),
-        Some(status) => (format!("run {run} is over: {status}"), shows),
-        None if leases.dead.contains(&run) => (format!("run {run} is not running: its process has died"), resumes),
-        None => (format!("run {run} is not running in this clone"), shows),
-    };
-    Err(Failure::failed(message).hint(hint))
+    match agent.filter(|agent| !known.contains(agent)) {
+        Some(stranger) => Err(not_in_run(stranger, run, &known)),
+        None => Ok(status),
+    }
+}
+
+fn not_in_run<'a>(agent: &Slug, run: &RunId, known: impl IntoIterator<Item = &'a Slug>) -> Failure {
+    let known = list(known);
+    let known = if known.is_empty() { "none yet".to_owned() } else { known };
+    Failure::usage(format!("`{agent}` is not in run {run}")).hint(format!("its agents: {known}"))
+}
+
+/// The agent that somebody means by a name.
+pub(crate) fn agent_named(name: &str) -> Result<Slug, Failure> {
+    Slug::fold(name).ok_or_else(|| Failure::usage(format!("`{name}` is not an agent's name")))
 }
 
 /// Whether the agent was cancelled already.
@@ -104,11 +139,7 @@ fn is_cancelled(local: &Path, live: &LiveRun, agent: &Slug) -> Result<bool, Fail
             Err(Failure::failed(format!("{agent} has already ended in run {}: {outcome}", live.run))
                 .hint(format!("`squad cancel {}` cancels the whole run", live.run)))
         }
-        None => {
-            let agents = list(activity.agents.keys());
-            let agents = if agents.is_empty() { "none yet".to_owned() } else { agents };
-            Err(Failure::usage(format!("`{agent}` is not in run {}", live.run)).hint(format!("its agents: {agents}")))
-        }
+        None => Err(not_in_run(agent, &live.run, activity.agents.keys())),
     }
 }
 

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use crate::compile::PastCall;
 use crate::env::Env;
 use crate::error::Failure;
+use crate::git::Repository;
 use crate::model::{
     Attachment, Decision, End, EntryId, Event, EventKind, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, list,
 };
@@ -101,12 +102,12 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         }
         Some(_) => {}
     }
-    let Some(EventKind::RunStarted { text: message, permissions, branch, agents, tier, no_commit, members, .. }) =
+    let Some(EventKind::RunStarted { text: message, permissions, branch, agents, tier, no_commit, .. }) =
         past.opening().cloned()
     else {
         return Err(Failure::failed(format!("run {run} cannot be resumed: its start is not in the ledger")));
     };
-    if !members.is_empty() {
+    if !past.opening().is_some_and(is_resumable) {
         return Err(Failure::usage(format!("run {run} was started by an MCP client, for members that it named"))
             .hint("have the client start them again"));
     }
@@ -130,6 +131,26 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     let route_options = RouteOptions { agents, tier, ..RouteOptions::default() };
     let (flags, attachments) = (past.flags(), past.attachments().to_vec());
     Ok(Interrupted { run, message, route_options, no_commit, permissions, flags, attachments, past })
+}
+
+/// An MCP client starts members that it named again itself.
+fn is_resumable(opening: &EventKind) -> bool {
+    matches!(opening, EventKind::RunStarted { members, .. } if members.is_empty())
+}
+
+/// What the user can do about a run that was killed.
+pub(crate) fn advice(repository: &Repository, prefix: &str, run: &RunId) -> Result<String, Failure> {
+    for entry in timeline(repository, prefix, Some(run), &Choice::default())?.entries() {
+        if let (_, Read::Entry(entry)) = entry?
+            && let Some(opening @ EventKind::RunStarted { .. }) = entry.known_kind()
+        {
+            if is_resumable(&opening) {
+                break;
+            }
+            return Ok("its MCP client can start the members again".to_owned());
+        }
+    }
+    Ok(format!("`squad orchestrate --resume {run}` resumes it"))
 }
 
 fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<Past, Failure> {

@@ -1,9 +1,9 @@
 //! The status of the team, its runs and the ledger.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::env::Env;
 use crate::error::Failure;
@@ -11,8 +11,8 @@ use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::run::lease::{self, Leases, LiveRun};
-use crate::ops::run::live;
 use crate::ops::run::watch::{self, WatchFiles, WatchState, Watcher};
+use crate::ops::run::{live, resume};
 use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
 use crate::ops::team::manifest::{self, Due};
@@ -33,9 +33,9 @@ pub(crate) struct Status {
     /// `None`: no watch is running.
     pub(crate) watch: Option<WatchStatus>,
     pub(crate) runs_live: Vec<RunStatus>,
-    /// Runs whose processes died and whose end is not recorded yet.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) runs_lost: BTreeSet<RunId>,
+    /// Runs whose processes died and whose end is not recorded yet, with advice for people.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "keys")]
+    pub(crate) runs_lost: BTreeMap<RunId, String>,
     /// The sessions of live runs and of `squad watch`.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
@@ -99,7 +99,9 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
     let local = repository.common_dir().join("squad");
-    let Leases { live, dead: runs_lost } = lease::look(&local);
+    let Leases { live, dead } = lease::look(&local);
+    let advised = |run: RunId| Ok((run.clone(), resume::advice(&repository, &prefix, &run)?));
+    let runs_lost = dead.into_iter().map(advised).collect::<Result<_, Failure>>()?;
     let (runs_live, mut sessions) = live_runs(&local, live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
     let mut watch = team_folder.as_ref().and_then(|folder| watch_of(&repository, folder));
@@ -127,6 +129,10 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),
     })
+}
+
+fn keys<S: Serializer>(runs: &BTreeMap<RunId, String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(runs.keys())
 }
 
 fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {

@@ -16,7 +16,7 @@ use crate::mcp::{Call, Object, ToolResult, Wake};
 use crate::model::{DecisionState, RunId, first_line, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list;
-use crate::ops::run::cancel::cancel;
+use crate::ops::run::cancel::{agent_named, cancel, end_of};
 use crate::ops::run::members::{self, MemberResult, RunRequest, RunResult, Runner, StartedRun};
 
 /// How often to report progress: hosts give up on a silent call.
@@ -172,11 +172,14 @@ impl McpServer {
             Err(reason) => return ToolResult::error(&reason),
         };
         self.with_run(&asked.squad_id, |project, run| {
+            let member = asked.member_id.as_deref();
             if members::is_live(project, run) {
-                cancel(&self.env(), &self.directory, run.as_str(), asked.member_id.as_deref())?;
-                if asked.member_id.is_none() {
+                cancel(&self.env(), &self.directory, run.as_str(), member)?;
+                if member.is_none() {
                     self.wait_for(project, run, CANCELLING, call);
                 }
+            } else if let Some(member) = member {
+                end_of(&project.repository, &project.ledger_prefix(), run, Some(&agent_named(member)?))?;
             }
             self.shown(project, run)
         })
