@@ -47,6 +47,7 @@ use crate::git::{Outcome, Recovered};
 use crate::model::Problem;
 use crate::ops::Workspace;
 use crate::ops::team::hooks;
+use crate::settings::BAD_VALUE;
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
 
@@ -77,7 +78,7 @@ Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cann
 
 /// An invalid value is a usage error in a flag; in a file it is only a warning.
 fn require_flags(problems: &[Problem]) -> Result<(), Failure> {
-    let is_flags = |problem: &&Problem| problem.code == "config-bad-value" && problem.file.starts_with("--");
+    let is_flags = |problem: &&Problem| problem.code == BAD_VALUE && problem.file.starts_with("--");
     match problems.iter().find(is_flags) {
         Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),
         None => Ok(()),

@@ -20,12 +20,24 @@ pub(crate) enum EngineError {
 }
 
 impl EngineError {
+    /// The error with its way out, for a place that has no hints.
+    pub(crate) fn with_hint(&self) -> String {
+        with_hint(&self.to_string(), self.hint())
+    }
+
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
             Self::Missing { hint, .. } | Self::Protocol { hint, .. } | Self::Unauthenticated { hint, .. } => Some(hint),
             Self::Unusable { hint, .. } => hint.as_deref(),
             Self::NotResumable { .. } | Self::Request { .. } => None,
         }
+    }
+}
+
+pub(crate) fn with_hint(message: &str, hint: Option<&str>) -> String {
+    match hint.filter(|hint| !hint.is_empty()) {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message.to_owned(),
     }
 }
 

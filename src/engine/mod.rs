@@ -31,7 +31,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-pub(crate) use error::EngineError;
+pub(crate) use error::{EngineError, with_hint};
 pub(crate) use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 #[cfg(unix)]

@@ -286,8 +286,8 @@ impl Workers {
             Ok(borrowed) => borrowed,
             Err(error) => {
                 let (session, reason) = (job.opening.session, error.to_string());
-                self.reports.tell(Some(&work.agent), EventKind::SessionError { session, reason: reason.clone() });
-                return work.end(Outcome::Failed, &reason);
+                self.reports.tell(Some(&work.agent), EventKind::SessionError { session, reason });
+                return work.end(Outcome::Failed, &error.with_hint());
             }
         };
         let name = borrowed.name.clone();

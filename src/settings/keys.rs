@@ -120,6 +120,9 @@ pub(super) fn owner(name: &str) -> &str {
     end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
+/// The code of a value that is not valid for its setting.
+pub(crate) const BAD_VALUE: &str = "config-bad-value";
+
 /// Engines that are no command lines.
 pub(crate) const SESSION_ENGINES: [&str; 2] = ["copilot", "rehearsal"];
 
@@ -219,7 +222,7 @@ pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
 }
 
 pub(super) fn unusable(name: &str, reason: &str, origin: &Origin) -> Problem {
-    problem(origin, "config-bad-value", format!("`{name}` {reason}"))
+    problem(origin, BAD_VALUE, format!("`{name}` {reason}"))
 }
 
 fn problem(origin: &Origin, code: &'static str, message: String) -> Problem {

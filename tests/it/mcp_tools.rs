@@ -103,7 +103,44 @@ fn what_would_run_is_shown() {
     let found: Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!(output.code, 1);
     assert_eq!(found["problems"][0], "there is no engine `nothing`");
+    let output = repo.squad(&["mcp", "--engine", "nothing"]);
+    assert!(
+        output.code == 2 && output.err.starts_with("error: --engine: there is no engine `nothing`\nhint: "),
+        "{output}"
+    );
     assert_eq!(found["problems"][1], ".squad/roles/broken.md:1: front matter is read as YAML only, and this says `js`");
+}
+
+#[test]
+fn wrong_values_in_the_environment_and_engines_that_are_not_installed_are_shown() {
+    let mut repo = TestRepo::with_small_team();
+    repo.variables.insert("SQUAD_SESSIONS_TIMEOUT".to_owned(), "soon".to_owned());
+    repo.write(".squad/config.toml", "[agents.bob]\nengine = \"gemini\"\n");
+    for (variable, value) in [("SQUAD_ENGINE", "claude"), ("ENGINE_COMMAND", "claude")] {
+        repo.variables.insert(variable.to_owned(), value.to_owned());
+        let output = repo.squad(&["mcp", "--check", "--json"]);
+        let found: Value = serde_json::from_str(&output.out).expect("JSON");
+        let problems = found["problems"].as_array().expect("a list");
+        let problem = |number: usize| problems[number].as_str().expect("a text");
+        assert!(
+            problem(0).starts_with("SQUAD_SESSIONS_TIMEOUT: `sessions.timeout` `soon` is not a duration"),
+            "{output}"
+        );
+        let expected = "claude is not installed: no `claude` in PATH; install it: ";
+        assert!(problem(1).starts_with(expected) && problem(1).contains("engines.claude.program PATH"), "{output}");
+        assert!(problem(2).starts_with("gemini is not installed: "), "{output}");
+        assert_eq!((problems.len(), output.code), (3, 1), "{output}");
+        repo.variables.remove("SQUAD_ENGINE");
+    }
+    repo.variables.remove("ENGINE_COMMAND");
+    repo.variables.insert("SQUAD_ENGINE".to_owned(), "nothing".to_owned());
+    let output = repo.squad(&["mcp"]);
+    assert!(output.code == 2 && output.err.contains("error: SQUAD_ENGINE: there is no engine `nothing`"), "{output}");
+    // It may be installed while the server runs.
+    let mut client = McpClient::greeted(&repo, "2025-06-18", &["--engine", "claude"]);
+    let result = client.structured("start_squad_members", json!({"members": [{"roleId": "ada", "task": "Look."}]}));
+    let reason = result["members"][0]["reason"].as_str().expect("a text");
+    assert!(reason.contains("claude is not installed") && reason.contains("; install it: "), "{result}");
 }
 
 #[test]

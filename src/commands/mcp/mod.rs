@@ -5,6 +5,7 @@ mod registration;
 
 use super::{Context, Ended, require_flags};
 use crate::engine::command::blueprint::Blueprint;
+use crate::env::Env;
 use crate::error::Failure;
 use crate::mcp;
 use crate::model::{list, printable};
@@ -13,7 +14,7 @@ use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
 use crate::ops::run::memory;
 use crate::ops::run::order::flag_settings;
-use crate::ops::team::roles;
+use crate::ops::team::{engines, roles};
 use crate::policy::Permissions;
 use crate::settings::Settings;
 use crate::ui::Ui;
@@ -108,6 +109,9 @@ impl Args {
             return serve(context, server);
         }
         let options = self.options(context)?;
+        if !self.check {
+            require_engine(context.env, self.engine.as_deref())?;
+        }
         let server = McpServer::new(context.env, &context.directory, options);
         if self.check {
             return check(&mut context.ui, &server.check()?);
@@ -117,6 +121,13 @@ impl Args {
         }
         serve(context, server)
     }
+}
+
+/// Fails if the command line or the environment names an engine that does not exist. The files may still change.
+fn require_engine(env: &Env, flag: Option<&str>) -> Result<(), Failure> {
+    let settings = ops::own_settings(env);
+    let named = flag.map(|name| ("--engine", name)).or_else(|| Some(("SQUAD_ENGINE", env.variable("SQUAD_ENGINE")?)));
+    named.map_or(Ok(()), |(source, name)| engines::require_known(name, &settings).map_err(|failure| failure.at(source)))
 }
 
 fn serve(context: &mut Context<'_>, server: impl mcp::Service) -> Ended {

@@ -119,15 +119,25 @@ impl EnvironmentReader<'_> {
                 }
                 Ok(Some(Profile { is_stateful, ..known }))
             }
-            (None, None, Some(engine)) => Err(format!(
-                "ENGINE_COMMAND is `{engine}`, which squad does not know how to start: set RUN_TEMPLATE_PATH, or add \
-                 `[engines.{engine}]` to your own configuration"
-            )),
+            (None, None, Some(engine)) => Err(self.unknown_engine(engine)),
             (None, None, None) if create.is_some() => {
                 Err("CREATE_CHAT_TEMPLATE_PATH is set but RUN_TEMPLATE_PATH is not".to_owned())
             }
             (None, None, None) => Ok(None),
         }
+    }
+
+    /// Names a configuration that works as it is written.
+    fn unknown_engine(&self, engine: &str) -> String {
+        let name = name_of(engine);
+        let is_path = Path::new(engine).components().count() > 1;
+        let program = if is_path { self.directory.join(engine).display().to_string() } else { engine.to_owned() };
+        let program = toml::Value::from(program);
+        let also = if name == engine { String::new() } else { format!(", and set ENGINE_COMMAND to `{name}`") };
+        format!(
+            "ENGINE_COMMAND is `{engine}`, which squad does not know how to start: set RUN_TEMPLATE_PATH, or add \
+             `[engines.{name}]` with `program = {program}` to your own squad/config.toml{also}"
+        )
     }
 
     /// A profile that starts the engine as the user's templates say.
@@ -284,6 +294,24 @@ mod tests {
         let read = |state| world.read(&[("ENGINE_COMMAND", "claude"), ("STATE_MODE", state)]).expect("usable");
         assert!(read("stateful").profile.expect("a profile").is_stateful);
         assert!(!read("stateless").profile.expect("a profile").is_stateful);
+    }
+
+    #[test]
+    fn the_configuration_for_an_unknown_engine_works_as_it_is_written() {
+        let world = World::new();
+        let inner = if cfg!(windows) { "C:\\tools\\my.agent.exe" } else { "/opt/it's/my.agent" };
+        for engine in ["nobody", "two words", inner, "./agent"] {
+            let error = world.read(&[("ENGINE_COMMAND", engine)]).expect_err("it is not known").join("\n");
+            let parts: Vec<&str> = error.split('`').collect();
+            let users: toml::Table = format!("{}\n{}", parts[3], parts[5]).parse().expect(&error);
+            let users = users["engines"].clone().try_into().expect("profiles");
+            let name = parts.get(7).copied().unwrap_or(engine);
+            let variables = [("ENGINE_COMMAND".into(), name.into())].into();
+            let read = Blueprint::from_environment(&variables, &world.0.path().join("repo"), &users).expect("usable");
+            let program = read.profile.expect("a profile").program;
+            assert!(program.ends_with(engine.trim_start_matches("./")), "{error}");
+            assert!(engine != "./agent" || Path::new(&program).is_absolute(), "{error}");
+        }
     }
 
     #[test]

@@ -363,7 +363,10 @@ async fn sessions_of(
         // A half-started engine is killed when it is dropped.
         () = interrupted.wait() => Err(NotStarted {
             engine: project.settings.engine.name.clone(),
-            failure: Failure::new(FailureKind::Interrupted, "interrupted before anything started"),
+            failure: Failure::new(
+                FailureKind::Interrupted,
+                format!("{} before anything started", interrupted.reason()),
+            ),
         }),
         started = async {
             match &order.members[..] {

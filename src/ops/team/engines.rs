@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::engine::command::{self, Profile};
-use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal};
+use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Member, Plan, PlanKind, RunId, Slug, list};
@@ -51,6 +51,11 @@ pub(crate) fn is_known(name: &str, settings: &Settings) -> bool {
 fn names(settings: &Settings) -> Vec<String> {
     let kinds = EngineKind::ALL.map(|kind| kind.name().to_owned());
     kinds.into_iter().chain(Profile::names(&settings.engines)).collect()
+}
+
+/// Fails if no engine has this name.
+pub(crate) fn require_known(name: &str, settings: &Settings) -> Result<(), Failure> {
+    if is_known(name, settings) { Ok(()) } else { Err(unknown(FailureKind::Usage, name, settings)) }
 }
 
 fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
@@ -301,18 +306,37 @@ pub(crate) fn check(env: &Env, directory: &Path, only: Option<&str>) -> Result<V
     let runtime = runtime(env)?;
     let mut reports = Vec::new();
     for name in names(&settings).into_iter().filter(|name| only.is_none_or(|only| only == name)) {
-        let mut report = Report::new(&name);
-        report.chosen = settings.engine.name == name;
-        let report = match EngineKind::parse(&name) {
-            Some(EngineKind::Rehearsal) => rehearsal_report(report),
-            Some(EngineKind::Copilot) => {
-                runtime.block_on(copilot_report(report, env, project.as_ref(), directory, &settings))
-            }
-            None => runtime.block_on(command_report(report, env, directory, &settings)),
-        };
-        reports.push(report);
+        reports.push(runtime.block_on(report(&name, env, project.as_ref(), directory, &settings)));
     }
     Ok(reports)
+}
+
+/// Checks the engines that members may run on: the described one or the configured one, and those of single agents.
+pub(crate) fn check_used(env: &Env, project: &Project, described: Option<&Profile>) -> Result<Vec<Report>, Failure> {
+    let settings = &project.settings;
+    let main = described.is_none().then_some(&settings.engine.name);
+    let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
+    let names: BTreeSet<&String> = main.into_iter().chain(settings.agent_engines.values()).chain(chartered).collect();
+    let runtime = runtime(env)?;
+    let described = described.map(|profile| {
+        let report = Report::new(&profile.name);
+        runtime.block_on(profile_report(report, env, &project.folder.root, profile))
+    });
+    let named = names.into_iter().filter(|name| is_known(name, settings));
+    let reports = named.map(|name| runtime.block_on(report(name, env, Some(project), &project.folder.root, settings)));
+    Ok(described.into_iter().chain(reports).collect())
+}
+
+async fn report(name: &str, env: &Env, project: Option<&Project>, directory: &Path, settings: &Settings) -> Report {
+    let report = Report { chosen: settings.engine.name == name, ..Report::new(name) };
+    match EngineKind::parse(name) {
+        Some(EngineKind::Rehearsal) => rehearsal_report(report),
+        Some(EngineKind::Copilot) => copilot_report(report, env, project, directory, settings).await,
+        None => match profile(name, settings) {
+            Ok(profile) => profile_report(report, env, directory, &profile).await,
+            Err(error) => report.with_problem(&error),
+        },
+    }
 }
 
 impl Report {
@@ -332,6 +356,11 @@ impl Report {
             problem: None,
             hint: None,
         }
+    }
+
+    /// What is wrong, with the way out.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        Some(with_hint(self.problem.as_ref()?, self.hint.as_deref()))
     }
 
     fn with_problem(mut self, error: &EngineError) -> Self {
@@ -381,18 +410,14 @@ async fn copilot_report(
     report
 }
 
-async fn command_report(mut report: Report, env: &Env, directory: &Path, settings: &Settings) -> Report {
-    let profile = match profile(&report.name, settings) {
-        Ok(profile) => profile,
-        Err(error) => return report.with_problem(&error),
-    };
+async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile: &Profile) -> Report {
     report.about = Some(profile.about.clone());
     let modes = [(true, "with `--permissions allow`"), (false, "otherwise")];
     report.governed = Some(modes.map(|(is_free, when)| format!("{when} {}", profile.governed(is_free))).join("; "));
     let variables = env.os_variables();
-    match command::locate(&profile, &Programs::new(directory, &variables)) {
+    match command::locate(profile, &Programs::new(directory, &variables)) {
         Ok(program) => {
-            report.version = command::version(&profile, &program, &variables).await;
+            report.version = command::version(profile, &program, &variables).await;
             report.program = Some(program.path().display().to_string());
             report.ready = true;
             report

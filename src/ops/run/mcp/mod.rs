@@ -33,6 +33,7 @@ use crate::ops::run::members::{Runner, open_without_team};
 use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines;
 use crate::policy::Permissions;
+use crate::settings::BAD_VALUE;
 use roles::KnownRoles;
 
 /// The server's options.
@@ -86,9 +87,11 @@ impl McpServer {
     pub(crate) fn check(&self) -> Result<Check, Failure> {
         let project = self.project()?;
         let roles = self.roles_of(Some(&project))?;
-        let errors = project.problems.iter().filter(|problem| problem.severity == Severity::Error);
-        let mut problems: Vec<String> = errors.map(Problem::to_string).collect();
+        let is_wrong = |problem: &&Problem| problem.severity == Severity::Error || problem.code == BAD_VALUE;
+        let mut problems: Vec<String> = project.problems.iter().filter(is_wrong).map(Problem::to_string).collect();
         problems.extend(engines::check_names(&project).err().map(|failure| failure.message));
+        let used = engines::check_used(&self.env(), &project, self.options.described.as_ref())?;
+        problems.extend(used.iter().filter_map(engines::Report::complaint));
         problems.extend(roles.all.iter().filter_map(|role| role.body.as_ref().err().cloned()));
         problems.extend(roles.hidden.iter().filter(|role| role.agent.is_none()).filter_map(|role| {
             let first = roles.find(&role.id).filter(|first| first.source != role.source)?;
