@@ -82,6 +82,15 @@ fn a_team_is_installed_only_where_the_user_agrees() {
         assert_eq!(result["result"]["isError"], !is_installed, "{result}");
         assert_eq!(repo.exists(".squad/team.md"), is_installed);
     }
+    // Where no team can be installed, nobody is asked.
+    let outside = repo.root().parent().expect("a folder").to_owned();
+    let mut stranger = McpClient::start_in(&repo, &outside, &[], &[]);
+    let capabilities = json!({"elicitation": {}});
+    stranger.request("initialize", json!({"protocolVersion": "2025-06-18", "capabilities": capabilities}));
+    let said = stranger.refused("init_squad", json!({}));
+    assert!(said.contains("no git repository at ") && said.contains("git init"), "{said}");
+    assert_eq!(stranger.heard, [Value::Null; 0]);
+
     let there = client.structured("init_squad", json!({}));
     assert_eq!(there, json!({"installed": false, "folder": ".squad"}));
 }

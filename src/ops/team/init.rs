@@ -1,7 +1,7 @@
 //! Installs a team: a few Markdown files, in one commit.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::env::Env;
 use crate::error::Failure;
@@ -65,11 +65,9 @@ pub(crate) fn init(
     options: Options,
     ask: impl FnOnce(Option<&str>) -> Result<Answers, Failure>,
 ) -> Result<Installed, Failure> {
-    let (repository, work_dir) = repository(env, directory)?;
-    let existing = existing_team(&work_dir)?;
+    let (repository, work_dir, existing) = place(env, directory)?;
     let mut files = Vec::new();
     if existing.is_none() {
-        not_left_out(&repository)?;
         let is_own_preset = options.preset.is_some();
         let mut team = options.preset.unwrap_or_else(|| team_files(env));
         let mut survey = surveyed(&repository, &work_dir)?;
@@ -97,6 +95,21 @@ pub(crate) fn init(
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
     install(env, (&repository, &work_dir), ("init", message), options.commit, files)
+}
+
+/// Fails if no team can be installed in this place, so that nobody is asked in vain.
+pub(crate) fn require_place(env: &Env, directory: &Path) -> Result<(), Failure> {
+    place(env, directory).map(drop)
+}
+
+/// The repository, its work tree, and the folder of the team that is there already.
+fn place(env: &Env, directory: &Path) -> Result<(Repository, PathBuf, Option<String>), Failure> {
+    let (repository, work_dir) = repository(env, directory)?;
+    let existing = existing_team(&work_dir)?;
+    if existing.is_none() {
+        not_left_out(&repository)?;
+    }
+    Ok((repository, work_dir, existing))
 }
 
 /// Installs new files: in a commit, or only in the work tree if they cannot or must not be committed.

@@ -72,6 +72,7 @@ impl McpServer {
         if let Ok(workspace) = Workspace::find(&self.env(), &self.directory) {
             return Ok(ToolResult::structured(json!({"installed": false, "folder": workspace.folder.name})));
         }
+        init::require_place(&self.env(), &self.directory)?;
         let preset = asked.preset.as_deref();
         let agents = preset.map(fit::preset).transpose()?.unwrap_or_default();
         let option = preset.map(|preset| format!(" --preset {preset}")).unwrap_or_default();
