@@ -23,7 +23,7 @@ pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
             let line = error.span().map_or(1, |span| line_of(text, span.start));
             let message = format!("is not TOML: {}", error.message().trim());
             let problem = Problem::new(Severity::Error, origin(line).source(), "config-not-toml", message)
-                .hint("this file is ignored until it is fixed");
+                .hint("fix the file: no agent starts until then");
             return (layer, vec![problem]);
         }
     };

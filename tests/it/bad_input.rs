@@ -70,7 +70,7 @@ fn a_team_that_cannot_be_used() {
         warning: .squad/routing.md:1: squad found no routing rule in it
         hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
         error: .squad/config.toml:1: is not TOML: unclosed table, expected `]`
-        hint: this file is ignored until it is fixed
+        hint: fix the file: no agent starts until then
         --- exit 3
     "#]]
     .assert_eq(&repo.squad(&RUN).to_string());
