@@ -240,6 +240,32 @@ fn a_chat_goes_on_by_a_handle_of_ours() {
 }
 
 #[test]
+fn a_member_that_waits_has_no_output_yet() {
+    let world = World::new();
+    let run = world.own.join("run.template").display().to_string();
+    let create = world.own.join("create.template").display().to_string();
+    let variables = [
+        ("RUN_TEMPLATE_PATH", run.as_str()),
+        ("CREATE_CHAT_TEMPLATE_PATH", create.as_str()),
+        ("STATE_MODE", "stateful"),
+    ];
+    let arguments = ["--max-concurrent", "1"];
+    let mut client = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
+    let first = client.structured("start_squad_members", one("Begin."));
+    let chat = first["members"][0]["chatId"].clone();
+    let members = json!([
+        {"roleId": "tester", "task": "NEVER END"},
+        {"roleId": "tester", "task": "Go on.", "chatId": chat},
+    ]);
+    let started = client.structured("start_squad_members", json!({"members": members, "wait": false}));
+    world.processes();
+    let result = client.structured("get_run", json!({"squadId": started["squadId"]}));
+    let waiting = &result["members"][1];
+    assert_eq!((&waiting["status"], &waiting["rawStdout"]), (&json!("queued"), &json!("")), "{result}");
+    client.structured("cancel_run", json!({"squadId": started["squadId"]}));
+}
+
+#[test]
 fn another_program_may_make_the_chat() {
     let world = World::new();
     world.write("maker.sh", "#!/bin/sh\necho chat-of-the-maker\n");

@@ -217,6 +217,8 @@ impl MemberResult {
             (Some(exited), "stdout") => OutputFile::named(&local, &exited.stdout),
             (Some(exited), "stderr") => OutputFile::named(&local, &exited.stderr),
             (Some(exited), _) => OutputFile::named(&local, &exited.stdout.replace(".stdout", ".prompt")),
+            // It had written nothing when its status was read. What is there now is newer, or from its chat's last run.
+            (None, "stdout" | "stderr") if self.status == Status::Queued => None,
             (None, _) if own.size().is_some() => Some(own),
             // It is still working, or did not end properly. In a chat, the newest output may belong to another run.
             (None, _) if self.end.is_none() || self.given.chat.is_none() => {
