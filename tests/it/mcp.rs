@@ -155,8 +155,8 @@ fn roles_are_the_startable_agents_and_the_role_files_and_broken_ones_harm_no_oth
     assert!(error("broken").starts_with(".squad/roles/broken.md:"), "{}", error("broken"));
     assert!(!repo.exists("executed"));
     assert_eq!(ids(&client.structured("list_roles", json!({"query": "WRITES"}))["roles"]), ["writer"]);
-    assert!(client.refused("list_roles", json!({"query": 7})).contains("expected a string"));
-    assert!(client.refused("list_roles", json!({"engine": "x"})).contains("unknown field `engine`"));
+    assert!(client.refused("list_roles", json!({"query": 7})).contains("`query` must be a string"));
+    assert!(client.refused("list_roles", json!({"engine": "x"})).contains("there is no argument `engine`"));
 
     // Read anew: mended, changed and gone.
     repo.write(".squad/roles/script.md", "You script.\n");

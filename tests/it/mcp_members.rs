@@ -114,7 +114,7 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
     let members = json!([
         {"roleId": "ada", "task": "Good."},
         {"roleId": "nobody", "task": " "},
-        {"roleId": "broken", "task": "x", "timeoutSec": 0},
+        {"roleId": "broken", "task": "x"},
         {"roleId": "scribe", "task": "x", "cwd": "/etc"},
         {"roleId": "old", "task": "x", "cwd": "../.."},
         {"roleId": "ada", "task": "x", "cwd": outside},
@@ -123,6 +123,7 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
         {"roleId": "ada", "task": "x", "cwd": "src/lib.rs"},
         {"roleId": "ada", "task": "x", "chatId": "squad-ada-20260105-090000-000001"},
         {"roleId": "ada", "task": "x", "engine": "$(touch executed)"},
+        {"roleId": "", "task": "x", "engine": ""},
         {"roleId": "ada\u{0}", "task": "a\u{0}b", "cwd": "a\u{0}b"},
     ]);
     let said = client.refused("start_squad_members", json!({"members": members}));
@@ -132,7 +133,6 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
         (1, "there is no role `nobody`"),
         (1, "`task` is empty"),
         (2, "front matter is read as YAML only"),
-        (2, "`timeoutSec` is 1 to 86400"),
         (3, "there is no role `scribe`"),
         (3, "`cwd` \"/etc\" lies outside of the project"),
         (4, "there is no role `old`"),
@@ -143,19 +143,30 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
         (8, "is no folder"),
         (9, "STATE_MODE=stateful"),
         (10, "there is no engine"),
-        (11, "`task` has a NUL character"),
-        (11, "cannot be used"),
+        (11, "`roleId` is empty"),
+        (12, "`task` has a NUL character"),
+        (12, "cannot be used"),
     ] {
         let begins = format!("- members[{index}]: ");
         assert!(lines.iter().any(|line| line.starts_with(&begins) && line.contains(expected)), "{expected}: {said}");
     }
     assert!(!said.contains("members[0]"), "{said}");
     for (wrong, expected) in [
-        (json!({"members": []}), "may have 1 to 64"),
-        (json!({}), "missing field `members`"),
-        (json!({"members": [{"roleId": "ada"}]}), "missing field `task`"),
-        (json!({"members": [{"roleId": "ada", "task": "x", "shell": "sh"}]}), "unknown field `shell`"),
-        (json!({"members": vec![json!({"roleId": "ada", "task": "x"}); 65]}), "may have 1 to 64"),
+        (json!({"members": []}), "`members` must have 1 to 64 items, not 0"),
+        (json!({}), "`members` is missing"),
+        (json!({"members": [{"roleId": "ada"}]}), "`members[0].task` is missing"),
+        (
+            json!({"members": [{"roleId": "ada", "task": "x", "shell": "sh"}]}),
+            "there is no argument `members[0].shell`",
+        ),
+        (
+            json!({"members": vec![json!({"roleId": "ada", "task": "x"}); 65]}),
+            "`members` must have 1 to 64 items, not 65",
+        ),
+        (
+            json!({"members": [{"roleId": "ada", "task": "x", "timeoutSec": 0}]}),
+            "`members[0].timeoutSec` must be between 1 and 86400 seconds",
+        ),
     ] {
         let said = client.refused("start_squad_members", wrong);
         assert!(said.contains(expected), "{said}");

@@ -54,9 +54,9 @@ fn a_wrong_argument_is_named_by_its_path() {
     let mut wrong = members("ada");
     wrong["members"][0]["timeoutSec"] = "soon".into();
     let said = client.refused("start_squad_members", wrong);
-    assert!(said.starts_with("`members[0].timeoutSec`: invalid type: string \"soon\""), "{said}");
+    assert!(said == "`members[0].timeoutSec` must be an integer, not a string", "{said}");
     let said = client.refused("get_run", json!({"squadId": 7}));
-    assert!(said.starts_with("`squadId`: invalid type"), "{said}");
+    assert!(said.starts_with("`squadId` must be a string, not "), "{said}");
 }
 
 #[test]

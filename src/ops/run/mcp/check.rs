@@ -54,9 +54,6 @@ pub(super) fn check(
     options: &Options,
     asked: &StartMembers,
 ) -> Result<Vec<NamedMember>, Vec<String>> {
-    if asked.members.is_empty() || asked.members.len() > MOST_MEMBERS {
-        return Err(vec![format!("`members` has {}, and may have 1 to {MOST_MEMBERS}", asked.members.len())]);
-    }
     let checker = Checker { project, roles, options };
     let (mut named, mut problems) = (Vec::new(), Vec::new());
     for (index, member) in asked.members.iter().enumerate() {
@@ -91,6 +88,10 @@ impl Checker<'_> {
     fn member(&self, member: &Member, id: Slug, wrong: &mut Vec<String>) -> NamedMember {
         let role = self.roles.find(&member.role_id);
         let body = match role.map(|role| &role.body) {
+            None if member.role_id.trim().is_empty() => {
+                wrong.push("`roleId` is empty".to_owned());
+                String::new()
+            }
             None => {
                 wrong.push(format!("there is no role `{}`; `list_roles` says which there are", member.role_id));
                 String::new()
@@ -104,15 +105,13 @@ impl Checker<'_> {
         if member.task.trim().is_empty() {
             wrong.push("`task` is empty".to_owned());
         } else if member.task.len() > LONGEST_TASK {
-            wrong.push(format!("`task` has {} bytes, and may have {LONGEST_TASK}", member.task.len()));
+            wrong.push(format!("`task` must have at most {LONGEST_TASK} bytes, not {}", member.task.len()));
         } else if member.task.contains('\0') {
             wrong.push("`task` has a NUL character".to_owned());
         }
-        if let Some(engine) = member.engine.as_ref().filter(|engine| !is_known(engine, &self.project.settings)) {
+        let engine = member.engine.as_ref().filter(|engine| !engine.is_empty());
+        if let Some(engine) = engine.filter(|engine| !is_known(engine, &self.project.settings)) {
             wrong.push(format!("there is no engine `{engine}`; `squad engines` lists those there are"));
-        }
-        if member.timeout_sec.is_some_and(|seconds| seconds == 0 || seconds > MOST_SECONDS) {
-            wrong.push(format!("`timeoutSec` is 1 to {MOST_SECONDS}"));
         }
         let given = GivenMember {
             id,
@@ -121,7 +120,7 @@ impl Checker<'_> {
             directory: self.directory(member.cwd.as_deref(), wrong),
             chat: self.chat(member, wrong),
             keeps_chat: self.options.is_stateful,
-            engine: member.engine.clone(),
+            engine: engine.cloned(),
             limit: member.timeout_sec.or(Some(self.options.limit.as_secs().max(1))),
         };
         let name = role.map_or_else(|| member.role_id.clone(), |role| role.name.clone());

@@ -157,9 +157,6 @@ impl McpServer {
             Ok(asked) => asked,
             Err(reason) => return ToolResult::error(&reason),
         };
-        if asked.wait_sec > 50 {
-            return ToolResult::error("`waitSec` is 0 to 50");
-        }
         self.with_run(&asked.squad_id, |project, run| {
             self.wait_for(project, run, Duration::from_secs(asked.wait_sec), call);
             self.shown(project, run)

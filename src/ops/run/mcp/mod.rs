@@ -1,5 +1,6 @@
 //! The service behind `squad mcp`: roles, runs and decisions as tools, resources and prompts.
 
+mod arguments;
 mod check;
 mod decisions;
 mod member;
@@ -34,6 +35,7 @@ use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines;
 use crate::policy::Permissions;
 use crate::settings::BAD_VALUE;
+use arguments::checked;
 use roles::KnownRoles;
 
 /// The server's options.
@@ -149,12 +151,9 @@ impl McpServer {
     }
 }
 
-/// Parses the arguments of a call. The error is for the model, which can then correct them.
+/// Parses the arguments of a call, which fit the tool's schema.
 fn arguments<T: DeserializeOwned>(given: Object) -> Result<T, String> {
-    serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| match error.path().iter().next() {
-        Some(_) => format!("`{}`: {}", error.path(), error.inner()),
-        None => error.to_string(),
-    })
+    serde_json::from_value(Value::Object(given)).map_err(|error| error.to_string())
 }
 
 fn failed(failure: &Failure) -> ToolResult {
@@ -176,6 +175,11 @@ impl Service for McpServer {
     }
 
     fn call(&self, tool: &str, given: Object, call: &Call) -> Result<ToolResult, Fault> {
+        let no_tool = || Fault::invalid_params(format!("there is no tool `{tool}`"));
+        let given = match checked(schemas::input(tool).ok_or_else(no_tool)?, given) {
+            Ok(given) => given,
+            Err(problems) => return Ok(ToolResult::error(&problems)),
+        };
         match tool {
             "list_roles" => Ok(self.list_roles(given)),
             "start_squad_members" => Ok(self.start_members(given, call)),
@@ -185,7 +189,7 @@ impl Service for McpServer {
             "log_decision" => Ok(self.log_decision(given)),
             "list_decisions" => Ok(self.list_decisions(given)),
             "init_squad" => Ok(self.init_squad(given, call)),
-            _ => Err(Fault::invalid_params(format!("there is no tool `{tool}`"))),
+            _ => Err(no_tool()),
         }
     }
 

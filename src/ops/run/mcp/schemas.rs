@@ -1,12 +1,20 @@
 //! The schemas of the tools. Written by hand, because strict clients reject schemas with references and with types that
 //! may be null.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::check::{MOST_MEMBERS, MOST_SECONDS};
 
 fn tool(name: &str, title: &str, description: &str, hints: Value, input: Value) -> Value {
     json!({"name": name, "title": title, "description": description, "inputSchema": input, "annotations": hints})
+}
+
+/// The schema of a tool's arguments.
+pub(super) fn input(tool: &str) -> Option<&'static Value> {
+    static TOOLS: LazyLock<Vec<Value>> = LazyLock::new(tools);
+    TOOLS.iter().find(|known| known["name"] == tool)?.get("inputSchema")
 }
 
 fn object(properties: Value, required: &[&str]) -> Value {
@@ -47,7 +55,7 @@ fn list_roles() -> Value {
     let mut tool = tool(
         "list_roles",
         "List roles",
-        "The roles that members can be started in. One with an `error` cannot be used until its file is mended.",
+        "The roles that members can be started in. One with an `error` cannot be used until its file is fixed.",
         reads(),
         object(json!({"query": text("Only roles whose id, name or description has these words.")}), &[]),
     );
@@ -98,7 +106,8 @@ fn start_squad_members() -> Value {
         "start_squad_members",
         "Start members",
         "Starts members of the squad side by side, each in a role and with a task, and gives each one's own result. \
-         Nobody starts if anything is wrong with one of them. The run goes on if this call ends.",
+         Nobody starts if anything is wrong with one of them. Cancelling this call cancels the run. If the call times out \
+         or the connection is lost, the run goes on; `get_run` says how it is.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
         object(json!({"members": members, "wait": wait, "metadata": metadata}), &["members"]),
     );
@@ -141,7 +150,8 @@ fn orchestrate() -> Value {
     let mut tool = tool(
         "orchestrate",
         "Give the team a task",
-        "Has squad decide who of the team works on a message, runs them and gives their answer.",
+        "Has squad decide who of the team works on a message, runs them and gives their answer. Cancelling this call \
+         cancels the run. If the call times out or the connection is lost, the run goes on; `get_run` says how it is.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
         object(json!({"message": text("What is to be done."), "agents": agents, "wait": wait}), &["message"]),
     );
