@@ -18,7 +18,7 @@ fn a_folder_that_is_no_repository_says_why() {
     let discover = |world: &World| Repository::discover(&world.root(), &world.environment).unwrap_err();
     assert!(matches!(discover(&world), Error::NoRepository { .. }));
     let missing = Repository::discover(&world.root().join("missing"), &world.environment);
-    assert!(matches!(missing.unwrap_err(), Error::Io { .. }));
+    assert!(matches!(missing.unwrap_err(), Error::NoFolder { .. }));
 
     fs::create_dir(world.root().join(".git")).unwrap();
     assert!(matches!(discover(&world), Error::Unreadable { .. }));
