@@ -295,7 +295,7 @@ impl Workers {
         let (session, start) = (&borrowed.session, (&*job.opening.directory, job.prompt.as_str()));
         self.sessions.set_details(&work.agent, session.model(), start, session.workspace());
         if job.must_resume && borrowed.origin != SessionOrigin::Resumed {
-            work.end(Outcome::Failed, "its chat cannot be gone on with; start a new one");
+            work.end(Outcome::Failed, "its chat cannot be continued; start a new one");
             self.pool.release(&work.agent, borrowed).await;
             return;
         }

@@ -247,7 +247,7 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             limited(&text)?;
             limited(&title)?;
             let supersedes = given.supersedes.as_deref().map(str::trim).filter(|id| !id.is_empty());
-            let no_id = |id: &str| format!("`supersedes`: {id:?} is no decision's id");
+            let no_id = |id: &str| format!("`supersedes`: {id:?} is not a decision's id");
             let supersedes = supersedes.map(|id| DecisionId::parse(id).ok_or_else(|| no_id(id))).transpose()?;
             Ok(Intent::Decide(Box::new(Decision {
                 supersedes,

@@ -236,7 +236,7 @@ fn a_chat_goes_on_by_a_handle_of_ours() {
     // An engine's own id is no handle.
     let mut wrong = one("x");
     wrong["members"][0]["chatId"] = theirs.trim_start_matches("resumed ").into();
-    assert!(client.refused("start_squad_members", wrong).contains("is none that squad gave out here"));
+    assert!(client.refused("start_squad_members", wrong).contains("is not one that squad has given out here"));
 }
 
 #[test]

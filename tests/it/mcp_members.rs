@@ -138,9 +138,9 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
         (4, "there is no role `old`"),
         (4, "`cwd` \"../..\" lies outside of the project"),
         (5, "lies outside of the project"),
-        (6, "`cwd` \".git\" is git's own"),
+        (6, "`cwd` \".git\" belongs to git"),
         (7, "`cwd` \"nowhere\" cannot be used"),
-        (8, "is no folder"),
+        (8, "is not a folder"),
         (9, "STATE_MODE=stateful"),
         (10, "there is no engine"),
         (11, "`roleId` is empty"),
@@ -477,9 +477,9 @@ fn chats_are_ours_and_go_on_with_the_task_alone() {
     assert!(prompt.to_string().contains("# Initial Task\\n\\nBegin."), "{prompt}");
     for (role, chat, expected) in [
         ("tester", chat.as_str(), "belongs to a member in the role `ada`"),
-        ("ada", "squad-ada-20200101-000000-abcdef", "is none that squad gave out here"),
-        ("ada", "7f3e; rm -rf /", "is none that squad gave out here"),
-        ("ada", "../../etc/passwd", "is none that squad gave out here"),
+        ("ada", "squad-ada-20200101-000000-abcdef", "is not one that squad has given out here"),
+        ("ada", "7f3e; rm -rf /", "is not one that squad has given out here"),
+        ("ada", "../../etc/passwd", "is not one that squad has given out here"),
     ] {
         let members = json!([{"roleId": role, "task": "x", "chatId": chat}]);
         let said = client.refused("start_squad_members", json!({"members": members}));
@@ -487,7 +487,7 @@ fn chats_are_ours_and_go_on_with_the_task_alone() {
     }
     let again = json!([{"roleId": "ada", "task": "Go on.", "chatId": chat}]);
     let twice = json!([again[0], again[0]]);
-    assert!(client.refused("start_squad_members", json!({"members": twice})).contains("is named twice"));
+    assert!(client.refused("start_squad_members", json!({"members": twice})).contains("is used twice"));
     let second = client.structured("start_squad_members", json!({"members": again}));
     assert_eq!(second["members"][0]["chatId"], chat.as_str(), "{second}");
     let run = second["squadId"].as_str().expect("an id");

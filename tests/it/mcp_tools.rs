@@ -44,7 +44,7 @@ fn decisions_are_logged_superseded_and_listed() {
     assert!(
         client
             .refused("log_decision", json!({"decision": "x", "supersedes": "../../x"}))
-            .contains("is no decision's id")
+            .contains("is not a decision's id")
     );
     assert!(client.refused("log_decision", json!({"decision": " "})).contains("is empty"));
     let third = client.structured("log_decision", json!({"decision": "Money is decimal", "supersedes": id}));

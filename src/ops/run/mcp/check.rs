@@ -64,7 +64,7 @@ pub(super) fn check(
     }
     let chats: Vec<&String> = named.iter().filter_map(|member| member.given.chat.as_ref()).collect();
     let twice = chats.iter().enumerate().find(|(index, chat)| chats[..*index].contains(chat));
-    problems.extend(twice.map(|(_, chat)| format!("chatId `{}` is named twice", printable(chat))));
+    problems.extend(twice.map(|(_, chat)| format!("chatId `{}` is used twice", printable(chat))));
     if problems.is_empty() { Ok(named) } else { Err(problems) }
 }
 
@@ -153,7 +153,7 @@ impl Checker<'_> {
                 None
             }
             None => {
-                wrong.push(format!("chatId `{chat}` is none that squad gave out here"));
+                wrong.push(format!("chatId `{chat}` is not one that squad has given out here"));
                 None
             }
         }
@@ -173,12 +173,12 @@ fn inside(root: &Path, cwd: &str) -> Result<String, String> {
     let (root, folder) = (resolved(root)?, resolved(&root.join(cwd))?);
     let inner = folder.strip_prefix(&root).map_err(|_| "lies outside of the project".to_owned())?;
     if !folder.is_dir() {
-        return Err("is no folder".to_owned());
+        return Err("is not a folder".to_owned());
     }
     let parts: Option<Vec<&str>> = inner.iter().map(|part| part.to_str()).collect();
     let parts = parts.ok_or_else(|| "is not Unicode".to_owned())?;
     if parts.contains(&".git") {
-        return Err("is git's own".to_owned());
+        return Err("belongs to git".to_owned());
     }
     Ok(parts.join("/"))
 }

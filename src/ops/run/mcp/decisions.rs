@@ -60,7 +60,7 @@ impl McpServer {
             return list::add(&self.env(), &workspace, addition);
         };
         if DecisionId::parse(&old).is_none() {
-            return Err(Failure::usage(format!("`supersedes`: {old:?} is no decision's id")));
+            return Err(Failure::usage(format!("`supersedes`: {old:?} is not a decision's id")));
         }
         let project = self.project()?;
         project.require_readable()?;

@@ -183,7 +183,7 @@ impl McpServer {
     }
 
     fn with_run(&self, id: &str, act: impl FnOnce(&Project, &RunId) -> Result<ToolResult, Failure>) -> ToolResult {
-        let Some(run) = RunId::parse(id) else { return ToolResult::error(&format!("{id:?} is no run's id")) };
+        let Some(run) = RunId::parse(id) else { return ToolResult::error(&format!("{id:?} is not a run's id")) };
         match self.project().and_then(|project| act(&project, &run)) {
             Ok(result) => result,
             Err(failure) => failed(&failure),
@@ -246,7 +246,7 @@ fn how_it_is(run: &RunId, result: Option<&RunResult>) -> String {
             let (done, all) = result.done();
             format!("run {run}: {done} of {} done", plural(all, "member"))
         }
-        _ => format!("run {run} is going on"),
+        _ => format!("run {run} is in progress"),
     }
 }
 
