@@ -68,7 +68,7 @@ const GO: &[u8] = b"go\n";
 /// How long a runner may take to confirm its request. The second one is new and has no successor, so it gets longer.
 const HAND_OVER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// How long it may then take until the run is in the ledger.
-const BEGINNING: Duration = Duration::from_secs(60);
+const BEGINNING: Duration = Duration::from_secs(120);
 /// Most bytes of a runner's output.
 const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
