@@ -33,6 +33,7 @@ pub(crate) use colleagues::{Colleagues, HandOnRequest, HandedBy, JobRequest};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use engines::Engines;
 pub(crate) use notices::Notices;
+pub(crate) use permits::Permits;
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Question, Recorded, RequestHandler};

@@ -1,9 +1,14 @@
 //! Limits how many agents work at the same time. Core agents come first; then the order of arrival counts.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 /// Sorted by precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +20,7 @@ pub(crate) enum Priority {
 
 pub(crate) struct Permits {
     queue: Mutex<Queue>,
+    places: Option<Places>,
 }
 
 struct Queue {
@@ -24,21 +30,52 @@ struct Queue {
 }
 
 /// Permission to work, until it is dropped.
-pub(crate) struct Permit(Option<Arc<Permits>>);
+pub(crate) struct Permit {
+    permits: Option<Arc<Permits>>,
+    /// A place that it has among other processes.
+    place: Option<File>,
+}
+
+/// Files to lock, one for each agent that may work at the same time in several processes. The kernel frees those of a
+/// process that dies.
+struct Places {
+    folder: PathBuf,
+    count: usize,
+}
+
+/// How often to look for a free place: the system tells of a freed lock only one that waits for this very lock.
+const PLACE_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Permits {
     pub(crate) fn new(count: usize) -> Arc<Self> {
+        Self::with(count, None)
+    }
+
+    /// Counts the agents of every process that uses this folder.
+    pub(crate) fn shared(count: usize, folder: &Path) -> Arc<Self> {
+        Self::with(count, Some(Places { folder: folder.to_owned(), count }))
+    }
+
+    fn with(count: usize, places: Option<Places>) -> Arc<Self> {
         let queue = Queue { free: count, asked: 0, waiting: BTreeMap::new() };
-        Arc::new(Self { queue: Mutex::new(queue) })
+        Arc::new(Self { queue: Mutex::new(queue), places })
     }
 
     /// Waits for a permit. A caller that stops waiting takes none.
     pub(super) async fn take(self: &Arc<Self>, priority: Priority) -> Permit {
+        let mut permit = self.take_here(priority).await;
+        if let Some(places) = &self.places {
+            permit.place = places.take().await;
+        }
+        permit
+    }
+
+    async fn take_here(self: &Arc<Self>, priority: Priority) -> Permit {
         let receiver = {
             let mut queue = self.queue();
             if queue.free > 0 {
                 queue.free -= 1;
-                return Permit(Some(Arc::clone(self)));
+                return Permit::of(self);
             }
             let (sender, receiver) = oneshot::channel();
             queue.asked += 1;
@@ -47,7 +84,7 @@ impl Permits {
             receiver
         };
         // The sender stays in the queue until it is used.
-        receiver.await.unwrap_or(Permit(None))
+        receiver.await.unwrap_or(Permit { permits: None, place: None })
     }
 
     /// Passes a free permit on to the next in the queue.
@@ -61,10 +98,10 @@ impl Permits {
                 };
                 next
             };
-            match next.send(Permit(Some(Arc::clone(&self)))) {
+            match next.send(Permit::of(&self)) {
                 Ok(()) => return,
                 // That caller has stopped waiting.
-                Err(mut permit) => drop(permit.0.take()),
+                Err(mut permit) => drop(permit.permits.take()),
             }
         }
     }
@@ -74,9 +111,47 @@ impl Permits {
     }
 }
 
+impl Places {
+    /// `None`: places cannot be counted here. That keeps nobody from working.
+    async fn take(&self) -> Option<File> {
+        loop {
+            match self.free() {
+                Ok(Some(place)) => return Some(place),
+                Ok(None) => sleep(PLACE_INTERVAL).await,
+                Err(error) => {
+                    tracing::warn!("agents of other runs are not counted: {}: {error}", self.folder.display());
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn free(&self) -> io::Result<Option<File>> {
+        fs::create_dir_all(&self.folder)?;
+        for number in 0..self.count {
+            let path = self.folder.join(number.to_string());
+            let place = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            match place.try_lock() {
+                Ok(()) => return Ok(Some(place)),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Permit {
+    fn of(permits: &Arc<Permits>) -> Self {
+        Self { permits: Some(Arc::clone(permits)), place: None }
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(permits) = self.0.take() {
+        // Before another agent of this process gets the permit, and looks for a place.
+        self.place = None;
+        if let Some(permits) = self.permits.take() {
             permits.free();
         }
     }
@@ -84,10 +159,7 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::sync::mpsc;
-    use tokio::time::sleep;
 
     use super::*;
 
@@ -126,5 +198,23 @@ mod tests {
         drop(held);
         let again = tokio::time::timeout(Duration::from_secs(1), permits.take(Priority::Core)).await;
         assert!(again.is_ok());
+    }
+    #[tokio::test]
+    async fn processes_share_places() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // Each stands for a process: file locks belong to the open file.
+        let [one, other] = [(); 2].map(|()| Permits::shared(2, &folder.path().join("places")));
+        let held = [one.take(Priority::Core).await, other.take(Priority::Core).await];
+        let waiting = tokio::time::timeout(4 * PLACE_INTERVAL, one.take(Priority::Core)).await;
+        assert!(waiting.is_err(), "two work, and that is the limit of both");
+        drop(held);
+        let _held = [one.take(Priority::Core).await, one.take(Priority::Core).await];
+    }
+
+    #[tokio::test]
+    async fn agents_work_where_places_cannot_be_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("places"), "in the way").expect("a file");
+        Permits::shared(1, &folder.path().join("places")).take(Priority::Core).await;
     }
 }

@@ -62,8 +62,8 @@ struct SlotGuard {
 }
 
 impl SessionPool {
-    pub(crate) fn of_one_run(engines: impl Into<Engines>, permits: usize) -> Self {
-        Self { engines: engines.into(), permits: Permits::new(permits), kept: None }
+    pub(crate) fn of_one_run(engines: impl Into<Engines>, permits: Arc<Permits>) -> Self {
+        Self { engines: engines.into(), permits, kept: None }
     }
 
     pub(crate) fn keeping(engines: impl Into<Engines>, permits: usize, reports: Reports) -> Self {

@@ -56,7 +56,7 @@ pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Worke
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
     let workers = Workers {
         owner: SessionOwner { id: RunId::new("r"), is_conversation: false },
-        pool: Arc::new(SessionPool::of_one_run(engine, permits)),
+        pool: Arc::new(SessionPool::of_one_run(engine, Permits::new(permits))),
         core: Arc::default(),
         requests: Arc::new(requests),
         reports,
@@ -282,7 +282,8 @@ async fn output_and_usage_of_a_stopped_agent_count() {
     ];
     let engine = Copilot::start(options(&folder, &script.join("\n"))).await.expect("it starts");
     let (workers, _messages) = workers("models = [\"m\"]", 1, Duration::from_millis(100));
-    let workers = Workers { pool: Arc::new(SessionPool::of_one_run(Engine::Copilot(engine), 1)), ..workers };
+    let workers =
+        Workers { pool: Arc::new(SessionPool::of_one_run(Engine::Copilot(engine), Permits::new(1))), ..workers };
     let work = workers.work(job("ada")).await;
     assert_eq!((work.outcome, work.text.as_str()), (Outcome::TimedOut, "Half of it is done."));
     assert_eq!((work.usage.input_tokens, work.usage.output_tokens), (70, 7));

@@ -37,7 +37,7 @@ use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Reports, RequestHandler, SessionOwner,
+    Before, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Reports, RequestHandler, SessionOwner,
     SessionPool, Show, UserMessages, WorkTree, Workers,
 };
 use crate::route::{Request, RouteOptions, Router, ceremonies};
@@ -379,7 +379,14 @@ async fn sessions_of(
     let places = project.settings.sessions.max_concurrent;
     Ok(match sessions {
         Sessions::Conversation(sessions) => sessions.keep(engines, places),
-        Sessions::Own | Sessions::Team(_) => Arc::new(SessionPool::of_one_run(engines, places)),
+        Sessions::Own | Sessions::Team(_) => {
+            let permits = match &order.members[..] {
+                [] => Permits::new(places),
+                // Clients start members by many calls, each of which is a run.
+                _ => Permits::shared(places, &project.local().join("places")),
+            };
+            Arc::new(SessionPool::of_one_run(engines, permits))
+        }
     })
 }
 
