@@ -266,6 +266,50 @@ fn a_member_that_waits_has_no_output_yet() {
 }
 
 #[test]
+fn a_chat_has_one_user_at_a_time() {
+    let world = World::new();
+    let create = world.own.join("create.template").display().to_string();
+    let variables = [("STATE_MODE", "stateful"), ("CREATE_CHAT_TEMPLATE_PATH", create.as_str())];
+    let mut client = world.client(&variables);
+    let mut endless = one("NEVER END");
+    endless["wait"] = false.into();
+    let first = client.structured("start_squad_members", endless);
+    world.processes();
+    let mut next = one("Go on.");
+    next["members"][0]["chatId"] = first["members"][0]["chatId"].clone();
+    let said = client.refused("start_squad_members", next.clone());
+    let run = first["squadId"].as_str().expect("an id");
+    assert!(said.contains(&format!("is in use by run {run}; wait for its end")), "{said}");
+    client.structured("cancel_run", json!({"squadId": run}));
+    let second = client.structured("start_squad_members", next);
+    assert!(second["members"][0]["rawStdout"].as_str().is_some_and(|said| said.contains("Go on.")), "{second}");
+}
+
+#[test]
+fn members_of_all_calls_share_the_cap() {
+    let world = World::new();
+    let run = world.own.join("run.template").display().to_string();
+    let server = || {
+        let variables = [("RUN_TEMPLATE_PATH", run.as_str())];
+        McpClient::start_in(&world.repo, &world.repo.root(), &["--max-concurrent", "1"], &variables).greet("2025-11-25")
+    };
+    let (mut client, mut other) = (server(), server());
+    let start = |client: &mut McpClient, task: &str| {
+        let mut call = one(task);
+        call["wait"] = false.into();
+        client.structured("start_squad_members", call)["squadId"].clone()
+    };
+    let first = start(&mut client, "NEVER END");
+    world.processes();
+    let second = start(&mut other, "MAKE BYTES");
+    let waiting = other.structured("get_run", json!({"squadId": second, "waitSec": 1}));
+    assert_eq!(waiting["members"][0]["status"], "queued", "{waiting}");
+    client.structured("cancel_run", json!({"squadId": first}));
+    let ended = other.structured("get_run", json!({"squadId": second, "waitSec": 50}));
+    assert_eq!(ended["members"][0]["status"], "completed", "{ended}");
+}
+
+#[test]
 fn another_program_may_make_the_chat() {
     let world = World::new();
     world.write("maker.sh", "#!/bin/sh\necho chat-of-the-maker\n");
@@ -288,6 +332,15 @@ fn the_command_line_is_shown_and_a_repositorys_template_is_refused() {
     repo.variables.insert("RUN_TEMPLATE_PATH".to_owned(), run);
     let shown = repo.squad(&["mcp", "--check"]);
     assert!(shown.out.contains("own/stub.sh {prompt}\n") && shown.code == 0, "{shown}");
+    assert!(!shown.out.contains("create-chat"), "{shown}");
+    let create = world.own.join("create.template").display().to_string();
+    repo.variables.extend(
+        [("STATE_MODE", "stateful".to_owned()), ("CREATE_CHAT_TEMPLATE_PATH", create)]
+            .map(|(name, value)| (name.to_owned(), value)),
+    );
+    let shown = repo.squad(&["mcp", "--check"]);
+    let lines = ["own/stub.sh --resume {chatId} {prompt}\n", "own/stub.sh create-chat\n"];
+    assert!(lines.iter().all(|line| shown.out.contains(line)) && shown.code == 0, "{shown}");
     repo.write("run.template", "touch executed <%= prompt %>");
     repo.variables.insert("RUN_TEMPLATE_PATH".to_owned(), "run.template".to_owned());
     let refused = repo.squad(&["mcp", "--check"]);

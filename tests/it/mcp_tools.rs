@@ -121,6 +121,17 @@ fn what_would_run_is_shown() {
 }
 
 #[test]
+fn orchestrate_says_why_agents_failed() {
+    let mut repo = TestRepo::with_small_team();
+    repo.write("script.toml", "[[turn]]\nagent = \"bob\"\nsteps = [{ fail = \"no compiler\" }]\n");
+    repo.variables.insert("SQUAD_REHEARSAL".to_owned(), repo.root().join("script.toml").display().to_string());
+    let mut client = McpClient::greeted(&repo, "2025-06-18", &["--engine", "rehearsal"]);
+    let result = client.structured("orchestrate", json!({"message": "Write a test", "agents": ["ada", "bob"]}));
+    assert_eq!((&result["status"], &result["agents"]["ada"]), (&json!("failed"), &json!("completed")), "{result}");
+    assert_eq!(result["reasons"], json!({"bob": "no compiler"}), "{result}");
+}
+
+#[test]
 fn wrong_values_in_the_environment_and_engines_that_are_not_installed_are_shown() {
     let mut repo = TestRepo::with_small_team();
     repo.variables.insert("SQUAD_SESSIONS_TIMEOUT".to_owned(), "soon".to_owned());
@@ -145,11 +156,27 @@ fn wrong_values_in_the_environment_and_engines_that_are_not_installed_are_shown(
     repo.variables.insert("SQUAD_ENGINE".to_owned(), "nothing".to_owned());
     let output = repo.squad(&["mcp"]);
     assert!(output.code == 2 && output.err.contains("error: SQUAD_ENGINE: there is no engine `nothing`"), "{output}");
+    let config = "[engines.bare]\nprogram = \"echo\"\n";
+    repo.write("../home/config/squad/config.toml", config);
+    repo.variables.remove("SQUAD_ENGINE");
+    repo.write(".squad/config.toml", "");
+    repo.variables.remove("SQUAD_SESSIONS_TIMEOUT");
+    let output = repo.squad(&["mcp", "--check", "--engine", "bare"]);
+    assert!(output.code == 1 && output.err.contains("bare does not ask before it acts"), "{output}");
+    assert_eq!(repo.squad(&["mcp", "--check", "--engine", "bare", "--permissions", "allow"]).code, 0);
     // It may be installed while the server runs.
     let mut client = McpClient::greeted(&repo, "2025-06-18", &["--engine", "claude"]);
-    let result = client.structured("start_squad_members", json!({"members": [{"roleId": "ada", "task": "Look."}]}));
-    let reason = result["members"][0]["reason"].as_str().expect("a text");
-    assert!(reason.contains("claude is not installed") && reason.contains("; install it: "), "{result}");
+    // Nobody starts, as with everything else that is wrong with a member.
+    let members = json!([
+        {"roleId": "ada", "task": "Look."},
+        {"roleId": "ada", "task": "Look.", "engine": "rehearsal"},
+        {"roleId": "bob", "task": "Look.", "engine": "gemini"},
+    ]);
+    let said = client.refused("start_squad_members", json!({"members": members}));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (3, "no member was started:"), "{said}");
+    assert!(lines[1].starts_with("- members[0]: claude is not installed") && lines[1].contains("; install it: "));
+    assert!(lines[2].starts_with("- members[2]: gemini is not installed"), "{said}");
 }
 
 #[test]

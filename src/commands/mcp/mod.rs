@@ -66,7 +66,7 @@ pub(super) struct Args {
     /// The model for every member
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// How many members work at the same time
+    /// How many members work at the same time, in all calls to this clone together
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
     /// Whether members may change things; nobody is there to ask
@@ -170,8 +170,8 @@ fn check(ui: &mut Ui, found: &Check) -> Ended {
         ui.value(found);
     } else {
         let seconds = found.timeout_ms / 1000;
-        let command = found.command.iter().map(|command| command.join(" "));
-        let command: Vec<(&str, String)> = command.map(|command| ("command", command)).collect();
+        let named = [("command", &found.command), ("create-chat", &found.create_chat)];
+        let commands = named.into_iter().filter_map(|(name, command)| Some((name, command.as_ref()?.join(" "))));
         let facts = [
             ("project", found.project.clone()),
             ("roles", format!("{}: {}", found.roles.len(), list(&found.roles))),
@@ -180,7 +180,7 @@ fn check(ui: &mut Ui, found: &Check) -> Ended {
             ("members", format!("{} at the same time, {seconds} s each", found.max_concurrent)),
             ("permissions", found.permissions.clone()),
         ];
-        for (name, value) in facts.into_iter().chain(command) {
+        for (name, value) in facts.into_iter().chain(commands) {
             ui.data(&format!("{name:<12} {}", printable(&value)));
         }
         found.problems.iter().for_each(|problem| ui.warning(problem));

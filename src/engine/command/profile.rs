@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::arguments::Arguments;
 use super::values::Values;
+use crate::engine::EngineError;
 use crate::model::list;
 use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StateMode, StreamKind, ToolsWay};
 
@@ -135,6 +136,13 @@ impl Profile {
         std::iter::once(self.program.clone()).chain(self.expand(&self.arguments, values)).collect()
     }
 
+    /// The command line that creates a chat, for display.
+    pub(crate) fn preview_of_chat(&self, values: &Values) -> Option<Vec<String>> {
+        let arguments = self.create_chat.as_ref().filter(|_| self.is_stateful && self.chat == ChatSource::Command)?;
+        let program = self.create_program.as_ref().unwrap_or(&self.program);
+        Some(std::iter::once(program.clone()).chain(arguments.expand(values)).collect())
+    }
+
     /// The mode's arguments come first if they have no placeholder.
     pub(super) fn expand(&self, arguments: &Arguments, values: &Values) -> Vec<String> {
         let mut expanded = arguments.expand(values);
@@ -147,6 +155,21 @@ impl Profile {
     /// Whether it can act without squad's tools.
     pub(super) fn has_own_tools(&self) -> bool {
         self.tools.is_none_or(|tools| tools.has_own)
+    }
+
+    /// Fails if it must ask before it acts and can neither do that nor be kept from acting.
+    pub(crate) fn require_mode(&self, is_unrestricted: bool) -> Result<(), EngineError> {
+        if is_unrestricted || self.strict.is_some() || !self.has_own_tools() {
+            return Ok(());
+        }
+        let name = &self.name;
+        Err(EngineError::Unusable {
+            reason: format!("{name} does not ask before it acts and has no read-only mode"),
+            hint: Some(format!(
+                "use `--permissions allow`, or set `engines.{name}.strict` in your own configuration to the arguments of a \
+                 read-only mode"
+            )),
+        })
     }
 
     /// Describes what governs its actions. `is_unrestricted`: it may act without asking.

@@ -164,13 +164,7 @@ impl Turn {
     async fn perform(&self, task: String, mut stop: watch::Receiver<bool>) -> Result<Fact, String> {
         let (profile, session) = (&self.shared.profile, &self.opening.session);
         let is_unrestricted = self.may_act_unasked().await;
-        if !is_unrestricted && profile.strict.is_none() && profile.has_own_tools() {
-            return Err(format!(
-                "{0} does not ask before it acts and has no read-only mode; use `--permissions allow`, or set \
-                 `engines.{0}.strict` in your own configuration to the arguments of a read-only mode",
-                profile.name
-            ));
-        }
+        profile.require_mode(is_unrestricted).map_err(|error| error.with_hint())?;
         self.tell(Fact::Governed { engine: profile.name.clone(), by: profile.governed(is_unrestricted) });
         let spool =
             Spool::next(&self.shared.local, session).map_err(|error| format!("cannot store its output: {error}"))?;

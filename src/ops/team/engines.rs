@@ -12,6 +12,7 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Member, Plan, PlanKind, RunId, Slug, list};
 use crate::ops::{Project, runtime};
+use crate::policy::Permissions;
 use crate::pool::{Engines, Reports};
 use crate::program::Programs;
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
@@ -129,6 +130,34 @@ fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {
         hint: Some("fix it in your own squad/config.toml".to_owned()),
     };
     Profile::find(name, &settings.engines).ok_or_else(missing)?.map_err(unusable)
+}
+
+/// Checks what is known of an engine without starting it: that its program exists, and may work with these permissions.
+/// A main engine with a fallback needs no program. `None` is the main engine, or the one that the environment describes.
+pub(crate) fn require_usable(
+    env: &Env,
+    project: &Project,
+    name: Option<&str>,
+    described: Option<&Profile>,
+    permissions: Permissions,
+) -> Result<(), EngineError> {
+    let settings = &project.settings;
+    let profile = match (name, described) {
+        (None, Some(described)) => described.clone(),
+        (Some(name), Some(described)) if described.name == name => described.clone(),
+        (name, _) => {
+            let name = name.unwrap_or(&settings.engine.name);
+            if EngineKind::parse(name).is_some() {
+                return Ok(());
+            }
+            profile(name, settings)?
+        }
+    };
+    if !settings.engine.fallback.is_empty() {
+        return Ok(());
+    }
+    profile.require_mode(permissions == Permissions::Allow)?;
+    command::locate(&profile, &Programs::new(&project.folder.root, &env.os_variables())).map(drop)
 }
 
 /// Starts the engines that a plan needs, so that a missing one is reported before any agent starts.

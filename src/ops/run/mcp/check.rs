@@ -6,11 +6,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Options;
+use crate::engine::EngineError;
+use crate::env::Env;
 use crate::model::{GivenMember, RunId, Slug, printable};
 use crate::ops::Project;
-use crate::ops::run::members::RunResult;
+use crate::ops::run::members::{RunResult, user_of};
 use crate::ops::run::order::NamedMember;
-use crate::ops::team::engines::is_known;
+use crate::ops::team::engines::{self, is_known};
 use crate::ops::team::roles::Roles;
 use crate::pool::run_of_session;
 
@@ -49,12 +51,13 @@ fn yes() -> bool {
 
 /// The members to start, or all reasons why none starts.
 pub(super) fn check(
+    env: &Env,
     project: &Project,
     roles: &Roles,
     options: &Options,
     asked: &StartMembers,
 ) -> Result<Vec<NamedMember>, Vec<String>> {
-    let checker = Checker { project, roles, options };
+    let checker = Checker { env, project, roles, options };
     let (mut named, mut problems) = (Vec::new(), Vec::new());
     for (index, member) in asked.members.iter().enumerate() {
         let id = member_id(&member.role_id, &named);
@@ -79,6 +82,7 @@ fn member_id(role: &str, others: &[NamedMember]) -> Slug {
 }
 
 struct Checker<'a> {
+    env: &'a Env,
     project: &'a Project,
     roles: &'a Roles,
     options: &'a Options,
@@ -112,6 +116,8 @@ impl Checker<'_> {
         let engine = member.engine.as_ref().filter(|engine| !engine.is_empty());
         if let Some(engine) = engine.filter(|engine| !is_known(engine, &self.project.settings)) {
             wrong.push(format!("there is no engine `{engine}`; `squad engines` lists those there are"));
+        } else if let Some(error) = self.engine_error(engine, role.and_then(|role| role.agent.as_ref())) {
+            wrong.push(error.with_hint());
         }
         let given = GivenMember {
             id,
@@ -125,6 +131,18 @@ impl Checker<'_> {
         };
         let name = role.map_or_else(|| member.role_id.clone(), |role| role.name.clone());
         NamedMember { given, name, body, agent: role.and_then(|role| role.agent.clone()) }
+    }
+
+    /// Why the engine that the member would get cannot work here, as far as that is known without starting it.
+    fn engine_error(&self, given: Option<&String>, agent: Option<&Slug>) -> Option<EngineError> {
+        let team = &self.project.team;
+        let own = agent.and_then(|agent| {
+            let chartered = team.charters.get(agent).and_then(|charter| charter.engine.as_deref());
+            self.project.settings.engine_of(&team.member(agent)?.names(), chartered)
+        });
+        let (described, permissions) = (self.options.described.as_ref(), self.options.permissions);
+        let name = given.map(String::as_str).or(own.as_deref());
+        engines::require_usable(self.env, self.project, name, described, permissions).err()
     }
 
     /// The member's working directory, with links resolved.
@@ -147,7 +165,12 @@ impl Checker<'_> {
             return None;
         }
         match self.role_of(chat) {
-            Some(role) if role == member.role_id => Some(chat.clone()),
+            Some(role) if role == member.role_id => {
+                if let Some(run) = user_of(self.project, chat) {
+                    wrong.push(format!("chatId `{chat}` is in use by run {run}; wait for its end"));
+                }
+                Some(chat.clone())
+            }
             Some(role) => {
                 wrong.push(format!("chatId `{chat}` belongs to a member in the role `{role}`"));
                 None

@@ -64,7 +64,7 @@ impl McpServer {
         let project = self.project()?;
         members::require_sound(&project)?;
         let roles = self.roles_of(Some(&project))?;
-        let members = match check(&project, &roles, &self.options, &asked) {
+        let members = match check(&self.env(), &project, &roles, &self.options, &asked) {
             Ok(members) => members,
             Err(problems) => return Ok(refused(&problems)),
         };
@@ -220,6 +220,9 @@ impl McpServer {
         }
         if result.members.is_empty() {
             value["agents"] = json!(result.agents);
+            if !result.reasons.is_empty() {
+                value["reasons"] = json!(result.reasons);
+            }
             if let Some(answer) = &result.answer {
                 value["answer"] = answer.as_str().into();
             }

@@ -73,6 +73,9 @@ pub(crate) struct Check {
     pub(crate) engine: String,
     /// The command line of a command engine.
     pub(crate) command: Option<Vec<String>>,
+    /// The command line that creates a chat, for members that keep theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) create_chat: Option<Vec<String>>,
     pub(crate) state_mode: &'static str,
     pub(crate) max_concurrent: usize,
     pub(crate) timeout_ms: u64,
@@ -91,9 +94,19 @@ impl McpServer {
         let roles = self.roles_of(Some(&project))?;
         let is_wrong = |problem: &&Problem| problem.severity == Severity::Error || problem.code == BAD_VALUE;
         let mut problems: Vec<String> = project.problems.iter().filter(is_wrong).map(Problem::to_string).collect();
-        problems.extend(engines::check_names(&project).err().map(|failure| failure.message));
-        let used = engines::check_used(&self.env(), &project, self.options.described.as_ref())?;
-        problems.extend(used.iter().filter_map(engines::Report::complaint));
+        let (described, permissions) = (self.options.described.as_ref(), self.options.permissions);
+        let used = engines::check_used(&self.env(), &project, described)?;
+        let mut complaints: Vec<String> = used.iter().filter_map(engines::Report::complaint).collect();
+        match engines::check_names(&project) {
+            Err(failure) => problems.push(failure.message),
+            Ok(()) => {
+                let usable = engines::require_usable(&self.env(), &project, None, described, permissions);
+                let unusable = usable.err().map(|error| error.with_hint()).filter(|why| !complaints.contains(why));
+                complaints.extend(unusable);
+            }
+        }
+        problems.extend(complaints);
+        let (command, create_chat) = self.command_lines(&project).unzip();
         problems.extend(roles.all.iter().filter_map(|role| role.body.as_ref().err().cloned()));
         problems.extend(roles.hidden.iter().filter(|role| role.agent.is_none()).filter_map(|role| {
             let first = roles.find(&role.id).filter(|first| first.source != role.source)?;
@@ -109,7 +122,8 @@ impl McpServer {
                 .as_ref()
                 .map_or(&project.settings.engine.name, |profile| &profile.name)
                 .clone(),
-            command: self.command(&project),
+            command,
+            create_chat: create_chat.flatten(),
             state_mode: if self.options.is_stateful { "stateful" } else { "stateless" },
             max_concurrent: project.settings.sessions.max_concurrent,
             timeout_ms: u64::try_from(self.options.limit.as_millis()).unwrap_or(u64::MAX),
@@ -118,14 +132,15 @@ impl McpServer {
         })
     }
 
-    fn command(&self, project: &Project) -> Option<Vec<String>> {
+    /// How members are started, and how chats are created.
+    fn command_lines(&self, project: &Project) -> Option<(Vec<String>, Option<Vec<String>>)> {
         let users = &project.settings.engines;
         let configured = || Profile::find(&project.settings.engine.name, users).and_then(Result::ok);
         let profile = self.options.described.clone().or_else(configured)?;
         let shown = |name: &str| Some(format!("{{{name}}}"));
         let strict = profile.strict.clone().unwrap_or_default();
         let mode = if self.options.permissions == Permissions::Allow { profile.free.clone() } else { strict };
-        Some(profile.preview(&Values {
+        let values = Values {
             prompt: shown("prompt"),
             chat_id: shown("chatId").filter(|_| self.options.is_stateful),
             cwd: shown("cwd"),
@@ -134,7 +149,9 @@ impl McpServer {
             model: self.options.flags.get("model").cloned(),
             mode,
             ..Values::default()
-        }))
+        };
+        let create_chat = profile.preview_of_chat(&Values { chat_id: None, ..values.clone() });
+        Some((profile.preview(&values), create_chat.filter(|_| self.options.is_stateful)))
     }
 
     fn env(&self) -> Env {

@@ -6,6 +6,7 @@
 //!                                                 any squad process  ←── results
 //! ```
 
+mod chats;
 mod output;
 mod perform;
 mod place;
@@ -13,6 +14,7 @@ mod results;
 mod runner;
 mod shape;
 
+pub(crate) use chats::user_of;
 pub(in crate::ops) use perform::plan;
 pub(crate) use place::{open_without_team, require_sound};
 pub(crate) use results::{MemberResult, RunResult, is_live};

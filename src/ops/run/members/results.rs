@@ -44,6 +44,8 @@ pub(crate) struct RunResult {
     pub(crate) decisions: Vec<DecisionId>,
     /// The outcomes of agents that squad chose.
     pub(crate) agents: BTreeMap<Slug, Outcome>,
+    /// Why those of them that did not complete ended.
+    pub(crate) reasons: BTreeMap<Slug, String>,
 }
 
 pub(crate) struct MemberResult {
@@ -105,7 +107,7 @@ impl RunResult {
                 (Some(EventKind::RunStarted { text, members, .. }), None) => {
                     let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
                     let (answer, reason, hint) = (None, None, None);
-                    let (status, agents) = (state.status.to_owned(), BTreeMap::new());
+                    let (status, agents, reasons) = (state.status.to_owned(), BTreeMap::new(), BTreeMap::new());
                     let (run, started, changed, message) = (run.clone(), entry.at, entry.at, text);
                     let decisions = Vec::new();
                     found = Some(Self {
@@ -120,11 +122,12 @@ impl RunResult {
                         members,
                         decisions,
                         agents,
+                        reasons,
                     });
                 }
                 (Some(kind), Some(found)) => {
                     found.changed = entry.at;
-                    found.take(kind, entry.agent.as_ref().map(|agent| agent.as_str()), entry.at);
+                    found.take(kind, entry.agent.as_ref(), entry.at);
                 }
                 _ => {}
             }
@@ -137,7 +140,7 @@ impl RunResult {
         found
     }
 
-    fn take(&mut self, kind: EventKind, agent: Option<&str>, at: Timestamp) {
+    fn take(&mut self, kind: EventKind, agent: Option<&Slug>, at: Timestamp) {
         if let EventKind::RunCompleted { status, error, agents, .. } = &kind {
             self.agents.clone_from(agents);
             self.status = status.to_string().replace(' ', "_");
@@ -150,7 +153,14 @@ impl RunResult {
         if let EventKind::Answer { text } = &kind {
             self.answer = Some(text.clone());
         }
-        let member = self.members.iter_mut().find(|member| Some(member.given.id.as_str()) == agent);
+        if let (Some(agent), Some((outcome, end))) = (agent, kind.end()) {
+            match outcome {
+                // An agent may work several times; the last time counts.
+                Outcome::Completed => drop(self.reasons.remove(agent)),
+                _ => drop(self.reasons.insert(agent.clone(), end.reason.clone())),
+            }
+        }
+        let member = self.members.iter_mut().find(|member| Some(&member.given.id) == agent);
         if let Some(member) = member {
             member.started.get_or_insert(at);
             member.take(kind);

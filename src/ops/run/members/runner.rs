@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::chats;
 use super::place::{open_without_team, require_sound};
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
@@ -272,7 +274,8 @@ pub(crate) fn carry(
         say(&mut *out, &Notice::Received);
         prepare(env, directory, request)
     });
-    let (project, order) = match prepared {
+    // The chats stay locked until the process ends.
+    let (project, order, _chats) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
             say(&mut *out, &Notice::Failure(failure.clone()));
@@ -298,7 +301,7 @@ fn request(input: &mut dyn BufRead) -> Result<RunRequest, Failure> {
         .map_err(|error| Failure::usage(format!("a runner is told what to do by `squad mcp`: {error}")))
 }
 
-fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project, Order), Failure> {
+fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project, Order, Vec<File>), Failure> {
     let RunRequest { message, members, agents, permissions, flags } = request;
     let Blueprint { profile: described, agents: roles, .. } = described(env, directory)?;
     let mut project = match roles {
@@ -315,6 +318,7 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
         project.settings.engine.name.clone_from(&profile.name);
     }
     let script = engines::script(&project.settings, &project.folder.root)?;
+    let chats = chats::lock(&project.local(), &members)?;
     let agents = named_agents(&project.team, &agents)?;
     let default_tier = project.settings.sessions.default_tier;
     let order = Order {
@@ -333,7 +337,7 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
         members,
         described,
     };
-    Ok((project, order))
+    Ok((project, order, chats))
 }
 
 /// The engine, chats, time limit and roles that environment variables describe.

@@ -1,0 +1,56 @@
+//! A chat has one user at a time: two messages at once would mix.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use super::results::RunResult;
+use crate::error::Failure;
+use crate::model::RunId;
+use crate::ops::Project;
+use crate::ops::run::order::NamedMember;
+
+/// The live run that works in a chat.
+pub(crate) fn user_of(project: &Project, chat: &str) -> Option<RunId> {
+    let is_in_use = |run: &RunId| {
+        let result = RunResult::read(project, run).ok().flatten();
+        result.is_some_and(|result| result.members.iter().any(|member| member.session == chat && member.end.is_none()))
+    };
+    project.leases().live.into_iter().map(|live| live.run).find(is_in_use)
+}
+
+/// Locks the chats that members continue, for as long as the files are open. Two runs may have looked at the same time.
+pub(super) fn lock(local: &Path, members: &[NamedMember]) -> Result<Vec<File>, Failure> {
+    let chats = members.iter().filter_map(|member| member.given.chat.as_ref());
+    chats.map(|chat| lock_one(local, chat)).collect()
+}
+
+fn lock_one(local: &Path, chat: &str) -> Result<File, Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("cannot lock the chat `{chat}`: {error}"));
+    // The folder of the chat's output, with which it is cleared.
+    let folder = local.join("output").join(chat);
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join("lock")).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::failed(format!("the chat `{chat}` is in use"))
+            .hint("wait for that run's end, or start a new chat")),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chat_is_locked_once() {
+        let local = tempfile::tempdir().expect("a folder");
+        let held = lock_one(local.path(), "a-1").expect("it is free");
+        let refused = lock_one(local.path(), "a-1").expect_err("it is not");
+        assert_eq!(refused.message, "the chat `a-1` is in use");
+        lock_one(local.path(), "b-1").expect("another chat");
+        drop(held);
+        lock_one(local.path(), "a-1").expect("it is free again");
+    }
+}
