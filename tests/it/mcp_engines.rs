@@ -304,6 +304,12 @@ fn members_of_all_calls_share_the_cap() {
     let second = start(&mut other, "MAKE BYTES");
     let waiting = other.structured("get_run", json!({"squadId": second, "waitSec": 1}));
     assert_eq!(waiting["members"][0]["status"], "queued", "{waiting}");
+    // A member may start members itself, which do not wait for it.
+    let variables = [("RUN_TEMPLATE_PATH", run.as_str()), ("SQUAD_RUN", first.as_str().expect("an id"))];
+    let arguments = ["--max-concurrent", "1"];
+    let mut nested = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
+    let done = nested.structured("start_squad_members", one("MAKE BYTES"));
+    assert_eq!(done["members"][0]["status"], "completed", "{done}");
     client.structured("cancel_run", json!({"squadId": first}));
     let ended = other.structured("get_run", json!({"squadId": second, "waitSec": 50}));
     assert_eq!(ended["members"][0]["status"], "completed", "{ended}");

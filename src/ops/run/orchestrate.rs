@@ -380,11 +380,11 @@ async fn sessions_of(
     Ok(match sessions {
         Sessions::Conversation(sessions) => sessions.keep(engines, places),
         Sessions::Own | Sessions::Team(_) => {
-            let permits = match &order.members[..] {
-                [] => Permits::new(places),
-                // Clients start members by many calls, each of which is a run.
-                _ => Permits::shared(places, &project.local().join("places")),
-            };
+            // Clients start members by many calls, each of which is a run. What a member starts must not wait for the
+            // member's own place.
+            let is_shared = !order.members.is_empty() && env.variable("SQUAD_RUN").is_none();
+            let folder = is_shared.then(|| project.local().join("places"));
+            let permits = folder.map_or_else(|| Permits::new(places), |folder| Permits::shared(places, &folder));
             Arc::new(SessionPool::of_one_run(engines, permits))
         }
     })
