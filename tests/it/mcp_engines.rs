@@ -114,6 +114,7 @@ fn prompts_arrive_as_they_are_and_nothing_in_them_is_executed() {
         "{said}"
     );
     assert_eq!((&member["status"], &member["exitCode"]), (&json!("completed"), &json!(0)), "{result}");
+    assert_eq!(member["governedBy"], "only its command line, the user's own template", "{result}");
     assert!(!world.repo.exists("executed"));
     let prompt = client.request(
         "resources/read",

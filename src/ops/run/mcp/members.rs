@@ -302,6 +302,9 @@ fn shown(project: &Project, run: &RunId, member: &MemberResult, (most, now): (u6
     if let Some(reason) = member.reason() {
         value["reason"] = reason.into();
     }
+    if let Some(governed) = &member.governed {
+        value["governedBy"] = governed.as_str().into();
+    }
     let seconds = member.end.as_ref().map_or_else(|| member.seconds_at(now), |(_, end)| end.usage.seconds);
     // No run takes longer than 64 bits of milliseconds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds are never negative")]

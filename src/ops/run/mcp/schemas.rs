@@ -71,7 +71,7 @@ fn run() -> Value {
         "chatId": {"type": "string"}, "status": status, "exitCode": {"type": "integer"},
         "signal": {"type": "integer"}, "reason": {"type": "string"}, "durationMs": {"type": "integer"},
         "rawStdout": {"type": "string"}, "rawStderr": {"type": "string"}, "truncated": {"type": "boolean"},
-        "logUri": {"type": "string"},
+        "governedBy": {"type": "string"}, "logUri": {"type": "string"},
     });
     let required = ["memberId", "roleId", "status", "durationMs", "rawStdout", "rawStderr", "truncated", "logUri"];
     let member = json!({"type": "object", "properties": member, "required": required});
@@ -80,7 +80,8 @@ fn run() -> Value {
     let properties = json!({
         "squadId": {"type": "string"}, "status": {"type": "string"}, "reason": {"type": "string"},
         "answer": {"type": "string"}, "hint": {"type": "string"},
-        "decisions": {"type": "array", "items": decision}, "agents": {"type": "object"}, "members": {"type": "array", "items": member},
+        "decisions": {"type": "array", "items": decision}, "agents": {"type": "object"},
+        "reasons": {"type": "object"}, "members": {"type": "array", "items": member},
     });
     json!({"type": "object", "properties": properties, "required": ["squadId", "status", "members"]})
 }

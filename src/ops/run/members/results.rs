@@ -55,6 +55,8 @@ pub(crate) struct MemberResult {
     started: Option<Timestamp>,
     pub(crate) end: Option<(Outcome, End)>,
     pub(crate) exited: Option<Exited>,
+    /// What restricts its engine, if that does not ask.
+    pub(crate) governed: Option<String>,
     /// The id of its session in this run.
     pub(crate) session: String,
 }
@@ -186,7 +188,7 @@ impl RunResult {
 impl MemberResult {
     fn new(given: GivenMember, run: &RunId) -> Self {
         let session = given.chat.clone().unwrap_or_else(|| session_id(&given.id, run));
-        Self { given, status: Status::Error, started: None, end: None, exited: None, session }
+        Self { given, status: Status::Error, started: None, end: None, exited: None, governed: None, session }
     }
 
     fn take(&mut self, kind: EventKind) {
@@ -197,8 +199,12 @@ impl MemberResult {
                 _ => Status::Error,
             };
             self.end = Some((outcome, end.clone()));
-        } else if let EventKind::EngineExited(exited) = kind {
-            self.exited = Some(exited);
+            return;
+        }
+        match kind {
+            EventKind::EngineExited(exited) => self.exited = Some(exited),
+            EventKind::EngineGoverned { by, .. } => self.governed = Some(by),
+            _ => {}
         }
     }
 
