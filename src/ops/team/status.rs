@@ -100,8 +100,12 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
     let local = repository.common_dir().join("squad");
     let Leases { live, dead } = lease::look(&local);
-    let advised = |run: RunId| Ok((run.clone(), resume::advice(&repository, &prefix, &run)?));
-    let runs_lost = dead.into_iter().map(advised).collect::<Result<_, Failure>>()?;
+    let advised = |run: RunId| {
+        let advice = resume::advice(&repository, &prefix, &run);
+        // A damaged entry must not hide the rest.
+        (run, advice.unwrap_or_else(|_| "`squad doctor` says why its entries cannot be read".to_owned()))
+    };
+    let runs_lost = dead.into_iter().map(advised).collect();
     let (runs_live, mut sessions) = live_runs(&local, live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
     let mut watch = team_folder.as_ref().and_then(|folder| watch_of(&repository, folder));
