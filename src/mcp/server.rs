@@ -1,0 +1,219 @@
+//! Answers HTTP requests: checks the token, and passes them to `rmcp`.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
+use http::{Request, Response, StatusCode};
+use hyper::body::Bytes;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::handler::{Handler, Shared};
+use super::line::MAX_MESSAGE;
+use super::service::Service;
+use super::sessions::Sessions;
+
+pub(super) const PATH: &str = "/mcp";
+const SESSION: &str = "mcp-session-id";
+/// How long a session lives after its last request. A member may work for a day.
+const SESSION_LIMIT: Duration = Duration::from_secs(24 * 3600);
+const SESSION_CHECK: Duration = Duration::from_secs(600);
+
+pub(super) type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
+
+pub(super) struct Server<S> {
+    rmcp: StreamableHttpService<Handler<S>, LocalSessionManager>,
+    sessions: Sessions,
+    token: String,
+}
+
+impl<S: Service> Server<S> {
+    /// `hosts`: the server's names.
+    pub(super) fn new(service: S, hosts: Vec<String>, token: String) -> Self {
+        // Web pages of these hosts may connect. They need the token too, because any program can serve pages on
+        // localhost.
+        let origins = hosts.iter().flat_map(|host| {
+            let is_ipv6 = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv6());
+            let host = if is_ipv6 { format!("[{host}]") } else { host.clone() };
+            ["http", "https"].map(|scheme| format!("{scheme}://{host}:*"))
+        });
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_origins(origins.collect::<Vec<_>>())
+            .with_allowed_hosts(hosts)
+            .with_max_request_body_bytes(MAX_MESSAGE);
+        let shared = Shared::new(service);
+        let sessions = Sessions::new();
+        let rmcp = StreamableHttpService::new(move || Ok(shared.handler()), sessions.manager.clone(), config);
+        Self { rmcp, sessions, token }
+    }
+
+    /// Ends idle sessions; runs until it is dropped.
+    pub(super) async fn end_idle_sessions(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(SESSION_CHECK).await;
+            self.sessions.end_idle(SESSION_LIMIT).await;
+        }
+    }
+
+    pub(super) async fn answer<B>(&self, mut request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body + Send + 'static,
+        B::Error: Display,
+    {
+        if request.uri().path() != PATH {
+            return refusal(StatusCode::NOT_FOUND, "the endpoint is /mcp\n");
+        }
+        if !has_token(request.headers(), &self.token) {
+            let mut refused = refusal(StatusCode::UNAUTHORIZED, "`Authorization: Bearer TOKEN` is missing or wrong\n");
+            refused.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
+            return refused;
+        }
+        let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if let Some(session) = session {
+            self.sessions.begin(&session, request.extensions_mut());
+        }
+        self.rmcp.handle(request).await
+    }
+}
+
+fn refusal(status: StatusCode, text: &'static str) -> Response<Body> {
+    let body = Body::new(http_body_util::Full::from(text));
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+}
+
+/// Compares hashes, so that the comparison takes constant time.
+fn has_token(headers: &HeaderMap, token: &str) -> bool {
+    let authorization = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    authorization.and_then(|value| value.split_once(' ')).is_some_and(|(scheme, sent)| {
+        scheme.eq_ignore_ascii_case("bearer") && blake3::hash(sent.trim().as_bytes()) == blake3::hash(token.as_bytes())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, mpsc};
+
+    use http_body_util::{BodyExt, Full};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::mcp::{Call, Fault, Object, ToolResult};
+
+    /// Its one tool answers when the test says so.
+    struct Stub(Mutex<mpsc::Receiver<()>>);
+
+    impl Service for Stub {
+        fn instructions(&self) -> String {
+            String::new()
+        }
+
+        fn tools(&self) -> Vec<Value> {
+            vec![json!({"name": "wait", "inputSchema": {"type": "object"}})]
+        }
+
+        fn call(&self, _tool: &str, _arguments: Object, _call: &Call) -> Result<ToolResult, Fault> {
+            let _ = self.0.lock().expect("no call panics").recv();
+            Ok(ToolResult::text("finished"))
+        }
+
+        fn resources(&self) -> Vec<Value> {
+            Vec::new()
+        }
+
+        fn templates(&self) -> Vec<Value> {
+            Vec::new()
+        }
+
+        fn read(&self, uri: &str) -> Result<Vec<Value>, Fault> {
+            Err(Fault::no_resource(uri))
+        }
+
+        fn prompts(&self) -> Vec<Value> {
+            Vec::new()
+        }
+
+        fn prompt(&self, _name: &str, _arguments: &Object) -> Result<Value, Fault> {
+            Err(Fault::invalid_params("none"))
+        }
+    }
+
+    fn server() -> (Arc<Server<Stub>>, mpsc::Sender<()>) {
+        let (finish, wait) = mpsc::channel();
+        let server = Server::new(Stub(Mutex::new(wait)), vec!["localhost".to_owned()], "secret".to_owned());
+        (Arc::new(server), finish)
+    }
+
+    async fn post(server: &Server<Stub>, session: &str, message: Value) -> Response<Body> {
+        let mut request = Request::post(PATH)
+            .header("Host", "localhost")
+            .header("Authorization", "Bearer secret")
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json, text/event-stream");
+        if !session.is_empty() {
+            request = request.header(SESSION, session).header("Mcp-Protocol-Version", "2025-06-18");
+        }
+        let body = Full::<Bytes>::from(message.to_string());
+        server.answer(request.body(body).expect("a request")).await
+    }
+
+    async fn text(response: Response<Body>) -> String {
+        let bytes = response.into_body().collect().await.expect("it cannot fail").to_bytes();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    async fn new_session(server: &Server<Stub>) -> String {
+        let client = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client});
+        let greeted = post(server, "", initialize).await;
+        let session = greeted.headers().get(SESSION).expect("a session").to_str().expect("ASCII").to_owned();
+        text(greeted).await;
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(post(server, &session, ready).await.status(), 202);
+        session
+    }
+
+    #[test]
+    fn only_the_token_is_accepted() {
+        let with = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, value.parse().expect("a header"));
+            has_token(&headers, "abc")
+        };
+        assert!(with("Bearer abc") && with("bearer abc"));
+        for wrong in ["abc", "Bearer", "Bearer ", "Bearer ab", "Bearer abcd", "Basic abc", "Bearer abc abc"] {
+            assert!(!with(wrong), "{wrong}");
+        }
+        assert!(!has_token(&HeaderMap::new(), "abc"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_ends_when_idle_but_not_during_a_call() {
+        let (server, finish) = server();
+        let session = new_session(&server).await;
+        let idle = new_session(&server).await;
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait"}});
+        let answer = post(&server, &session, call).await;
+        assert_eq!(answer.status(), 200);
+        let list = |id: u8| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+        for _ in 0..2 {
+            server.sessions.end_idle(SESSION_LIMIT).await;
+            tokio::time::advance(SESSION_LIMIT * 2).await;
+        }
+        server.sessions.end_idle(SESSION_LIMIT).await;
+        finish.send(()).expect("the call waits");
+        let answer = text(answer).await;
+        assert!(answer.contains("finished"), "{answer}");
+        let listed = text(post(&server, &session, list(3)).await).await;
+        assert!(listed.contains("\"wait\""), "{listed}");
+        assert_eq!(post(&server, &idle, list(2)).await.status(), 404);
+        // The session's time begins again when its call has ended.
+        tokio::time::advance(SESSION_LIMIT * 2).await;
+        server.sessions.end_idle(SESSION_LIMIT).await;
+        assert_eq!(post(&server, &session, list(4)).await.status(), 404);
+    }
+}
