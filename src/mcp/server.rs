@@ -1,18 +1,21 @@
 //! Answers HTTP requests: checks the token, and passes them to `rmcp`.
 
 use std::convert::Infallible;
-use std::fmt::Display;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
-use http::{Request, Response, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
 
 use super::handler::{Handler, Shared};
 use super::line::MAX_MESSAGE;
+use super::messages;
 use super::service::Service;
 use super::sessions::Sessions;
 
@@ -58,10 +61,9 @@ impl<S: Service> Server<S> {
         }
     }
 
-    pub(super) async fn answer<B>(&self, mut request: Request<B>) -> Response<Body>
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
-        B: hyper::body::Body + Send + 'static,
-        B::Error: Display,
+        B: hyper::body::Body<Data = Bytes> + Send,
     {
         if request.uri().path() != PATH {
             return refusal(StatusCode::NOT_FOUND, "the endpoint is /mcp\n");
@@ -71,17 +73,55 @@ impl<S: Service> Server<S> {
             refused.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
             return refused;
         }
-        let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let (mut head, body) = request.into_parts();
+        let body = if head.method == Method::POST { read(body).await } else { Ok(Bytes::new()) };
+        let body = match body {
+            Ok(body) => body,
+            Err(refused) => return refused,
+        };
+        let session = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         if let Some(session) = session {
-            self.sessions.begin(&session, request.extensions_mut());
+            self.sessions.begin(&session, &mut head.extensions);
         }
-        self.rmcp.handle(request).await
+        let response = self.rmcp.handle(Request::from_parts(head, Full::new(body.clone()))).await;
+        let is_invalid = response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        is_invalid.then(|| invalid(&body)).flatten().unwrap_or(response)
     }
 }
 
+async fn read<B>(body: B) -> Result<Bytes, Response<Body>>
+where
+    B: hyper::body::Body<Data = Bytes> + Send,
+{
+    let mut all = Vec::new();
+    let mut body = pin!(body);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| refusal(StatusCode::BAD_REQUEST, "the request's body cannot be read\n"))?;
+        let data = frame.into_data().unwrap_or_default();
+        if all.len() + data.len() > MAX_MESSAGE {
+            return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 16 MiB\n"));
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(all.into())
+}
+
+/// What is wrong with a body that `rmcp` cannot parse. `None`: nothing is.
+fn invalid(body: &[u8]) -> Option<Response<Body>> {
+    let messages = messages::parse(body);
+    let error = if messages.is_batch {
+        messages::invalid_request(Value::Null, "batches are served over standard input and output only")
+    } else {
+        messages.all.into_iter().find_map(Result::err)?
+    };
+    let mut response = Response::new(Body::new(Full::from(error.to_string())));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    Some(response)
+}
+
 fn refusal(status: StatusCode, text: &'static str) -> Response<Body> {
-    let body = Body::new(http_body_util::Full::from(text));
-    let mut response = Response::new(body);
+    let mut response = Response::new(Body::new(Full::from(text)));
     *response.status_mut() = status;
     response
 }
@@ -98,8 +138,7 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
 mod tests {
     use std::sync::{Arc, Mutex, mpsc};
 
-    use http_body_util::{BodyExt, Full};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::mcp::{Call, Fault, Object, ToolResult};
@@ -149,6 +188,10 @@ mod tests {
     }
 
     async fn post(server: &Server<Stub>, session: &str, message: Value) -> Response<Body> {
+        send(server, session, Full::from(message.to_string())).await
+    }
+
+    async fn send(server: &Server<Stub>, session: &str, body: Full<Bytes>) -> Response<Body> {
         let mut request = Request::post(PATH)
             .header("Host", "localhost")
             .header("Authorization", "Bearer secret")
@@ -157,7 +200,6 @@ mod tests {
         if !session.is_empty() {
             request = request.header(SESSION, session).header("Mcp-Protocol-Version", "2025-06-18");
         }
-        let body = Full::<Bytes>::from(message.to_string());
         server.answer(request.body(body).expect("a request")).await
     }
 
@@ -167,7 +209,8 @@ mod tests {
     }
 
     async fn new_session(server: &Server<Stub>) -> String {
-        let client = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let client =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client});
         let greeted = post(server, "", initialize).await;
         let session = greeted.headers().get(SESSION).expect("a session").to_str().expect("ASCII").to_owned();
@@ -189,6 +232,26 @@ mod tests {
             assert!(!with(wrong), "{wrong}");
         }
         assert!(!has_token(&HeaderMap::new(), "abc"));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_no_message_gets_a_json_rpc_error() {
+        let (server, _finish) = server();
+        let session = new_session(&server).await;
+        let ping = |id: u8| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        let batch = json!([ping(1), ping(2)]).to_string();
+        for (body, code) in [("{bad", -32700), ("", -32700), ("7", -32600), (&batch, -32600)] {
+            let answer = send(&server, &session, Full::from(body.to_owned())).await;
+            assert_eq!(
+                (answer.status().as_u16(), &answer.headers()[CONTENT_TYPE]),
+                (400, &"application/json".parse().expect("a header"))
+            );
+            let error: Value = serde_json::from_str(&text(answer).await).expect("JSON");
+            assert_eq!((&error["id"], &error["error"]["code"]), (&Value::Null, &json!(code)), "{body}: {error}");
+        }
+        let long = send(&server, &session, Full::from(vec![b'x'; MAX_MESSAGE + 1])).await;
+        assert_eq!(long.status(), 413);
+        assert_eq!(post(&server, &session, ping(3)).await.status(), 200);
     }
 
     #[tokio::test(start_paused = true)]

@@ -68,9 +68,8 @@ impl Sessions {
         let now = Instant::now();
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         uses.retain(|id, _| open.contains(id));
-        let mut is_idle = |id: &SessionId| {
-            uses.entry(Arc::clone(id)).or_insert_with(|| Use::begin(now)).is_idle(now, limit)
-        };
+        let mut is_idle =
+            |id: &SessionId| uses.entry(Arc::clone(id)).or_insert_with(|| Use::begin(now)).is_idle(now, limit);
         open.into_iter().filter(|id| is_idle(id)).collect()
     }
 }
