@@ -1,26 +1,20 @@
 //! Serves over streamable HTTP, for clients that do not start the server themselves.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
 
+use super::connections::{self, Limits};
 use super::server::{PATH, Server};
 use super::service::Service;
 
 /// The environment variable with the user's own token.
 pub(crate) const TOKEN_VARIABLE: &str = "SQUAD_MCP_TOKEN";
-/// Maximum open connections; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 256;
-/// How long a client may take to send the headers of its next request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+const HEADER_LIMIT: Duration = Duration::from_secs(10);
 
 /// A listening socket, the host names that requests may use, and the token that they must carry.
 pub(crate) struct Endpoint {
@@ -66,29 +60,8 @@ pub(crate) fn serve_http<S: Service>(service: S, runtime: &Runtime, endpoint: En
         let server = Arc::new(Server::new(service, hosts, token));
         let sessions = Arc::clone(&server);
         tokio::spawn(async move { sessions.end_idle_sessions().await });
-        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        loop {
-            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return Ok(()) };
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
-                // The client is gone already, or there is no free file descriptor until a connection ends.
-                Err(_) => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            let server = Arc::clone(&server);
-            tokio::spawn(async move {
-                let _permit = permit;
-                let service = service_fn(|request| async { Ok::<_, Infallible>(server.answer(request).await) });
-                // It fails when a client disconnects early or does not speak HTTP; neither concerns the server.
-                let _ = http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEADER_TIMEOUT)
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
+        let limits = Limits { connections: MAX_CONNECTIONS, headers: HEADER_LIMIT };
+        match connections::accept(listener, server, limits).await {}
     })
 }
 

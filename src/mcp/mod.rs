@@ -12,6 +12,7 @@
 
 mod batch;
 mod call;
+mod connections;
 mod fault;
 mod handler;
 mod http;
@@ -23,6 +24,8 @@ mod service;
 mod sessions;
 mod signal;
 mod stdio;
+#[cfg(test)]
+mod stub;
 mod task;
 mod transport;
 

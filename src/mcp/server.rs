@@ -12,6 +12,7 @@ use hyper::body::Bytes;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::handler::{Handler, Shared};
 use super::line::MAX_MESSAGE;
@@ -21,6 +22,8 @@ use super::sessions::Sessions;
 
 pub(super) const PATH: &str = "/mcp";
 const SESSION: &str = "mcp-session-id";
+/// How long a client may take to send a body.
+const BODY_LIMIT: Duration = Duration::from_secs(10);
 /// How long a session lives after its last request. A member may work for a day.
 const SESSION_LIMIT: Duration = Duration::from_secs(24 * 3600);
 const SESSION_CHECK: Duration = Duration::from_secs(600);
@@ -61,29 +64,35 @@ impl<S: Service> Server<S> {
         }
     }
 
-    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    /// Reads a request. A client without the token gets a response before its body is read.
+    pub(super) async fn receive<B>(&self, request: Request<B>) -> Result<Request<Bytes>, Response<Body>>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
     {
         if request.uri().path() != PATH {
-            return refusal(StatusCode::NOT_FOUND, "the endpoint is /mcp\n");
+            return Err(refusal(StatusCode::NOT_FOUND, "the endpoint is /mcp\n"));
         }
         if !has_token(request.headers(), &self.token) {
             let mut refused = refusal(StatusCode::UNAUTHORIZED, "`Authorization: Bearer TOKEN` is missing or wrong\n");
             refused.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
-            return refused;
+            return Err(refused);
         }
-        let (mut head, body) = request.into_parts();
-        let body = if head.method == Method::POST { read(body).await } else { Ok(Bytes::new()) };
-        let body = match body {
-            Ok(body) => body,
-            Err(refused) => return refused,
-        };
-        let session = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let (head, body) = request.into_parts();
+        if head.method != Method::POST {
+            return Ok(Request::from_parts(head, Bytes::new()));
+        }
+        let late = || refusal(StatusCode::REQUEST_TIMEOUT, "the request's body did not arrive in time\n");
+        let body = timeout(BODY_LIMIT, read(body)).await.unwrap_or_else(|_| Err(late()))?;
+        Ok(Request::from_parts(head, body))
+    }
+
+    pub(super) async fn answer(&self, mut request: Request<Bytes>) -> Response<Body> {
+        let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         if let Some(session) = session {
-            self.sessions.begin(&session, &mut head.extensions);
+            self.sessions.begin(&session, request.extensions_mut());
         }
-        let response = self.rmcp.handle(Request::from_parts(head, Full::new(body.clone()))).await;
+        let body = request.body().clone();
+        let response = self.rmcp.handle(request.map(Full::new)).await;
         let is_invalid = response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE;
         is_invalid.then(|| invalid(&body)).flatten().unwrap_or(response)
     }
@@ -136,62 +145,41 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex, mpsc};
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
 
+    use hyper::body::Frame;
     use serde_json::json;
 
     use super::*;
-    use crate::mcp::{Call, Fault, Object, ToolResult};
+    use crate::mcp::stub::Stub;
 
-    /// Its one tool answers when the test says so.
-    struct Stub(Mutex<mpsc::Receiver<()>>);
+    /// A body whose end never comes.
+    struct Unfinished;
 
-    impl Service for Stub {
-        fn instructions(&self) -> String {
-            String::new()
-        }
+    impl hyper::body::Body for Unfinished {
+        type Data = Bytes;
+        type Error = Infallible;
 
-        fn tools(&self) -> Vec<Value> {
-            vec![json!({"name": "wait", "inputSchema": {"type": "object"}})]
-        }
-
-        fn call(&self, _tool: &str, _arguments: Object, _call: &Call) -> Result<ToolResult, Fault> {
-            let _ = self.0.lock().expect("no call panics").recv();
-            Ok(ToolResult::text("finished"))
-        }
-
-        fn resources(&self) -> Vec<Value> {
-            Vec::new()
-        }
-
-        fn templates(&self) -> Vec<Value> {
-            Vec::new()
-        }
-
-        fn read(&self, uri: &str) -> Result<Vec<Value>, Fault> {
-            Err(Fault::no_resource(uri))
-        }
-
-        fn prompts(&self) -> Vec<Value> {
-            Vec::new()
-        }
-
-        fn prompt(&self, _name: &str, _arguments: &Object) -> Result<Value, Fault> {
-            Err(Fault::invalid_params("none"))
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
         }
     }
 
-    fn server() -> (Arc<Server<Stub>>, mpsc::Sender<()>) {
-        let (finish, wait) = mpsc::channel();
-        let server = Server::new(Stub(Mutex::new(wait)), vec!["localhost".to_owned()], "secret".to_owned());
-        (Arc::new(server), finish)
+    fn server() -> (Arc<Server<Stub>>, std::sync::mpsc::Sender<()>) {
+        let (stub, finish) = Stub::new();
+        (Arc::new(Server::new(stub, vec!["localhost".to_owned()], "secret".to_owned())), finish)
     }
 
     async fn post(server: &Server<Stub>, session: &str, message: Value) -> Response<Body> {
-        send(server, session, Full::from(message.to_string())).await
+        send(server, session, Full::<Bytes>::from(message.to_string())).await
     }
 
-    async fn send(server: &Server<Stub>, session: &str, body: Full<Bytes>) -> Response<Body> {
+    async fn send<B>(server: &Server<Stub>, session: &str, body: B) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+    {
         let mut request = Request::post(PATH)
             .header("Host", "localhost")
             .header("Authorization", "Bearer secret")
@@ -200,7 +188,10 @@ mod tests {
         if !session.is_empty() {
             request = request.header(SESSION, session).header("Mcp-Protocol-Version", "2025-06-18");
         }
-        server.answer(request.body(body).expect("a request")).await
+        match server.receive(request.body(body).expect("a request")).await {
+            Ok(request) => server.answer(request).await,
+            Err(refused) => refused,
+        }
     }
 
     async fn text(response: Response<Body>) -> String {
@@ -241,7 +232,7 @@ mod tests {
         let ping = |id: u8| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
         let batch = json!([ping(1), ping(2)]).to_string();
         for (body, code) in [("{bad", -32700), ("", -32700), ("7", -32600), (&batch, -32600)] {
-            let answer = send(&server, &session, Full::from(body.to_owned())).await;
+            let answer = send(&server, &session, Full::<Bytes>::from(body.to_owned())).await;
             assert_eq!(
                 (answer.status().as_u16(), &answer.headers()[CONTENT_TYPE]),
                 (400, &"application/json".parse().expect("a header"))
@@ -249,7 +240,7 @@ mod tests {
             let error: Value = serde_json::from_str(&text(answer).await).expect("JSON");
             assert_eq!((&error["id"], &error["error"]["code"]), (&Value::Null, &json!(code)), "{body}: {error}");
         }
-        let long = send(&server, &session, Full::from(vec![b'x'; MAX_MESSAGE + 1])).await;
+        let long = send(&server, &session, Full::<Bytes>::from(vec![b'x'; MAX_MESSAGE + 1])).await;
         assert_eq!(long.status(), 413);
         assert_eq!(post(&server, &session, ping(3)).await.status(), 200);
     }
@@ -278,5 +269,11 @@ mod tests {
         tokio::time::advance(SESSION_LIMIT * 2).await;
         server.sessions.end_idle(SESSION_LIMIT).await;
         assert_eq!(post(&server, &session, list(4)).await.status(), 404);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_limited_time_to_arrive() {
+        let (server, _finish) = server();
+        assert_eq!(send(&server, "", Unfinished).await.status(), 408);
     }
 }
