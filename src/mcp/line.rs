@@ -13,6 +13,14 @@ pub(super) enum Line {
     End,
 }
 
+impl Line {
+    /// Roughly the memory it takes.
+    pub(super) fn size(&self) -> usize {
+        let text = if let Self::Text(text) = self { text.capacity() } else { 0 };
+        size_of::<Self>() + text
+    }
+}
+
 /// Reads the next line that is not blank. The last one may lack its line feed.
 pub(super) fn next(input: &mut dyn BufRead, max_bytes: usize) -> io::Result<Line> {
     loop {

@@ -3,6 +3,9 @@
 use rmcp::model::{ClientJsonRpcMessage, ErrorData};
 use serde_json::{Value, json};
 
+/// The responses to a batch are kept until it is complete.
+const MAX_BATCH: usize = 1000;
+
 /// The messages of a line. An invalid one is replaced by its error response.
 #[derive(Debug)]
 pub(super) struct Messages {
@@ -18,6 +21,9 @@ pub(super) fn parse(line: &[u8]) -> Messages {
             one(Err(error_response(Value::Null, ErrorData::parse_error(format!("invalid JSON: {error}"), None))))
         }
         Ok(Value::Array(all)) if all.is_empty() => one(Err(invalid_request(Value::Null, "the batch is empty"))),
+        Ok(Value::Array(all)) if all.len() > MAX_BATCH => {
+            one(Err(invalid_request(Value::Null, "the batch has more than 1000 messages")))
+        }
         Ok(Value::Array(all)) => Messages { all: all.into_iter().map(parse_message).collect(), is_batch: true },
         Ok(value) => one(parse_message(value)),
     }
@@ -80,6 +86,7 @@ mod tests {
         assert_eq!(error("{"), (Value::Null, json!(-32700)));
         assert_eq!(error(&"[".repeat(100_000)), (Value::Null, json!(-32700)));
         assert_eq!(error("7"), (Value::Null, json!(-32600)));
+        assert_eq!(error(&format!("[{}1]", "1,".repeat(MAX_BATCH))), (Value::Null, json!(-32600)));
         assert_eq!(error("[]"), (Value::Null, json!(-32600)));
         assert_eq!(error(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#), (json!(1), json!(-32600)));
         assert_eq!(error(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), (Value::Null, json!(-32600)));
