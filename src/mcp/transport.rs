@@ -16,6 +16,8 @@ use super::line::{Line, MAX_MESSAGE};
 use super::messages::{self, Messages};
 use super::signal::Calls;
 
+/// More than a pipe holds.
+const BACKLOG_BYTES: usize = 1024 * 1024;
 /// After the end of input, how long to wait for a client that does not read.
 pub(super) const END_LIMIT: Duration = Duration::from_secs(5);
 
@@ -59,7 +61,7 @@ impl Backlog {
     }
 
     fn has_room(&self) -> bool {
-        !self.has_end && self.bytes < MAX_MESSAGE
+        !self.has_end && self.bytes < BACKLOG_BYTES
     }
 }
 
