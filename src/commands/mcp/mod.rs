@@ -96,7 +96,14 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         if let Some(client) = self.print_config {
             let root = dunce::canonicalize(&context.directory).unwrap_or_else(|_| context.directory.clone());
-            context.ui.data(&client.registration(context.env, &root));
+            let options = self.options(context)?;
+            require_engine(context.env, self.engine.as_deref())?;
+            let mut arguments: Vec<String> =
+                options.flags.into_iter().map(|(name, value)| format!("--{name}={value}")).collect();
+            if options.permissions != Permissions::from(Mode::Deny) {
+                arguments.push(format!("--permissions={}", options.permissions.name()));
+            }
+            context.ui.data(&client.registration(context.env, &root, &arguments)?);
             context.ui.hint(&format!("it goes into {}", client.file()));
             return Ok(0);
         }
