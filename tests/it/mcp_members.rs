@@ -535,4 +535,23 @@ fn long_output_is_cut_in_replies_and_whole_behind_its_link() {
     assert!(shown.len() < 200_000 && long.ends_with(shown), "{}", shown.len());
     let whole = client.request("resources/read", json!({"uri": member["logUri"]}));
     assert!(whole["result"]["contents"][0]["text"] == long.as_str(), "it is not whole");
+
+    // Above the size of a reply, it is the end, and where all of it is.
+    let folder = repo.root().join(".git/squad/output");
+    let session = fs::read_dir(&folder).expect("a folder").next().expect("an entry").expect("it is there");
+    let file = session.path().join("result.prompt");
+    assert!(file.is_file());
+    let size = 17 * 1024 * 1024;
+    let line = format!("{}\n", "x".repeat(1023));
+    fs::write(&file, line.repeat(size / 1024)).expect("it is written");
+    let end = client.request(
+        "resources/read",
+        json!({"uri": format!("squad://runs/{}/ada/prompt", result["squadId"].as_str().expect("an id"))}),
+    );
+    let text = end["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{end}"));
+    let (first, rest) = text.split_once('\n').expect("lines");
+    let path = file.strip_prefix(repo.root()).expect("it is inside").to_string_lossy().replace('\\', "/");
+    let kept = 16 * 1024 * 1024 - 1024;
+    assert_eq!(first, format!("[the first {} of {size} bytes are left out; all are in {path}]", size - kept));
+    assert!(rest.len() == kept && rest.starts_with("xxx") && rest.ends_with("x\n"), "{}", rest.len());
 }

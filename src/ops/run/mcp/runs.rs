@@ -66,10 +66,12 @@ impl McpServer {
             let text = said.or_else(|| (kind == "stderr").then(String::new)).ok_or_else(nothing)?;
             return Ok(vec![json!({"uri": uri, "mimeType": "text/plain", "text": text})]);
         };
-        if file.size().is_some_and(|size| size > LARGEST) {
-            return Err(Fault::internal(format!("it is too large for a reply; read {}", file.path().display())));
+        let size = file.size().unwrap_or_default();
+        let mut bytes = file.end(LARGEST).map_err(|error| Fault::internal(error.to_string()))?;
+        if size > LARGEST {
+            let path = project.path_from_root(&project.work_dir, &file.path().display().to_string());
+            bytes = last_part(&bytes, size, &path).into_bytes();
         }
-        let bytes = file.end(LARGEST).map_err(|error| Fault::internal(error.to_string()))?;
         Ok(vec![match String::from_utf8(bytes) {
             Ok(text) => json!({"uri": uri, "mimeType": "text/plain", "text": text}),
             Err(error) => {
@@ -84,6 +86,16 @@ impl McpServer {
         let result = RunResult::read(&project, &run).map_err(|failure| Fault::internal(failure.message))?;
         Ok((project, result.ok_or_else(|| Fault::no_resource(uri))?))
     }
+}
+
+/// The end of a longer output as text, after a line that says what is left out. Begins with a whole line if there is
+/// one.
+fn last_part(bytes: &[u8], size: u64, path: &str) -> String {
+    let whole_line = bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let shown = bytes.get(whole_line..).filter(|shown| !shown.is_empty()).unwrap_or(bytes);
+    let left_out = size.saturating_sub(shown.len() as u64);
+    let text = String::from_utf8_lossy(shown);
+    format!("[the first {left_out} of {size} bytes are left out; all are in {path}]\n{text}")
 }
 
 fn base64(bytes: &[u8]) -> String {
