@@ -4,6 +4,7 @@ use std::fmt::{self, Formatter};
 
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_saphyr::UserMessageFormatter;
 
 use super::Files;
 use super::words::comma_list;
@@ -89,7 +90,12 @@ pub(crate) fn body(text: &str) -> &str {
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |location| usize::try_from(location.line()).unwrap_or(1));
-        let message = error.without_snippet().to_string();
+        let message = match error.without_snippet() {
+            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+                format!("the key `{key}` is there twice")
+            }
+            error => error.render_with_formatter(&UserMessageFormatter),
+        };
         Error { line, message: message.lines().next().unwrap_or_default().to_owned() }
     })
 }

@@ -82,6 +82,8 @@ mod tests {
             wrong("---js\nmodule.exports = 1\n---\nText"),
             (1, "front matter is read as YAML only, and this says `js`".to_owned())
         );
+        let twice = "the front matter is not YAML squad can read: the key `name` is there twice";
+        assert_eq!(wrong("---\nname: a\nname: b\n---\nText"), (3, twice.to_owned()));
         assert_eq!(wrong("---\nname: a\nText").0, 1);
         assert_eq!(wrong("---\nname: a\nb: [\n---\nText").0, 3);
         assert_eq!(wrong("---\nname: [1, 2]\n---\nText").0, 2);

@@ -169,7 +169,12 @@ fn roles_are_the_startable_agents_and_the_role_files_and_broken_ones_harm_no_oth
     assert_eq!(text["result"]["contents"][0]["text"], "You write.", "{text}");
     let prompt = client.request("prompts/get", json!({"name": "writer", "arguments": {"task": "A line."}}));
     let text = &prompt["result"]["messages"][0]["content"]["text"];
-    assert_eq!(text, "# Role\n\nYou write.\n\n---\n\n# Task\n\nA line.", "{prompt}");
+    let footer = "\n\n---\n\n# Setup & Reporting Rules\n\nIf you notice";
+    let starts =
+        |text: &Value, start: &str| text.as_str().is_some_and(|text| text.starts_with(&format!("{start}{footer}")));
+    assert!(starts(text, "# Role\n\nYou write.\n\n---\n\n# Task\n\nA line."), "{prompt}");
+    let prompt = client.request("prompts/get", json!({"name": "writer"}));
+    assert!(starts(&prompt["result"]["messages"][0]["content"]["text"], "# Role\n\nYou write."), "{prompt}");
 }
 
 #[cfg(unix)]

@@ -22,6 +22,11 @@ pub(crate) fn existing_chat(task: &str) -> String {
     format!("# Task\n\n{}{FOOTER}", task.trim())
 }
 
+/// A role whose task comes later.
+pub(crate) fn role_alone(role: &str) -> String {
+    format!("# Role\n\n{}{FOOTER}", role.trim())
+}
+
 fn with_role(role: &str, heading: &str, task: &str) -> String {
     format!("# Role\n\n{}\n\n---\n\n# {heading}\n\n{}{FOOTER}", role.trim(), task.trim())
 }

@@ -37,6 +37,9 @@ impl Template {
     /// The error names the line and what is wrong there.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if let Some(before) = text.split_once('\0').map(|(before, _)| before) {
+            return Err(format!("line {}: there is a NUL character", 1 + before.matches('\n').count()));
+        }
         let mut parser = Parser { rest: text, line: 1 };
         let (nodes, end) = parser.nodes(0)?;
         if end != End::Text {
@@ -299,6 +302,7 @@ mod tests {
         for (template, expected) in [
             ("a | tee b", "line 1: `|` needs a shell"),
             ("a\nb \"$(id)\"", "line 2: `$` needs a shell"),
+            ("a\nb\0", "line 2: there is a NUL character"),
             ("a > b", "line 1: `>` needs a shell"),
             ("a `id`", "line 1: ``` needs a shell"),
             ("a && b", "line 1: `&` needs a shell"),

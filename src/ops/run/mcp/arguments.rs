@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 
 use crate::mcp::Object;
-use crate::model::{list, printable};
+use crate::model::{first_line, list, printable};
 
 /// Most problems that are listed.
 const LISTED: usize = 20;
@@ -69,7 +69,10 @@ fn check_fields(schema: &Value, fields: &mut Object, path: &str, problems: &mut 
             Some(schema) => check(schema, value, &inner(name), problems),
             None => {
                 let known = list(known.keys().map(|name| format!("`{name}`")));
-                problems.push(format!("there is no argument `{}`; there are {known}", printable(&inner(name))));
+                problems.push(format!(
+                    "there is no argument `{}`; there are {known}",
+                    printable(&first_line(&inner(name), 80))
+                ));
             }
         }
     }

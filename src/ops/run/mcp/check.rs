@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Options;
 use crate::engine::EngineError;
 use crate::env::Env;
-use crate::model::{GivenMember, RunId, Slug, printable};
+use crate::model::{GivenMember, RunId, Slug, first_line, printable};
 use crate::ops::Project;
 use crate::ops::run::members::{RunResult, user_of};
 use crate::ops::run::order::NamedMember;
@@ -97,7 +97,7 @@ impl Checker<'_> {
                 String::new()
             }
             None => {
-                wrong.push(format!("there is no role `{}`; `list_roles` says which there are", member.role_id));
+                wrong.push(format!("there is no role `{}`; `list_roles` says which there are", brief(&member.role_id)));
                 String::new()
             }
             Some(Err(reason)) => {
@@ -115,6 +115,7 @@ impl Checker<'_> {
         }
         let engine = member.engine.as_ref().filter(|engine| !engine.is_empty());
         if let Some(engine) = engine.filter(|engine| !is_known(engine, &self.project.settings)) {
+            let engine = brief(engine);
             wrong.push(format!("there is no engine `{engine}`; `squad engines` lists those there are"));
         } else if let Some(error) = self.engine_error(engine, role.and_then(|role| role.agent.as_ref())) {
             wrong.push(error.with_hint());
@@ -151,7 +152,7 @@ impl Checker<'_> {
         match inside(&self.project.folder.root, cwd) {
             Ok(inner) => (!inner.is_empty()).then_some(inner),
             Err(reason) => {
-                wrong.push(format!("`cwd` {cwd:?} {reason}"));
+                wrong.push(format!("`cwd` {:?} {reason}", brief(cwd)));
                 None
             }
         }
@@ -172,10 +173,12 @@ impl Checker<'_> {
                 Some(chat.clone())
             }
             Some(role) => {
+                let chat = brief(chat);
                 wrong.push(format!("chatId `{chat}` belongs to a member in the role `{role}`"));
                 None
             }
             None => {
+                let chat = brief(chat);
                 wrong.push(format!("chatId `{chat}` is not one that squad has given out here"));
                 None
             }
@@ -188,6 +191,11 @@ impl Checker<'_> {
         let member = result.members.into_iter().find(|member| member.session == chat && member.given.keeps_chat)?;
         Some(member.given.role)
     }
+}
+
+/// A wrong value, short enough for a message.
+fn brief(value: &str) -> String {
+    first_line(value, 80)
 }
 
 /// A folder relative to the project's root, with `/`.

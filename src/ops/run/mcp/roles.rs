@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{McpServer, arguments, failed, uri};
+use crate::engine::command::shape;
 use crate::error::Failure;
 use crate::mcp::{Fault, Object, ToolResult};
-use crate::model::{Problem, Severity};
+use crate::model::{Problem, Severity, first_line};
 use crate::ops::Project;
 use crate::ops::team::cache::FileStamps;
 use crate::ops::team::roles::{Role, Roles};
@@ -131,11 +132,11 @@ impl McpServer {
     pub(super) fn role_prompt(&self, name: &str, given: &Object) -> Result<Value, Fault> {
         let roles = self.usable();
         let role = roles.iter().find(|role| role.id == name);
-        let role = role.ok_or_else(|| Fault::invalid_params(format!("there is no role `{name}`")))?;
+        let role = role.ok_or_else(|| Fault::invalid_params(format!("there is no role `{}`", first_line(name, 80))))?;
         let body = role.body.as_ref().map_err(Fault::internal)?;
         let text = match given.get("task") {
-            None => format!("# Role\n\n{body}"),
-            Some(Value::String(task)) => format!("# Role\n\n{body}\n\n---\n\n# Task\n\n{task}"),
+            None => shape::role_alone(body),
+            Some(Value::String(task)) => shape::stateless(body, task),
             Some(_) => return Err(Fault::invalid_params("`task` is not a text")),
         };
         let message = json!({"role": "user", "content": {"type": "text", "text": text}});
