@@ -237,6 +237,18 @@ pub(crate) fn work_trees(directory: &Path) -> Vec<PathBuf> {
     Vec::new()
 }
 
+/// The first of these files that a repository brings to a folder of a project: in the folder or around it, up to the
+/// root of the work tree.
+pub(crate) fn repository_file(project: &Path, directory: &Path, names: &[impl AsRef<Path>]) -> Option<PathBuf> {
+    let canonical = |path: &Path| dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (project, directory) = (canonical(project), canonical(directory));
+    let mut roots = work_trees(&project);
+    roots.push(project);
+    let folders = directory.ancestors().take_while(|folder| roots.iter().any(|root| folder.starts_with(root)));
+    let mut files = folders.flat_map(|folder| names.iter().map(|name| folder.join(name)));
+    files.find(|file| file.symlink_metadata().is_ok())
+}
+
 /// Ignores case on systems whose file names usually do.
 fn is_below(path: &Path, root: &Path) -> bool {
     if cfg!(any(windows, target_os = "macos")) {

@@ -39,7 +39,7 @@ use chats::Chats;
 use super::process_group::Mark;
 use super::{Adapter, EngineError, Opening};
 use crate::model::{AvailableModels, ConnectionState, first_line};
-use crate::program::{Program, ProgramRefusal, Programs, Variables};
+use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -110,15 +110,12 @@ impl Shared {
     /// consent.
     fn check_folder(&self, directory: &Path) -> Result<(), EngineError> {
         let unusable = |reason: String, hint: String| EngineError::Unusable { reason, hint: Some(hint) };
-        let directory = confined(&self.directory, directory)
+        confined(&self.directory, directory)
             .map_err(|reason| unusable(reason, "name a folder of the project".to_owned()))?;
         if self.profile.trusts_repository {
             return Ok(());
         }
-        let root = dunce::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
-        let folders = directory.ancestors().take_while(|folder| folder.starts_with(&root));
-        let found = folders.flat_map(|folder| self.profile.reads.iter().map(|file| folder.join(file)));
-        match found.into_iter().find(|file| file.symlink_metadata().is_ok()) {
+        match repository_file(&self.directory, &self.directory.join(directory), &self.profile.reads) {
             None => Ok(()),
             Some(file) => {
                 let name = &self.profile.name;

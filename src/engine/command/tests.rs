@@ -307,6 +307,14 @@ async fn it_works_only_in_the_project_and_never_where_a_repository_configures_it
         let Err(error) = engine.open(at(&folder)).await else { panic!("it was opened") };
         assert!(error.hint().is_some_and(|hint| hint.contains("engines.agent.trust_repository")), "{error}");
     }
+    // A team in a subfolder: the file is at the root of the work tree.
+    fs::rename(world.project().join(".agent"), world.folder.path().join(".agent")).expect("it is moved");
+    assert!(engine.open(at(&world.project())).await.is_ok(), "it is outside of the repository");
+    fs::create_dir_all(world.folder.path().join(".git/objects")).expect("a folder");
+    fs::write(world.folder.path().join(".git/HEAD"), "ref: refs/heads/main\n").expect("a file");
+    for folder in [world.project(), world.project().join("sub")] {
+        assert!(matches!(engine.open(at(&folder)).await, Err(EngineError::Unusable { .. })), "{}", folder.display());
+    }
     let engine = world.engine("pwd", "reads = [\".agent/hooks\"]\ntrust_repository = true");
     assert!(engine.open(at(&world.project())).await.is_ok());
 }
