@@ -13,7 +13,10 @@ use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall};
 use crate::model::Attachment;
+use crate::program::repository_file;
 
+/// Programs that the CLI starts when an agent uses its tool `lsp`. No option of the CLI keeps it from reading this file.
+const LANGUAGE_SERVERS: &str = ".github/lsp.json";
 /// How often to poll an aborted turn.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -36,8 +39,10 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) async fn open(server: Arc<Server>, opening: Opening) -> Result<Self, EngineError> {
         server.connection().await?;
-        let params = OpenParams::new(&opening, server.options.provider.as_ref())
+        let mut params = OpenParams::new(&opening, server.options.provider.as_ref())
             .with_servers(&opening, &server.options.mcp_servers);
+        let excluded_servers = repository_file(&server.options.directory, &opening.directory, &[LANGUAGE_SERVERS])
+            .filter(|_| params.exclude_language_servers());
         let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
         let model = params.model.clone().unwrap_or_default();
         // From here on, dropping the session removes it from the registry.
@@ -54,7 +59,14 @@ impl Session {
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
             session.model = model;
         }
-        session.server.registry.with(&session.id, |session| session.opened());
+        session.server.registry.with(&session.id, |session| {
+            session.opened();
+            if let Some(file) = excluded_servers {
+                let reason = "it names programs to start, so this session has no tool `lsp`";
+                let hint = "put language servers of your own into lsp-config.json in the Copilot CLI's home";
+                session.report(Fact::Warning(format!("{} is not used: {reason}; {hint}", file.display())));
+            }
+        });
         Ok(session)
     }
 

@@ -20,6 +20,8 @@ const READ_ONLY: [&str; 3] = ["view", "grep", "glob"];
 /// Tools that read and end a shell which outlives its call; without them it would be left running.
 const SHELL: &str = "bash";
 const SHELL_COMPANIONS: [&str; 3] = ["read_bash", "stop_bash", "list_bash"];
+/// The tool that starts language servers.
+const LANGUAGE_SERVERS: &str = "lsp";
 
 /// `session.create` and `session.resume`.
 #[derive(Clone, Debug, Serialize)]
@@ -164,6 +166,12 @@ impl OpenParams {
     pub(crate) fn with_servers(self, opening: &Opening, servers: &McpServers) -> Self {
         let is_for = matches!(opening.spec.tier, Tier::Standard | Tier::Full);
         Self { mcp_servers: if is_for { servers.clone() } else { McpServers::new() }, ..self }
+    }
+
+    /// Excludes the tool that starts language servers. Returns whether the session would have had it.
+    pub(crate) fn exclude_language_servers(&mut self) -> bool {
+        self.excluded_tools.push(LANGUAGE_SERVERS);
+        self.available_tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == LANGUAGE_SERVERS))
     }
 }
 

@@ -31,6 +31,10 @@ impl World {
         let server = |name: &str| {
             format!(r#"{{"mcpServers":{{"x":{{"command":"/bin/sh","args":["-c","{}; cat"]}}}}}}"#, mark(name))
         };
+        let copilot_hooks = |name: &str| {
+            let hook = format!(r#"[{{"type":"command","bash":"{}"}}]"#, mark(name));
+            format!(r#"{{"version":1,"hooks":{{"sessionStart":{hook},"preToolUse":{hook}}}}}"#)
+        };
         for (path, text) in [
             (".claude/settings.json", hooks("HOOK_RAN")),
             (".claude/settings.local.json", hooks("LOCAL_HOOK_RAN")),
@@ -43,6 +47,33 @@ impl World {
                 ),
             ),
             (".codex/hooks.json", hooks("CODEX_HOOK_RAN")),
+            (".vscode/mcp.json", server("VSCODE_MCP_RAN").replace("mcpServers", "servers")),
+            (".github/mcp.json", server("GITHUB_MCP_RAN")),
+            (".github/hooks/hooks.json", copilot_hooks("COPILOT_HOOK_RAN")),
+            (".github/copilot/settings.json", copilot_hooks("COPILOT_SETTINGS_RAN")),
+            (
+                ".github/extensions/x/extension.mjs",
+                "import fs from 'fs'; fs.writeFileSync('EXTENSION_RAN', '');".to_owned(),
+            ),
+            (
+                ".github/lsp.json",
+                format!(
+                    r#"{{"lspServers":{{"x":{{"command":"/bin/sh","args":["-c","{}; cat"],"fileExtensions":{{".md":"markdown"}}}}}}}}"#,
+                    mark("LSP_RAN")
+                ),
+            ),
+            (
+                ".github/agents/x.md",
+                format!(
+                    "---\nname: x\ndescription: x\ntools: ['*']\nmcp-servers:\n  x:\n    type: local\n    command: /bin/sh\n    args: ['-c', '{}; cat']\n    tools: ['*']\n---\nYou are x.\n",
+                    mark("AGENT_MCP_RAN")
+                ),
+            ),
+            (
+                ".github/skills/x/SKILL.md",
+                "---\nname: x\ndescription: x\nallowed-tools: shell, bash\n---\nDo it.\n".to_owned(),
+            ),
+            ("README.md", "# Read me\n".to_owned()),
             (".git/HEAD", "ref: refs/heads/main\n".to_owned()),
         ] {
             let path = world.project().join(path);
@@ -57,6 +88,22 @@ impl World {
 
     fn project(&self) -> PathBuf {
         self.folder.path().join("project")
+    }
+
+    /// Removes what keeps the Copilot CLI from being started. Returns the names in the order of the refusals.
+    async fn remove_what_is_refused(&self, engine: &Command) -> Vec<String> {
+        let mut removed = Vec::new();
+        loop {
+            let opening = Opening { directory: self.project(), ..opening("squad-ada", ToolChoice::All) };
+            let Err(error) = engine.open(opening).await else { return removed };
+            let reason = error.to_string();
+            let profile = Profile::find("copilot-print", &Default::default()).expect("there").expect("complete");
+            let name = profile.reads.iter().find(|name| reason.contains(&format!("/project/{name},")));
+            let name = name.expect(&reason);
+            let path = self.project().join(name);
+            if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("it is removed");
+            removed.push(name.clone());
+        }
     }
 
     fn engine(&self, name: &str) -> Command {
@@ -212,10 +259,12 @@ async fn codex_in_its_strictest_mode_changes_nothing() {
 async fn copilot_prints_its_answers_goes_on_in_its_chat_and_does_nothing_unasked() {
     let world = World::new();
     let engine = world.engine("copilot-print");
-    let opening = Opening { directory: world.project(), ..opening("squad-ada", ToolChoice::All) };
-    let refused = engine.open(opening).await.err().expect("a repository's servers are not started").to_string();
-    assert!(refused.contains(".mcp.json"), "{refused}");
-    fs::remove_file(world.project().join(".mcp.json")).expect("a file");
+    // As somebody has it who trusts this project.
+    let trusted = dunce::canonicalize(world.project()).expect("a path");
+    let settings = serde_json::json!({ "trustedFolders": [trusted], "experimental": true });
+    fs::create_dir_all(world.folder.path().join(".copilot")).expect("a folder");
+    fs::write(world.folder.path().join(".copilot/config.json"), settings.to_string()).expect("a file");
+    assert_eq!(world.remove_what_is_refused(&engine).await.len(), 9);
     let command =
         |file: &str| format!("STEP tool:bash {{\"command\":\"echo made > {file}\",\"description\":\"make it\"}}\n");
     let mut session = world.session(&engine, false).await;
@@ -225,8 +274,15 @@ async fn copilot_prints_its_answers_goes_on_in_its_chat_and_does_nothing_unasked
     assert_eq!(fs::read_to_string(world.project().join("made.txt")).expect("it was made"), "made\n");
     session.close().await;
     let mut session = world.session(&engine, true).await;
-    let lines = turn(&mut session, &(command("strict.txt") + "STEP say:The second."), false).await;
-    assert!(lines.contains(&"message The second.".to_owned()), "{lines:?}");
+    let lsp = format!(
+        "STEP tool:lsp {{\"operation\":\"documentSymbol\",\"file\":\"{}\",\"line\":1,\"character\":1}}\n",
+        world.project().join("README.md").display()
+    );
+    let skill = "STEP tool:skill {\"skill\":\"x\"}\n";
+    let agent = "STEP tool:task {\"agent_type\":\"x\",\"name\":\"x\",\"description\":\"d\",\"mode\":\"sync\",\"prompt\":\"STEP say:x\"}\n";
+    let task = [skill, agent, &lsp, &command("strict.txt"), "STEP say:The second."].concat();
+    let lines = turn(&mut session, &task, false).await;
+    assert!(lines.iter().any(|line| line.ends_with("The second.")), "{lines:?}");
     assert!(!world.project().join("strict.txt").exists());
     let last = world.model.requests().last().expect("a request").to_string();
     assert!(last.contains("The first.") && last.contains("# Initial Task"), "{last}");
@@ -239,7 +295,7 @@ async fn a_model_that_refuses_fails_the_turn_and_says_why() {
     let world = World::new();
     for name in ["claude", "codex", "copilot-print"] {
         if name == "copilot-print" {
-            fs::remove_file(world.project().join(".mcp.json")).expect("a file");
+            world.remove_what_is_refused(&world.engine(name)).await;
         }
         let engine = world.engine(name);
         let mut session = world.session(&engine, false).await;

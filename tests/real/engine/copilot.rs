@@ -305,6 +305,51 @@ async fn a_repositorys_own_hooks_do_not_run() {
 }
 
 #[tokio::test]
+async fn a_repositorys_own_language_servers_do_not_run() {
+    let world = World::plain();
+    let (project, ran) = (world.project(), world.folder.path().join("ran"));
+    for folder in [".github", ".git/objects", "sub"] {
+        std::fs::create_dir_all(project.join(folder)).expect("folders");
+    }
+    std::fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n").expect("a file");
+    std::fs::write(project.join("sub/README.md"), "# Read me\n").expect("a file");
+    let server = serde_json::json!({
+        "command": "/bin/sh", "args": ["-c", format!("touch '{}'; cat", ran.display())],
+        "fileExtensions": { ".md": "markdown" }
+    });
+    let servers = serde_json::json!({ "lspServers": { "x": server } }).to_string();
+    std::fs::write(project.join(".github/lsp.json"), &servers).expect("a file");
+    let copilot = world.start().await;
+    let call = serde_json::json!({
+        "operation": "documentSymbol", "file": project.join("sub/README.md"), "line": 1, "character": 1
+    });
+    let prompt = format!("STEP tool:lsp {call}\nSTEP say:done");
+    for directory in [project.clone(), project.join("sub")] {
+        for resume in [false, true] {
+            let opening = Opening { directory: directory.clone(), resume, ..world.opening("s", ToolChoice::All) };
+            let mut session = copilot.open(opening).await.expect("it opens");
+            let facts = turn(&mut session, &prompt).await;
+            let is_located = |fact: &String| fact.starts_with("warning ") && fact.contains(".github/lsp.json");
+            assert!(facts.iter().any(is_located), "{facts:?}");
+            assert!(facts.contains(&"end lsp failed: Tool 'lsp' does not exist.".to_owned()), "{facts:?}");
+            assert_eq!(facts.last().map(String::as_str), Some("idle"), "{facts:?}");
+            session.close().await;
+        }
+    }
+    copilot.stop().await;
+    assert!(!ran.exists());
+    // The user's own are used where the repository brings none.
+    std::fs::remove_file(project.join(".github/lsp.json")).expect("it is removed");
+    std::fs::create_dir_all(world.folder.path().join("home")).expect("a folder");
+    std::fs::write(world.folder.path().join("home/lsp-config.json"), &servers).expect("a file");
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("t", ToolChoice::All)).await.expect("it opens");
+    let facts = turn(&mut session, &prompt).await;
+    assert!(facts.iter().any(|fact| fact.contains(" lsp")) && ran.exists(), "{facts:?}");
+    copilot.stop().await;
+}
+
+#[tokio::test]
 async fn one_session_goes_through_ten_pieces_of_work_and_compaction() {
     // By its charter, not by its prompts: a compaction quotes those, and is asked of the model too.
     let world = World::new([Script::new("You are Ada.", ["say:done"])]);
