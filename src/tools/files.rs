@@ -1,10 +1,12 @@
 //! `file_ops`: reads, writes and lists files of the project, for agents of engines that have no tools for it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
+
+use crate::engine::open_regular;
 
 /// A reply holds so many bytes of a file, and names in a folder.
 const SHOWN: u64 = 64 * 1024;
@@ -160,36 +162,16 @@ fn create(at: &ProjectPath) -> io::Result<File> {
     if let Some(parent) = at.path.parent() {
         fs::create_dir_all(parent)?;
     }
-    require_file(&at.path)?;
-    File::options().write(true).create(true).truncate(false).open(&at.path)
+    open_regular(File::options().write(true).create(true).truncate(false), &at.path)
 }
 
 fn not_a_file() -> io::Error {
-    io::Error::other("it is no file")
-}
-
-/// What is there is a file, and no pipe that is waited on for ever.
-fn require_file(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => Err(not_a_file()),
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    io::Error::other("it is not a regular file")
 }
 
 /// The path is resolved: a link in its place was put there meanwhile.
-fn unlinked(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    {
-        let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags);
-    }
-    options
-}
-
 fn read(path: &Path, offset: u64) -> io::Result<String> {
-    require_file(path)?;
-    let mut file = unlinked(File::options().read(true)).open(path)?;
+    let mut file = open_regular(File::options().read(true), path)?;
     let whole = file.metadata()?.len();
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
@@ -272,7 +254,7 @@ mod tests {
         assert_eq!(world.call(Operation::List, "..", None).as_deref(), Ok(".git/\nsub/"));
         assert_eq!(world.call(Operation::List, "new", None).as_deref(), Ok("a.txt"));
         assert_eq!(fs::read(world.root().join("sub/new/a.txt")).expect("a file"), b"");
-        assert!(write("new", "x").is_err_and(|reason| reason.contains("no file")));
+        assert!(write("new", "x").is_err_and(|reason| reason.contains("not a regular file")));
         assert!(read("none").is_err() && world.call(Operation::List, "none", None).is_err());
         assert!(world.call(Operation::Write, "a", None).is_err_and(|reason| reason.contains("`content` is missing")));
         assert!(world.call(Operation::Read, "a\0b", None).is_err() && read("").is_err());
@@ -352,7 +334,7 @@ mod tests {
         let world = World::new();
         let made = std::process::Command::new("mkfifo").arg(world.root().join("sub/pipe")).status();
         assert!(made.is_ok_and(|status| status.success()));
-        assert!(world.call(Operation::Read, "pipe", None).is_err_and(|reason| reason.contains("no file")));
+        assert!(world.call(Operation::Read, "pipe", None).is_err_and(|reason| reason.contains("not a regular file")));
         assert_eq!(world.resolve("pipe").map(|at| at.text()), Ok(String::new()));
     }
 }

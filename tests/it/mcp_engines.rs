@@ -389,3 +389,38 @@ fn a_member_waits_then_works_then_has_ended() {
     }
     assert!(seen.iter().any(|seen| seen[0].0 == "queued"), "{seen:?}");
 }
+
+#[test]
+fn output_that_an_engine_replaces_is_no_trap() {
+    let world = World::new();
+    world.write("secret", "SECRET");
+    let secret = world.own.join("secret").display().to_string();
+    for replace in ["mkfifo $out", &format!("ln -s '{secret}' $out")] {
+        let find = "out=$(ls -t .git/squad/output/*/*.stdout | head -n 1); rm $out";
+        world.write("stub.sh", &format!("#!/bin/sh\n{find}; {replace}; echo done\n"));
+        let mut client = world.client(&[]);
+        let result = client.structured("start_squad_members", one("Begin."));
+        assert_eq!(result["members"][0]["status"], "completed", "{result}");
+        let again = client.structured("get_run", json!({"squadId": result["squadId"]}));
+        for result in [&result, &again] {
+            assert_eq!(result["members"][0]["rawStdout"], "done", "{result}");
+        }
+        let read = client.request("resources/read", json!({"uri": result["members"][0]["logUri"]}));
+        assert!(!read.to_string().contains("SECRET"), "{read}");
+        // While it runs, the server looks for the newest output.
+        world.write("stub.sh", &format!("#!/bin/sh\n{find}; {replace}; touch '{secret}.made'; exec sleep 1000\n"));
+        let mut members = one("Begin.");
+        members["wait"] = false.into();
+        let started = client.structured("start_squad_members", members);
+        let begun = Instant::now();
+        while !world.own.join("secret.made").exists() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing runs");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        fs::remove_file(world.own.join("secret.made")).expect("it is there");
+        let running = client.structured("get_run", json!({"squadId": started["squadId"]}));
+        assert_eq!(running["members"][0]["rawStdout"], "", "{running}");
+        let cancelled = client.structured("cancel_run", json!({"squadId": started["squadId"]}));
+        assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    }
+}

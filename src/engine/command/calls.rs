@@ -24,7 +24,7 @@ use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run};
 use super::spool::{Spool, Tail};
-use crate::engine::{Approval, Fact, Reply, Request};
+use crate::engine::{Approval, Fact, Reply, Request, open_regular};
 use crate::model::Access;
 use crate::program::{Program, Programs, Variables};
 
@@ -92,7 +92,7 @@ impl Calls {
     pub(super) fn open(spool: &Spool, context: &TurnContext) -> io::Result<Self> {
         spool.create(CALLS)?;
         write_line(spool.create(ANSWERS)?, context)?;
-        Ok(Self { tail: Tail::new(spool.path(CALLS)), answers: spool.path(ANSWERS) })
+        Ok(Self { tail: spool.tail(CALLS)?, answers: spool.path(ANSWERS) })
     }
 
     /// Reports new calls.
@@ -125,7 +125,7 @@ impl Calls {
                 Err(_) => Some("nobody answered the permission request".to_owned()),
             };
             // If this fails, the server gets no answer and performs nothing.
-            let file = File::options().append(true).open(answers);
+            let file = open_regular(File::options().append(true), &answers);
             let _ = file.and_then(|file| write_line(file, &Answer { call, refused }));
         });
     }
@@ -155,14 +155,14 @@ impl ToolHost {
         let (session, number) = turn.split_once('/')?;
         let number = number.parse().ok().filter(|_| is_session_id(session))?;
         let spool = Spool::of(local, session, number);
-        let context = Tail::new(spool.path(ANSWERS)).lines().ok()??.into_iter().next()?;
+        let context = spool.tail(ANSWERS).ok()?.lines().ok()??.into_iter().next()?;
         Some(Self { context: serde_json::from_str(&context).ok()?, spool })
     }
 
     /// Waits for permission. The error is the reason, for the model.
     pub(crate) async fn ask(&self, planned: Planned, stop: &mut watch::Receiver<bool>) -> Result<(), String> {
         let lost = |error: io::Error| format!("cannot reach the run: {error}");
-        let mut answers = Tail::new(self.spool.path(ANSWERS));
+        let mut answers = self.spool.tail(ANSWERS).map_err(lost)?;
         let call = planned.call.clone();
         self.write(&Line::Planned(planned)).map_err(lost)?;
         while !*stop.borrow() {
@@ -181,7 +181,7 @@ impl ToolHost {
     }
 
     fn write(&self, line: &Line) -> io::Result<()> {
-        write_line(File::options().append(true).open(self.spool.path(CALLS))?, line)
+        write_line(open_regular(File::options().append(true), &self.spool.path(CALLS))?, line)
     }
 
     /// Runs a program in a process group of its own, with its output in files. It is ended after `limit`.

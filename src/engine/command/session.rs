@@ -20,7 +20,7 @@ use super::stream::StreamParser;
 use super::values::Values;
 use super::{Shared, codex_projects, environment, shape};
 use crate::engine::descendants::Descendants;
-use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request};
+use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request, open_regular};
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
 use crate::program::Program;
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
@@ -187,7 +187,8 @@ impl Turn {
         };
         let parser = StreamParser::new(profile.stream);
         let is_new_chat = is_new && profile.is_stateful && profile.chat == ChatSource::Answer;
-        let tail = Tail::new(spool.path("stdout"));
+        let tail = spool.create("stdout").and_then(|_| spool.tail("stdout"));
+        let tail = tail.map_err(|error| format!("cannot store its output: {error}"))?;
         let mut stream = Stream { tail, parser, printed: 0, is_new_chat, calls, own_calls: BTreeSet::new() };
         let values = Values { tools: server.unwrap_or_default(), ..self.values(chat.clone(), is_unrestricted) };
         let ended = self.run(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
@@ -300,7 +301,8 @@ impl Turn {
             let command = self.command(&self.program, profile.expand(&profile.arguments, &values));
             let input = match profile.prompt {
                 PromptWay::Stdin => {
-                    File::open(&path).map_err(|error| format!("cannot read its prompt: {error}"))?.into()
+                    let file = open_regular(File::options().read(true), &path);
+                    file.map_err(|error| format!("cannot read its prompt: {error}"))?.into()
                 }
                 PromptWay::File => Stdio::null(),
             };

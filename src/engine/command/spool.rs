@@ -1,13 +1,20 @@
 //! Stores the output of engine processes unchanged. The processes write the files themselves, so that even large output
-//! takes no memory.
+//! takes no memory. A process may put a link or a pipe in the place of its output, so a file is read through the handle
+//! that it was created with.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::engine::open_regular;
 
 /// The files of one turn of a session.
 #[derive(Debug)]
 pub(super) struct Spool {
+    /// The files that this process created, by kind.
+    files: Mutex<BTreeMap<String, File>>,
     folder: PathBuf,
     /// The folder's path relative to squad's local folder, with `/`.
     name: String,
@@ -23,7 +30,8 @@ impl Spool {
         let numbers = fs::read_dir(&folder)?
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.split('.').next()?.parse::<u32>().ok());
-        let mut spool = Self { turn: numbers.max().unwrap_or(0).saturating_add(1), folder, name };
+        let turn = numbers.max().unwrap_or(0).saturating_add(1);
+        let mut spool = Self { files: Mutex::default(), turn, folder, name };
         loop {
             match private().write(true).create_new(true).open(spool.path("prompt")) {
                 Ok(_) => return Ok(spool),
@@ -37,13 +45,13 @@ impl Spool {
     /// The files of an existing turn.
     pub(super) fn of(local: &Path, session: &str, turn: u32) -> Self {
         let name = format!("output/{session}");
-        Self { folder: local.join(&name), name, turn }
+        Self { files: Mutex::default(), folder: local.join(&name), name, turn }
     }
 
     /// Writes the prompt for the process.
     pub(super) fn write_prompt(&self, prompt: &str) -> io::Result<PathBuf> {
         let path = self.path("prompt");
-        File::create(&path)?.write_all(prompt.as_bytes())?;
+        open_regular(private().write(true).create(true).truncate(true), &path)?.write_all(prompt.as_bytes())?;
         Ok(path)
     }
 
@@ -56,30 +64,55 @@ impl Spool {
         format!("{}/{}.{kind}", self.name, self.turn)
     }
 
-    /// Opens a file for a process to write to.
+    /// Opens a file for a process to write to. Several processes of one turn append to the same file.
     pub(super) fn create(&self, kind: &str) -> io::Result<File> {
-        // Several processes of one turn append to the same file.
-        private().append(true).create(true).open(self.path(kind))
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.get(kind) {
+            return file.try_clone();
+        }
+        let file = open_regular(private().read(true).append(true).create(true), &self.path(kind))?;
+        files.insert(kind.to_owned(), file.try_clone()?);
+        Ok(file)
+    }
+
+    /// Opens a file for reading. Its position is not to be relied on: processes that write to it share it.
+    fn open(&self, kind: &str) -> io::Result<File> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.get(kind).map_or_else(|| open_regular(File::options().read(true), &self.path(kind)), File::try_clone)
     }
 
     pub(super) fn len(&self, kind: &str) -> u64 {
-        fs::metadata(self.path(kind)).map_or(0, |metadata| metadata.len())
+        self.open(kind).and_then(|file| file.metadata()).map_or(0, |metadata| metadata.len())
+    }
+
+    pub(super) fn tail(&self, kind: &str) -> io::Result<Tail> {
+        self.open(kind).map(|file| Tail { file, position: 0, line: Vec::new(), is_skipping: false })
     }
 
     /// The last bytes of a file, as text. Empty if the file cannot be read.
     pub(super) fn last_text(&self, kind: &str, bytes: u64) -> String {
         let read = || -> io::Result<Vec<u8>> {
-            let mut file = File::open(self.path(kind))?;
+            let file = self.open(kind)?;
             let start = file.metadata()?.len().saturating_sub(bytes);
-            file.seek(SeekFrom::Start(start))?;
-            let mut end = Vec::new();
-            file.take(bytes).read_to_end(&mut end)?;
+            let mut end = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+            let mut length = 0;
+            while let read @ 1.. = read_at(&file, &mut end[length..], start + length as u64)? {
+                length += read;
+            }
+            end.truncate(length);
             // Drop the rest of a character that was cut in two.
             let cut = if start > 0 { end.iter().take(4).take_while(|byte| *byte & 0xC0 == 0x80).count() } else { 0 };
             Ok(end.split_off(cut))
         };
         String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
     }
+}
+
+fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, buffer, position);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, buffer, position);
 }
 
 /// Options for files that only the user may read.
@@ -96,7 +129,7 @@ fn private() -> OpenOptions {
 
 /// Reads the lines of a growing file. Only whole lines are returned, so that no character is cut in two.
 pub(super) struct Tail {
-    path: PathBuf,
+    file: File,
     position: u64,
     line: Vec<u8>,
     /// The current line is too long and is skipped.
@@ -109,16 +142,10 @@ const MAX_LINE: usize = 8 * 1024 * 1024;
 const CHUNK: usize = 64 * 1024;
 
 impl Tail {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, position: 0, line: Vec::new(), is_skipping: false }
-    }
-
     /// Reads a chunk and returns the lines that it completes; `None`: there is no new output.
     pub(super) fn lines(&mut self) -> io::Result<Option<Vec<String>>> {
-        let mut file = File::open(&self.path)?;
-        file.seek(SeekFrom::Start(self.position))?;
         let mut chunk = vec![0; CHUNK];
-        let read = file.read(&mut chunk)?;
+        let read = read_at(&self.file, &mut chunk, self.position)?;
         if read == 0 {
             return Ok(None);
         }
@@ -171,9 +198,9 @@ mod tests {
     #[test]
     fn characters_written_in_two_parts_are_whole() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("out");
-        let mut file = File::create(&path).expect("a file");
-        let mut tail = Tail::new(path);
+        let spool = Spool::next(folder.path(), "squad-a").expect("a spool");
+        let mut file = spool.create("stdout").expect("a file");
+        let mut tail = spool.tail("stdout").expect("a file");
         let text = "a€b\0c\n".as_bytes();
         file.write_all(&text[..2]).expect("written");
         assert_eq!(tail.lines().expect("read"), Some(vec![]));

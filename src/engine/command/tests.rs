@@ -225,6 +225,20 @@ async fn failures_are_described() {
 }
 
 #[tokio::test]
+async fn output_that_a_program_replaces_is_read_all_the_same() {
+    let world = World::new();
+    for replace in ["mkfifo $out", "ln -s /etc/passwd $out", "true"] {
+        let script = format!(
+            "out=$(ls -t ../local/output/squad-ada/*.stdout | head -n 1); echo begun; rm $out; {replace}; echo the end"
+        );
+        let result = run_once(&world, &script, "", "work").await;
+        assert_eq!(result.last(), "idle", "{:?}", result.lines);
+        assert!(result.lines.contains(&"message begun\nthe end".to_owned()), "{:?}", result.lines);
+        assert_eq!(result.exited().stdout_bytes, 14);
+    }
+}
+
+#[tokio::test]
 async fn chats_continue_and_their_ids_come_only_from_the_engine() {
     let world = World::new();
     let script = "if [ \"$1\" = create-chat ]; then echo Welcome; echo chat-7; exit; fi; cat; echo \"$@\"";

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
+use crate::engine::open_regular;
+
 /// The folder in squad's local folder.
 const FOLDER: &str = "output";
 
@@ -46,12 +48,12 @@ impl OutputFile {
 
     /// Its size in bytes; `None` if it does not exist.
     pub(crate) fn size(&self) -> Option<u64> {
-        fs::metadata(&self.0).ok().filter(fs::Metadata::is_file).map(|about| about.len())
+        fs::symlink_metadata(&self.0).ok().filter(fs::Metadata::is_file).map(|about| about.len())
     }
 
     /// Its last `most` bytes.
     pub(crate) fn end(&self, most: u64) -> io::Result<Vec<u8>> {
-        let mut file = File::open(&self.0)?;
+        let mut file = open_regular(File::options().read(true), &self.0)?;
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(size.saturating_sub(most)))?;
         let mut bytes = Vec::new();

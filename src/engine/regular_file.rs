@@ -1,0 +1,57 @@
+//! Opens files in folders that agents can write to: an agent may have put a link or a pipe in a file's place.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Opens a file, if it is a regular one: a link is not followed, and a pipe is not waited on.
+pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.try_into().map_err(io::Error::other)?);
+        let file = options.open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(not_regular());
+        }
+        // A program that inherits the file expects it to block.
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        Ok(file)
+    }
+    #[cfg(not(unix))]
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => Err(not_regular()),
+        _ => options.open(path),
+    }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other("it is not a regular file")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn links_and_pipes_are_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), "text").expect("a file");
+        std::os::unix::fs::symlink(path("file"), path("link")).expect("a link");
+        let made = crate::program::Program::of_user("mkfifo".as_ref()).command().arg(path("pipe")).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        for (name, is_opened) in [("file", true), ("link", false), ("pipe", false), (".", false), ("missing", false)] {
+            assert_eq!(open_regular(File::options().read(true), &path(name)).is_ok(), is_opened, "{name}");
+            if name != "missing" {
+                let mut options = File::options();
+                let opened = open_regular(options.append(true).create(true), &path(name));
+                assert_eq!(opened.is_ok(), is_opened, "{name}");
+            }
+        }
+    }
+}
