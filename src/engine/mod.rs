@@ -129,6 +129,17 @@ pub(crate) struct Opening {
     pub(crate) asks: bool,
     /// The form of its answers, for models that support structured output.
     pub(crate) form: Option<Form>,
+    /// Who named its agent; `None`: it is the team's.
+    pub(crate) caller: Option<Caller>,
+}
+
+/// What a caller outside squad said of an agent that it named.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Caller {
+    /// The role in the caller's words.
+    pub(crate) role: String,
+    /// It may continue the session's chat. If not, an engine with chats works without one.
+    pub(crate) keeps_chat: bool,
 }
 
 /// The form of an answer.

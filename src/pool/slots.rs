@@ -308,9 +308,9 @@ impl Slot {
 
     /// Whether its session has the wanted configuration: charter, model, tools, permissions, form.
     fn has_configuration_of(&self, wanted: &Opening) -> bool {
-        let Opening { session: _, spec, tools, directory, resume: _, asks, form } = &self.opening;
-        (spec, tools, directory, asks, form)
-            == (&wanted.spec, &wanted.tools, &wanted.directory, &wanted.asks, &wanted.form)
+        let Opening { session: _, spec, tools, directory, resume: _, asks, form, caller } = &self.opening;
+        (spec, tools, directory, asks, form, caller)
+            == (&wanted.spec, &wanted.tools, &wanted.directory, &wanted.asks, &wanted.form, &wanted.caller)
     }
 
     fn take_pending(&mut self) -> Option<PendingChange> {

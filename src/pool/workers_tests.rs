@@ -34,7 +34,7 @@ pub(super) fn job(agent: &str) -> Job {
         compiled_hash: "00".to_owned(),
     };
     let (session, tools, directory) = (agent.to_owned(), Vec::new(), "/project".into());
-    let opening = Opening { session, spec, tools, directory, resume: false, asks: false, form: None };
+    let opening = Opening { session, spec, tools, directory, resume: false, asks: false, form: None, caller: None };
     Job {
         opening,
         prompt: "work".to_owned(),

@@ -391,6 +391,56 @@ fn a_member_waits_then_works_then_has_ended() {
 }
 
 #[test]
+fn a_stateless_server_uses_no_chats_of_any_engine() {
+    let world = World::new();
+    world.repo.write(".squad/roles/My Role.md", "You test.\n");
+    world.write("agent.sh", "#!/bin/sh\n[ \"$1\" = create-chat ] && { echo chat-7; exit; }\necho \"$@\"\n");
+    let program = world.own.join("agent.sh");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let profile = format!(
+        "program = '{}'\nargs = [[\"--chat\", \"{{chatId}}\"], \"{{roleId}}\", \"{{prompt}}\"]\n",
+        program.display()
+    );
+    world.repo.write(
+        "../home/config/squad/config.toml",
+        &format!(
+            "[engines.maker]\n{profile}strict = []\nchat = \"command\"\ncreate_chat = [\"create-chat\"]\n\
+             [engines.namer]\n{profile}strict = []\nchat = \"client\"\n"
+        ),
+    );
+    let members = |engine: Option<&str>| {
+        let roles = ["tester", "tester", "My Role"];
+        let member = |role| json!({"roleId": role, "task": "Begin.", "engine": engine.unwrap_or_default()});
+        json!({"members": roles.map(member)})
+    };
+    for engine in ["maker", "namer"] {
+        let flags = ["--engine", engine];
+        let environment = [("ENGINE_COMMAND", engine)];
+        for (flags, variables, own) in
+            [(&flags[..], &[][..], None), (&[][..], &environment[..], None), (&[][..], &[][..], Some(engine))]
+        {
+            for (state, heading) in [("stateless", "# Task"), ("stateful", "# Initial Task")] {
+                let variables = [variables, &[("STATE_MODE", state)]].concat();
+                let mut client =
+                    McpClient::start_in(&world.repo, &world.repo.root(), flags, &variables).greet("2025-11-25");
+                let result = client.structured("start_squad_members", members(own));
+                for (index, role) in ["tester", "tester", "My Role"].into_iter().enumerate() {
+                    let member = &result["members"][index];
+                    let said = member["rawStdout"].as_str().expect("a text");
+                    assert_eq!(member["status"], "completed", "{member}");
+                    assert!(
+                        said.contains(&format!("{role} # Role\n\nYou test.\n\n---\n\n{heading}\n\nBegin.")),
+                        "{said}"
+                    );
+                    assert_eq!(said.starts_with("--chat "), state == "stateful", "{said}");
+                    assert_eq!(member.get("chatId").is_some(), state == "stateful", "{member}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn output_that_an_engine_replaces_is_no_trap() {
     let world = World::new();
     world.write("secret", "SECRET");

@@ -18,7 +18,7 @@ use super::served::{self, reports_itself};
 use super::spool::{Spool, Tail};
 use super::stream::StreamParser;
 use super::values::Values;
-use super::{Shared, codex_projects, environment, shape};
+use super::{Profile, Shared, codex_projects, environment, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request, open_regular};
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
@@ -65,7 +65,7 @@ impl Session {
         }
         let (profile, chat) = (&shared.profile, shared.chats.find(&session));
         match chat {
-            _ if !opening.resume || !profile.is_stateful => {}
+            _ if !opening.resume || !has_chats(profile, &opening) => {}
             None => return not_resumable("it has no chat"),
             Some(chat) if chat.engine != profile.name => {
                 return not_resumable(&format!("its chat belongs to {}", chat.engine));
@@ -87,6 +87,11 @@ impl Session {
         let descendants = Descendants::of(&[(mark.name(), mark.value()), (SESSION_VARIABLE, &turn.opening.session)]);
         Ok(Self { turn, facts, stop: watch::Sender::new(false), running: None, descendants })
     }
+}
+
+/// Whether messages to a session share a chat of the engine.
+fn has_chats(profile: &Profile, opening: &Opening) -> bool {
+    profile.is_stateful && opening.caller.as_ref().is_none_or(|caller| caller.keeps_chat)
 }
 
 /// The chosen model if it was chosen for this engine, otherwise the profile's. Defaults are chosen for another engine.
@@ -172,7 +177,8 @@ impl Turn {
         let turn = calls.is_some().then(|| format!("{session}/{}", spool.turn));
         let server =
             self.shared.server_arguments(self.opening.spec.agent.as_str(), &self.opening.tools, turn.as_deref());
-        let known = if profile.is_stateful { self.shared.chats.find(session) } else { None };
+        let has_chats = has_chats(profile, &self.opening);
+        let known = if has_chats { self.shared.chats.find(session) } else { None };
         let (chat, is_new) = match &known {
             Some(chat) => (Some(chat.chat.clone()), false),
             None => (self.new_chat(&spool, is_unrestricted, &mut stop).await?, true),
@@ -180,13 +186,13 @@ impl Turn {
         let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.full_context()].join("\n\n");
         let tools = &self.opening.tools;
         role.push_str(&served::missing_tools_note(tools, server.is_some()).unwrap_or_default());
-        let prompt = match (profile.is_stateful, is_new) {
+        let prompt = match (has_chats, is_new) {
             (false, _) => shape::stateless(&role, &task),
             (true, true) => shape::new_chat(&role, &task),
             (true, false) => shape::existing_chat(&task),
         };
         let parser = StreamParser::new(profile.stream);
-        let is_new_chat = is_new && profile.is_stateful && profile.chat == ChatSource::Answer;
+        let is_new_chat = is_new && has_chats && profile.chat == ChatSource::Answer;
         let tail = spool.create("stdout").and_then(|_| spool.tail("stdout"));
         let tail = tail.map_err(|error| format!("cannot store its output: {error}"))?;
         let mut stream = Stream { tail, parser, printed: 0, is_new_chat, calls, own_calls: BTreeSet::new() };
@@ -213,7 +219,7 @@ impl Turn {
     ) -> Result<Option<String>, String> {
         let profile = &self.shared.profile;
         match (profile.chat, &profile.create_chat) {
-            _ if !profile.is_stateful => Ok(None),
+            _ if !has_chats(profile, &self.opening) => Ok(None),
             (ChatSource::Client, _) => Ok(Some(uuid::Uuid::now_v7().to_string())),
             (ChatSource::Command, Some(arguments)) => {
                 let program = self.shared.chat_program().map_err(|error| error.to_string())?;
@@ -238,7 +244,9 @@ impl Turn {
         Values {
             chat_id: chat,
             cwd: Some(directory.display().to_string()),
-            role_id: Some(spec.agent.to_string()),
+            role_id: Some(
+                self.opening.caller.as_ref().map_or_else(|| spec.agent.to_string(), |caller| caller.role.clone()),
+            ),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
             mode: if is_unrestricted { profile.free.clone() } else { strict },
             codex_projects: codex_projects(directory),
@@ -365,7 +373,8 @@ impl Turn {
         }
         // The answer may give the chat a new id.
         let id = state.chat.clone().filter(|_| profile.chat == ChatSource::Answer).or(id);
-        let Some(chat) = id.filter(|id| profile.is_stateful && is_chat_id(id)) else { return false };
+        let has_chats = has_chats(profile, &self.opening);
+        let Some(chat) = id.filter(|id| has_chats && is_chat_id(id)) else { return false };
         let is_usable = ended.code == Some(0) || ended.stop_reason.is_some() || !state.text.is_empty();
         if !is_usable && previous.is_none() {
             // A chat whose first turn failed is not continued. A chat with a history is never removed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::engine::copilot::testing::{opening, show};
-use crate::engine::{AdapterSession, Fact, Request};
+use crate::engine::{AdapterSession, Caller, Fact, Request};
 use crate::model::{Exited, ToolChoice};
 use crate::settings::EngineProfile;
 
@@ -235,6 +235,30 @@ async fn output_that_a_program_replaces_is_read_all_the_same() {
         assert_eq!(result.last(), "idle", "{:?}", result.lines);
         assert!(result.lines.contains(&"message begun\nthe end".to_owned()), "{:?}", result.lines);
         assert_eq!(result.exited().stdout_bytes, 14);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_keeps_no_chat_gets_none() {
+    let script = "if [ \"$1\" = create-chat ]; then touch created; echo chat-7; exit; fi; cat; echo \"$@\"";
+    for chat in ["chat = \"command\"\ncreate_chat = [\"create-chat\"]", "chat = \"client\""] {
+        let world = World::new();
+        let fields = format!("args = [[\"--resume\", \"{{chatId}}\"], \"{{roleId}}\"]\nprompt = \"stdin\"\n{chat}");
+        let engine = world.engine(script, &fields);
+        let caller = |keeps_chat| Some(Caller { role: "Ünï".to_owned(), keeps_chat });
+        let opening = Opening { caller: caller(false), ..world.opening(false) };
+        let result = turn(&mut engine.open(opening).await.expect("a session"), "x").await;
+        let message = result.lines.iter().find(|line| line.starts_with("message")).expect("an answer");
+        assert!(
+            message.starts_with("message # Role\n\nYou are Ada.") && message.contains("\n# Task\n\nx\n"),
+            "{message}"
+        );
+        assert!(!message.contains("--resume") && message.ends_with("Ünï") && !result.exited().chat, "{message}");
+        assert!(!world.project().join("created").exists());
+        let opening = Opening { caller: caller(true), ..world.opening(false) };
+        let result = turn(&mut engine.open(opening).await.expect("a session"), "x").await;
+        let message = result.lines.iter().find(|line| line.starts_with("message")).expect("an answer");
+        assert!(message.contains("\n# Initial Task\n\nx\n") && message.contains("--resume"), "{message}");
     }
 }
 

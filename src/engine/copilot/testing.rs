@@ -37,6 +37,7 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
         resume: false,
         asks: true,
         form: None,
+        caller: None,
     }
 }
 

@@ -312,7 +312,7 @@ pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, kin
         Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
     });
     let (tools, directory) = (tools.map(Tool::spec).collect(), project.folder.root.clone());
-    Opening { session, spec, tools, directory, resume: false, asks, form: None }
+    Opening { session, spec, tools, directory, resume: false, asks, form: None, caller: None }
 }
 
 impl Results {

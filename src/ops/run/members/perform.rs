@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::output::OutputFile;
 use super::shape;
-use crate::engine::{EngineKind, Opening};
+use crate::engine::{Caller, EngineKind, Opening};
 use crate::model::{
     EventKind, Evidence, Kind, Member, Outcome, Plan, PlanKind, Position, SessionSpec, Source, Status, Tier,
 };
@@ -84,7 +84,8 @@ impl Executor<'_> {
             true => [Tool::LogDecision, Tool::Remember, Tool::Decisions].map(Tool::spec).to_vec(),
             false => Vec::new(),
         };
-        job.opening = Opening { session, spec, directory, tools, ..job.opening };
+        let caller = Some(Caller { role: given.role.clone(), keeps_chat: given.keeps_chat });
+        job.opening = Opening { session, spec, directory, tools, caller, ..job.opening };
         job
     }
 
