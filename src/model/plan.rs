@@ -102,7 +102,7 @@ pub(crate) struct GivenMember {
     pub(crate) engine: Option<String>,
     /// Limit on working time, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) limit: Option<u64>,
+    pub(crate) limit: Option<f64>,
 }
 
 impl Plan {
@@ -144,5 +144,17 @@ impl Plan {
             [] => step(&self.agents),
             steps => steps.iter().map(step).collect::<Vec<_>>().join(", then "),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_whole_seconds_are_read() {
+        let entry = r#"{"id":"ada","role":"tester","task":"Begin.","limit":60}"#;
+        let member: GivenMember = serde_json::from_str(entry).expect("an entry of an earlier squad");
+        assert_eq!(member.limit, Some(60.0));
     }
 }

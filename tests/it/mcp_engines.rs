@@ -441,6 +441,25 @@ fn a_stateless_server_uses_no_chats_of_any_engine() {
 }
 
 #[test]
+fn a_time_limit_is_kept_to_the_millisecond() {
+    let world = World::new();
+    for (milliseconds, limit) in [("1900", json!(1.9)), ("200", json!(0.2)), ("3000", json!(3.0))] {
+        let mut client = world.client(&[("PROCESS_TIMEOUT_MS", milliseconds)]);
+        let result = client.structured("start_squad_members", one("Begin."));
+        let run = result["squadId"].as_str().expect("an id");
+        let log = world.repo.squad(&["log", run, "--json"]);
+        let started = log.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let started = started.into_iter().find(|entry| entry["kind"] == "run.started").expect("its first event");
+        assert_eq!(started["payload"]["members"][0]["limit"], limit, "{started}");
+    }
+    let mut client = world.client(&[("PROCESS_TIMEOUT_MS", "700")]);
+    let result = client.structured("start_squad_members", one("NEVER END"));
+    let member = &result["members"][0];
+    assert_eq!(member["status"], "timeout", "{member}");
+    assert!(member["reason"].as_str().is_some_and(|reason| reason.ends_with("within 700ms")), "{member}");
+}
+
+#[test]
 fn output_that_an_engine_replaces_is_no_trap() {
     let world = World::new();
     world.write("secret", "SECRET");

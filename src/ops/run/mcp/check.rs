@@ -1,6 +1,7 @@
 //! Checks the arguments of `start_squad_members` completely before any member starts, and reports every problem.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::Options;
 use crate::engine::EngineError;
 use crate::env::Env;
-use crate::model::{GivenMember, RunId, Slug, first_line, printable};
+use crate::model::{GivenMember, RunId, Slug, first_line, printable, seconds};
 use crate::ops::Project;
 use crate::ops::run::members::{RunResult, user_of};
 use crate::ops::run::order::NamedMember;
@@ -128,7 +129,7 @@ impl Checker<'_> {
             chat: self.chat(member, wrong),
             keeps_chat: self.options.is_stateful,
             engine: engine.cloned(),
-            limit: member.timeout_sec.or(Some(self.options.limit.as_secs().max(1))),
+            limit: Some(seconds(member.timeout_sec.map_or(self.options.limit, Duration::from_secs))),
         };
         let name = role.map_or_else(|| member.role_id.clone(), |role| role.name.clone());
         NamedMember { given, name, body, agent: role.and_then(|role| role.agent.clone()) }

@@ -59,7 +59,7 @@ impl Executor<'_> {
         let mut job = self.job(&member, Tier::Standard, String::new(), WorkKind::Work, given.chat.is_some());
         let session = given.chat.clone().unwrap_or_else(|| session_id(&given.id, self.run));
         job.situation = String::new();
-        job.limit = given.limit.map(Duration::from_secs);
+        job.limit = given.limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok());
         job.must_resume = given.chat.is_some();
         let mut spec = job.opening.spec;
         spec.agent = given.id.clone();
