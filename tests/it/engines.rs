@@ -292,3 +292,11 @@ fn one_that_prints_nothing_is_stopped_for_its_silence() {
     let output = squad(&repo, &[&arguments[..], &["--timeout", "1s", "Add it"]].concat());
     assert!(output.code == 1 && output.out.contains("agent.timed_out"), "{output}");
 }
+
+#[test]
+fn a_program_that_prints_nothing_has_done_its_work() {
+    let repo = world("#!/bin/sh\ncat > /dev/null\n", "");
+    let arguments = ["orchestrate", "--engine", "mine", "--permissions", "allow", "-a", "ada", "Change it"];
+    let output = squad(&repo, &arguments);
+    assert!(output.code == 0 && output.out.contains("It printed nothing on its standard output."), "{output}");
+}

@@ -460,6 +460,22 @@ fn a_time_limit_is_kept_to_the_millisecond() {
 }
 
 #[test]
+fn an_engine_that_prints_nothing_has_completed() {
+    let world = World::new();
+    world.write("stub.sh", "#!/bin/sh\necho noise >&2\n");
+    let mut client = world.client(&[]);
+    let result = client.structured("start_squad_members", one("Begin."));
+    let member = &result["members"][0];
+    assert_eq!((&member["status"], &member["rawStdout"]), (&json!("completed"), &json!("")), "{member}");
+    assert_eq!((&member["rawStderr"], member.get("reason")), (&json!("noise\n"), None), "{member}");
+    let read = client.request("resources/read", json!({"uri": member["logUri"]}));
+    assert_eq!(read["result"]["contents"][0]["text"], "", "{read}");
+    fs::remove_dir_all(world.repo.root().join(".git/squad/output")).expect("output is removed");
+    let read = client.request("resources/read", json!({"uri": member["logUri"]}));
+    assert_eq!(read["result"]["contents"][0]["text"], "", "{read}");
+}
+
+#[test]
 fn output_that_an_engine_replaces_is_no_trap() {
     let world = World::new();
     world.write("secret", "SECRET");

@@ -29,6 +29,8 @@ use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
 const MAX_ARGUMENT: usize = if cfg!(windows) { 8 * 1024 } else { 100 * 1024 };
 /// Maximum bytes of plain text that become the answer.
 const MAX_ANSWER: u64 = 256 * 1024;
+/// The answer of a program that succeeds without output.
+const NO_OUTPUT: &str = "(It printed nothing on its standard output.)";
 /// Chunks of a stream to read before other tasks get their turn.
 const CHUNKS_PER_YIELD: usize = 16;
 /// How long to wait for a closed session's process to end.
@@ -417,6 +419,9 @@ impl Turn {
             let cut = if bytes > MAX_ANSWER { format!("(the end of {bytes} bytes)\n\n") } else { String::new() };
             if !text.trim().is_empty() {
                 self.tell(Fact::Message(cut + text.trim_end()));
+            } else if ended.stop_reason.is_none() && ended.code == Some(0) {
+                // Plain text has no form that could be incomplete, so the exit code alone counts.
+                self.tell(Fact::Message(NO_OUTPUT.to_owned()));
             }
         }
         match (&ended.stop_reason, ended.code, &parser.state.error) {

@@ -220,8 +220,15 @@ async fn failures_are_described() {
         let result = run_once(&world, script, "", "work").await;
         assert_eq!(result.last(), expected);
     }
-    // An empty answer is no failure of the session; callers that need an answer check for it.
-    assert_eq!(run_once(&world, "true", "", "work").await.last(), "idle");
+    // The exit code of plain text counts, also without text.
+    for script in ["true", "echo noise >&2", "printf ' \\n'"] {
+        let result = run_once(&world, script, "", "work").await;
+        let message = "message (It printed nothing on its standard output.)".to_owned();
+        assert!(result.last() == "idle" && result.lines.contains(&message), "{:?}", result.lines);
+    }
+    // A stream without a message is no answer.
+    let result = run_once(&world, "echo '{}'", "stream = \"claude\"", "work").await;
+    assert!(!result.lines.iter().any(|line| line.starts_with("message")), "{:?}", result.lines);
 }
 
 #[tokio::test]

@@ -329,6 +329,6 @@ fn output(project: &Project, run: &RunId, member: &MemberResult, kind: &str, mos
         return (String::from_utf8_lossy(whole).into_owned(), is_cut);
     }
     // The file may be gone: output is kept for a while only, and in this clone. The ledger has the messages.
-    let said = member.end.as_ref().filter(|_| kind == "stdout").map(|(_, end)| end.text.clone());
+    let said = if kind == "stdout" { member.said() } else { None };
     (said.unwrap_or_default(), false)
 }

@@ -62,8 +62,12 @@ impl McpServer {
         let member = result.members.iter().find(|known| known.given.id.as_str() == member).ok_or_else(nothing)?;
         let Some(file) = member.output(&project, &result.run, kind) else {
             // It was cleared, or there never was any.
-            let said = member.end.as_ref().filter(|_| kind == "stdout").map(|(_, end)| end.text.clone());
-            let text = said.or_else(|| (kind == "stderr").then(String::new)).ok_or_else(nothing)?;
+            let text = match kind {
+                "stdout" => member.said(),
+                "stderr" => Some(String::new()),
+                _ => None,
+            };
+            let text = text.ok_or_else(nothing)?;
             return Ok(vec![json!({"uri": uri, "mimeType": "text/plain", "text": text})]);
         };
         let size = file.size().unwrap_or_default();

@@ -225,6 +225,12 @@ impl MemberResult {
         }
     }
 
+    /// What it said, for when its output is gone.
+    pub(crate) fn said(&self) -> Option<String> {
+        let printed_nothing = self.exited.as_ref().is_some_and(|exited| exited.stdout_bytes == 0);
+        self.end.as_ref().map(|(_, end)| if printed_nothing { String::new() } else { end.text.clone() })
+    }
+
     /// Its output of one kind: `stdout`, `stderr` or `prompt`.
     pub(crate) fn output(&self, project: &Project, run: &RunId, kind: &str) -> Option<OutputFile> {
         let local = project.local();
