@@ -108,8 +108,8 @@ impl McpServer {
         let (env, directory, spare) = (self.env(), self.directory.clone(), Arc::clone(&self.spare));
         let (ended, process) = channel();
         let _ = thread::Builder::new().spawn(move || {
-            started.wait(|| signal.done());
-            let _ = ended.send(());
+            let failure = started.wait(|| signal.done());
+            let _ = ended.send(failure);
             let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
             if spare.is_none() {
                 *spare = Runner::spawn(&env, &directory).ok();
@@ -129,12 +129,13 @@ impl McpServer {
                 }
                 Wake::Closing => break,
                 Wake::Done => {
-                    if let Some(result) = read()?.filter(|result| result.status != "running") {
+                    let is_recorded = |result: &RunResult| !["running", "lost", "unknown"].contains(&&*result.status);
+                    if let Some(result) = read()?.filter(is_recorded) {
                         return Ok(self.reply(project, &result));
                     }
                     // The run's end could not be recorded, so the end of its process counts.
-                    let _ = process.recv_timeout(ENDING);
-                    break;
+                    let failure = process.recv_timeout(ENDING).ok().flatten();
+                    return self.unrecorded(project, &run, failure);
                 }
             }
         }
@@ -143,6 +144,15 @@ impl McpServer {
 
     pub(super) fn said(&self, project: &Project, run: &RunId) -> String {
         how_it_is(run, RunResult::read(project, run).ok().flatten().as_ref())
+    }
+
+    /// What is known of a run whose end could not be recorded, and why it could not.
+    fn unrecorded(&self, project: &Project, run: &RunId, failure: Option<Failure>) -> Result<ToolResult, Failure> {
+        let Some(failure) = failure else { return self.shown(project, run) };
+        let Some(mut result) = RunResult::read(project, run)? else { return Err(failure) };
+        result.reason = Some(failure.message);
+        result.hint = failure.hint;
+        Ok(self.reply(project, &result))
     }
 
     fn shown(&self, project: &Project, run: &RunId) -> Result<ToolResult, Failure> {

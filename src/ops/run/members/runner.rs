@@ -7,7 +7,7 @@
 //!   │ ── request, one line ──────→ │   reads it, changes nothing
 //!   │ ←── Received ─────────────── │
 //!   │ ── GO ─────────────────────→ │   starts the run
-//!   │ ←── Run, later Ended ─────── │
+//!   │ ←── Run, later Ended ─────── │   or Failure, also in place of what would come next
 //! ```
 //!
 //! A runner that does not confirm in time is replaced: somebody may have suspended it. It never gets the word to go, so
@@ -71,6 +71,8 @@ const GO: &[u8] = b"go\n";
 const HAND_OVER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// How long it may then take until the run is in the ledger.
 const BEGINNING: Duration = Duration::from_secs(120);
+/// How long to read what a runner has said that has ended.
+const LAST_NOTICE: Duration = Duration::from_secs(1);
 /// Most bytes of a runner's output.
 const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
@@ -83,14 +85,20 @@ pub(crate) struct StartedRun {
 }
 
 impl StartedRun {
-    /// Waits for the run's end, calls `ended`, then waits for its process, so that no zombie stays.
-    pub(crate) fn wait(self, ended: impl FnOnce()) {
+    /// Waits for the run's end, calls `ended`, then waits for its process, so that no zombie stays. Returns why the
+    /// process could not carry out the run, or record it.
+    pub(crate) fn wait(self, ended: impl FnOnce()) -> Option<Failure> {
         let Self { process: Process { mut child, notices, .. }, .. } = self;
-        if !matches!(notices.recv(), Ok(Notice::Ended)) {
+        let mut notice = notices.recv().ok();
+        if !matches!(notice, Some(Notice::Ended)) {
             let _ = child.wait();
         }
         ended();
         let _ = child.wait();
+        while let Some(Notice::Received | Notice::Run(_) | Notice::Ended) = notice {
+            notice = notices.recv_timeout(LAST_NOTICE).ok();
+        }
+        if let Some(Notice::Failure(failure)) = notice { Some(failure) } else { None }
     }
 }
 
@@ -287,11 +295,15 @@ pub(crate) fn carry(
     if word != GO {
         return Err(Failure::failed("nobody waits for this run any more"));
     }
-    let (mut announcer, ended) = orchestrate::run(env, &project, order, Announcer { out, has_begun: false });
-    if let (Err(failure), false) = (&ended, announcer.has_begun) {
+    let (mut announcer, ended) = orchestrate::run(env, &project, order, Announcer { out });
+    let ended = ended.and_then(|ended| {
+        let unrecorded = |reason| Failure::failed(format!("the run's end could not be recorded: {reason}"));
+        ended.unrecorded.map_or(Ok(()), |reason| Err(unrecorded(reason)))
+    });
+    if let Err(failure) = &ended {
         say(&mut *announcer.out, &Notice::Failure(failure.clone()));
     }
-    ended.map(drop)
+    ended
 }
 
 fn request(input: &mut dyn BufRead) -> Result<RunRequest, Failure> {
@@ -356,16 +368,12 @@ fn say(out: &mut dyn Write, notice: &Notice) {
 /// Reports the run's id once it is durable, and the run's end.
 struct Announcer {
     out: Box<dyn Write + Send>,
-    has_begun: bool,
 }
 
 impl Show for Announcer {
     fn show(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::RunStarted { .. } => {
-                self.has_begun = true;
-                say(&mut *self.out, &Notice::Run(event.run.clone()));
-            }
+            EventKind::RunStarted { .. } => say(&mut *self.out, &Notice::Run(event.run.clone())),
             EventKind::RunCompleted { .. } => say(&mut *self.out, &Notice::Ended),
             _ => {}
         }
@@ -411,6 +419,28 @@ mod tests {
         assert!(matches!(second.notices.recv(), Ok(Notice::Ended)));
         assert_eq!(fs::read_to_string(folder.path().join("new")).ok().as_deref(), Some("acted\n"));
         assert!(!folder.path().join("old").exists());
+    }
+
+    #[test]
+    fn a_failure_is_heard_whenever_it_comes() {
+        let failure = Failure::failed("the disk is full");
+        let said = serde_json::to_string(&Notice::Failure(failure.clone())).expect("JSON");
+        let run = serde_json::to_string(&Notice::Run(RunId::parse("20260101-000000-abcdef").expect("an id")));
+        let run = run.expect("JSON");
+        for (ends, expected) in [
+            (format!("echo '{said}'"), true),
+            (format!("echo '\"ended\"'; echo '{said}'"), true),
+            ("echo '\"ended\"'".to_owned(), false),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut runner =
+                runner(folder.path(), &format!("read request; echo '\"received\"'; read go; echo '{run}'; {ends}"));
+            let process = runner.hand_over(&long(), HAND_OVER).expect("it takes it");
+            assert!(matches!(process.notices.recv(), Ok(Notice::Run(_))));
+            let started =
+                StartedRun { run: RunId::parse("20260101-000000-abcdef").expect("an id"), tip: None, process };
+            assert_eq!(started.wait(|| ()), expected.then(|| failure.clone()), "{ends}");
+        }
     }
 
     #[test]
