@@ -24,9 +24,9 @@ pub(super) const PATH: &str = "/mcp";
 const SESSION: &str = "mcp-session-id";
 /// How long a client may take to send a body.
 const BODY_LIMIT: Duration = Duration::from_secs(10);
-/// How long a session lives after its last request. A member may work for a day.
-const SESSION_LIMIT: Duration = Duration::from_secs(24 * 3600);
-const SESSION_CHECK: Duration = Duration::from_secs(600);
+/// How long a session lives after its last request has ended. Clients then begin a new one.
+const SESSION_LIMIT: Duration = Duration::from_secs(3600);
+const SESSION_CHECK: Duration = Duration::from_secs(60);
 
 pub(super) type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
@@ -81,9 +81,10 @@ impl<S: Service> Server<S> {
         if head.method != Method::POST {
             return Ok(Request::from_parts(head, Bytes::new()));
         }
-        let late = || refusal(StatusCode::REQUEST_TIMEOUT, "the request's body did not arrive in time\n");
-        let body = timeout(BODY_LIMIT, read(body)).await.unwrap_or_else(|_| Err(late()))?;
-        Ok(Request::from_parts(head, body))
+        match timeout(BODY_LIMIT, read(body)).await {
+            Ok(body) => Ok(Request::from_parts(head, body?)),
+            Err(_) => Err(refusal(StatusCode::REQUEST_TIMEOUT, "the request's body did not arrive in time\n")),
+        }
     }
 
     pub(super) async fn answer(&self, mut request: Request<Bytes>) -> Response<Body> {
