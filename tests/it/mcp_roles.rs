@@ -60,7 +60,7 @@ fn a_wrong_argument_is_named_by_its_path() {
     wrong["members"][0]["cwd"] = long.as_str().into();
     wrong["members"][0]["engine"] = long.as_str().into();
     let said = client.refused("start_squad_members", wrong);
-    assert!(said.contains("xxx…` ") && said.contains("xxx…\" ") && said.len() < 1000, "{} bytes", said.len());
+    assert!(said.contains("xxx…`") && said.contains("xxx…\" ") && said.len() < 1000, "{} bytes", said.len());
     for limit in [0, 501] {
         let said = client.refused("list_decisions", json!({"limit": limit}));
         assert_eq!(said, "`limit` must be between 1 and 500");
