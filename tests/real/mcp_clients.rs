@@ -130,7 +130,8 @@ fn assert_all_heard(heard: &Value, version: &str) {
     assert_eq!(heard["output"], heard["result"]["members"][0]["rawStdout"]);
     assert_eq!(heard["progress"][0], 0.0);
     assert!(heard["refused"].as_str().is_some_and(|text| text.contains("there is no role `nobody`")), "{heard}");
-    assert!(heard["prompt"].as_str().is_some_and(|text| text.ends_with("# Task\n\nLook.")), "{heard}");
+    let asked = "# Task\n\nLook.\n\n---\n\n# Setup & Reporting Rules\n";
+    assert!(heard["prompt"].as_str().is_some_and(|text| text.contains(asked)), "{heard}");
     assert!(heard["resources"].to_string().contains("squad://decisions"), "{heard}");
 }
 
