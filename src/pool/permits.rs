@@ -1,7 +1,7 @@
 //! Limits how many agents work at the same time. Core agents come first; then the order of arrival counts.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
+
+use crate::engine::open_regular;
 
 /// Sorted by precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,7 +132,7 @@ impl Places {
         fs::create_dir_all(&self.folder)?;
         for number in 0..self.count {
             let path = self.folder.join(number.to_string());
-            let place = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            let place = open_regular(File::options().write(true).create(true).truncate(false), &path)?;
             match place.try_lock() {
                 Ok(()) => return Ok(Some(place)),
                 Err(TryLockError::WouldBlock) => {}

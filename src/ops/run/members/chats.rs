@@ -1,10 +1,11 @@
 //! A chat has one user at a time: two messages at once would mix.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
 use super::results::RunResult;
+use crate::engine::open_regular;
 use crate::error::Failure;
 use crate::model::RunId;
 use crate::ops::Project;
@@ -30,7 +31,8 @@ fn lock_one(local: &Path, chat: &str) -> Result<File, Failure> {
     // The folder of the chat's output, with which it is cleared.
     let folder = local.join("output").join(chat);
     fs::create_dir_all(&folder).map_err(failed)?;
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join("lock")).map_err(failed)?;
+    let lock = open_regular(File::options().write(true).create(true).truncate(false), &folder.join("lock"));
+    let file = lock.map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::failed(format!("the chat `{chat}` is in use"))
