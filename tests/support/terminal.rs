@@ -1,13 +1,13 @@
 //! A person at a terminal: a real one, for what is typed before a question stands waits in its queue.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_setfd, read, retry_on_intr};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Nothing that is waited for takes as long; a machine under load may.
@@ -54,9 +54,11 @@ impl Person {
         let since = Instant::now();
         while self.screen.matches(text).count() < times {
             let mut shown = [PollFd::new(&self.terminal, PollFlags::IN)];
-            let has_come = poll(&mut shown, Some(&LONG)).expect("a terminal") > 0 && since.elapsed() < PATIENCE;
+            // Another test of this process may have set up a handler of signals, which interrupts this.
+            let ready = retry_on_intr(|| poll(&mut shown, Some(&LONG))).expect("a terminal");
+            let has_come = ready > 0 && since.elapsed() < PATIENCE;
             assert!(has_come, "not shown: {text:?} in {}", self.screen);
-            let count = self.terminal.read(&mut bytes).unwrap_or(0);
+            let count = retry_on_intr(|| read(&self.terminal, &mut bytes)).unwrap_or(0);
             assert!(count > 0, "never shown: {text:?} in {}", self.screen);
             self.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
