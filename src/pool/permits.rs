@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub(crate) struct Permit {
 struct Places {
     folder: PathBuf,
     count: usize,
+    /// Where to look first: places that this process has just taken need not be tried again.
+    next: AtomicUsize,
 }
 
 /// How often to look for a free place: the system tells of a freed lock only one that waits for this very lock.
@@ -55,7 +58,7 @@ impl Permits {
 
     /// Counts the agents of every process that uses this folder.
     pub(crate) fn shared(count: usize, folder: &Path) -> Arc<Self> {
-        Self::with(count, Some(Places { folder: folder.to_owned(), count }))
+        Self::with(count, Some(Places { folder: folder.to_owned(), count, next: AtomicUsize::new(0) }))
     }
 
     fn with(count: usize, places: Option<Places>) -> Arc<Self> {
@@ -130,7 +133,8 @@ impl Places {
 
     fn free(&self) -> io::Result<Option<File>> {
         fs::create_dir_all(&self.folder)?;
-        for number in 0..self.count {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        for number in (0..self.count).map(|number| (first + number) % self.count) {
             let path = self.folder.join(number.to_string());
             let place = open_regular(File::options().write(true).create(true).truncate(false), &path)?;
             match place.try_lock() {
