@@ -21,7 +21,13 @@ impl LockFile {
         let file = match open(path) {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
                 if let Some(folder) = path.parent() {
-                    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                    // Only this folder: a repository that was deleted meanwhile must not come back as an empty one.
+                    match fs::create_dir(folder) {
+                        Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => {
+                            return Err(Error::io("create", folder)(cause));
+                        }
+                        _ => {}
+                    }
                     sharing.open_directory(folder).map_err(Error::io("share", folder))?;
                 }
                 open(path)
