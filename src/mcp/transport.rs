@@ -20,6 +20,8 @@ use super::signal::Calls;
 const BACKLOG_BYTES: usize = 1024 * 1024;
 /// After the end of input, how long to wait for a client that does not read.
 pub(super) const END_LIMIT: Duration = Duration::from_secs(5);
+/// How long to wait for one that does not read and has sent so much that the end of its input cannot be noticed.
+const FULL_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) struct LineTransport {
     incoming: mpsc::Receiver<Line>,
@@ -90,7 +92,7 @@ impl LineTransport {
                     room.send(response.to_string());
                 }
                 line = self.incoming.recv(), if self.backlog.has_room() => self.backlog.push(line),
-                () = sleep(END_LIMIT), if self.backlog.has_end => {
+                () = sleep(if self.backlog.has_end { END_LIMIT } else { FULL_LIMIT }), if !self.backlog.has_room() => {
                     self.is_deaf.send_replace(true);
                     return false;
                 }
@@ -242,6 +244,20 @@ mod tests {
         assert!(waiting.is_err(), "{waiting:?}");
         assert!(client.output.recv().await.is_some_and(|line| line.contains("-32700")));
         assert!(matches!(client.transport.receive().await, Some(JsonRpcMessage::Request(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nor_can_one_that_sends_more_than_is_kept() {
+        let mut client = Client::new();
+        client.say(b"no JSON").await;
+        client.say(PING).await;
+        let large = vec![b' '; BACKLOG_BYTES];
+        let Client { input, transport, .. } = &mut client;
+        let receive = tokio::time::timeout(FULL_LIMIT * 10, transport.receive());
+        let (message, ()) = tokio::join!(receive, async {
+            input.send(Line::Text(large)).await.expect("it reads");
+        });
+        assert!(matches!(message, Ok(None)), "{message:?}");
     }
 
     #[tokio::test(start_paused = true)]
