@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::engine::open_regular;
 
@@ -50,6 +50,9 @@ struct Places {
 
 /// How often to look for a free place: the system tells of a freed lock only one that waits for this very lock.
 const PLACE_INTERVAL: Duration = Duration::from_millis(50);
+/// How long to wait for a place. Members work for five minutes unless the caller says otherwise; one that holds its place
+/// for longer may be suspended, or waits for the one that waits here.
+const PLACE_LIMIT: Duration = Duration::from_secs(600);
 
 impl Permits {
     pub(crate) fn new(count: usize) -> Arc<Self> {
@@ -117,11 +120,16 @@ impl Permits {
 }
 
 impl Places {
-    /// `None`: places cannot be counted here. That keeps nobody from working.
+    /// `None`: places cannot be counted here, or none was freed in time. That keeps nobody from working.
     async fn take(&self) -> Option<File> {
+        let deadline = Instant::now() + PLACE_LIMIT;
         loop {
             match self.free() {
                 Ok(Some(place)) => return Some(place),
+                Ok(None) if Instant::now() >= deadline => {
+                    tracing::warn!("no place was freed for {} seconds", PLACE_LIMIT.as_secs());
+                    return None;
+                }
                 Ok(None) => sleep(PLACE_INTERVAL).await,
                 Err(error) => {
                     tracing::warn!("agents of other runs are not counted: {}: {error}", self.folder.display());
@@ -215,6 +223,16 @@ mod tests {
         assert!(waiting.is_err(), "two work, and that is the limit of both");
         drop(held);
         let _held = [one.take(Priority::Core).await, one.take(Priority::Core).await];
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_place_for_ever() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, other] = [(); 2].map(|()| Permits::shared(1, folder.path()));
+        let _held = one.take(Priority::Core).await;
+        let begun = Instant::now();
+        other.take(Priority::Core).await;
+        assert!(begun.elapsed() >= PLACE_LIMIT);
     }
 
     #[tokio::test]
