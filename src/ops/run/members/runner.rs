@@ -282,8 +282,7 @@ pub(crate) fn carry(
         say(&mut *out, &Notice::Received);
         prepare(env, directory, request)
     });
-    // The chats stay locked until the process ends.
-    let (project, order, _chats) = match prepared {
+    let (project, order, chats) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
             say(&mut *out, &Notice::Failure(failure.clone()));
@@ -295,7 +294,7 @@ pub(crate) fn carry(
     if word != GO {
         return Err(Failure::failed("nobody waits for this run any more"));
     }
-    let (mut announcer, ended) = orchestrate::run(env, &project, order, Announcer { out });
+    let (mut announcer, ended) = orchestrate::run(env, &project, order, Announcer { out, chats });
     let ended = ended.and_then(|ended| {
         let unrecorded = |reason| Failure::failed(format!("the run's end could not be recorded: {reason}"));
         ended.unrecorded.map_or(Ok(()), |reason| Err(unrecorded(reason)))
@@ -368,13 +367,19 @@ fn say(out: &mut dyn Write, notice: &Notice) {
 /// Reports the run's id once it is durable, and the run's end.
 struct Announcer {
     out: Box<dyn Write + Send>,
+    /// The locked chats of its members.
+    chats: Vec<File>,
 }
 
 impl Show for Announcer {
     fn show(&mut self, event: &Event) {
         match &event.kind {
             EventKind::RunStarted { .. } => say(&mut *self.out, &Notice::Run(event.run.clone())),
-            EventKind::RunCompleted { .. } => say(&mut *self.out, &Notice::Ended),
+            EventKind::RunCompleted { .. } => {
+                // The caller may continue them at once, while this process still tidies the repository.
+                self.chats.clear();
+                say(&mut *self.out, &Notice::Ended);
+            }
             _ => {}
         }
     }
