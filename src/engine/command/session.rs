@@ -150,10 +150,9 @@ impl AdapterSession for Session {
         self.stop.send_replace(true);
     }
 
-    async fn close(mut self) -> Vec<String> {
-        if let Some(running) = self.running.filter(|running| !running.is_finished()) {
-            self.descendants.look();
-            self.stop.send_replace(true);
+    async fn close(self) -> Vec<String> {
+        self.stop.send_replace(true);
+        if let Some(running) = self.running {
             // A process that does not end in time ends with the engine.
             let _ = timeout(CLOSE_TIMEOUT, running).await;
         }
