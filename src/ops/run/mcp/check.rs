@@ -1,5 +1,7 @@
 //! Checks the arguments of `start_squad_members` completely before any member starts, and reports every problem.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,7 +9,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Options;
-use crate::engine::EngineError;
 use crate::env::Env;
 use crate::model::{GivenMember, RunId, Slug, first_line, printable, seconds};
 use crate::ops::Project;
@@ -58,7 +59,7 @@ pub(super) fn check(
     options: &Options,
     asked: &StartMembers,
 ) -> Result<Vec<NamedMember>, Vec<String>> {
-    let checker = Checker { env, project, roles, options };
+    let checker = Checker { env, project, roles, options, engines: RefCell::default() };
     let (mut named, mut problems) = (Vec::new(), Vec::new());
     for (index, member) in asked.members.iter().enumerate() {
         let id = member_id(&member.role_id, &named);
@@ -87,6 +88,8 @@ struct Checker<'a> {
     project: &'a Project,
     roles: &'a Roles,
     options: &'a Options,
+    /// Why an engine cannot work here, for each that was asked about: many members usually have the same one.
+    engines: RefCell<BTreeMap<Option<String>, Option<String>>>,
 }
 
 impl Checker<'_> {
@@ -119,7 +122,7 @@ impl Checker<'_> {
             let engine = brief(engine);
             wrong.push(format!("there is no engine `{engine}`; `squad engines` lists those there are"));
         } else if let Some(error) = self.engine_error(engine, role.and_then(|role| role.agent.as_ref())) {
-            wrong.push(error.with_hint());
+            wrong.push(error);
         }
         let given = GivenMember {
             id,
@@ -136,15 +139,18 @@ impl Checker<'_> {
     }
 
     /// Why the engine that the member would get cannot work here, as far as that is known without starting it.
-    fn engine_error(&self, given: Option<&String>, agent: Option<&Slug>) -> Option<EngineError> {
+    fn engine_error(&self, given: Option<&String>, agent: Option<&Slug>) -> Option<String> {
         let team = &self.project.team;
         let own = agent.and_then(|agent| {
             let chartered = team.charters.get(agent).and_then(|charter| charter.engine.as_deref());
             self.project.settings.engine_of(&team.member(agent)?.names(), chartered)
         });
         let (described, permissions) = (self.options.described.as_ref(), self.options.permissions);
-        let name = given.map(String::as_str).or(own.as_deref());
-        engines::require_usable(self.env, self.project, name, described, permissions).err()
+        let check = |name: &Option<String>| {
+            let usable = engines::require_usable(self.env, self.project, name.as_deref(), described, permissions);
+            usable.err().map(|error| error.with_hint())
+        };
+        self.engines.borrow_mut().entry(given.cloned().or(own)).or_insert_with_key(check).clone()
     }
 
     /// The member's working directory, with links resolved.
