@@ -33,24 +33,4 @@ impl Service for Stub {
         let _ = self.0.lock().expect("no call panics").recv();
         Ok(ToolResult::text("finished"))
     }
-
-    fn resources(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
-    fn templates(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
-    fn read(&self, uri: &str) -> Result<Vec<Value>, Fault> {
-        Err(Fault::no_resource(uri))
-    }
-
-    fn prompts(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
-    fn prompt(&self, _name: &str, _arguments: &Object) -> Result<Value, Fault> {
-        Err(Fault::invalid_params("none"))
-    }
 }

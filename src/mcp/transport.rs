@@ -230,6 +230,16 @@ mod tests {
             Self { input, output, transport }
         }
 
+        /// It has not read an answer, so its next request waits.
+        async fn unread() -> Self {
+            let mut client = Self::new();
+            client.say(b"no JSON").await;
+            client.say(PING).await;
+            let waiting = tokio::time::timeout(END_LIMIT * 10, client.transport.receive()).await;
+            assert!(waiting.is_err(), "{waiting:?}");
+            client
+        }
+
         async fn say(&mut self, line: &[u8]) {
             self.input.send(Line::Text(line.to_vec())).await.expect("it reads");
         }
@@ -237,11 +247,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_wait_until_their_client_reads() {
-        let mut client = Client::new();
-        client.say(b"no JSON").await;
-        client.say(PING).await;
-        let waiting = tokio::time::timeout(END_LIMIT * 10, client.transport.receive()).await;
-        assert!(waiting.is_err(), "{waiting:?}");
+        let mut client = Client::unread().await;
         assert!(client.output.recv().await.is_some_and(|line| line.contains("-32700")));
         assert!(matches!(client.transport.receive().await, Some(JsonRpcMessage::Request(_))));
     }
@@ -262,11 +268,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_never_reads_cannot_keep_the_server() {
-        let mut client = Client::new();
-        client.say(b"no JSON").await;
-        client.say(PING).await;
-        let waiting = tokio::time::timeout(END_LIMIT * 10, client.transport.receive()).await;
-        assert!(waiting.is_err(), "{waiting:?}");
+        let mut client = Client::unread().await;
         // More than the queue holds, so that the end is noticed behind it.
         for _ in 0..4 {
             let Client { input, transport, .. } = &mut client;

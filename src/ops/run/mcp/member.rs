@@ -191,24 +191,4 @@ impl Service for MemberServer {
             Err(reason) => ToolResult::error(&reason),
         })
     }
-
-    fn resources(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
-    fn templates(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
-    fn read(&self, uri: &str) -> Result<Vec<Value>, Fault> {
-        Err(Fault::no_resource(uri))
-    }
-
-    fn prompts(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
-    fn prompt(&self, name: &str, _arguments: &Object) -> Result<Value, Fault> {
-        Err(Fault::invalid_params(format!("there is no prompt `{name}`")))
-    }
 }
