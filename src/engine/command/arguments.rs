@@ -1,5 +1,8 @@
 //! Command lines with placeholders. A value becomes one argument, or part of one, and is never split.
 
+use std::path::Path;
+
+use super::codex_projects;
 use super::template::Template;
 use super::values::{Values, escape_option};
 use crate::settings::{Argument, PLACEHOLDERS};
@@ -60,7 +63,9 @@ fn expand(arguments: &[Argument], values: &Values, expanded: &mut Vec<String>) {
             Argument::Group(_) => {}
             Argument::One(text) if text == MODE => expanded.extend(values.mode.iter().cloned()),
             Argument::One(text) if text == TOOLS => expanded.extend(values.tools.iter().cloned()),
-            Argument::One(text) if text == CODEX_PROJECTS => expanded.push(values.codex_projects.clone()),
+            Argument::One(text) if text == CODEX_PROJECTS => {
+                expanded.extend(values.cwd.iter().map(|folder| codex_projects(Path::new(folder))));
+            }
             Argument::One(text) => match placeholder(text) {
                 Some(name) => expanded.push(escape_option(values.get(name).unwrap_or_default())),
                 None => expanded.push(text.clone()),

@@ -62,6 +62,7 @@ pub(crate) struct Command(Arc<Shared>);
 /// The state that all sessions of an engine share.
 struct Shared {
     profile: Profile,
+    program: Program,
     programs: Programs,
     variables: Variables,
     directory: PathBuf,
@@ -79,8 +80,8 @@ impl Command {
         let programs = Programs::new(&directory, &variables);
         let chats = Chats::new(&local);
         let mark = Mark::new();
-        let mut shared = Shared { profile, programs, variables, directory, local, chats, run, mark, squad };
-        shared.program()?;
+        let program = locate(&profile, &programs)?;
+        let mut shared = Shared { profile, program, programs, variables, directory, local, chats, run, mark, squad };
         shared.mark.guard(shared.squad.as_deref());
         Ok(Self(Arc::new(shared)))
     }
@@ -91,15 +92,11 @@ impl Command {
 
     /// The program's path, because asking for its version would start a process.
     pub(crate) fn version(&self) -> String {
-        self.0.program().map(|program| program.path().display().to_string()).unwrap_or_default()
+        self.0.program.path().display().to_string()
     }
 }
 
 impl Shared {
-    fn program(&self) -> Result<Program, EngineError> {
-        locate(&self.profile, &self.programs)
-    }
-
     /// The program that creates a chat.
     fn chat_program(&self) -> Result<Program, EngineError> {
         let name = self.profile.create_program.as_ref().unwrap_or(&self.profile.program);
@@ -181,7 +178,8 @@ fn codex_projects(directory: &Path) -> String {
     let folder = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let around = folder.ancestors().map(Path::to_owned).chain(crate::program::work_trees(&folder));
     let mut projects = toml::Table::new();
-    for path in around {
+    // In a preview, the folder is the name of a placeholder.
+    for path in around.filter(|path| !path.as_os_str().is_empty()) {
         let level = toml::Table::from_iter([("trust_level".to_owned(), toml::Value::from("untrusted"))]);
         projects.insert(path.display().to_string(), level.into());
     }

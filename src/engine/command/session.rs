@@ -18,7 +18,7 @@ use super::served::{self, reports_itself};
 use super::spool::{Spool, Tail};
 use super::stream::StreamParser;
 use super::values::Values;
-use super::{Profile, Shared, codex_projects, environment, shape};
+use super::{Profile, Shared, environment, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request, open_regular};
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
@@ -49,7 +49,6 @@ pub(crate) struct Session {
 /// What a session's turns need.
 struct Turn {
     shared: Arc<Shared>,
-    program: Program,
     opening: Opening,
     model: String,
     sender: mpsc::UnboundedSender<Fact>,
@@ -57,7 +56,6 @@ struct Turn {
 
 impl Session {
     pub(super) fn open(shared: Arc<Shared>, opening: Opening) -> Result<Self, EngineError> {
-        let program = shared.program()?;
         shared.check_folder(&opening.directory)?;
         let session = opening.session.clone();
         let not_resumable =
@@ -84,7 +82,7 @@ impl Session {
             return Err(EngineError::Request { what, reason: format!("`{}` is not a model name", printable(&model)) });
         }
         let (sender, facts) = mpsc::unbounded_channel();
-        let turn = Arc::new(Turn { shared, program, opening, model, sender });
+        let turn = Arc::new(Turn { shared, opening, model, sender });
         let mark = &turn.shared.mark;
         let descendants = Descendants::of(&[(mark.name(), mark.value()), (SESSION_VARIABLE, &turn.opening.session)]);
         Ok(Self { turn, facts, stop: watch::Sender::new(false), running: None, descendants })
@@ -241,16 +239,14 @@ impl Turn {
     fn values(&self, chat: Option<String>, is_unrestricted: bool) -> Values {
         let (profile, spec) = (&self.shared.profile, &self.opening.spec);
         let strict = profile.strict.clone().unwrap_or_default();
-        let directory = &self.opening.directory;
         Values {
             chat_id: chat,
-            cwd: Some(directory.display().to_string()),
+            cwd: Some(self.opening.directory.display().to_string()),
             role_id: Some(
                 self.opening.caller.as_ref().map_or_else(|| spec.agent.to_string(), |caller| caller.role.clone()),
             ),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
             mode: if is_unrestricted { profile.free.clone() } else { strict },
-            codex_projects: codex_projects(directory),
             ..Values::default()
         }
     }
@@ -307,7 +303,7 @@ impl Turn {
             let reference = format!("Read the file {}: it is your complete message. Do what it says.", path.display());
             let argument = |text: &str| Some(if uses_file { reference.clone() } else { text.to_owned() });
             let values = Values { prompt: argument(prompt), task: argument(task), ..values.clone() };
-            let command = self.command(&self.program, profile.expand(&profile.arguments, &values));
+            let command = self.command(&self.shared.program, profile.expand(&profile.arguments, &values));
             let input = match profile.prompt {
                 PromptWay::Stdin => {
                     let file = open_regular(File::options().read(true), &path);
@@ -333,7 +329,7 @@ impl Turn {
     }
 
     fn cannot_start(&self, error: &io::Error) -> String {
-        format!("{} cannot be run: {error}", self.program.path().display())
+        format!("{} cannot be run: {error}", self.shared.program.path().display())
     }
 
     /// Reports new output.

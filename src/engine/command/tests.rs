@@ -373,4 +373,5 @@ fn codex_trusts_no_project_around_the_folder() {
     for around in path.ancestors() {
         assert_eq!(projects[&around.display().to_string()]["trust_level"].as_str(), Some("untrusted"));
     }
+    assert_eq!(codex_projects(Path::new("{cwd}")), r#"projects={ "{cwd}" = { trust_level = "untrusted" } }"#);
 }

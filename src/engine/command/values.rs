@@ -9,7 +9,6 @@ pub(crate) struct Values {
     pub(crate) model: Option<String>,
     /// The arguments of the engine's mode.
     pub(crate) mode: Vec<String>,
-    pub(crate) codex_projects: String,
     /// The arguments that configure the server of squad's tools.
     pub(crate) tools: Vec<String>,
 }
