@@ -31,6 +31,8 @@ pub(crate) struct WorkTree {
     reports: Reports,
     /// Taken one at a time, in order. An error says why a snapshot is missing.
     snapshots: tokio::sync::Mutex<Vec<Result<WorkTreeSnapshot, String>>>,
+    /// The last comparison, which agents that work side by side share.
+    compared: tokio::sync::Mutex<Option<Comparison>>,
     /// The run's first snapshot, if it was taken before the run was resumed.
     origin: Mutex<Option<WorkTreeSnapshot>>,
     activity: Mutex<Activity>,
@@ -38,6 +40,12 @@ pub(crate) struct WorkTree {
     is_ready: watch::Sender<bool>,
     /// The run's end has been recorded.
     is_over: AtomicBool,
+}
+
+/// The changes between two snapshots, which are named by index.
+struct Comparison {
+    snapshots: (usize, usize),
+    changes: Vec<Change>,
 }
 
 /// Changes made before the run was resumed.
@@ -73,6 +81,7 @@ impl WorkTree {
             prefix,
             reports,
             snapshots: tokio::sync::Mutex::default(),
+            compared: tokio::sync::Mutex::default(),
             origin: Mutex::default(),
             activity: Mutex::new(Activity { spans: vec![BTreeSet::new()], ..Activity::default() }),
             is_ready: watch::Sender::new(false),
@@ -169,15 +178,19 @@ impl WorkTree {
         let (begun, ended) = self.activity().left.remove(agent)?;
         let (Ok(from), Ok(to)) = (snapshots.get(begun)?.clone(), snapshots.get(ended)?.clone()) else { return None };
         drop(snapshots);
-        let source = Arc::clone(&self.source);
-        let changed = self.run_blocking(move || source.changed(&from, &to)).await;
-        match changed {
-            Ok(changes) => Some(self.activity().attribute(changes, agent, begun, ended)),
-            Err(reason) => {
-                self.warn(&reason);
-                None
+        let mut compared = self.compared.lock().await;
+        let changes = match &*compared {
+            Some(last) if last.snapshots == (begun, ended) => last.changes.clone(),
+            _ => {
+                let source = Arc::clone(&self.source);
+                let changes = self.run_blocking(move || source.changed(&from, &to)).await;
+                let changes = changes.inspect_err(|reason| self.warn(reason)).ok()?;
+                *compared = Some(Comparison { snapshots: (begun, ended), changes: changes.clone() });
+                changes
             }
-        }
+        };
+        drop(compared);
+        Some(self.activity().attribute(changes, agent, begun, ended))
     }
 
     /// Changed lines of these files since the run began; empty if unknown.
@@ -263,6 +276,8 @@ impl Activity {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU8;
+
     use super::*;
 
     fn slug(name: &str) -> Slug {
@@ -300,17 +315,21 @@ mod tests {
         activity
     }
 
-    /// Counts its snapshots; each takes as long as agents need to finish.
+    /// Counts its snapshots, each of which takes as long as agents need to finish, and its comparisons.
     #[derive(Default)]
-    struct Counting(std::sync::atomic::AtomicU8);
+    struct Counting {
+        snapshots: AtomicU8,
+        comparisons: AtomicU8,
+    }
 
     impl TakeSnapshots for Counting {
         fn take(&self, _previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
             std::thread::sleep(std::time::Duration::from_millis(20));
-            Ok(WorkTreeSnapshot::sample(self.0.fetch_add(1, Ordering::Relaxed)))
+            Ok(WorkTreeSnapshot::sample(self.snapshots.fetch_add(1, Ordering::Relaxed)))
         }
 
         fn changed(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot) -> Result<Vec<Change>, String> {
+            self.comparisons.fetch_add(1, Ordering::Relaxed);
             Ok(changes(&["x"]))
         }
 
@@ -337,7 +356,8 @@ mod tests {
             assert_eq!((change.path.as_str(), change.by.len()), ("x", 32));
         }
         // The first, that of whoever was first, and that of all others.
-        assert_eq!(source.0.load(Ordering::Relaxed), 3);
+        assert_eq!(source.snapshots.load(Ordering::Relaxed), 3);
+        assert!(source.comparisons.load(Ordering::Relaxed) <= 2);
         assert!(tree.activity().at_work.is_empty() && tree.activity().left.is_empty());
     }
 
