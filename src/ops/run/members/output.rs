@@ -27,14 +27,15 @@ impl OutputFile {
         turns.max().map(|turn| Self(folder.join(format!("{turn}.{kind}"))))
     }
 
-    /// The file that an entry names. Entries also come from other clones, so no path outside the folder is accepted.
+    /// The file that an entry names. Entries also come from other clones, so no path outside the folder is accepted, nor
+    /// one through a link, which an agent may have made.
     pub(super) fn named(local: &Path, path: &str) -> Option<Self> {
-        let path = Path::new(path);
-        let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-        let target = local.join(path);
-        let home = local.join(FOLDER).canonicalize().ok()?;
-        let is_inside = target.canonicalize().is_ok_and(|target| target.starts_with(home));
-        (is_plain && path.starts_with(FOLDER) && is_inside).then_some(Self(target))
+        let (path, mut place) = (Path::new(path), local.to_owned());
+        let is_plain = path.components().all(|part| {
+            place.push(part);
+            matches!(part, Component::Normal(_)) && place.symlink_metadata().is_ok_and(|about| !about.is_symlink())
+        });
+        (is_plain && path.starts_with(FOLDER)).then_some(Self(place))
     }
 
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
@@ -84,7 +85,10 @@ mod tests {
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(local.path().join("secret"), local.path().join("output/link")).expect("a link");
-            assert_eq!(OutputFile::named(local.path(), "output/link"), None);
+            std::os::unix::fs::symlink(local.path(), local.path().join("output/out")).expect("a link");
+            for wrong in ["output/link", "output/out/secret"] {
+                assert_eq!(OutputFile::named(local.path(), wrong), None, "{wrong}");
+            }
         }
     }
 }
