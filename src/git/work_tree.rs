@@ -181,7 +181,8 @@ impl Repository {
                     continue;
                 };
                 let (added, removed) = (added.parse().ok(), removed.parse().ok());
-                changes.insert(path.to_owned(), Change { path: path.to_owned(), added, removed, by: Vec::new() });
+                let change = Change { path: path.to_owned(), added, removed, ..Change::default() };
+                changes.insert(path.to_owned(), change);
             }
         }
         for path in from.left_out.keys().chain(to.left_out.keys()) {
@@ -190,8 +191,7 @@ impl Repository {
             let fingerprint =
                 |snapshot: &WorkTreeSnapshot| snapshot.left_out.get(path).map(|omitted| omitted.fingerprint);
             if !from.is_read_back && fingerprint(from) != fingerprint(to) {
-                let change = Change { path: path.clone(), added: None, removed: None, by: Vec::new() };
-                changes.insert(path.clone(), change);
+                changes.insert(path.clone(), Change { path: path.clone(), ..Change::default() });
             }
         }
         Ok(changes.into_values().collect())

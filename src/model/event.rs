@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, Outcome, Plan, RunId,
-    SkippedFile, Slug, Tier, Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GitChanges, GivenMember, OtherRuns, Outcome,
+    Plan, RunId, SkippedFile, Slug, Tier, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -240,8 +240,19 @@ kinds! {
     "question.asked" Never QuestionAsked { question: u64, text: String };
     /// The question is answered or withdrawn.
     "question.answered" Never QuestionAnswered { question: u64 };
-    /// A snapshot of the work tree has been stored.
-    "snapshot.taken" Batched SnapshotTaken { commit: String, left_out: Vec<SkippedFile>, seconds: f64 };
+    /// A snapshot of the work tree has been stored. The rest describes the time since the previous one.
+    "snapshot.taken" Batched SnapshotTaken {
+        commit: String,
+        left_out: Vec<SkippedFile>,
+        seconds: f64,
+        /// The agents whose commands were running at some time.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<Slug>,
+        #[serde(default, skip_serializing_if = "OtherRuns::is_empty")]
+        others: OtherRuns,
+        #[serde(default, skip_serializing_if = "GitChanges::is_empty")]
+        git: GitChanges,
+    };
     "decision.logged" AtOnce DecisionLogged {
         /// The decision; `text` is its body.
         #[serde(flatten)]
@@ -272,6 +283,8 @@ kinds! {
     "user.message" AtOnce UserMessage { text: String };
     "cancel.requested" AtOnce CancelRequested { reason: String };
     "agent.completed" AtOnce Completed(End);
+    /// It was asked for work, reports success, and neither used a tool nor changed anything.
+    "agent.claimed" AtOnce Claimed(End);
     "agent.failed" AtOnce Failed(End);
     "agent.timed_out" AtOnce TimedOut(End);
     "agent.cancelled" AtOnce Cancelled(End);
@@ -319,6 +332,7 @@ impl EventKind {
     pub(crate) fn of_end(outcome: Outcome, end: End) -> Self {
         match outcome {
             Outcome::Completed => Self::Completed(end),
+            Outcome::Claimed => Self::Claimed(end),
             Outcome::Failed => Self::Failed(end),
             Outcome::TimedOut => Self::TimedOut(end),
             Outcome::Cancelled => Self::Cancelled(end),
@@ -332,6 +346,7 @@ impl EventKind {
     pub(crate) fn end(&self) -> Option<(Outcome, &End)> {
         Some(match self {
             Self::Completed(end) => (Outcome::Completed, end),
+            Self::Claimed(end) => (Outcome::Claimed, end),
             Self::Failed(end) => (Outcome::Failed, end),
             Self::TimedOut(end) => (Outcome::TimedOut, end),
             Self::Cancelled(end) => (Outcome::Cancelled, end),

@@ -30,7 +30,8 @@ pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_lin
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use lists::{List, find_words};
 pub(crate) use outcome::{
-    Billed, Change, ContextSize, End, Judgement, Outcome, SkippedFile, Usage, Verdict, WorkReport, seconds,
+    Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, GitChanges, Judgement,
+    OtherRuns, Outcome, RefChange, SkippedFile, Usage, Verdict, WorkReport, seconds,
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};

@@ -1,5 +1,6 @@
 //! Results of work: outcome, changes and usage.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -12,6 +13,8 @@ use super::Slug;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
     Completed,
+    /// It was asked for work, reports success, and neither used a tool nor changed anything.
+    Claimed,
     Failed,
     TimedOut,
     Cancelled,
@@ -27,6 +30,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Completed => "completed",
+            Self::Claimed => "claimed",
             Self::Failed => "failed",
             Self::TimedOut => "timed out",
             Self::Cancelled => "cancelled",
@@ -85,9 +89,17 @@ pub(crate) struct End {
     pub(crate) reason: String,
     /// The agent's last message.
     pub(crate) text: String,
-    /// What it changed in the work tree; `None` if unknown.
+    /// What changed in the work tree while it worked; `None` if unknown.
     #[serde(default)]
     pub(crate) changed: Option<Vec<Change>>,
+    /// What its commands changed in the repository itself.
+    #[serde(default)]
+    pub(crate) git: GitChanges,
+    #[serde(default)]
+    pub(crate) commands: CommandCounts,
+    /// Its last command that looks like a check of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<CheckRun>,
     /// Command lines of processes it left running, which were stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_running: Vec<String>,
@@ -95,16 +107,188 @@ pub(crate) struct End {
 }
 
 /// A file that changed while an agent worked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "ChangeRecord")]
 pub(crate) struct Change {
     /// Relative to the repository's root, with `/`.
     pub(crate) path: String,
     /// Lines; `None` for files without lines, such as images.
     pub(crate) added: Option<u64>,
     pub(crate) removed: Option<u64>,
-    /// The agents at work, if the change cannot be attributed to one of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) class: ChangeClass,
+    /// The agents that changed it, or may have.
     pub(crate) by: Vec<Slug>,
+    /// How it is known that they did; `None` if it is not known who did.
+    pub(crate) how: Option<ChangeEvidence>,
+    /// The added lines, if no tool call has recorded them. Not recorded, because the project has them.
+    #[serde(skip)]
+    pub(crate) text: String,
+    /// Fingerprints of those lines, in order; see `record::marks`. Only in the ledger.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lines: Vec<String>,
+}
+
+/// A change as recorded by this and earlier versions, which had no classes.
+#[derive(Deserialize)]
+struct ChangeRecord {
+    path: String,
+    added: Option<u64>,
+    removed: Option<u64>,
+    class: Option<ChangeClass>,
+    #[serde(default)]
+    by: Vec<Slug>,
+    #[serde(default)]
+    how: Option<ChangeEvidence>,
+    #[serde(default)]
+    lines: Vec<String>,
+}
+
+impl From<ChangeRecord> for Change {
+    fn from(record: ChangeRecord) -> Self {
+        let ChangeRecord { path, added, removed, class, by, how, lines } = record;
+        let earlier = if by.is_empty() { ChangeClass::Own } else { ChangeClass::Together };
+        Self { path, added, removed, class: class.unwrap_or(earlier), by, how, text: String::new(), lines }
+    }
+}
+
+/// Who made a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ChangeClass {
+    /// One agent of the run.
+    #[default]
+    Own,
+    /// Several agents were at work; one or more of them.
+    Together,
+    /// No agent was at work: the person, or another program.
+    Yours,
+    /// Another run in the same work tree.
+    OtherRun,
+    /// It was made while the run was interrupted.
+    Unknown,
+}
+
+impl ChangeClass {
+    /// Whether agents of the run made the change. Others' changes lock nobody out.
+    pub(crate) fn is_of_agents(self) -> bool {
+        matches!(self, Self::Own | Self::Together)
+    }
+}
+
+impl fmt::Display for ChangeClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "own",
+            Self::Together => "together",
+            Self::Yours => "yours",
+            Self::OtherRun => "other run",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+/// How it is known who made a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ChangeEvidence {
+    /// A tool call named the path.
+    Named,
+    /// Only these agents' commands were running.
+    Command,
+}
+
+/// What other runs in the same work tree did during some time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OtherRuns {
+    /// Agents whose commands were running.
+    pub(crate) commands: BTreeSet<Slug>,
+    /// Files that their tool calls named, relative to the repository's root.
+    pub(crate) named: BTreeMap<String, BTreeSet<Slug>>,
+}
+
+impl OtherRuns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands.is_empty() && self.named.is_empty()
+    }
+
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.commands.extend(other.commands.iter().cloned());
+        for (path, agents) in &other.named {
+            self.named.entry(path.clone()).or_default().extend(agents.iter().cloned());
+        }
+    }
+}
+
+/// Changes of the repository itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct GitChanges {
+    /// Ids of new commits, newest first.
+    pub(crate) commits: Vec<String>,
+    /// `HEAD`, branches, tags, the stash and other refs.
+    pub(crate) refs: Vec<RefChange>,
+    /// Configuration keys, without their values.
+    pub(crate) config: Vec<String>,
+    /// Names of hooks.
+    pub(crate) hooks: Vec<String>,
+    /// Paths that were staged or unstaged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) index: Vec<String>,
+}
+
+/// A ref that moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RefChange {
+    pub(crate) name: String,
+    /// Commit ids, or the name of a branch for `HEAD`. `None`: it did not exist.
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+}
+
+impl GitChanges {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds later changes.
+    pub(crate) fn extend(&mut self, later: &Self) {
+        let commits = later.commits.iter().filter(|commit| !self.commits.contains(commit));
+        self.commits = commits.chain(&self.commits).cloned().collect();
+        for change in &later.refs {
+            match self.refs.iter_mut().find(|known| known.name == change.name) {
+                Some(known) => known.to.clone_from(&change.to),
+                None => self.refs.push(change.clone()),
+            }
+        }
+        self.refs.retain(|change| change.from != change.to);
+        let lists = [
+            (&mut self.config, &later.config),
+            (&mut self.hooks, &later.hooks),
+            (&mut self.index, &later.index),
+        ];
+        for (all, later) in lists {
+            all.extend(later.iter().cloned());
+            all.sort();
+            all.dedup();
+        }
+    }
+}
+
+/// How many commands succeeded and failed; refused ones count as neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct CommandCounts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+}
+
+/// The result of a command that looks like a check of the project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CheckRun {
+    pub(crate) command: String,
+    pub(crate) passed: bool,
+    pub(crate) exit_code: Option<i64>,
 }
 
 /// A file that squad leaves out or leaves as it is, and why.
@@ -131,6 +315,15 @@ pub(crate) struct WorkReport {
     /// Whether its checks passed; `None` if there are none.
     #[serde(default)]
     pub(crate) verified: Option<bool>,
+    #[serde(default, skip_serializing_if = "GitChanges::is_empty")]
+    pub(crate) git: GitChanges,
+    #[serde(default)]
+    pub(crate) commands: CommandCounts,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<CheckRun>,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) reason: String,
     pub(crate) usage: Usage,
 }
 

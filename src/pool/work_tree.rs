@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::git::WorkTreeSnapshot;
-use crate::model::{Change, EventKind, Slug, seconds};
+use crate::model::{Change, EventKind, GitChanges, OtherRuns, Slug, seconds};
 
 /// Takes snapshots. Slow, because it looks at every file.
 pub(crate) trait TakeSnapshots: Send + Sync {
@@ -214,7 +214,9 @@ impl WorkTree {
         match &taken {
             Ok(snapshot) if previous.is_none_or(|previous| previous.commit() != snapshot.commit()) => {
                 let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
-                self.tell(EventKind::SnapshotTaken { commit, left_out, seconds: seconds(asked.elapsed()) });
+                let seconds = seconds(asked.elapsed());
+                let (commands, others, git) = (Vec::new(), OtherRuns::default(), GitChanges::default());
+                self.tell(EventKind::SnapshotTaken { commit, left_out, seconds, commands, others, git });
             }
             Ok(_) => {}
             Err(reason) => self.warn(reason),
@@ -286,7 +288,7 @@ mod tests {
 
     fn changes(paths: &[&str]) -> Vec<Change> {
         let change =
-            |path: &&str| Change { path: (*path).to_owned(), added: Some(1), removed: Some(0), by: Vec::new() };
+            |path: &&str| Change { path: (*path).to_owned(), added: Some(1), removed: Some(0), ..Change::default() };
         paths.iter().map(change).collect()
     }
 

@@ -22,7 +22,7 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, End, EventKind, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice,
+    Attachment, Change, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice,
     UnavailableModel, Usage, Verdict, WorkReport, Written, first_line, seconds, without_hidden,
 };
 
@@ -72,6 +72,11 @@ pub(crate) struct Work {
     pub(crate) usage: Usage,
     /// What it changed in the work tree; `None` if unknown.
     pub(crate) changed: Option<Vec<Change>>,
+    /// What its commands changed in the repository itself.
+    pub(crate) git: GitChanges,
+    pub(crate) commands: CommandCounts,
+    /// Its last command that looks like a check of the project.
+    pub(crate) check: Option<CheckRun>,
     /// Command lines of the processes it left running.
     left_running: Vec<String>,
     pub(crate) position: Position,
@@ -198,7 +203,8 @@ impl Workers {
     pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
-        Work { text: end.text, changed: end.changed, usage: end.usage, ..work }
+        let End { text, changed, git, commands, check, usage, .. } = end;
+        Work { text, changed, git, commands, check, usage, ..work }
     }
 
     /// Waits until the agent is free, and only then for a permit.
@@ -250,6 +256,9 @@ impl Workers {
             reason: "squad lost track of it; this is a defect".to_owned(),
             usage: Usage::default(),
             changed: None,
+            git: GitChanges::default(),
+            commands: CommandCounts::default(),
+            check: None,
             left_running: Vec::new(),
             position: self.reports.position(),
             verdict: None,
@@ -393,8 +402,8 @@ impl Work {
     }
 
     fn event(&self) -> EventKind {
-        let Self { reason, text, changed, left_running, usage, .. } = self.clone();
-        EventKind::of_end(self.outcome, End { reason, text, changed, left_running, usage })
+        let Self { reason, text, changed, git, commands, check, left_running, usage, .. } = self.clone();
+        EventKind::of_end(self.outcome, End { reason, text, changed, git, commands, check, left_running, usage })
     }
 
     /// The verdict a reviewer gave with the tool for it.
@@ -403,9 +412,9 @@ impl Work {
     }
 
     pub(crate) fn report(&self) -> WorkReport {
-        let Self { agent, outcome: status, changed, usage, .. } = self.clone();
-        let Position { step, attempt } = self.position;
-        WorkReport { agent, step, attempt, status, changed, refused: usage.refused, verified: None, usage }
+        let Self { agent, outcome: status, changed, git, commands, check, reason, usage, .. } = self.clone();
+        let (Position { step, attempt }, refused) = (self.position, usage.refused);
+        WorkReport { agent, step, attempt, status, changed, refused, verified: None, git, commands, check, reason, usage }
     }
 }
 

@@ -1,7 +1,7 @@
 use super::entry::{VERSION, entry_path};
 use super::*;
 use crate::model::samples::every_kind;
-use crate::model::{Actor, Decision, DecisionId, EntryId, Event, EventKind, Position, RunId, Slug, Source};
+use crate::model::{Actor, ChangeClass, Decision, DecisionId, EntryId, Event, EventKind, Position, RunId, Slug, Source};
 
 fn at() -> jiff::Timestamp {
     "2026-01-05T09:00:00Z".parse().expect("a time stamp")
@@ -48,7 +48,7 @@ fn entries() -> Vec<Entry> {
 #[test]
 fn the_envelope_is_pinned_by_golden_files() {
     for entry in entries() {
-        let path = fixtures().join(format!("entries/v{VERSION}.1/{}.md", entry.kind));
+        let path = fixtures().join(format!("entries/v{VERSION}.2/{}.md", entry.kind));
         expect_test::expect_file![path].assert_eq(&String::from_utf8(entry.render()).expect("UTF-8"));
     }
 }
@@ -61,19 +61,30 @@ fn events_are_pinned_as_the_lines_of_json_that_programs_read() {
 
 #[test]
 fn entries_of_every_earlier_squad_are_read() {
-    let mut count = 0;
-    for file in std::fs::read_dir(fixtures().join("entries/v1")).expect("a folder").flatten() {
-        let Read::Entry(entry) = Entry::parse(&std::fs::read(file.path()).expect("a file")) else {
-            panic!("{} is no entry", file.path().display());
-        };
-        let kind = entry.known_kind().unwrap_or_else(|| panic!("{} is of no known kind", entry.kind));
-        assert_eq!((kind.name(), entry.position, &entry.causes), (entry.kind.as_str(), Position::default(), &vec![]));
-        if let Some((_, end)) = kind.end() {
-            assert_eq!((end.changed.clone(), end.usage.input_tokens), (None, 1200), "{}", entry.kind);
+    let mut counts = Vec::new();
+    for version in ["v1", "v1.1"] {
+        let mut count = 0;
+        for file in std::fs::read_dir(fixtures().join("entries").join(version)).expect("a folder").flatten() {
+            let Read::Entry(entry) = Entry::parse(&std::fs::read(file.path()).expect("a file")) else {
+                panic!("{} is no entry", file.path().display());
+            };
+            let kind = entry.known_kind().unwrap_or_else(|| panic!("{} is of no known kind", entry.kind));
+            assert_eq!(kind.name(), entry.kind.as_str());
+            if version == "v1" {
+                assert_eq!((entry.position, &entry.causes), (Position::default(), &vec![]));
+            }
+            if let Some((_, end)) = kind.end() {
+                let changed = end.changed.iter().flatten();
+                let changed: Vec<_> = changed.map(|change| (change.class, change.by.len())).collect();
+                let expected = [(ChangeClass::Own, 0), (ChangeClass::Together, 2)];
+                assert_eq!(changed, if version == "v1" { &[] } else { &expected[..] }, "{}", entry.kind);
+                assert_eq!((end.usage.input_tokens, end.git.is_empty()), (1200, true), "{}", entry.kind);
+            }
+            count += 1;
         }
-        count += 1;
+        counts.push(count);
     }
-    assert_eq!(count, 28);
+    assert_eq!(counts, [28, 61]);
 }
 
 fn fixtures() -> std::path::PathBuf {

@@ -85,7 +85,7 @@ pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
     }
     match ended.status {
         Outcome::Completed => u8::from(ended.unrecorded.is_some()),
-        Outcome::Failed | Outcome::TimedOut | Outcome::Skipped | Outcome::Lost => 1,
+        Outcome::Failed | Outcome::Claimed | Outcome::TimedOut | Outcome::Skipped | Outcome::Lost => 1,
         Outcome::Stopped => 5,
         Outcome::Cancelled => 130,
     }

@@ -97,8 +97,9 @@ impl OpenWork {
 
 fn report(agent: &Slug, position: Position, status: Outcome, end: &End) -> WorkReport {
     let (Position { step, attempt }, usage) = (position, end.usage.clone());
-    let (changed, refused) = (end.changed.clone(), usage.refused);
-    WorkReport { agent: agent.clone(), step, attempt, status, changed, refused, verified: None, usage }
+    let End { reason, changed, git, commands, check, .. } = end.clone();
+    let (agent, refused) = (agent.clone(), usage.refused);
+    WorkReport { agent, step, attempt, status, changed, refused, verified: None, git, commands, check, reason, usage }
 }
 
 impl RunState {
