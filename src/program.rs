@@ -16,6 +16,12 @@ use std::process::Command;
 /// A process's environment.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
 
+/// The shell, and its option for a command line.
+#[cfg(unix)]
+pub(crate) const SHELL: (&str, &str) = ("sh", "-c");
+#[cfg(not(unix))]
+pub(crate) const SHELL: (&str, &str) = ("powershell", "-Command");
+
 /// The number of links Linux follows.
 const MAX_LINKS: usize = 40;
 

@@ -90,6 +90,8 @@ pub(crate) enum Request {
     Write(Vec<Writing>, Reply<Option<ToolResult>>),
     /// May the engine do this? Asked before it acts.
     Permission {
+        /// The tool call that it belongs to, if the engine says so.
+        call: Option<String>,
         access: Access,
         tool: String,
         /// The command, the path, the address: as the engine gave it, untrusted.

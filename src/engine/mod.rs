@@ -202,7 +202,7 @@ pub(crate) enum Session {
 pub(crate) enum Startable {
     Command(Box<command::Options>),
     Copilot(Box<copilot::Options>),
-    Rehearsal(Option<rehearsal::Script>),
+    Rehearsal(Option<rehearsal::Script>, rehearsal::Surroundings),
     /// Its settings do not allow starting it.
     Not(EngineError),
 }
@@ -212,7 +212,9 @@ impl Startable {
         match self.clone() {
             Self::Command(options) => command::Command::start(*options).map(Engine::Command),
             Self::Copilot(options) => copilot::Copilot::start(*options).await.map(Engine::Copilot),
-            Self::Rehearsal(script) => Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script))),
+            Self::Rehearsal(script, surroundings) => {
+                Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(surroundings)))
+            }
             Self::Not(error) => Err(error),
         }
     }

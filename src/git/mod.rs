@@ -95,5 +95,5 @@ pub(crate) use self::{
     scrub::UndoCounts,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
-    work_tree::WorkTreeSnapshot,
+    work_tree::{RepositoryState, WorkTreeSnapshot},
 };

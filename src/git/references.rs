@@ -5,6 +5,7 @@
 //! file, and flushes. Reftable repositories are left to the `git` program.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
@@ -25,6 +26,13 @@ use super::{
 pub(super) enum Target {
     Object(ObjectId),
     Symbolic(String),
+}
+
+/// The values of refs by name: ids, or `ref: NAME` of symbolic ones.
+#[derive(Default)]
+pub(super) struct Values {
+    pub(super) loose: BTreeMap<String, String>,
+    pub(super) packed: BTreeMap<String, String>,
 }
 
 /// The refs that all work trees of a repository share.
@@ -87,6 +95,51 @@ impl References {
         names.sort();
         names.dedup();
         Ok(names)
+    }
+
+    /// The values of all refs but those below a folder; packed ones only on request.
+    pub(super) fn values(&self, without: &str, with_packed: bool) -> Result<Values, Error> {
+        let mut values = Values::default();
+        let common_dir = match self {
+            Self::Files { common_dir, .. } => common_dir,
+            Self::Reftable { git_dir, environment, .. } => {
+                let arguments = ["for-each-ref", "--format=%(refname) %(objectname)"];
+                let listed = Call::new(environment, git_dir, &arguments).succeed()?.text();
+                let refs = listed.lines().filter_map(|line| line.split_once(' '));
+                let refs = refs.filter(|(name, _)| !name.starts_with(without));
+                values.loose = refs.map(|(name, id)| (name.to_owned(), id.to_owned())).collect();
+                return Ok(values);
+            }
+        };
+        let mut folders = vec!["refs".to_owned()];
+        while let Some(folder) = folders.pop() {
+            let path = common_dir.join(&folder);
+            // A folder that git has just removed is empty.
+            for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+                let Ok(name) = entry.file_name().into_string() else { continue };
+                let name = format!("{folder}/{name}");
+                if format!("{name}/").starts_with(without) || name.ends_with(".lock") {
+                    continue;
+                }
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(name),
+                    _ => {
+                        let content = fs::read_to_string(common_dir.join(&name)).unwrap_or_default();
+                        values.loose.insert(name, content.trim().to_owned());
+                    }
+                }
+            }
+        }
+        if with_packed {
+            for_each_packed(common_dir, |id, name| {
+                let (id, name) = (String::from_utf8_lossy(id), String::from_utf8_lossy(name));
+                if name.starts_with("refs/") && !name.starts_with(without) {
+                    values.packed.insert(name.into_owned(), id.into_owned());
+                }
+                Ok(false)
+            })?;
+        }
+        Ok(values)
     }
 
     /// Writes the value that [`Self::advance`] will give to a ref into `draft`: a private file on the same file system,

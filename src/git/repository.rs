@@ -143,12 +143,15 @@ impl Repository {
         &self.common_dir
     }
 
+    pub(super) fn head_target(&self) -> Result<Target, Error> {
+        match self.is_reftable {
+            true => self.ask_for_head(),
+            false => read_head(&self.git_dir, self.hash),
+        }
+    }
+
     pub(crate) fn head(&self) -> Result<Head, Error> {
-        let target = match self.is_reftable {
-            true => self.ask_for_head()?,
-            false => read_head(&self.git_dir, self.hash)?,
-        };
-        Ok(match target {
+        Ok(match self.head_target()? {
             Target::Object(id) => Head { branch: None, left: self.left_branch()?, commit: Some(id.to_string()) },
             Target::Symbolic(name) => {
                 let commit = follow(&self.references(), &name)?.map(|id| id.to_string());

@@ -5,12 +5,14 @@
 //! counts are as in a commit. The resulting objects stay in a quarantine until they are checked: content with a secret
 //! never reaches the object database.
 
+mod state;
 mod status;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     path::Path,
+    sync::Arc,
 };
 
 use gix::{
@@ -29,6 +31,7 @@ use super::{
     rescue::{self, BATCH, Index, LARGEST, path_of},
 };
 use crate::model::{Change, SkippedFile};
+pub(crate) use state::RepositoryState;
 use status::{Entry, Status};
 
 /// One folder of refs for each run. They are local: squad never pushes them.
@@ -43,6 +46,8 @@ pub(crate) struct WorkTreeSnapshot {
     left_out: BTreeMap<String, Omitted>,
     /// Read back from its commit, so that the omitted files are unknown.
     is_read_back: bool,
+    /// `None`: unknown.
+    state: Option<Arc<RepositoryState>>,
 }
 
 /// An omitted file: the reason, and a hash that still detects changes.
@@ -61,9 +66,21 @@ enum Candidate {
 
 impl WorkTreeSnapshot {
     #[cfg(test)]
-    pub(crate) fn sample(number: u8) -> Self {
-        let id = ObjectId::from([number; 20]);
-        Self { commit: id, tree: id, left_out: BTreeMap::new(), is_read_back: false }
+    pub(crate) fn sample(number: u32) -> Self {
+        let mut bytes = [0; 20];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        let id = ObjectId::from(bytes);
+        Self { commit: id, tree: id, left_out: BTreeMap::new(), is_read_back: false, state: None }
+    }
+
+    /// The repository's state when it was taken, if that is known.
+    pub(crate) fn state(&self) -> Option<&Arc<RepositoryState>> {
+        self.state.as_ref()
+    }
+
+    /// Adds the state to a snapshot that was read back.
+    pub(crate) fn with_state(self, state: Option<RepositoryState>) -> Self {
+        Self { state: state.map(Arc::new), ..self }
     }
 
     pub(crate) fn commit(&self) -> String {
@@ -92,6 +109,14 @@ impl Repository {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
         let mut status = Status::of(self)?;
+        let known = previous.and_then(WorkTreeSnapshot::state).map(Arc::as_ref);
+        let state = RepositoryState::of(self, &status, known)?;
+        let state = previous
+            .and_then(WorkTreeSnapshot::state)
+            .filter(|known| ***known == state)
+            .cloned()
+            .unwrap_or_else(|| Arc::new(state));
+        let state = Some(state);
         let (paths, mut left_out) = self.select_paths(&status.changed, &objection);
         let mut edits = std::mem::take(&mut status.staged);
         let mut added_blobs = None;
@@ -113,12 +138,12 @@ impl Repository {
         let mut objects = NewObjects::new(self.hash());
         let tree = self.edited(committed, &edits, &mut objects)?;
         if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
-            return Ok(WorkTreeSnapshot { left_out, is_read_back: false, ..previous.clone() });
+            return Ok(WorkTreeSnapshot { left_out, is_read_back: false, state, ..previous.clone() });
         }
         let reference = format!("{FOLDER}{run}/{number}");
         if let Some(commit) = head.filter(|_| committed == Some(tree)) {
             self.ledger().move_ref(&reference, None, commit)?;
-            return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false });
+            return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state });
         }
         let parent = previous.map(|previous| previous.commit).or(head);
         let packs = match added_blobs {
@@ -131,7 +156,7 @@ impl Repository {
         let trees = self.packs().add(&objects)?;
         self.ledger().move_ref(&reference, None, commit)?;
         drop((packs, trees));
-        Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false })
+        Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state })
     }
 
     /// A snapshot taken by an earlier process.
@@ -139,7 +164,12 @@ impl Repository {
         let commit = ObjectId::from_hex(commit.as_bytes())
             .map_err(|error| Error::Damaged { path: self.common_dir().to_owned(), what: error.to_string() })?;
         let (tree, ..) = self.objects().commit(&commit)?;
-        Ok(WorkTreeSnapshot { commit, tree, left_out: BTreeMap::new(), is_read_back: true })
+        Ok(WorkTreeSnapshot { commit, tree, left_out: BTreeMap::new(), is_read_back: true, state: None })
+    }
+
+    /// The commit of a run's first snapshot, which its entries may lack: a killed run loses the last ones.
+    pub(crate) fn first_snapshot(&self, run: &str) -> Result<Option<String>, Error> {
+        Ok(self.references().read(&format!("{FOLDER}{run}/1"))?.map(|id| id.to_string()))
     }
 
     /// The number of a run's last snapshot; 0 if there is none.

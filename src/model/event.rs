@@ -248,10 +248,16 @@ kinds! {
         /// The agents whose commands were running at some time.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commands: Vec<Slug>,
+        /// The agents whose commands run from now on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        running: Vec<Slug>,
         #[serde(default, skip_serializing_if = "OtherRuns::is_empty")]
         others: OtherRuns,
         #[serde(default, skip_serializing_if = "GitChanges::is_empty")]
         git: GitChanges,
+        /// The run was interrupted meanwhile.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        down: bool,
     };
     "decision.logged" AtOnce DecisionLogged {
         /// The decision; `text` is its body.
@@ -328,6 +334,18 @@ kinds! {
 }
 
 impl EventKind {
+    /// The names of the events for the ends of agents' work.
+    pub(crate) const END_NAMES: [&str; 8] = [
+        "agent.completed",
+        "agent.claimed",
+        "agent.failed",
+        "agent.timed_out",
+        "agent.cancelled",
+        "agent.stopped",
+        "agent.skipped",
+        "agent.lost",
+    ];
+
     /// The event for the end of an agent's work.
     pub(crate) fn of_end(outcome: Outcome, end: End) -> Self {
         match outcome {

@@ -15,6 +15,7 @@ mod problem;
 #[cfg(test)]
 pub(crate) mod samples;
 mod session;
+mod summary;
 mod team;
 mod text;
 mod tier;
@@ -39,6 +40,7 @@ pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
     SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
+pub(crate) use summary::ChangeSummary;
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, quote};
 pub(crate) use tier::Tier;

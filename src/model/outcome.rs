@@ -168,6 +168,18 @@ pub(crate) enum ChangeClass {
     Unknown,
 }
 
+impl Change {
+    /// Without the lines, which only the end of an agent's work records.
+    pub(crate) fn summary(&self) -> Self {
+        Self { text: String::new(), lines: Vec::new(), ..self.clone() }
+    }
+
+    /// Agents made it by commands, so that no tool call has recorded its lines.
+    pub(crate) fn is_by_command(&self) -> bool {
+        self.class.is_of_agents() && self.how == Some(ChangeEvidence::Command)
+    }
+}
+
 impl ChangeClass {
     /// Whether agents of the run made the change. Others' changes lock nobody out.
     pub(crate) fn is_of_agents(self) -> bool {
@@ -262,11 +274,8 @@ impl GitChanges {
             }
         }
         self.refs.retain(|change| change.from != change.to);
-        let lists = [
-            (&mut self.config, &later.config),
-            (&mut self.hooks, &later.hooks),
-            (&mut self.index, &later.index),
-        ];
+        let lists =
+            [(&mut self.config, &later.config), (&mut self.hooks, &later.hooks), (&mut self.index, &later.index)];
         for (all, later) in lists {
             all.extend(later.iter().cloned());
             all.sort();

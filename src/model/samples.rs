@@ -177,11 +177,13 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             left_out: vec![SkippedFile { path: text("dump.sql"), why: text("it is larger than 32 MiB") }],
             seconds: 0.05,
             commands: vec![slug("backend")],
+            running: vec![slug("tester")],
             others: OtherRuns {
                 commands: BTreeSet::from([slug("docs")]),
                 named: BTreeMap::from([(text("README.md"), BTreeSet::from([slug("docs")]))]),
             },
             git: git(),
+            down: true,
         },
         EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },
         EventKind::DecisionLanded { decisions: vec![decision().id], branch: text("main"), commit: commit() },

@@ -156,28 +156,35 @@ impl RequestHandler {
         match request {
             Request::Tool(call, reply) => reply.send(self.tool(requester, call).await),
             Request::Write(files, reply) => reply.send(self.record_inbox_files(requester, files).await),
-            Request::Permission { access, tool, detail, reply } => {
+            Request::Permission { call, access, tool, detail, reply } => {
                 let approval = self.permission(requester, access, &tool, &detail).await;
                 requester.note(access, &approval);
                 if let Approval::Deny(reason) = &approval {
                     let detail = detail.clone();
                     requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
                 }
-                if let Some(tree) =
-                    requester.tree.as_ref().filter(|_| approval == Approval::Allow && access != Access::Read)
-                {
-                    if let Some(path) = in_project(&self.project, &detail).filter(|_| access == Access::Write) {
-                        tree.name(&requester.agent, &path);
+                if let Some(tree) = requester.tree.as_ref().filter(|_| approval == Approval::Allow) {
+                    let (agent, call) = (&requester.agent, call.as_deref());
+                    match access {
+                        Access::Read | Access::Network | Access::Own => {}
+                        Access::Write => {
+                            if let Some(path) = self.path_in_project(&detail) {
+                                tree.begin_write(agent, call.unwrap_or_default(), &path, true);
+                            }
+                            tree.is_ready().await;
+                        }
+                        Access::Shell | Access::Mcp | Access::Other => {
+                            tree.begin_command(agent, call).await;
+                        }
                     }
-                    tree.is_ready().await;
                 }
                 reply.send(approval);
             }
             Request::Unasked(reply) => {
                 let may_act = self.permissions == Permissions::Allow && !requester.reads_only;
-                // It makes no further requests, so the first snapshot has to be complete.
+                // It makes no further requests, so all of its turn may be a command.
                 if let (true, Some(tree)) = (may_act, &requester.tree) {
-                    tree.is_ready().await;
+                    tree.begin_command(&requester.agent, None).await;
                 }
                 reply.send(may_act);
             }

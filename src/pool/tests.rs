@@ -186,7 +186,7 @@ async fn a_link_in_the_project_is_judged_by_its_target() {
         for detail in [path.to_owned(), root.join(path).display().to_string()] {
             let (reply, answer) = Reply::channel();
             let tool = "view".to_owned();
-            let request = Request::Permission { access: Access::Read, tool, detail: detail.clone(), reply };
+            let request = Request::Permission { call: None, access: Access::Read, tool, detail: detail.clone(), reply };
             requests.answer(&Requester::new(Slug::coordinator(), reports.clone(), true, None), request).await;
             assert_eq!(answer.await.expect("an answer") == Approval::Allow, is_allowed, "{detail}");
         }

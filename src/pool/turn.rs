@@ -226,6 +226,9 @@ impl Workers {
     /// Reports an end for each unfinished tool call, so that the record shows that it began.
     pub(super) fn close_calls(&self, work: &mut Work) {
         for (call, ToolInProgress { tool, detail, at, .. }) in std::mem::take(&mut work.tools_in_progress) {
+            if let Some(tree) = &work.requester.tree {
+                tree.end_call(&work.agent, &call, true);
+            }
             let result = "cut short by the end of the turn".to_owned();
             let seconds = seconds(at.elapsed());
             work.calls.push(PastCall::new(&call, &tool, &detail, false));
@@ -271,7 +274,7 @@ impl Workers {
             Some(Written { path, text, ..Written::default() })
         });
         if let (Some(tree), Some(writes)) = (&work.requester.tree, &writes) {
-            tree.name(&work.agent, &writes.path);
+            tree.begin_write(&work.agent, &call, &writes.path, false);
             self.requests.notices.write(&work.agent, &writes.path);
         }
         let in_progress = ToolInProgress { tool: tool.clone(), detail: detail.clone(), writes, at: Instant::now() };
@@ -301,6 +304,9 @@ impl Workers {
             }
             Fact::ToolStarted { call, tool, detail, writes } => self.tool_started((call, tool, detail), writes, work),
             Fact::ToolCompleted { call, tool, ok, exit_code, detail: result } => {
+                if let Some(tree) = &work.requester.tree {
+                    tree.end_call(&work.agent, &call, ok);
+                }
                 let started = work.tools_in_progress.remove(&call);
                 let ToolInProgress { tool, detail, writes, at } = started.unwrap_or_else(|| ToolInProgress {
                     tool,

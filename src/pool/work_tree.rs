@@ -1,5 +1,9 @@
 //! Tracks changes in the work tree while agents work, and attributes them to agents.
 
+mod intervals;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +14,8 @@ use tokio::time::Instant;
 use super::Reports;
 use crate::git::WorkTreeSnapshot;
 use crate::model::{Change, EventKind, GitChanges, OtherRuns, Slug, seconds};
+pub(crate) use intervals::Interval;
+use intervals::{changes_of, git_changes_of};
 
 /// Takes snapshots. Slow, because it looks at every file.
 pub(crate) trait TakeSnapshots: Send + Sync {
@@ -17,11 +23,31 @@ pub(crate) trait TakeSnapshots: Send + Sync {
 
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String>;
 
+    /// What changed in the repository itself.
+    fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String>;
+
     /// The changed lines of these files, whose paths are relative to the repository's root.
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String>;
+
+    /// Tells the other runs in this work tree.
+    fn announce(&self, action: Action<'_>);
+
+    /// What the other runs in this work tree have done since the last call, and what they are at now.
+    fn others(&self) -> (OtherRuns, OtherRuns);
 }
 
-/// The work tree of a run. Snapshots divide the run into spans of time with known agents at work.
+/// What other runs have to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Action<'a> {
+    /// An agent's commands begin, after it ran none.
+    Begin(&'a Slug),
+    /// The agent's last command has ended.
+    End(&'a Slug),
+    /// A tool call writes a file, named relative to the repository's root.
+    Write(&'a Slug, &'a str),
+}
+
+/// The work tree of a run. Snapshots cut the run into intervals with known commands and tool calls.
 pub(crate) struct WorkTree {
     source: Arc<dyn TakeSnapshots>,
     /// See `Env::threads`.
@@ -29,12 +55,10 @@ pub(crate) struct WorkTree {
     /// The project's path relative to the repository's root, ending in `/`; empty if they are the same.
     prefix: String,
     reports: Reports,
-    /// Taken one at a time, in order. An error says why a snapshot is missing.
-    snapshots: tokio::sync::Mutex<Vec<Result<WorkTreeSnapshot, String>>>,
+    /// Held while a snapshot is taken: they are taken one at a time, in order.
+    cutting: tokio::sync::Mutex<()>,
     /// The last comparison, which agents that work side by side share.
     compared: tokio::sync::Mutex<Option<Comparison>>,
-    /// The run's first snapshot, if it was taken before the run was resumed.
-    origin: Mutex<Option<WorkTreeSnapshot>>,
     activity: Mutex<Activity>,
     /// The first snapshot has been taken or has failed.
     is_ready: watch::Sender<bool>,
@@ -48,29 +72,73 @@ struct Comparison {
     changes: Vec<Change>,
 }
 
-/// Changes made before the run was resumed.
+/// What a resumed run knows of the time before.
 pub(crate) struct Before {
-    /// Relative to the repository's root: changes that belong to finished work.
-    pub(crate) settled: BTreeSet<String>,
-    /// Relative to the project's root: files named by agents' tools.
-    pub(crate) named: Vec<(Slug, String)>,
+    /// The run's first snapshot.
+    pub(crate) first: WorkTreeSnapshot,
+    /// The snapshots since the unfinished step began, at least one, each with the interval that it ended.
+    pub(crate) snapshots: Vec<(WorkTreeSnapshot, Interval)>,
+    /// What is known of the time since the last of them.
+    pub(crate) open: Interval,
+    /// The agents whose work was interrupted, each with the index of the snapshot that it began at.
+    pub(crate) begun: BTreeMap<Slug, usize>,
 }
 
-/// Which agents worked when.
+/// What an agent changed, or may have.
+#[derive(Default)]
+pub(crate) struct AgentChanges {
+    pub(crate) files: Vec<Change>,
+    pub(crate) git: GitChanges,
+}
+
+/// The snapshots so far, and who is at what.
 #[derive(Default)]
 struct Activity {
-    /// Each with the index of the snapshot its work began at.
+    /// The run's first snapshot, if it was taken before the run was resumed.
+    origin: Option<WorkTreeSnapshot>,
+    snapshots: Vec<WorkTreeSnapshot>,
+    /// `intervals[i]` lies between the snapshots `i` and `i + 1`.
+    intervals: Vec<Interval>,
+    /// Since the last snapshot.
+    open: Interval,
+    /// The next interval, while a snapshot is taken: what happens meanwhile belongs to both.
+    next: Option<Interval>,
+    /// The number of snapshots begun.
+    cuts: u64,
+    /// The first snapshot failed, so nothing is known of agents that began before the second one.
+    lacks_first: bool,
+    /// Each agent with the index of the snapshot its work began at.
     at_work: BTreeMap<Slug, usize>,
     /// Agents whose work is over and that no snapshot has ended yet.
     leaving: BTreeSet<Slug>,
     /// The first and last snapshot of agents that have not fetched them yet.
     left: BTreeMap<Slug, (usize, usize)>,
-    /// The agents at work in each span; a span begins with a snapshot.
-    spans: Vec<BTreeSet<Slug>>,
-    /// Files that agents' tools said they write.
+    /// Agents with commands that run now.
+    running: BTreeMap<Slug, Running>,
+    /// The paths that calls in progress name, by agent and call.
+    naming: BTreeMap<(Slug, String), Naming>,
+    /// All files that agents' tools said they write.
     named: BTreeMap<Slug, BTreeSet<String>>,
-    /// Files changed by work that was finished when the run was interrupted.
-    settled: BTreeSet<String>,
+    /// Where interrupted agents began.
+    begun: BTreeMap<Slug, usize>,
+    /// The snapshot before the interruption, for the first agent that begins after it.
+    interrupted_at: Option<usize>,
+}
+
+/// What a call in progress writes.
+#[derive(Default)]
+struct Naming {
+    paths: BTreeSet<String>,
+    /// It may have written, whatever its result.
+    is_allowed: bool,
+}
+
+/// The commands of an agent that run now.
+#[derive(Default)]
+struct Running {
+    calls: BTreeSet<String>,
+    /// An engine that does not ask may run a command at any time of its turn.
+    is_unasked: bool,
 }
 
 impl WorkTree {
@@ -80,10 +148,9 @@ impl WorkTree {
             threads,
             prefix,
             reports,
-            snapshots: tokio::sync::Mutex::default(),
+            cutting: tokio::sync::Mutex::default(),
             compared: tokio::sync::Mutex::default(),
-            origin: Mutex::default(),
-            activity: Mutex::new(Activity { spans: vec![BTreeSet::new()], ..Activity::default() }),
+            activity: Mutex::default(),
             is_ready: watch::Sender::new(false),
             is_over: AtomicBool::new(false),
         })
@@ -93,29 +160,44 @@ impl WorkTree {
     pub(crate) fn begin(self: &Arc<Self>) {
         let tree = Arc::clone(self);
         tokio::spawn(async move {
-            let mut snapshots = tree.snapshots.lock().await;
-            let first = tree.take(None).await;
-            snapshots.push(first);
+            let _guard = tree.cutting.lock().await;
+            if !tree.cut().await {
+                tree.activity().lacks_first = true;
+            }
             tree.is_ready.send_replace(true);
         });
     }
 
-    /// Continues a resumed run from two of its snapshots: its first, and the one that its unfinished step began with.
-    pub(crate) async fn go_on(&self, first: WorkTreeSnapshot, last: WorkTreeSnapshot, before: Before) {
-        let Before { mut settled, named } = before;
-        // A changed file that a tool has named is an agent's change; any other may be anyone's, such as the user's.
-        if let Ok(now) = self.take(Some(&last)).await {
-            let (source, from) = (Arc::clone(&self.source), last.clone());
-            let changed = self.run_blocking(move || source.changed(&from, &now)).await.unwrap_or_default();
-            let is_named = |path: &str| named.iter().any(|(_, named)| format!("{}{named}", self.prefix) == path);
-            settled.extend(changed.into_iter().map(|change| change.path).filter(|path| !is_named(path)));
+    /// Continues a resumed run.
+    pub(crate) async fn go_on(&self, before: Before) {
+        let Before { first, snapshots, open, begun } = before;
+        let _guard = self.cutting.lock().await;
+        let mut previous: Option<WorkTreeSnapshot> = None;
+        let (mut taken, mut intervals) = (Vec::new(), Vec::new());
+        for (snapshot, interval) in snapshots {
+            if let Some(from) = previous.replace(snapshot.clone()) {
+                let (source, to) = (Arc::clone(&self.source), snapshot.clone());
+                let changes = self.run_blocking(move || source.changed(&from, &to)).await;
+                let changes = changes.inspect_err(|reason| self.warn(reason)).unwrap_or_default();
+                intervals.push(Interval { changes, ..interval });
+            }
+            taken.push(snapshot);
         }
-        self.activity().settled = settled;
-        for (agent, path) in named {
-            self.name(&agent, &path);
+        {
+            let mut activity = self.activity();
+            for interval in intervals.iter().chain([&open]) {
+                for (path, calls) in &interval.named {
+                    for (agent, _) in calls {
+                        activity.named.entry(agent.clone()).or_default().insert(path.clone());
+                    }
+                }
+            }
+            activity.origin = Some(first);
+            activity.interrupted_at = taken.len().checked_sub(1).filter(|_| begun.is_empty());
+            (activity.snapshots, activity.intervals, activity.begun) = (taken, intervals, begun);
+            activity.open = Interval { is_down: true, ..open };
         }
-        *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
-        self.snapshots.lock().await.push(Ok(last));
+        self.cut().await;
         self.is_ready.send_replace(true);
     }
 
@@ -139,16 +221,92 @@ impl WorkTree {
     /// Registers that an agent begins to work.
     pub(crate) fn enter(&self, agent: &Slug) {
         let mut activity = self.activity();
-        let span = activity.spans.len() - 1;
+        let interrupted = activity.begun.remove(agent).or_else(|| activity.interrupted_at.take());
+        let at = interrupted.unwrap_or(activity.snapshots.len().saturating_sub(1));
         activity.left.remove(agent);
-        activity.at_work.insert(agent.clone(), span);
-        activity.spans[span].insert(agent.clone());
+        activity.at_work.insert(agent.clone(), at);
     }
 
-    /// Registers that an agent's tool writes this file, relative to the project's root.
-    pub(crate) fn name(&self, agent: &Slug, path: &str) {
+    /// Registers that an agent's tool call writes this file, relative to the project's root. `is_allowed`: it has been
+    /// asked for and granted.
+    pub(crate) fn begin_write(&self, agent: &Slug, call: &str, path: &str, is_allowed: bool) {
         let path = format!("{}{path}", self.prefix);
-        self.activity().named.entry(agent.clone()).or_default().insert(path);
+        self.source.announce(Action::Write(agent, &path));
+        let mut activity = self.activity();
+        activity.at_once(|interval| interval.name(agent, call, &path));
+        activity.named.entry(agent.clone()).or_default().insert(path.clone());
+        let naming = activity.naming.entry((agent.clone(), call.to_owned())).or_default();
+        naming.paths.insert(path);
+        naming.is_allowed |= is_allowed;
+    }
+
+    /// Returns once a call may run a command: the changes before it are told apart from its own. `None`: a call without
+    /// an id, which counts until the end of the agent's work.
+    pub(crate) async fn begin_command(&self, agent: &Slug, call: Option<&str>) {
+        let asked = {
+            let mut activity = self.activity();
+            if !activity.running.is_empty() {
+                return self.run(&mut activity, agent, call);
+            }
+            // A snapshot that is being taken will do: what happens meanwhile belongs to both intervals.
+            activity.cuts - u64::from(activity.next.is_some())
+        };
+        self.is_ready().await;
+        let _guard = self.cutting.lock().await;
+        let is_cut = {
+            let activity = self.activity();
+            !activity.running.is_empty() || activity.cuts > asked
+        };
+        if !is_cut {
+            self.cut_for(Some(agent)).await;
+        }
+        self.run(&mut self.activity(), agent, call);
+    }
+
+    fn run(&self, activity: &mut Activity, agent: &Slug, call: Option<&str>) {
+        if !activity.running.contains_key(agent) {
+            self.source.announce(Action::Begin(agent));
+        }
+        let running = activity.running.entry(agent.clone()).or_default();
+        running.is_unasked |= call.is_none();
+        running.calls.extend(call.map(str::to_owned));
+        activity.at_once(|interval| interval.commands.extend([agent.clone()]));
+    }
+
+    /// Registers the end of a call. `ok`: its result says that it succeeded.
+    pub(crate) fn end_call(self: &Arc<Self>, agent: &Slug, call: &str, ok: bool) {
+        let mut activity = self.activity();
+        if let Some(naming) = activity.naming.remove(&(agent.clone(), call.to_owned())) {
+            match ok || naming.is_allowed {
+                true => naming.paths.iter().for_each(|path| self.source.announce(Action::Write(agent, path))),
+                false => {
+                    activity.intervals.iter_mut().for_each(|interval| interval.withdraw(agent, call));
+                    activity.at_once(|interval| interval.withdraw(agent, call));
+                }
+            }
+        }
+        let Some(running) = activity.running.get_mut(agent) else { return };
+        running.calls.remove(call);
+        if running.is_unasked || !running.calls.is_empty() {
+            return;
+        }
+        self.stop_running(&mut activity, agent);
+        if activity.running.is_empty() {
+            let (tree, ended) = (Arc::clone(self), activity.cuts);
+            tokio::spawn(async move {
+                let _guard = tree.cutting.lock().await;
+                // The next command, or the agent's end, may have cut here already.
+                if tree.activity().cuts == ended {
+                    tree.cut().await;
+                }
+            });
+        }
+    }
+
+    fn stop_running(&self, activity: &mut Activity, agent: &Slug) {
+        if activity.running.remove(agent).is_some() {
+            self.source.announce(Action::End(agent));
+        }
     }
 
     /// Files that other agents' tools said they write.
@@ -159,48 +317,97 @@ impl WorkTree {
     }
 
     /// Ends an agent's work. Returns its changes, or `None` if they are unknown. One snapshot serves all agents whose
-    /// work was over before it began.
-    pub(crate) async fn leave(&self, agent: &Slug) -> Option<Vec<Change>> {
+    /// work was over before it began. `has_left_running`: processes that its commands started went on after them.
+    pub(crate) async fn leave(&self, agent: &Slug, has_left_running: bool) -> Option<AgentChanges> {
         self.is_ready().await;
-        self.activity().leaving.insert(agent.clone());
-        let mut snapshots = self.snapshots.lock().await;
+        {
+            let mut activity = self.activity();
+            if has_left_running {
+                activity.ran_on(agent);
+            }
+            activity.leaving.insert(agent.clone());
+            activity.naming.retain(|(other, _), _| other != agent);
+        }
+        let guard = self.cutting.lock().await;
         if !self.activity().left.contains_key(agent) {
             let mut leaving = std::mem::take(&mut self.activity().leaving);
             // Whoever was to end it may have been dropped in the middle.
             leaving.insert(agent.clone());
-            let next = match snapshots.last() {
-                Some(Ok(previous)) => self.take(Some(previous)).await,
-                _ => Err(String::new()),
-            };
-            snapshots.push(next);
-            self.activity().end_span(leaving);
+            {
+                let mut activity = self.activity();
+                leaving.iter().for_each(|agent| self.stop_running(&mut activity, agent));
+            }
+            let is_cut = self.cut().await;
+            self.activity().end(leaving, is_cut);
         }
         let (begun, ended) = self.activity().left.remove(agent)?;
-        let (Ok(from), Ok(to)) = (snapshots.get(begun)?.clone(), snapshots.get(ended)?.clone()) else { return None };
-        drop(snapshots);
-        let mut compared = self.compared.lock().await;
-        let changes = match &*compared {
-            Some(last) if last.snapshots == (begun, ended) => last.changes.clone(),
-            _ => {
-                let source = Arc::clone(&self.source);
-                let changes = self.run_blocking(move || source.changed(&from, &to)).await;
-                let changes = changes.inspect_err(|reason| self.warn(reason)).ok()?;
-                *compared = Some(Comparison { snapshots: (begun, ended), changes: changes.clone() });
-                changes
+        drop(guard);
+        let (from, to) = {
+            let activity = self.activity();
+            if begun == 0 && activity.lacks_first {
+                return None;
             }
+            (activity.snapshots.get(begun)?.clone(), activity.snapshots.get(ended)?.clone())
         };
-        drop(compared);
-        Some(self.activity().attribute(changes, agent, begun, ended))
+        let net = self.compare((begun, ended), from.clone(), to.clone()).await?;
+        let intervals = self.activity().intervals.get(begun..ended).unwrap_or_default().to_vec();
+        let files = self.with_lines(changes_of(agent, &intervals, net), from, to).await;
+        Some(AgentChanges { files, git: git_changes_of(agent, &intervals) })
+    }
+
+    /// The changes between two snapshots.
+    async fn compare(
+        &self,
+        (begun, ended): (usize, usize),
+        from: WorkTreeSnapshot,
+        to: WorkTreeSnapshot,
+    ) -> Option<Vec<Change>> {
+        {
+            let activity = self.activity();
+            let mut changed =
+                activity.intervals.get(begun..ended)?.iter().filter(|interval| !interval.changes.is_empty());
+            match (changed.next(), changed.next()) {
+                (None, _) => return Some(Vec::new()),
+                (Some(only), None) => return Some(only.changes.clone()),
+                _ => {}
+            }
+        }
+        let mut compared = self.compared.lock().await;
+        if let Some(last) = compared.as_ref().filter(|last| last.snapshots == (begun, ended)) {
+            return Some(last.changes.clone());
+        }
+        let source = Arc::clone(&self.source);
+        let changes = self.run_blocking(move || source.changed(&from, &to)).await;
+        let changes = changes.inspect_err(|reason| self.warn(reason)).ok()?;
+        *compared = Some(Comparison { snapshots: (begun, ended), changes: changes.clone() });
+        Some(changes)
+    }
+
+    /// Adds the lines of files that commands changed: no tool call has recorded them.
+    async fn with_lines(&self, mut changes: Vec<Change>, from: WorkTreeSnapshot, to: WorkTreeSnapshot) -> Vec<Change> {
+        let is_unrecorded = |change: &Change| change.is_by_command() && change.added > Some(0);
+        let paths: Vec<String> =
+            changes.iter().filter(|change| is_unrecorded(change)).map(|change| change.path.clone()).collect();
+        if paths.is_empty() {
+            return changes;
+        }
+        let source = Arc::clone(&self.source);
+        let diff = self.run_blocking(move || source.diff(&from, &to, &paths)).await;
+        let mut added = added_lines(&diff.unwrap_or_default());
+        for change in changes.iter_mut().filter(|change| is_unrecorded(change)) {
+            change.text = added.remove(&change.path).unwrap_or_default();
+        }
+        changes
     }
 
     /// Changed lines of these files since the run began; empty if unknown.
     pub(crate) async fn diff(&self, paths: Vec<String>) -> String {
-        let snapshots = self.snapshots.lock().await;
-        let (Some(Ok(first)), Some(Ok(to))) = (snapshots.first().cloned(), snapshots.last().cloned()) else {
-            return String::new();
+        let (from, to) = {
+            let activity = self.activity();
+            let first = activity.origin.as_ref().or_else(|| activity.snapshots.first());
+            let (Some(first), Some(last)) = (first, activity.snapshots.last()) else { return String::new() };
+            (first.clone(), last.clone())
         };
-        drop(snapshots);
-        let from = self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(first);
         let source = Arc::clone(&self.source);
         self.run_blocking(move || source.diff(&from, &to, &paths)).await.unwrap_or_else(|reason| {
             self.warn(&reason);
@@ -208,20 +415,64 @@ impl WorkTree {
         })
     }
 
-    async fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
-        let (source, before, asked) = (Arc::clone(&self.source), previous.cloned(), Instant::now());
-        let taken = self.run_blocking(move || source.take(before.as_ref())).await;
-        match &taken {
-            Ok(snapshot) if previous.is_none_or(|previous| previous.commit() != snapshot.commit()) => {
-                let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
-                let seconds = seconds(asked.elapsed());
-                let (commands, others, git) = (Vec::new(), OtherRuns::default(), GitChanges::default());
-                self.tell(EventKind::SnapshotTaken { commit, left_out, seconds, commands, others, git });
+    async fn cut(&self) -> bool {
+        self.cut_for(None).await
+    }
+
+    /// Takes a snapshot, which ends the current interval. The caller holds `cutting`. `false`: it failed, and the
+    /// interval goes on. `begins`: the agent whose command is about to run.
+    async fn cut_for(&self, begins: Option<&Slug>) -> bool {
+        let (previous, others) = {
+            let mut activity = self.activity();
+            activity.cuts += 1;
+            let (since, now) = self.source.others();
+            activity.open.others.extend(&since);
+            activity.next = Some(activity.beginning(now.clone()));
+            (activity.snapshots.last().cloned(), now)
+        };
+        let asked = Instant::now();
+        let (source, before) = (Arc::clone(&self.source), previous.clone());
+        let taken = self.run_blocking(move || {
+            let taken = source.take(before.as_ref())?;
+            let Some(before) = before else { return Ok((taken, Vec::new(), GitChanges::default())) };
+            let changes = source.changed(&before, &taken)?;
+            let git = source.git_changes(&before, &taken)?;
+            Ok((taken, changes, git))
+        });
+        let taken = taken.await;
+        let mut activity = self.activity();
+        let (since, now) = self.source.others();
+        activity.at_once(|interval| interval.others.extend(&since));
+        let mut next = activity.next.take().unwrap_or_default();
+        next.others.extend(&others);
+        next.others.extend(&now);
+        let (snapshot, changes, git) = match taken {
+            Ok(taken) => taken,
+            Err(reason) => {
+                drop(activity);
+                self.warn(&reason);
+                return false;
             }
-            Ok(_) => {}
-            Err(reason) => self.warn(reason),
+        };
+        let ended = std::mem::replace(&mut activity.open, next);
+        let ended = Interval { changes, git, ..ended };
+        let is_new = previous.as_ref().is_none_or(|previous| previous.commit() != snapshot.commit());
+        let down = ended.is_down;
+        let is_news = is_new || down || !ended.git.is_empty() || begins.is_some();
+        let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
+        let (commands, others, git) =
+            (ended.commands.iter().cloned().collect(), ended.others.clone(), ended.git.clone());
+        let running = activity.running.keys().chain(begins).cloned().collect();
+        if previous.is_some() {
+            activity.intervals.push(ended);
         }
-        taken
+        activity.snapshots.push(snapshot);
+        drop(activity);
+        if is_news {
+            let seconds = seconds(asked.elapsed());
+            self.tell(EventKind::SnapshotTaken { commit, left_out, seconds, commands, running, others, git, down });
+        }
+        true
     }
 
     async fn run_blocking<T: Send + 'static>(
@@ -245,134 +496,62 @@ impl WorkTree {
 }
 
 impl Activity {
-    /// Starts a new span after the snapshot for the end of these agents.
-    fn end_span(&mut self, leaving: BTreeSet<Slug>) {
-        let ended = self.spans.len();
+    /// Registers something that happens now.
+    fn at_once(&mut self, register: impl Fn(&mut Interval)) {
+        register(&mut self.open);
+        if let Some(next) = &mut self.next {
+            register(next);
+        }
+    }
+
+    /// An interval that begins now, with all that goes on.
+    fn beginning(&self, others: OtherRuns) -> Interval {
+        let mut interval = Interval { commands: self.running.keys().cloned().collect(), others, ..Interval::default() };
+        for ((agent, call), naming) in &self.naming {
+            naming.paths.iter().for_each(|path| interval.name(agent, call, path));
+        }
+        interval
+    }
+
+    /// Registers that an agent's processes have run since its first command.
+    fn ran_on(&mut self, agent: &Slug) {
+        let Some(begun) = self.at_work.get(agent) else { return };
+        let since = self.intervals.get_mut(*begun..).unwrap_or_default();
+        let first = since.iter().position(|interval| interval.commands.contains(agent)).unwrap_or(since.len());
+        for interval in since.get_mut(first..).unwrap_or_default() {
+            interval.commands.insert(agent.clone());
+        }
+        self.at_once(|interval| interval.commands.extend([agent.clone()]));
+    }
+
+    /// Registers the snapshot for the end of these agents.
+    fn end(&mut self, leaving: BTreeSet<Slug>, is_cut: bool) {
+        let ended = self.snapshots.len().saturating_sub(1);
         for agent in leaving {
-            if let Some(begun) = self.at_work.remove(&agent) {
+            if let Some(begun) = self.at_work.remove(&agent).filter(|_| is_cut) {
                 self.left.insert(agent, (begun, ended));
             }
         }
-        self.spans.push(self.at_work.keys().cloned().collect());
-    }
-
-    /// The changes between two snapshots that are, or may be, an agent's. The latter name all agents that were at work.
-    fn attribute(&self, changes: Vec<Change>, agent: &Slug, begun: usize, ended: usize) -> Vec<Change> {
-        let at_work: BTreeSet<&Slug> = self.spans[begun..ended].iter().flatten().collect();
-        let has_named = |who: &Slug, path: &str| self.named.get(who).is_some_and(|paths| paths.contains(path));
-        let attribute = |change: Change| {
-            let namers: Vec<&Slug> = at_work.iter().copied().filter(|who| has_named(who, &change.path)).collect();
-            let by = match &namers[..] {
-                [] if self.settled.contains(&change.path) => return None,
-                [] if at_work.len() <= 1 => Vec::new(),
-                [] => at_work.iter().copied().cloned().collect(),
-                [only] if *only == agent => Vec::new(),
-                several if several.contains(&agent) => several.iter().copied().cloned().collect(),
-                _ => return None,
-            };
-            Some(Change { by, ..change })
-        };
-        changes.into_iter().filter_map(attribute).collect()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicU8;
-
-    use super::*;
-
-    fn slug(name: &str) -> Slug {
-        Slug::fold(name).expect("a slug")
-    }
-
-    fn changes(paths: &[&str]) -> Vec<Change> {
-        let change =
-            |path: &&str| Change { path: (*path).to_owned(), added: Some(1), removed: Some(0), ..Change::default() };
-        paths.iter().map(change).collect()
-    }
-
-    fn shown(changes: &[Change]) -> Vec<String> {
-        let names = |change: &Change| change.by.iter().map(|by| format!(" {by}")).collect::<String>();
-        changes.iter().map(|change| format!("{}{}", change.path, names(change))).collect()
-    }
-
-    /// ada works in the first two spans, bob in the first, eve in the second.
-    fn activity() -> Activity {
-        let mut activity = Activity { spans: vec![BTreeSet::new()], ..Activity::default() };
-        for name in ["ada", "bob"] {
-            activity.at_work.insert(slug(name), 0);
-            activity.spans[0].insert(slug(name));
-        }
-        let end = |activity: &mut Activity, name| {
-            activity.end_span(BTreeSet::from([slug(name)]));
-            activity.left.remove(&slug(name))
-        };
-        assert_eq!(end(&mut activity, "bob"), Some((0, 1)));
-        activity.at_work.insert(slug("eve"), 1);
-        activity.spans[1].insert(slug("eve"));
-        assert_eq!(end(&mut activity, "ada"), Some((0, 2)));
-        assert_eq!(end(&mut activity, "eve"), Some((1, 3)));
-        assert_eq!(end(&mut activity, "nobody"), None);
-        activity
-    }
-
-    /// Counts its snapshots, each of which takes as long as agents need to finish, and its comparisons.
-    #[derive(Default)]
-    struct Counting {
-        snapshots: AtomicU8,
-        comparisons: AtomicU8,
-    }
-
-    impl TakeSnapshots for Counting {
-        fn take(&self, _previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            Ok(WorkTreeSnapshot::sample(self.snapshots.fetch_add(1, Ordering::Relaxed)))
-        }
-
-        fn changed(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot) -> Result<Vec<Change>, String> {
-            self.comparisons.fetch_add(1, Ordering::Relaxed);
-            Ok(changes(&["x"]))
-        }
-
-        fn diff(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {
-            Ok(String::new())
+/// The added lines of each file in a unified diff.
+fn added_lines(diff: &str) -> BTreeMap<String, String> {
+    let mut added: BTreeMap<String, String> = BTreeMap::new();
+    let mut path = None;
+    let mut in_header = true;
+    for line in diff.lines() {
+        if line.starts_with("diff --git ") {
+            (path, in_header) = (None, true);
+        } else if line.starts_with("@@") {
+            in_header = false;
+        } else if let Some(name) = line.strip_prefix("+++ b/").filter(|_| in_header) {
+            path = Some(name.trim_end_matches('\t').to_owned());
+        } else if let (Some(path), Some(text), false) = (&path, line.strip_prefix('+'), in_header) {
+            let lines = added.entry(path.clone()).or_default();
+            lines.push_str(text);
+            lines.push('\n');
         }
     }
-
-    #[tokio::test]
-    async fn one_snapshot_ends_the_work_of_all_that_have_finished() {
-        let (reports, _messages) = Reports::channel();
-        let source = Arc::new(Counting::default());
-        let tree = WorkTree::new(Arc::<Counting>::clone(&source), true, String::new(), reports);
-        tree.begin();
-        let names: Vec<Slug> = (0..32).map(|number| slug(&format!("a{number}"))).collect();
-        names.iter().for_each(|name| tree.enter(name));
-        let mut leaving = tokio::task::JoinSet::new();
-        for name in names {
-            let tree = Arc::clone(&tree);
-            leaving.spawn(async move { tree.leave(&name).await });
-        }
-        while let Some(left) = leaving.join_next().await {
-            let change = left.expect("it ends").expect("changes are known").remove(0);
-            assert_eq!((change.path.as_str(), change.by.len()), ("x", 32));
-        }
-        // The first, that of whoever was first, and that of all others.
-        assert_eq!(source.snapshots.load(Ordering::Relaxed), 3);
-        assert!(source.comparisons.load(Ordering::Relaxed) <= 2);
-        assert!(tree.activity().at_work.is_empty() && tree.activity().left.is_empty());
-    }
-
-    #[test]
-    fn changes_are_attributed_by_tool_or_to_all_agents_at_work() {
-        let mut activity = activity();
-        for (name, path) in [("ada", "a"), ("bob", "b"), ("ada", "both"), ("bob", "both"), ("eve", "e")] {
-            activity.named.entry(slug(name)).or_default().insert(path.to_owned());
-        }
-        let all = || changes(&["a", "b", "both", "e", "x"]);
-        let of = |name: &str, begun, ended| shown(&activity.attribute(all(), &slug(name), begun, ended));
-        assert_eq!(of("ada", 0, 2), ["a", "both ada bob", "x ada bob eve"]);
-        assert_eq!(of("bob", 0, 1), ["b", "both ada bob", "e ada bob", "x ada bob"], "eve was not there");
-        assert_eq!(of("eve", 2, 3), ["a", "b", "both", "e", "x"], "nobody else was");
-    }
+    added
 }

@@ -22,8 +22,8 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice,
-    UnavailableModel, Usage, Verdict, WorkReport, Written, first_line, seconds, without_hidden,
+    Attachment, Change, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome, Position, SessionSpec,
+    Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -182,10 +182,14 @@ impl Workers {
                     work.end(Outcome::Failed, &format!("squad itself failed, which is a defect: {panic}"));
                 }
                 work.usage.seconds = seconds(started.elapsed());
-                work.changed = match tree {
-                    Some(tree) => tree.leave(&work.agent).await,
-                    None => Some(Vec::new()),
-                };
+                match tree {
+                    Some(tree) => {
+                        let changes = tree.leave(&work.agent, !work.left_running.is_empty()).await;
+                        let (files, git) = changes.map(|changes| (changes.files, changes.git)).unzip();
+                        (work.changed, work.git) = (files, git.unwrap_or_default());
+                    }
+                    None => work.changed = Some(Vec::new()),
+                }
                 *has_session |= work.has_session;
                 work.permit.finish();
                 self.colleagues.leave(&work.agent);
@@ -412,9 +416,23 @@ impl Work {
     }
 
     pub(crate) fn report(&self) -> WorkReport {
-        let Self { agent, outcome: status, changed, git, commands, check, reason, usage, .. } = self.clone();
+        let Self { agent, outcome: status, git, commands, check, reason, usage, .. } = self.clone();
+        let changed = self.changed.as_ref().map(|changed| changed.iter().map(Change::summary).collect());
         let (Position { step, attempt }, refused) = (self.position, usage.refused);
-        WorkReport { agent, step, attempt, status, changed, refused, verified: None, git, commands, check, reason, usage }
+        WorkReport {
+            agent,
+            step,
+            attempt,
+            status,
+            changed,
+            refused,
+            verified: None,
+            git,
+            commands,
+            check,
+            reason,
+            usage,
+        }
     }
 }
 

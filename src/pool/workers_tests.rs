@@ -189,8 +189,13 @@ async fn asked(answer: Option<&'static str>) -> Approval {
 
 async fn wants_to_write(requests: RequestHandler) -> Approval {
     let (reply, answer) = Reply::channel();
-    let request =
-        Request::Permission { access: Access::Write, tool: "write".to_owned(), detail: "a.txt".to_owned(), reply };
+    let request = Request::Permission {
+        call: None,
+        access: Access::Write,
+        tool: "write".to_owned(),
+        detail: "a.txt".to_owned(),
+        reply,
+    };
     let (reports, _messages) = Reports::channel();
     requests.answer(&Requester::new(slug("ada"), reports, false, None), request).await;
     answer.await.expect("an answer")

@@ -33,7 +33,16 @@ pub(crate) fn entry_of(event: &Event, redactor: &Redactor) -> Entry {
             }
             Entry::new(id, event.at, actor, &kind, redactor)
         }
-        kind => Entry::new(id, event.at, actor, kind, redactor),
+        kind => match kind.end() {
+            Some((outcome, end)) if end.changed.iter().flatten().any(|change| !change.text.is_empty()) => {
+                let mut end = end.clone();
+                for change in end.changed.iter_mut().flatten().filter(|change| !change.text.is_empty()) {
+                    change.lines = marks::of(&change.text, redactor);
+                }
+                Entry::new(id, event.at, actor, &EventKind::of_end(outcome, end), redactor)
+            }
+            _ => Entry::new(id, event.at, actor, kind, redactor),
+        },
     };
     entry.run = Some(event.run.clone());
     entry.seq = Some(event.seq);

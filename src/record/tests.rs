@@ -1,7 +1,9 @@
 use super::entry::{VERSION, entry_path};
 use super::*;
 use crate::model::samples::every_kind;
-use crate::model::{Actor, ChangeClass, Decision, DecisionId, EntryId, Event, EventKind, Position, RunId, Slug, Source};
+use crate::model::{
+    Actor, ChangeClass, Decision, DecisionId, EntryId, Event, EventKind, Position, RunId, Slug, Source,
+};
 
 fn at() -> jiff::Timestamp {
     "2026-01-05T09:00:00Z".parse().expect("a time stamp")

@@ -6,16 +6,11 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::engine::command::Finished;
+use crate::program::SHELL;
 
 const TIMEOUT: u64 = 120;
 const LONGEST_TIMEOUT: u64 = 1800;
 const LONGEST_COMMAND: usize = if cfg!(windows) { 8 * 1024 } else { 100 * 1024 };
-
-/// The shell, and its option for a command line.
-#[cfg(unix)]
-const SHELL: (&str, &str) = ("sh", "-c");
-#[cfg(not(unix))]
-const SHELL: (&str, &str) = ("powershell", "-Command");
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,8 +9,8 @@ use super::ask::{Output, Terminal};
 use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
-    Change, End, Event, EventKind, NO_ENGINE, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict, WorkReport,
-    first_line, list, plural,
+    ChangeSummary, End, Event, EventKind, NO_ENGINE, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict, first_line,
+    list, plural,
 };
 use crate::pool::Show;
 
@@ -150,7 +150,7 @@ impl<S: Screen> Lines<S> {
                 self.say_pending(&answering);
                 let style = if *status == crate::model::Outcome::Completed { LineStyle::Good } else { LineStyle::Bad };
                 let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
-                self.line("squad", style, &format!("{status}: {agents}, {}{}", spent(usage), changes(work)));
+                self.line("squad", style, &format!("{status}: {agents}, {}{}", spent(usage), ChangeSummary::of(work)));
             }
             _ => {}
         }
@@ -252,6 +252,11 @@ impl<S: Screen> Lines<S> {
                 }
             }
         }
+        if let Some((_, End { git, .. })) = kind.end()
+            && !git.is_empty()
+        {
+            self.line(who, LineStyle::Warning, &format!("changed git: {git}"));
+        }
         if let Some((_, End { left_running, .. })) = kind.end()
             && !left_running.is_empty()
         {
@@ -342,33 +347,6 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
         _ => return None,
     })
-}
-
-/// A summary of each agent's changes, as far as they are known.
-fn changes(work: &[WorkReport]) -> String {
-    let (mut text, mut idle) = (String::new(), Vec::new());
-    let mut by_agent: Vec<(&Slug, Vec<&Change>)> = Vec::new();
-    for WorkReport { agent, changed, .. } in work.iter().filter(|work| work.step.is_some()) {
-        let Some(changed) = changed else { continue };
-        match by_agent.iter_mut().find(|(known, _)| *known == agent) {
-            Some((_, all)) => all.extend(changed),
-            None => by_agent.push((agent, changed.iter().collect())),
-        }
-    }
-    for (agent, changed) in by_agent {
-        if changed.is_empty() {
-            idle.push(agent);
-            continue;
-        }
-        let sum = |lines: fn(&Change) -> Option<u64>| changed.iter().filter_map(|change| lines(change)).sum::<u64>();
-        let (added, removed) = (sum(|change| change.added), sum(|change| change.removed));
-        let files: BTreeSet<&str> = changed.iter().map(|change| change.path.as_str()).collect();
-        text.push_str(&format!("; {agent} changed {} (+{added} -{removed})", plural(files.len(), "file")));
-    }
-    if !idle.is_empty() {
-        text.push_str(&format!("; {} changed nothing", list(idle)));
-    }
-    text
 }
 
 fn spent(usage: &Usage) -> String {

@@ -60,7 +60,11 @@ fn what_a_program_overwrites_at_once_is_in_the_first_snapshot() {
     let run = events[0]["run"].as_str().expect("a run");
     assert_eq!(repo.git(&["show", &format!("refs/squad/runs/{run}/1:work.txt")]), "mine\n", "{output}");
     let changed = &of(&events, "agent.completed")[0]["changed"];
-    assert_eq!(changed, &json!([{"path": "work.txt", "added": 1, "removed": 1}]), "{output}");
+    assert_eq!(
+        changed,
+        &json!([{"path": "work.txt", "added": 1, "removed": 1, "class": "own", "by": ["ada"], "how": "command"}]),
+        "{output}"
+    );
 }
 
 #[test]

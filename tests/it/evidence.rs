@@ -334,8 +334,8 @@ steps = [{ wait = "2s" }, { say = "Wrote all the tests." }]
     let output = repo.rehearse(script, &[&["--json"], &arguments[..]].concat());
     let (events, end) = (TestRepo::events(&output), last(&output));
     let changed = json!([
-        {"path": "src/a.txt", "added": 2, "removed": 1},
-        {"path": "src/b.txt", "added": 1, "removed": 0},
+        {"path": "src/a.txt", "added": 2, "removed": 1, "class": "own", "by": ["ada"], "how": "named"},
+        {"path": "src/b.txt", "added": 1, "removed": 0, "class": "own", "by": ["ada"], "how": "named"},
     ]);
     assert_eq!((&end["work"][0]["changed"], &end["work"][1]["changed"]), (&changed, &json!([])));
     let of = |agent: &str| {
@@ -365,8 +365,8 @@ fn snapshots_stay_here_hold_no_secret_and_are_forgotten() {
     );
     let output = repo.rehearse(&script, &["--json", "--permissions", "allow", "--agent", "ada", "x"]);
     let changed = json!([
-        {"path": "a.txt", "added": 1, "removed": 0},
-        {"path": "key.txt", "added": null, "removed": null},
+        {"path": "a.txt", "added": 1, "removed": 0, "class": "own", "by": ["ada"], "how": "named"},
+        {"path": "key.txt", "added": null, "removed": null, "class": "own", "by": ["ada"], "how": "named"},
     ]);
     assert_eq!(last(&output)["work"][0]["changed"], changed);
     let entries = entries(&repo);

@@ -56,6 +56,8 @@ mod mcp_tools;
 mod membership;
 mod odd_places;
 mod orchestrate;
+mod outcome;
+mod outcome_chance;
 mod panics;
 mod precedence;
 mod process;

@@ -290,12 +290,10 @@ steps = [{ write = "more.txt", text = "more\n" }, { say = "There." }]
     assert_eq!(output.code, 0, "{output}");
     assert!(output.out.contains("have changed since the run started"), "{output}");
     let end = TestRepo::events(&output).pop().expect("an end");
-    let changed: Vec<&str> = end["work"][0]["changed"]
-        .as_array()
-        .expect("changes")
-        .iter()
-        .filter_map(|change| change["path"].as_str())
-        .collect();
-    assert_eq!(changed, ["api.txt", "more.txt"], "{output}");
+    let changed = end["work"][0]["changed"].as_array().expect("changes").iter();
+    let changed: Vec<String> =
+        changed.map(|change| format!("{} {}", change["path"], change["class"]).replace('"', "")).collect();
+    let expected = [".squad/agents/ada/charter.md unknown", "api.txt own", "more.txt own", "users.txt unknown"];
+    assert_eq!(changed, expected, "{output}");
     assert_eq!(end["commits"], serde_json::json!([]), "nothing lands");
 }

@@ -114,7 +114,8 @@ impl Calls {
         let answers = self.answers.clone();
         let Planned { call, tool, access, detail, writes } = planned;
         let (reply, answer) = Reply::channel();
-        tell(&facts, Fact::Request(Request::Permission { access, tool: tool.clone(), detail: detail.clone(), reply }));
+        let (id, name, about) = (Some(call.clone()), tool.clone(), detail.clone());
+        tell(&facts, Fact::Request(Request::Permission { call: id, access, tool: name, detail: about, reply }));
         tokio::spawn(async move {
             let refused = match answer.await {
                 Ok(Approval::Allow) => {

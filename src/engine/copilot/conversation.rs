@@ -360,7 +360,8 @@ impl Conversation {
             .unwrap_or("unknown");
         let ask = |(access, detail)| {
             let (reply, answer) = Reply::channel();
-            self.report(Fact::Request(Request::Permission { access, tool: tool.to_owned(), detail, reply }));
+            let (call, tool) = (text(wanted, "/toolCallId").map(str::to_owned), tool.to_owned());
+            self.report(Fact::Request(Request::Permission { call, access, tool, detail, reply }));
             answer
         };
         Some(PendingAnswer::Permission { request, answers: self.accesses(wanted).into_iter().map(ask).collect() })

@@ -11,6 +11,7 @@
 //!   { say = "A message." },
 //!   { tool = "squad_log_decision", args = { title = "…", what = "…" } },
 //!   { write = "src/a.txt", text = "…" },    # a file in the project
+//!   { run = "cargo test" },                 # a command line, in the project
 //!   { ask = "A question to the user?" },
 //!   { fail = "a reason" },                  # the turn fails; also { hang = true }, { die = true } (the engine does)
 //!                                           # and { panic = "a message" } (squad itself does)
@@ -19,6 +20,7 @@
 //!
 //! An agent without a turn left in the script improvises a short, plausible one.
 
+mod commands;
 mod improvise;
 mod play;
 mod script;
@@ -29,11 +31,13 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+pub(crate) use commands::Surroundings;
 pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening, Recall};
 use crate::model::{Attachment, AvailableModels, ConnectionState, Slug};
+use commands::Commands;
 use play::ScriptedPanic;
 use script::Step;
 
@@ -42,6 +46,7 @@ pub(crate) struct Rehearsal {
     turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
     /// The models it offers, if the script names any.
     models: Option<Vec<String>>,
+    commands: Arc<Commands>,
     /// Set when the script kills the engine; every session is then lost.
     dead: watch::Sender<bool>,
     /// How long it takes to open a session.
@@ -53,6 +58,7 @@ pub(crate) struct Session {
     turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
     facts: mpsc::UnboundedReceiver<Result<Fact, ScriptedPanic>>,
     sender: mpsc::UnboundedSender<Result<Fact, ScriptedPanic>>,
+    commands: Arc<Commands>,
     dead: watch::Sender<bool>,
     abort: watch::Sender<bool>,
     /// Sends user messages into the current turn.
@@ -66,7 +72,13 @@ impl Rehearsal {
         for turn in scripted {
             turns.entry(turn.agent).or_default().push_back(turn.steps);
         }
-        Self { turns: Arc::new(Mutex::new(turns)), models, dead: watch::Sender::new(false), opening: Duration::ZERO }
+        let (turns, commands) = (Arc::new(Mutex::new(turns)), Arc::new(Commands::default()));
+        Self { turns, models, commands, dead: watch::Sender::new(false), opening: Duration::ZERO }
+    }
+
+    /// Lets agents run commands.
+    pub(crate) fn with_commands(self, surroundings: Surroundings) -> Self {
+        Self { commands: Arc::new(Commands::new(surroundings)), ..self }
     }
 
     #[cfg(test)]
@@ -99,6 +111,7 @@ impl Adapter for Rehearsal {
             turns: Arc::clone(&self.turns),
             facts,
             sender,
+            commands: Arc::clone(&self.commands),
             dead: self.dead.clone(),
             abort: watch::Sender::new(false),
             steering: mpsc::unbounded_channel().0,
@@ -124,7 +137,9 @@ impl Adapter for Rehearsal {
         let _ = self.dead.subscribe().changed().await;
     }
 
-    async fn stop(self) {}
+    async fn stop(self) {
+        self.commands.stop().await;
+    }
 }
 
 impl AdapterSession for Session {
@@ -147,7 +162,8 @@ impl AdapterSession for Session {
         let (sender, steering) = mpsc::unbounded_channel();
         self.steering = sender;
         let (facts, dead) = (self.sender.clone(), self.dead.clone());
-        let player = play::TurnPlayer { opening: Arc::clone(&self.opening), facts, dead, steering };
+        let (opening, commands) = (Arc::clone(&self.opening), Arc::clone(&self.commands));
+        let player = play::TurnPlayer { opening, facts, commands, dead, steering };
         let (mut abort, mut dead) = (self.abort.subscribe(), self.dead.subscribe());
         let facts = self.sender.clone();
         tokio::spawn(async move {
@@ -192,7 +208,7 @@ impl AdapterSession for Session {
 
     async fn close(self) -> Vec<String> {
         self.abort.send_replace(true);
-        Vec::new()
+        self.commands.end_left_running(&self.opening.session).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
+use super::commands::Commands;
 use super::script::Step;
 use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, added};
 use crate::model::Access;
@@ -15,6 +16,7 @@ pub(super) struct ScriptedPanic(pub(super) String);
 pub(super) struct TurnPlayer {
     pub(super) opening: Arc<Opening>,
     pub(super) facts: mpsc::UnboundedSender<Result<Fact, ScriptedPanic>>,
+    pub(super) commands: Arc<Commands>,
     pub(super) dead: watch::Sender<bool>,
     /// The user's messages during the turn.
     pub(super) steering: mpsc::UnboundedReceiver<String>,
@@ -30,6 +32,7 @@ impl TurnPlayer {
                 Step::Say(text) => self.say(&text),
                 Step::Tool { name, arguments } => self.tool(call, name, arguments).await,
                 Step::Write { path, text } => self.write(call, &path, &text).await,
+                Step::Run(command) => self.run(call, command).await,
                 Step::Ask(text) => self.ask(text).await,
                 Step::Listen => self.listen().await,
                 Step::Fail(reason) => return Ok(Fact::Failed(reason)),
@@ -84,12 +87,9 @@ impl TurnPlayer {
             return self.tell(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail });
         }
         let (reply, answer) = Reply::channel();
-        self.tell(Fact::Request(Request::Permission {
-            access: Access::Write,
-            tool: tool.clone(),
-            detail: path.to_owned(),
-            reply,
-        }));
+        let (id, name, detail) = (Some(call.clone()), tool.clone(), path.to_owned());
+        let access = Access::Write;
+        self.tell(Fact::Request(Request::Permission { call: id, access, tool: name, detail, reply }));
         let result = match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
             Approval::Deny(reason) => Err(reason),
             Approval::Allow => confined(&self.opening.directory, path)
@@ -97,6 +97,22 @@ impl TurnPlayer {
         };
         let detail = result.as_ref().err().cloned().unwrap_or_else(|| path.to_owned());
         self.tell(Fact::ToolCompleted { call, tool, ok: result.is_ok(), exit_code: None, detail });
+    }
+
+    async fn run(&self, call: String, command: String) {
+        let tool = "shell".to_owned();
+        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: command.clone(), writes: None });
+        let (reply, answer) = Reply::channel();
+        let (id, name, detail) = (Some(call.clone()), tool.clone(), command.clone());
+        let access = Access::Shell;
+        self.tell(Fact::Request(Request::Permission { call: id, access, tool: name, detail, reply }));
+        let result = match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
+            Approval::Deny(reason) => Err(reason),
+            Approval::Allow => self.commands.run(&command, &self.opening).await,
+        };
+        let (exit_code, detail) =
+            result.map_or_else(|reason| (None, reason), |(code, output)| (code.map(i64::from), output));
+        self.tell(Fact::ToolCompleted { call, tool, ok: exit_code == Some(0), exit_code, detail });
     }
 
     async fn listen(&mut self) {

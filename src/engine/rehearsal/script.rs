@@ -37,6 +37,8 @@ pub(super) enum Step {
         path: String,
         text: String,
     },
+    /// Runs a command line in the project.
+    Run(String),
     Ask(String),
     /// Waits for a message from the user during the turn, and repeats it.
     Listen,
@@ -59,6 +61,7 @@ struct Written {
     args: Option<Value>,
     write: Option<String>,
     text: Option<String>,
+    run: Option<String>,
     ask: Option<String>,
     listen: Option<bool>,
     fail: Option<String>,
@@ -90,6 +93,7 @@ impl TryFrom<Written> for Step {
             let text = text.strip_prefix('\n').map_or(text.clone(), str::to_owned);
             steps.push(Self::Write { path, text });
         }
+        steps.extend(written.run.map(Self::Run));
         steps.extend(written.ask.map(Self::Ask));
         steps.extend(written.listen.filter(|yes| *yes).map(|_| Self::Listen));
         steps.extend(written.fail.map(Self::Fail));
@@ -99,7 +103,7 @@ impl TryFrom<Written> for Step {
         match <[Self; 1]>::try_from(steps) {
             Ok([step]) => Ok(step),
             Err(steps) => Err(format!(
-                "a step has one of wait, say, tool, write, ask, listen, fail, hang, die, panic; this one has {}",
+                "a step has one of wait, say, tool, write, run, ask, listen, fail, hang, die, panic; this one has {}",
                 steps.len()
             )),
         }

@@ -9,7 +9,7 @@ use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{Decision, DecisionId, EntryId, EventKind, RunId, Slug, moment};
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
-use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrite, Index, Place, Row, Unlanded};
+use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrites, Index, Place, Row, Unlanded};
 use crate::policy::Redactor;
 use crate::view::Progress;
 
@@ -176,30 +176,40 @@ pub(crate) fn amount(repository: &Repository, prefix: &str, progress: &Progress)
     Ok(Amount { entries, unsynced: index.unsynced(prefix)?.unwrap_or(entries) })
 }
 
-/// The lines one tool call wrote to a file.
+/// The lines that a tool call or an agent's commands wrote to a file.
 pub(crate) struct Write {
     pub(crate) run: RunId,
     pub(crate) agent: Option<Slug>,
     pub(crate) at: Timestamp,
-    /// See `record::marks`.
+    /// See `record::marks`. Empty if only the file is known.
     pub(crate) lines: Vec<String>,
 }
 
-/// All tool calls that wrote to a file of the project, newest first.
-pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Result<Vec<Write>, Error> {
+/// All writes to a file of the project, newest first. `root`: the project's path in the repository, ending in `/`.
+pub(crate) fn writes(repository: &Repository, prefix: &str, root: &str, path: &str) -> Result<Vec<Write>, Error> {
+    let in_repository = format!("{root}{path}");
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let mut writes = Vec::new();
     for span in index.spans(Place::Log) {
-        for row in index.rows::<FileWrite>(&span)?.into_iter().rev() {
-            if row.value.as_ref().is_none_or(|wrote| wrote.path != path) {
+        for row in index.rows::<FileWrites>(&span)?.into_iter().rev() {
+            let is_its = |FileWrites { named, changed }: &FileWrites| {
+                named.iter().any(|named| named == path) || changed.contains(&in_repository)
+            };
+            if !row.value.as_ref().is_some_and(is_its) {
                 continue;
             }
             let Some(entry) = index.entry(&row)? else { continue };
-            if let (Some(EventKind::ToolCompleted { wrote: Some(wrote), .. }), Some(run)) =
-                (entry.known_kind(), entry.run)
-            {
-                writes.push(Write { run, agent: entry.agent, at: entry.at, lines: wrote.lines });
-            }
+            let (Some(kind), Some(run)) = (entry.known_kind(), entry.run) else { continue };
+            let lines = match &kind {
+                EventKind::ToolCompleted { wrote: Some(wrote), .. } => Some(&wrote.lines),
+                kind => {
+                    let mut changed = kind.end().and_then(|(_, end)| end.changed.as_ref()).into_iter().flatten();
+                    changed
+                        .find(|change| change.is_by_command() && change.path == in_repository)
+                        .map(|change| &change.lines)
+                }
+            };
+            writes.extend(lines.map(|lines| Write { run, agent: entry.agent, at: entry.at, lines: lines.clone() }));
         }
     }
     Ok(writes)

@@ -36,6 +36,9 @@ pub(crate) fn gc(env: &Env, directory: &Path) -> Result<GcReport, Failure> {
     let leases = lease::look(&local);
     let snapshots =
         repository.forget_snapshots(|run| RunId::parse(run).is_some_and(|run| leases.status(&run) == "running"))?;
+    for (_, path) in lease::repository_files(&local).filter(|(run, _)| leases.status(run) != "running") {
+        let _ = std::fs::remove_file(path);
+    }
     let folder = team_folder(&repository, &dunce::canonicalize(directory).unwrap_or(directory.to_owned()), &work_dir);
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;

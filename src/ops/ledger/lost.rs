@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::env::Env;
 use crate::git::{Error, Repository};
-use crate::model::{End, EntryId, Event, EventKind, Outcome, Position, Slug, Usage, WorkReport};
+use crate::model::{Change, End, EntryId, Event, EventKind, Outcome, Position, Slug, Usage, WorkReport};
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
 use crate::ops::run::lease::{self, DeadRun};
@@ -97,7 +97,8 @@ impl OpenWork {
 
 fn report(agent: &Slug, position: Position, status: Outcome, end: &End) -> WorkReport {
     let (Position { step, attempt }, usage) = (position, end.usage.clone());
-    let End { reason, changed, git, commands, check, .. } = end.clone();
+    let End { reason, git, commands, check, .. } = end.clone();
+    let changed = end.changed.as_ref().map(|changed| changed.iter().map(Change::summary).collect());
     let (agent, refused) = (agent.clone(), usage.refused);
     WorkReport { agent, step, attempt, status, changed, refused, verified: None, git, commands, check, reason, usage }
 }

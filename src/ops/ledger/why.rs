@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict};
+use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict, list};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Write};
 use crate::ops::ledger::log;
@@ -188,12 +188,13 @@ fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
     let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
     for write in writes(project, &path)? {
         // Skip writes whose lines are all gone from the file.
-        if write.lines.iter().any(|line| here.contains(line)) && seen.insert((write.run.clone(), write.agent.clone())) {
+        let has_line = || write.lines.iter().any(|line| here.contains(line));
+        if (write.lines.is_empty() || has_line()) && seen.insert((write.run.clone(), write.agent.clone())) {
             answer.origins.extend(origin(project, &write.run, write.agent)?);
         }
     }
     if answer.origins.is_empty() {
-        answer.unknown = Some("no run is known to have written any of its lines".to_owned());
+        answer.unknown = Some("no run is known to have written it".to_owned());
     }
     answer.in_scope = in_scope(project, &path)?;
     Ok(answer)
@@ -239,18 +240,32 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
                 answer.unknown = Some(format!("this clone's ledger does not have run {}", write.run));
             }
         }
-        Err(reason) => answer.unknown = Some(reason),
+        Err(reason) => answer.unknown = Some(format!("{reason}{}", writers(&path, &all))),
     }
     Ok(answer)
+}
+
+/// Who wrote to a file, for a line whose author is unknown.
+fn writers(path: &str, writes: &[Write]) -> String {
+    let mut named = Vec::new();
+    for write in writes {
+        let agent = write.agent.as_ref().map_or("squad", Slug::as_str);
+        let name = format!("{agent} in run {}", write.run);
+        if !named.contains(&name) {
+            named.push(name);
+        }
+    }
+    if named.is_empty() { String::new() } else { format!("; {path} was written by {}", list(named)) }
 }
 
 fn commit(blame: Blame) -> Option<Commit> {
     Some(Commit { id: blame.commit?, subject: blame.subject, author: blame.author, at: blame.at })
 }
 
-/// All tool calls that wrote to a file, newest first.
+/// All writes to a file, newest first.
 fn writes(project: &Project, path: &str) -> Result<Vec<Write>, Failure> {
-    Ok(ledger::writes(&project.repository, &project.ledger_prefix(), path)?)
+    let root = project.path_in_repository();
+    Ok(ledger::writes(&project.repository, &project.ledger_prefix(), &root, path)?)
 }
 
 /// Collects a run's data from its entries; `None` if the ledger has none.

@@ -2,6 +2,8 @@
 //!
 //! Next to `RUN.json` there may be `RUN.state`, the run's current activity, and `RUN.requests`, a folder with requests from
 //! other processes. They are removed with the lease; the process that records a dead run's end removes them too.
+//! `RUN.actions`, for the other runs in the work tree, stays as long as any of them may read it, and `RUN.repository`, for
+//! the run's resumption, until it has ended.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -14,6 +16,7 @@ use crate::model::RunId;
 
 /// Held while a run lives.
 pub(crate) struct Lease {
+    local: PathBuf,
     files: RunFiles,
     _file: File,
 }
@@ -25,12 +28,17 @@ pub(crate) struct RunFiles {
     pub(crate) state: PathBuf,
     /// A folder with one file per request.
     pub(crate) requests: PathBuf,
+    /// What its agents do; see `ops::run::actions`.
+    pub(crate) actions: PathBuf,
+    /// The repository's state at its last snapshot.
+    pub(crate) repository: PathBuf,
 }
 
 impl RunFiles {
     pub(crate) fn new(local: &Path, run: &RunId) -> Self {
         let file = |kind: &str| local.join(FOLDER).join(format!("{run}.{kind}"));
-        Self { lease: file(LEASE), state: file(STATE), requests: file(REQUESTS) }
+        let (lease, state, requests) = (file(LEASE), file(STATE), file(REQUESTS));
+        Self { lease, state, requests, actions: file(ACTIONS), repository: file(REPOSITORY) }
     }
 
     /// Files that cannot be removed are recognised as a dead run's and removed later.
@@ -44,6 +52,8 @@ const FOLDER: &str = "runs";
 const LEASE: &str = "json";
 const STATE: &str = "state";
 const REQUESTS: &str = "requests";
+const ACTIONS: &str = "actions";
+const REPOSITORY: &str = "repository";
 
 /// A live run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,7 +101,7 @@ impl Lease {
         file.as_file().lock()?;
         // Another process may have resumed the same run meanwhile.
         let file = file.persist_noclobber(&files.lease).map_err(|error| error.error)?;
-        Ok(Self { files, _file: file })
+        Ok(Self { local: local.to_owned(), files, _file: file })
     }
 
     pub(crate) fn files(&self) -> RunFiles {
@@ -102,8 +112,10 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.files.remove();
+        let _ = fs::remove_file(&self.files.repository);
         // If this fails, the file is recognised as a dead run's.
         let _ = fs::remove_file(&self.files.lease);
+        clear_actions(&self.local);
     }
 }
 
@@ -194,6 +206,25 @@ fn clear_orphans(local: &Path) {
             files.remove();
         }
     }
+    clear_actions(local);
+}
+
+/// The files in which runs announce their actions.
+pub(crate) fn action_files(local: &Path) -> impl Iterator<Item = PathBuf> {
+    paths(local).filter(|path| is_kind(path, ACTIONS))
+}
+
+/// Removes the actions of ended runs, unless another run may have to read them.
+fn clear_actions(local: &Path) {
+    if look(local).live.is_empty() {
+        action_files(local).for_each(|path| drop(fs::remove_file(path)));
+    }
+}
+
+/// The runs with a state of the repository, for their resumption.
+pub(crate) fn repository_files(local: &Path) -> impl Iterator<Item = (RunId, PathBuf)> {
+    let files = paths(local).filter(|path| is_kind(path, REPOSITORY));
+    files.filter_map(|path| Some((RunId::parse(path.file_stem()?.to_str()?)?, path)))
 }
 
 fn paths(local: &Path) -> impl Iterator<Item = PathBuf> {

@@ -1,6 +1,8 @@
 //! Running the team: one run from its order to its end, resuming, conversations, and learning from earlier runs.
 
+mod actions;
 pub(crate) mod attachments;
+mod before;
 pub(crate) mod cancel;
 pub(crate) mod conversation;
 mod conversation_sessions;

@@ -29,15 +29,15 @@ use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::SignalGuard;
-use crate::ops::run::snapshots::RunSnapshots;
-use crate::ops::run::{direct, members, past, setup};
+use crate::ops::run::snapshots::{RunSnapshots, kept_state};
+use crate::ops::run::{before, direct, members, past, setup};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::{self, NotStarted};
 use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Reports, RequestHandler, SessionOwner,
+    Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Reports, RequestHandler, SessionOwner,
     SessionPool, Show, UserMessages, WorkTree, Workers,
 };
 use crate::route::{Request, RouteOptions, Router, ceremonies};
@@ -152,7 +152,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     // Ends with the run; a watch process outlives many runs.
     let mut serving = JoinSet::new();
     serving.spawn(live.serve(reports.clone()));
-    let tree = work_tree(env, project, &prepared.run, &reports, redactor);
+    let tree = work_tree(env, project, &prepared, &reports, redactor);
     let recording = record(&reports, first_event(project, &order, &prepared, &past));
     let (begun, ()) = tokio::join!(recording, async {
         // Named members start at once: the first snapshot takes as long as the first entry, so both are made together.
@@ -251,26 +251,37 @@ async fn with_engine(
     (ended, Some(workers.pool))
 }
 
-fn work_tree(env: &Env, project: &Project, run: &RunId, reports: &Reports, redactor: Redactor) -> Arc<WorkTree> {
-    let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
+fn work_tree(
+    env: &Env,
+    project: &Project,
+    prepared: &Prepared,
+    reports: &Reports,
+    redactor: Redactor,
+) -> Arc<WorkTree> {
+    let taken = project.repository.last_snapshot(prepared.run.as_str()).unwrap_or_default();
+    let run = (&prepared.run, &prepared.lease.files());
     let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
     WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST))
 }
 
 /// Nobody changes files for a direct answer.
 async fn begin_snapshots(project: &Project, prepared: &Prepared, past: &Past, tree: &Arc<WorkTree>) {
-    if prepared.plan.kind != PlanKind::Direct && !resume_snapshots(project, tree, past).await {
+    if prepared.plan.kind != PlanKind::Direct && !resume_snapshots(project, prepared, tree, past).await {
         tree.begin();
     }
 }
 
 /// Continues from the snapshots of a resumed run. `false`: they no longer exist.
-async fn resume_snapshots(project: &Project, tree: &Arc<WorkTree>, past: &Past) -> bool {
+async fn resume_snapshots(project: &Project, prepared: &Prepared, tree: &Arc<WorkTree>, past: &Past) -> bool {
     let read = |commit: &str| project.repository.snapshot_at(commit).ok();
-    let Some((first, last)) = past.snapshots().and_then(|(first, last)| read(first).zip(read(last))) else {
-        return false;
-    };
-    tree.go_on(first, last, Before { settled: past.settled(), named: past.named() }).await;
+    let first = project.repository.first_snapshot(prepared.run.as_str()).ok().flatten();
+    let before = before::before(past, &project.path_in_repository(), first.as_deref(), read);
+    let Some(mut before) = before else { return false };
+    let state = kept_state(&prepared.lease.files());
+    if let Some((last, interval)) = before.snapshots.pop() {
+        before.snapshots.push((last.with_state(state), interval));
+    }
+    tree.go_on(before).await;
     true
 }
 

@@ -174,7 +174,7 @@ fn event_of(run: &RunId, entry: Entry) -> Option<Event> {
     Some(Event { seq: seq?, at, run: run.clone(), agent, kind, id, position, causes })
 }
 
-fn opens_session(event: &Event) -> bool {
+pub(super) fn opens_session(event: &Event) -> bool {
     matches!(event.kind, EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. })
 }
 
@@ -370,41 +370,6 @@ impl Past {
             _ => None,
         });
         logged.collect()
-    }
-
-    /// The commits of two snapshots: the first, and the one at the start of the unfinished step.
-    pub(super) fn snapshots(&self) -> Option<(&str, &str)> {
-        let begins = self.events.iter().rposition(|event| matches!(event.kind, EventKind::StepStarted { .. }));
-        let (mut first, mut before) = (None, None);
-        for (place, event) in self.events.iter().enumerate() {
-            if let EventKind::SnapshotTaken { commit, .. } = &event.kind {
-                first.get_or_insert(commit.as_str());
-                if begins.is_some_and(|begins| place < begins) {
-                    before = Some(commit.as_str());
-                }
-            }
-        }
-        first.map(|first| (first, before.unwrap_or(first)))
-    }
-
-    /// Files that agents changed in the unfinished step whose own work in it is complete.
-    pub(super) fn settled(&self) -> BTreeSet<String> {
-        let last = self.events.iter().rev().find(|event| matches!(event.kind, EventKind::StepStarted { .. }));
-        let of_last = |event: &&Event| Some(event.position.step) == last.map(|last| last.position.step);
-        let changed = self.events.iter().filter(of_last).filter_map(|event| match &event.kind {
-            EventKind::Completed(end) => end.changed.as_ref(),
-            _ => None,
-        });
-        changed.flatten().map(|change| change.path.clone()).collect()
-    }
-
-    /// Files that tools have written, with their agents; relative to the project's root.
-    pub(super) fn named(&self) -> Vec<(Slug, String)> {
-        let named = self.events.iter().filter_map(|event| match &event.kind {
-            EventKind::ToolCompleted { wrote: Some(wrote), .. } => Some((event.agent.clone()?, wrote.path.clone())),
-            _ => None,
-        });
-        named.collect()
     }
 
     /// The agents whose work is done, each once.

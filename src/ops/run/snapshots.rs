@@ -1,14 +1,18 @@
 //! Snapshots of the work tree for a run.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::Clock;
-use crate::git::{Repository, WorkTreeSnapshot};
-use crate::model::{Change, RunId, list};
+use crate::git::{Repository, RepositoryState, WorkTreeSnapshot};
+use crate::model::{Change, GitChanges, OtherRuns, RunId, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
+use crate::ops::run::actions::Actions;
+use crate::ops::run::lease::RunFiles;
+use crate::ops::run::local_file;
 use crate::policy::Redactor;
-use crate::pool::TakeSnapshots;
+use crate::pool::{Action, TakeSnapshots};
 
 pub(in crate::ops) struct RunSnapshots {
     repository: Repository,
@@ -17,14 +21,38 @@ pub(in crate::ops) struct RunSnapshots {
     clock: Clock,
     /// The number of snapshots so far.
     count: AtomicUsize,
+    actions: Actions,
+    /// squad's local folder, and the file of the repository's state in it.
+    local: PathBuf,
+    state_file: PathBuf,
 }
 
 impl RunSnapshots {
     /// `taken`: the number of its last snapshot.
-    pub(in crate::ops) fn new(project: &Project, run: &RunId, taken: usize, redactor: Redactor, clock: Clock) -> Self {
-        let (repository, run) = (project.repository.clone(), run.clone());
-        Self { repository, run, redactor, clock, count: AtomicUsize::new(taken) }
+    pub(in crate::ops) fn new(
+        project: &Project,
+        (run, files): (&RunId, &RunFiles),
+        taken: usize,
+        redactor: Redactor,
+        clock: Clock,
+    ) -> Self {
+        let (repository, run, local) = (project.repository.clone(), run.clone(), project.local());
+        let actions = Actions::new(&repository, &local, files);
+        let state_file = files.repository.clone();
+        Self { repository, run, redactor, clock, count: AtomicUsize::new(taken), actions, local, state_file }
     }
+
+    /// Keeps the state for the run's resumption, which without it does not know what happened to the repository.
+    fn keep_state(&self, previous: Option<&WorkTreeSnapshot>, taken: &WorkTreeSnapshot) {
+        if let Some(state) = taken.state().filter(|state| previous.and_then(WorkTreeSnapshot::state) != Some(state)) {
+            let _ = local_file::replace(&self.local, &self.state_file, &**state);
+        }
+    }
+}
+
+/// The repository's state at a run's last snapshot, if it is known.
+pub(super) fn kept_state(files: &RunFiles) -> Option<RepositoryState> {
+    local_file::read(&files.repository)
 }
 
 impl TakeSnapshots for RunSnapshots {
@@ -33,11 +61,30 @@ impl TakeSnapshots for RunSnapshots {
         let name = (self.run.as_str(), number);
         let objection = |bytes: &[u8]| objection(&self.redactor, bytes);
         let taken = self.repository.take_snapshot(name, previous, objection, &writer(), self.clock.now());
-        taken.map_err(|error| error.to_string())
+        let taken = taken.map_err(|error| error.to_string())?;
+        self.keep_state(previous, &taken);
+        Ok(taken)
     }
 
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String> {
         self.repository.changed_between(from, to).map_err(|error| error.to_string())
+    }
+
+    fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String> {
+        match (from.state(), to.state()) {
+            (Some(from), Some(to)) if from != to => {
+                self.repository.git_changes(from, to).map_err(|error| error.to_string())
+            }
+            _ => Ok(GitChanges::default()),
+        }
+    }
+
+    fn announce(&self, action: Action<'_>) {
+        self.actions.announce(action);
+    }
+
+    fn others(&self) -> (OtherRuns, OtherRuns) {
+        self.actions.others()
     }
 
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String> {

@@ -103,7 +103,10 @@ fn startable_of(
     script: Option<rehearsal::Script>,
 ) -> Result<Startable, EngineError> {
     Ok(match EngineKind::parse(name) {
-        Some(EngineKind::Rehearsal) => Startable::Rehearsal(script),
+        Some(EngineKind::Rehearsal) => {
+            let (directory, variables) = (project.folder.root.clone(), env.os_variables());
+            Startable::Rehearsal(script, rehearsal::Surroundings { directory, variables, squad: env.program.clone() })
+        }
         Some(EngineKind::Copilot) => {
             let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
             Startable::Copilot(Box::new(options))

@@ -93,10 +93,13 @@ pub(in crate::ops) enum Chooser {
     Person,
 }
 
-/// The file a tool call wrote to.
+/// The files an agent wrote to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::ops) struct FileWrite {
-    pub(in crate::ops) path: String,
+pub(in crate::ops) struct FileWrites {
+    /// Named by a tool call, relative to the project's root.
+    pub(in crate::ops) named: Vec<String>,
+    /// Changed by its commands, relative to the repository's root.
+    pub(in crate::ops) changed: Vec<String>,
 }
 
 /// The result of a review that later runs need. It has its own table: such entries are few, and every run reads them.
@@ -159,24 +162,17 @@ impl Derived for EntryFacts {
     const TABLE: &'static str = "told";
 
     fn may_be_in(kind: &str) -> bool {
-        matches!(
-            kind,
-            "run.started"
-                | "run.resumed"
-                | "route.planned"
-                | "agent.completed"
-                | "agent.failed"
-                | "agent.timed_out"
-                | "agent.cancelled"
-                | "agent.stopped"
-                | "agent.skipped"
-                | "agent.lost"
-                | "run.completed"
-                | "decision.logged"
-                | "decision.landed"
-                | "memory.logged"
-                | "memory.landed"
-        )
+        let others = [
+            "run.started",
+            "run.resumed",
+            "route.planned",
+            "run.completed",
+            "decision.logged",
+            "decision.landed",
+            "memory.logged",
+            "memory.landed",
+        ];
+        others.contains(&kind) || EventKind::END_NAMES.contains(&kind)
     }
 
     fn of(entry: Entry) -> Result<Option<Self>, String> {
@@ -205,18 +201,24 @@ impl Derived for EntryFacts {
     }
 }
 
-impl Derived for FileWrite {
+impl Derived for FileWrites {
     const TABLE: &'static str = "wrote";
 
     fn may_be_in(kind: &str) -> bool {
-        kind == "tool.completed"
+        kind == "tool.completed" || EventKind::END_NAMES.contains(&kind)
     }
 
     fn of(entry: Entry) -> Result<Option<Self>, String> {
-        Ok(match entry.understood()? {
-            Some(EventKind::ToolCompleted { wrote: Some(wrote), .. }) => Some(Self { path: wrote.path }),
-            _ => None,
-        })
+        let (mut named, mut changed) = (Vec::new(), Vec::new());
+        match entry.understood()? {
+            Some(EventKind::ToolCompleted { wrote: Some(wrote), .. }) => named.push(wrote.path),
+            Some(kind) => {
+                let ended = kind.end().and_then(|(_, end)| end.changed.as_ref()).into_iter().flatten();
+                changed.extend(ended.filter(|change| change.is_by_command()).map(|change| change.path.clone()));
+            }
+            None => {}
+        }
+        Ok((!named.is_empty() || !changed.is_empty()).then_some(Self { named, changed }))
     }
 }
 
@@ -255,7 +257,7 @@ mod tests {
             let says = T::of(entry).is_ok_and(|said| said.is_some());
             assert!(!says || T::may_be_in(kind.name()), "{} of {}", T::TABLE, kind.name());
             assert!(
-                says || T::TABLE == FileWrite::TABLE || !T::may_be_in(kind.name()),
+                says || T::TABLE == FileWrites::TABLE || !T::may_be_in(kind.name()),
                 "{} of {}",
                 T::TABLE,
                 kind.name()
@@ -267,7 +269,7 @@ mod tests {
     fn every_kind_with_a_value_is_indexed() {
         agrees::<EntryHeader>();
         agrees::<EntryFacts>();
-        agrees::<FileWrite>();
+        agrees::<FileWrites>();
         agrees::<ReviewFact>();
     }
 }

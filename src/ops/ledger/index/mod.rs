@@ -8,7 +8,7 @@
 //! SPAN.about       a row for each entry of a span: its time, run and agent
 //! SPAN.told        the entries' data for lists and prompts
 //! SPAN.reviewed    verdicts and lockouts
-//! SPAN.wrote       the files that tool calls wrote to
+//! SPAN.wrote       the files that agents wrote to
 //! TEAM.damage      known damage, so that commands report it without reading it again
 //! SPAN.runs        the runs with entries in the span, so that other spans can be skipped
 //! ```
@@ -30,7 +30,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub(in crate::ops) use self::facts::{
-    Chooser, EntryFacts, EntryHeader, Fact, FileWrite, ReviewFact, Ruling, beginning,
+    Chooser, EntryFacts, EntryHeader, Fact, FileWrites, ReviewFact, Ruling, beginning,
 };
 use self::head::Head;
 pub(in crate::ops) use self::head::{Place, Span};
@@ -41,7 +41,7 @@ use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
 /// Increase the number when the stored data changes.
-const FORMAT: &str = "squad ledger index 10";
+const FORMAT: &str = "squad ledger index 11";
 const HEAD: &str = "head";
 const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";
@@ -141,7 +141,7 @@ impl<'a> Index<'a> {
                 let now = repository.ledger().snapshot_at(&tip)?.require_readable()?;
                 let (head, divided) = Head::derive(&now, prefix, tip.clone(), cached, report_progress)?;
                 for path in divided.iter().map(|path| file_name(path)) {
-                    [EntryHeader::TABLE, EntryFacts::TABLE, FileWrite::TABLE, RUNS]
+                    [EntryHeader::TABLE, EntryFacts::TABLE, FileWrites::TABLE, RUNS]
                         .iter()
                         .for_each(|table| cache_folder.remove(&path, table));
                 }
@@ -349,7 +349,7 @@ impl<'a> Index<'a> {
             for span in head.spans(place) {
                 let is_current = self.is_current::<EntryHeader>(&span)? && self.is_current::<EntryFacts>(&span)?;
                 let is_current = is_current && self.is_current::<ReviewFact>(&span)?;
-                if !(is_current && self.is_current::<FileWrite>(&span)? && self.are_runs_current(&span)?) {
+                if !(is_current && self.is_current::<FileWrites>(&span)? && self.are_runs_current(&span)?) {
                     stale.push(span.path);
                 }
             }

@@ -30,7 +30,7 @@ pub(super) fn author<'w>(
     let Some(first) = found.first() else {
         return unknown(match writes.iter().any(|write| longest(write) > 0) {
             true => "the line is too short to tell who wrote it",
-            false => "no run is known to have written it through a tool; what shell commands write is not recorded",
+            false => "no run is known to have written it",
         });
     };
     if let Some(other) = found.iter().find(|other| (&other.run, &other.agent) != (&first.run, &first.agent)) {

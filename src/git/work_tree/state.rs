@@ -1,0 +1,193 @@
+//! The state of the repository beside its work tree: `HEAD`, refs, index, configuration and hooks.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+    sync::Arc,
+    time::SystemTime,
+};
+
+use gix::config;
+use serde::{Deserialize, Serialize};
+
+use super::status::Status;
+use crate::git::{
+    error::Error,
+    mode::is_executable,
+    references::{Target, Values},
+    repository::Repository,
+};
+use crate::model::{GitChanges, RefChange};
+
+/// Refs that squad moves itself.
+const OWN: &str = "refs/squad/";
+/// Refs whose commits others made: only their names are reported.
+const OTHERS: [&str; 2] = ["refs/remotes/", "refs/stash"];
+/// At most this many new commits are listed.
+const COMMITS: usize = 200;
+
+/// Compared with another one, it tells what somebody did to the repository.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RepositoryState {
+    /// A ref, or the id of a commit.
+    head: String,
+    loose: BTreeMap<String, String>,
+    packed: Arc<BTreeMap<String, String>>,
+    /// Size and time of the file that `packed` was read from: it may be large, and rarely changes.
+    #[serde(skip)]
+    packed_stamp: Option<(u64, SystemTime)>,
+    /// What is staged, by path.
+    staged: BTreeMap<String, String>,
+    /// The text of each configuration file of the repository.
+    config: Vec<String>,
+    /// Hashes of the hooks, by name.
+    hooks: BTreeMap<String, String>,
+}
+
+impl RepositoryState {
+    pub(super) fn of(repository: &Repository, status: &Status, previous: Option<&Self>) -> Result<Self, Error> {
+        let head = match repository.head_target()? {
+            Target::Symbolic(name) => name,
+            Target::Object(id) => id.to_string(),
+        };
+        let packed_stamp = stamp(&repository.common_dir().join("packed-refs"));
+        let known = previous.filter(|known| known.packed_stamp.is_some() && known.packed_stamp == packed_stamp);
+        let Values { loose, packed } = repository.references().values(OWN, known.is_none())?;
+        let packed = known.map_or_else(|| Arc::new(packed), |known| Arc::clone(&known.packed));
+        let staged = status.staged.iter().map(|(path, entry)| {
+            let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
+            (String::from_utf8_lossy(path).into_owned(), entry)
+        });
+        let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
+        let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let config = files.iter().map(|path| text(path).unwrap_or_default()).collect();
+        let hooks = hooks(&repository.common_dir().join("hooks"));
+        Ok(Self { head, loose, packed, packed_stamp, staged: staged.collect(), config, hooks })
+    }
+
+    fn value(&self, name: &str) -> Option<&String> {
+        self.loose.get(name).or_else(|| self.packed.get(name))
+    }
+
+    /// The refs that differ, with `HEAD`.
+    fn moved(&self, later: &Self) -> Vec<RefChange> {
+        let change = |name: &str, from: Option<&String>, to: Option<&String>| {
+            (from != to).then(|| RefChange { name: name.to_owned(), from: from.cloned(), to: to.cloned() })
+        };
+        let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).collect();
+        if !Arc::ptr_eq(&self.packed, &later.packed) {
+            names.extend(self.packed.keys().chain(later.packed.keys()));
+        }
+        let head = change("HEAD", Some(&self.head), Some(&later.head));
+        let refs = names.into_iter().filter_map(|name| change(name, self.value(name), later.value(name)));
+        head.into_iter().chain(refs).collect()
+    }
+}
+
+impl Repository {
+    /// What somebody did to the repository between two states.
+    pub(crate) fn git_changes(&self, from: &RepositoryState, to: &RepositoryState) -> Result<GitChanges, Error> {
+        let refs = from.moved(to);
+        let commits = if refs.is_empty() { Vec::new() } else { self.new_commits(&refs, from, to)? };
+        let config = from.config.iter().zip(&to.config).flat_map(|(from, to)| changed_keys(from, to)).collect();
+        let differs = |name: &&String| from.hooks.get(*name) != to.hooks.get(*name);
+        let hooks: BTreeSet<&String> = from.hooks.keys().chain(to.hooks.keys()).filter(differs).collect();
+        // A commit unstages what it contains.
+        let index: BTreeSet<&String> = match commits.is_empty() {
+            true => from.staged.keys().chain(to.staged.keys()).collect(),
+            false => to.staged.keys().collect(),
+        };
+        let index = index.into_iter().filter(|path| from.staged.get(*path) != to.staged.get(*path));
+        let (hooks, index) = (hooks.into_iter().cloned().collect(), index.cloned().collect());
+        Ok(GitChanges { commits, refs, config, hooks, index })
+    }
+
+    /// The commits that no ref led to before, newest first, without those of remotes.
+    fn new_commits(
+        &self,
+        refs: &[RefChange],
+        from: &RepositoryState,
+        to: &RepositoryState,
+    ) -> Result<Vec<String>, Error> {
+        let is_others = |name: &str| OTHERS.iter().any(|other| name.starts_with(other));
+        let is_id = |value: &&String| !value.starts_with("ref");
+        let tips = refs.iter().filter(|moved| !is_others(&moved.name)).filter_map(|moved| moved.to.as_ref());
+        let tips: Vec<&String> = tips.filter(is_id).collect();
+        if tips.is_empty() {
+            return Ok(Vec::new());
+        }
+        let remotes = to.loose.iter().chain(to.packed.iter()).filter(|(name, _)| is_others(name));
+        let before = from.loose.values().chain(from.packed.values()).chain([&from.head]);
+        let known = before.chain(remotes.map(|(_, id)| id)).filter(is_id);
+        let input: String =
+            tips.iter().map(|tip| format!("{tip}\n")).chain(known.map(|id| format!("^{id}\n"))).collect();
+        // A ref may lead to an object that is gone.
+        let call = self.call(&["rev-list", "--ignore-missing", "--stdin"]);
+        let listed = call.arguments(&[format!("--max-count={COMMITS}")]).input(input).succeed()?.text();
+        Ok(listed.lines().map(str::to_owned).collect())
+    }
+}
+
+fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
+}
+
+/// The hashes of the hooks, without git's examples.
+fn hooks(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let hash = |entry: &fs::DirEntry| -> io::Result<String> {
+        let path = entry.path();
+        let content = match entry.file_type()?.is_file() {
+            true => fs::read(&path)?,
+            false => fs::read_link(&path)?.into_os_string().into_encoded_bytes(),
+        };
+        Ok(format!("{} {}", is_executable(&path), blake3::hash(&content).to_hex()))
+    };
+    let named = entries.filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (!name.ends_with(".sample")).then(|| (name, hash(&entry).unwrap_or_default()))
+    });
+    named.collect()
+}
+
+/// The keys whose values differ between two texts of a configuration file.
+fn changed_keys(from: &str, to: &str) -> Vec<String> {
+    if from == to {
+        return Vec::new();
+    }
+    let (from, to) = (values(from), values(to));
+    let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+    keys.into_iter().filter(|key| from.get(*key) != to.get(*key)).cloned().collect()
+}
+
+/// A text that git cannot read either has one key: its own.
+fn values(text: &str) -> BTreeMap<String, Vec<String>> {
+    let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let Ok(file) = config::File::try_from(text) else {
+        return BTreeMap::from([("(unreadable)".to_owned(), vec![text.to_owned()])]);
+    };
+    for section in file.sections() {
+        let header = section.header();
+        let part = header.subsection_name().map(|name| format!(".{name}")).unwrap_or_default();
+        for (key, value) in section.body() {
+            values.entry(format!("{}{part}.{key}", header.name())).or_default().push(value.to_string());
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_keys_are_named_without_values() {
+        let from = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = a\n\turl = b\n[user]\n\tname = Ann\n";
+        let to = "[core]\n\tbare = false\n\thooksPath = /tmp/x\n[remote \"origin\"]\n\turl = a\n\turl = c\n";
+        assert_eq!(changed_keys(from, to), ["core.hooksPath", "remote.origin.url", "user.name"]);
+        assert_eq!(changed_keys(from, &from.replace('\t', "  ")), Vec::<String>::new());
+        assert_eq!(changed_keys("[core]\n", "[core\n"), ["(unreadable)"]);
+    }
+}

@@ -1,0 +1,235 @@
+//! What the work of a run comes to, in the words that the screen, the log and prompts share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{Change, ChangeClass, GitChanges, RefChange, Slug, WorkReport, list, plural};
+
+/// The changes of a run, each once however many agents report it.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeSummary {
+    /// Agents in order of appearance; those that changed nothing have none.
+    own: Vec<(Slug, FileCount)>,
+    /// Several agents were at work, any of whom may have made them.
+    together: BTreeMap<Vec<Slug>, FileCount>,
+    /// Nobody of the run made them.
+    others: BTreeMap<ChangeClass, FileCount>,
+    git: Vec<(Slug, GitChanges)>,
+}
+
+#[derive(Debug, Default)]
+struct FileCount {
+    paths: BTreeSet<String>,
+    added: u64,
+    removed: u64,
+}
+
+impl FileCount {
+    fn add(&mut self, change: &Change) {
+        self.paths.insert(change.path.clone());
+        self.added += change.added.unwrap_or_default();
+        self.removed += change.removed.unwrap_or_default();
+    }
+}
+
+impl fmt::Display for FileCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (+{} -{})", plural(self.paths.len(), "file"), self.added, self.removed)
+    }
+}
+
+impl ChangeSummary {
+    pub(crate) fn of(work: &[WorkReport]) -> Self {
+        let mut summary = Self::default();
+        let mut seen: BTreeSet<(&str, ChangeClass, &[Slug], Option<u32>)> = BTreeSet::new();
+        for WorkReport { agent, step, changed, git, .. } in work.iter().filter(|work| work.step.is_some()) {
+            let Some(changed) = changed else { continue };
+            summary.of_agent(agent);
+            for change in changed {
+                let is_own = change.class == ChangeClass::Own;
+                // Those who worked in the same step report the same changes.
+                if !is_own && !seen.insert((&change.path, change.class, &change.by, *step)) {
+                    continue;
+                }
+                match change.class {
+                    ChangeClass::Own => summary.of_agent(agent).add(change),
+                    ChangeClass::Together => summary.together.entry(change.by.clone()).or_default().add(change),
+                    class => summary.others.entry(class).or_default().add(change),
+                }
+            }
+            match summary.git.iter_mut().find(|(known, _)| known == agent) {
+                Some((_, all)) => all.extend(git),
+                None => summary.git.push((agent.clone(), git.clone())),
+            }
+        }
+        summary
+    }
+
+    fn of_agent(&mut self, agent: &Slug) -> &mut FileCount {
+        let at = self.own.iter().position(|(known, _)| known == agent).unwrap_or_else(|| {
+            self.own.push((agent.clone(), FileCount::default()));
+            self.own.len() - 1
+        });
+        &mut self.own[at].1
+    }
+
+    /// Whether an agent may have changed a file or the repository.
+    fn has_changed(&self, agent: &Slug) -> bool {
+        self.together.keys().any(|by| by.contains(agent))
+            || self.own.iter().any(|(known, count)| known == agent && !count.paths.is_empty())
+            || self.git.iter().any(|(known, git)| known == agent && !git.is_empty())
+    }
+}
+
+/// Clauses, each with a semicolon before it.
+impl fmt::Display for ChangeSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (agent, count) in self.own.iter().filter(|(_, count)| !count.paths.is_empty()) {
+            write!(f, "; {agent} changed {count}")?;
+        }
+        for (by, count) in &self.together {
+            match by.is_empty() {
+                true => write!(f, "; agents at work together changed {count}")?,
+                false => write!(f, "; {} together changed {count}", list(by))?,
+            }
+        }
+        for (agent, git) in self.git.iter().filter(|(_, git)| !git.is_empty()) {
+            write!(f, "; {agent} changed git: {git}")?;
+        }
+        for (class, count) in &self.others {
+            write!(f, "; {count} changed {}", class.by_whom())?;
+        }
+        let idle = self.own.iter().map(|(agent, _)| agent).filter(|agent| !self.has_changed(agent));
+        let idle: Vec<&Slug> = idle.collect();
+        match idle.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; {} changed nothing", list(idle)),
+        }
+    }
+}
+
+impl ChangeClass {
+    /// Who made a change of this class, for text that says that a file changed.
+    pub(crate) fn by_whom(self) -> &'static str {
+        match self {
+            Self::Own => "by one agent",
+            Self::Together => "by agents that worked together",
+            Self::Yours => "by you or another program",
+            Self::OtherRun => "by another run",
+            Self::Unknown => "while the run was interrupted",
+        }
+    }
+}
+
+/// The most commits or refs that are named.
+const NAMED: usize = 3;
+
+impl fmt::Display for GitChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { commits, refs, config, hooks, index } = self;
+        let mut parts = Vec::new();
+        if !commits.is_empty() {
+            let short = commits.iter().map(|commit| commit.get(..7).unwrap_or(commit));
+            parts.push(format!("{} ({})", plural(commits.len(), "commit"), named(short, commits.len())));
+        }
+        // The branch of new commits has moved with them.
+        let is_news =
+            |moved: &&RefChange| commits.is_empty() || !moved.to.as_ref().is_some_and(|to| commits.contains(to));
+        let refs: Vec<String> = refs.iter().filter(is_news).map(RefChange::to_string).collect();
+        parts.extend((!refs.is_empty()).then(|| named(&refs, refs.len())));
+        parts.extend((!config.is_empty()).then(|| format!("configuration {}", named(config, config.len()))));
+        parts.extend((!hooks.is_empty()).then(|| format!("hooks {}", named(hooks, hooks.len()))));
+        parts.extend((!index.is_empty()).then(|| format!("{} staged or unstaged", plural(index.len(), "path"))));
+        f.write_str(&parts.join(", "))
+    }
+}
+
+fn named(names: impl IntoIterator<Item = impl fmt::Display>, count: usize) -> String {
+    let shown = list(names.into_iter().take(NAMED));
+    if count > NAMED { format!("{shown} and {} more", count - NAMED) } else { shown }
+}
+
+impl fmt::Display for RefChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, from, to } = self;
+        let short = |value: &str| {
+            let value = value.strip_prefix("refs/heads/").unwrap_or(value);
+            let is_id = value.len() >= 40 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if is_id { value.get(..7).unwrap_or(value).to_owned() } else { value.to_owned() }
+        };
+        let name = match name.split_at_checked("refs/heads/".len()) {
+            Some(("refs/heads/", branch)) => format!("branch {branch}"),
+            _ if name == "refs/stash" => "the stash".to_owned(),
+            _ => name.strip_prefix("refs/tags/").map_or_else(|| name.clone(), |tag| format!("tag {tag}")),
+        };
+        match (from, to) {
+            (Some(_), None) => write!(f, "{name} deleted"),
+            (None, Some(_)) => write!(f, "{name} created"),
+            (Some(from), Some(to)) => write!(f, "{name} moved from {} to {}", short(from), short(to)),
+            (None, None) => f.write_str(&name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CommandCounts, Outcome, Usage};
+
+    fn slug(name: &str) -> Slug {
+        Slug::fold(name).expect("a slug")
+    }
+
+    fn change(path: &str, class: ChangeClass, by: &[&str]) -> Change {
+        let by = by.iter().map(|name| slug(name)).collect();
+        Change { path: path.to_owned(), added: Some(2), removed: Some(1), class, by, ..Change::default() }
+    }
+
+    fn work(agent: &str, changed: Vec<Change>, git: GitChanges) -> WorkReport {
+        WorkReport {
+            agent: slug(agent),
+            step: Some(1),
+            attempt: Some(1),
+            status: Outcome::Completed,
+            changed: Some(changed),
+            refused: 0,
+            verified: None,
+            git,
+            commands: CommandCounts::default(),
+            check: None,
+            reason: String::new(),
+            usage: Usage::default(),
+        }
+    }
+
+    #[test]
+    fn each_change_is_counted_once_and_for_who_made_it() {
+        let shared = || {
+            vec![
+                change("both", ChangeClass::Together, &["ada", "bob"]),
+                change("mine", ChangeClass::Yours, &[]),
+                change("theirs", ChangeClass::OtherRun, &[]),
+                change("down", ChangeClass::Unknown, &[]),
+            ]
+        };
+        let of_ada = [vec![change("a", ChangeClass::Own, &["ada"])], shared()].concat();
+        let main = RefChange { name: "refs/heads/main".to_owned(), from: None, to: Some("c".repeat(40)) };
+        let tag = RefChange { name: "refs/tags/v1".to_owned(), from: None, to: Some("d".repeat(40)) };
+        let git = GitChanges {
+            commits: vec!["c".repeat(40)],
+            refs: vec![main, tag],
+            config: vec!["core.hooksPath".to_owned()],
+            hooks: vec!["pre-commit".to_owned()],
+            index: vec!["x".to_owned()],
+        };
+        let reports = [work("ada", of_ada, GitChanges::default()), work("bob", shared(), git)];
+        let eve = work("eve", vec![change("mine", ChangeClass::Yours, &[])], GitChanges::default());
+        assert_eq!(
+            ChangeSummary::of(&[&reports[..], &[eve]].concat()).to_string(),
+            "; ada changed 1 file (+2 -1); ada and bob together changed 1 file (+2 -1); bob changed git: 1 commit \
+             (ccccccc), tag v1 created, configuration core.hooksPath, hooks pre-commit, 1 path staged or unstaged; 1 file \
+             (+2 -1) changed by you or another program; 1 file (+2 -1) changed by another run; 1 file (+2 -1) changed \
+             while the run was interrupted; eve changed nothing"
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! What runs in one work tree know of each other: each appends the actions of its agents to a file of its own, next to
+//! its lease, and reads those of the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::Repository;
+use crate::model::{OtherRuns, Slug};
+use crate::ops::run::lease::{self, RunFiles};
+use crate::ops::run::local_file::place_key;
+use crate::pool::Action;
+
+/// One line of such a file.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The first line: the work tree.
+    In(String),
+    Begin(Slug),
+    End(Slug),
+    Write(Slug, String),
+}
+
+/// The actions of this run, and of the others in its work tree.
+pub(super) struct Actions {
+    local: PathBuf,
+    own: PathBuf,
+    work_tree: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None`: nothing is announced yet, or the file cannot be written.
+    file: Option<File>,
+    others: BTreeMap<PathBuf, Other>,
+}
+
+/// Another run's file, as far as it is read.
+struct Other {
+    reader: BufReader<File>,
+    /// The start of a line whose end is not written yet.
+    partial: String,
+    is_here: bool,
+    running: BTreeSet<Slug>,
+}
+
+impl Actions {
+    pub(super) fn new(repository: &Repository, local: &Path, files: &RunFiles) -> Self {
+        let (local, own, work_tree) = (local.to_owned(), files.actions.clone(), place_key(repository, ""));
+        let actions = Self { local, own, work_tree, state: Mutex::default() };
+        // What others did before is not of interest.
+        actions.others();
+        actions
+    }
+
+    /// A run that cannot announce its actions works all the same.
+    pub(super) fn announce(&self, action: Action<'_>) {
+        let line = match action {
+            Action::Begin(agent) => Line::Begin(agent.clone()),
+            Action::End(agent) => Line::End(agent.clone()),
+            Action::Write(agent, path) => Line::Write(agent.clone(), path.to_owned()),
+        };
+        let mut state = self.state();
+        if state.file.is_none() {
+            state.file = OpenOptions::new().create(true).append(true).open(&self.own).ok();
+            append(&state.file, &Line::In(self.work_tree.clone()));
+        }
+        append(&state.file, &line);
+    }
+
+    /// What the other runs have done since the last call, and what they are at now.
+    pub(super) fn others(&self) -> (OtherRuns, OtherRuns) {
+        let mut state = self.state();
+        for path in lease::action_files(&self.local).filter(|path| *path != self.own) {
+            if !state.others.contains_key(&path)
+                && let Ok(file) = File::open(&path)
+            {
+                state.others.insert(path, Other::new(file));
+            }
+        }
+        let (mut since, mut now) = (OtherRuns::default(), OtherRuns::default());
+        let mut is_live = None;
+        for (path, other) in &mut state.others {
+            let begun = other.running.clone();
+            let done = other.read(&self.work_tree);
+            if !other.is_here {
+                continue;
+            }
+            since.commands.extend(begun);
+            since.extend(&done);
+            // A killed run's commands have ended with it.
+            if !other.running.is_empty() {
+                let live = is_live.get_or_insert_with(|| lease::look(&self.local).live);
+                let name = path.file_stem().and_then(|name| name.to_str());
+                if !live.iter().any(|live| Some(live.run.as_str()) == name) {
+                    other.running.clear();
+                }
+            }
+            now.commands.extend(other.running.iter().cloned());
+        }
+        (since, now)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Appends a line with one call, so that no reader sees lines of two writers mixed.
+fn append(file: &Option<File>, line: &Line) {
+    if let (Some(mut file), Ok(mut bytes)) = (file.as_ref(), serde_json::to_vec(line)) {
+        bytes.push(b'\n');
+        let _ = file.write_all(&bytes);
+    }
+}
+
+impl Other {
+    fn new(file: File) -> Self {
+        Self { reader: BufReader::new(file), partial: String::new(), is_here: false, running: BTreeSet::new() }
+    }
+
+    /// Reads what has been appended.
+    fn read(&mut self, work_tree: &str) -> OtherRuns {
+        let mut done = OtherRuns::default();
+        while self.reader.read_line(&mut self.partial).is_ok_and(|bytes| bytes > 0) && self.partial.ends_with('\n') {
+            let line = std::mem::take(&mut self.partial);
+            match serde_json::from_str(&line) {
+                Ok(Line::In(place)) => self.is_here = place == work_tree,
+                Ok(Line::Begin(agent)) => {
+                    done.commands.insert(agent.clone());
+                    self.running.insert(agent);
+                }
+                Ok(Line::End(agent)) => drop(self.running.remove(&agent)),
+                Ok(Line::Write(agent, path)) => drop(done.named.entry(path).or_default().insert(agent)),
+                // Written by a later squad.
+                Err(_) => {}
+            }
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slug(name: &str) -> Slug {
+        Slug::fold(name).expect("a slug")
+    }
+
+    #[test]
+    fn another_runs_actions_are_read_as_they_are_appended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.actions");
+        let file = Some(OpenOptions::new().create(true).append(true).open(&path).expect("a file"));
+        let mut other = Other::new(File::open(&path).expect("a file"));
+        append(&file, &Line::In("here".to_owned()));
+        append(&file, &Line::Begin(slug("ada")));
+        assert_eq!(other.read("here").commands, BTreeSet::from([slug("ada")]));
+        assert!(other.is_here && other.read("here").is_empty());
+        append(&file, &Line::Write(slug("bob"), "a.txt".to_owned()));
+        append(&file, &Line::End(slug("ada")));
+        let done = other.read("here");
+        assert_eq!(done.named, BTreeMap::from([("a.txt".to_owned(), BTreeSet::from([slug("bob")]))]));
+        assert!(done.commands.is_empty() && other.running.is_empty());
+        file.as_ref().expect("a file").write_all(b"{\"begin\":").expect("it is written");
+        assert!(other.read("here").is_empty());
+        file.as_ref().expect("a file").write_all(b"\"eve\"}\n").expect("it is written");
+        assert_eq!(other.read("here").commands, BTreeSet::from([slug("eve")]));
+    }
+}

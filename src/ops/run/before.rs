@@ -1,0 +1,84 @@
+//! What a resumed run knows of the work tree from its entries: the snapshots of its unfinished step, and who was at what
+//! between them.
+
+use std::collections::BTreeMap;
+
+use crate::git::WorkTreeSnapshot;
+use crate::model::{Event, EventKind, Slug};
+use crate::ops::run::resume::{Past, opens_session};
+use crate::pool::{Before, Interval};
+
+/// `None`: the snapshots no longer exist. `prefix`: the project's path in the repository, ending in `/`, or empty.
+/// `first`: the commit of the run's first snapshot, which may have been taken just before the run was killed.
+pub(super) fn before(
+    past: &Past,
+    prefix: &str,
+    first: Option<&str>,
+    read: impl Fn(&str) -> Option<WorkTreeSnapshot>,
+) -> Option<Before> {
+    let commits = past.events.iter().enumerate().filter_map(|(place, event)| match &event.kind {
+        EventKind::SnapshotTaken { commit, .. } => Some((place, commit.as_str())),
+        _ => None,
+    });
+    let commits: Vec<(usize, &str)> = commits.collect();
+    let begins = past.events.iter().rposition(|event| matches!(event.kind, EventKind::StepStarted { .. }));
+    let is_before = |(place, _): &&(usize, &str)| begins.is_some_and(|begins| *place < begins);
+    let first = commits.first().copied().or(first.map(|commit| (0, commit)))?;
+    let base = commits.iter().rev().find(is_before).copied().unwrap_or(first);
+    let mut reader = Reader::new(prefix, read(base.1)?);
+    // An agent's session may be there before the first snapshot is.
+    for (place, event) in past.events.iter().enumerate().skip(begins.unwrap_or_default()) {
+        if place > base.0 || !matches!(event.kind, EventKind::SnapshotTaken { .. }) {
+            reader.read(event, &read);
+        }
+    }
+    Some(reader.before(read(first.1)?))
+}
+
+/// Follows the entries from one snapshot to the next.
+struct Reader<'a> {
+    prefix: &'a str,
+    snapshots: Vec<(WorkTreeSnapshot, Interval)>,
+    open: Interval,
+    /// Agents whose work has begun and not completed, with the index of the snapshot it began at.
+    begun: BTreeMap<Slug, usize>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(prefix: &'a str, base: WorkTreeSnapshot) -> Self {
+        let snapshots = vec![(base, Interval::default())];
+        Self { prefix, snapshots, open: Interval::default(), begun: BTreeMap::new() }
+    }
+
+    fn read(&mut self, event: &Event, read: &impl Fn(&str) -> Option<WorkTreeSnapshot>) {
+        match (&event.kind, &event.agent) {
+            (EventKind::SnapshotTaken { commit, commands, running, others, git, down, .. }, _) => {
+                // Without it, its interval is a part of the next one.
+                self.open.commands.extend(commands.iter().cloned());
+                self.open.others.extend(others);
+                self.open.git.extend(git);
+                self.open.is_down |= down;
+                if let Some(snapshot) = read(commit) {
+                    let next = Interval { commands: running.iter().cloned().collect(), ..Interval::default() };
+                    self.snapshots.push((snapshot, std::mem::replace(&mut self.open, next)));
+                }
+            }
+            (EventKind::ToolCompleted { call, wrote: Some(wrote), .. }, Some(agent)) => {
+                let path = format!("{}{}", self.prefix, wrote.path);
+                // A snapshot may have been taken while it wrote.
+                let ended = self.snapshots.last_mut().map(|(_, interval)| interval);
+                ended.into_iter().chain([&mut self.open]).for_each(|interval| interval.name(agent, call, &path));
+            }
+            (EventKind::Completed(_), Some(agent)) => drop(self.begun.remove(agent)),
+            (_, Some(agent)) if opens_session(event) => {
+                self.begun.entry(agent.clone()).or_insert(self.snapshots.len() - 1);
+            }
+            _ => {}
+        }
+    }
+
+    fn before(self, first: WorkTreeSnapshot) -> Before {
+        let Self { snapshots, open, begun, .. } = self;
+        Before { first, snapshots, open, begun }
+    }
+}

@@ -1,0 +1,117 @@
+//! Attributes changes to agents.
+//!
+//! Snapshots cut a run into intervals. What changed in an interval was changed by whoever's tool named the path, else by
+//! the agents whose commands were running in it, else by nobody of the run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Change, ChangeClass, ChangeEvidence, GitChanges, OtherRuns, Slug};
+
+/// The time between two snapshots, including the time it took to take them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interval {
+    /// Agents with a command, or another call that may change anything, running at some time.
+    pub(crate) commands: BTreeSet<Slug>,
+    /// Tool calls that named a path relative to the repository's root, by path: agent and call.
+    pub(crate) named: BTreeMap<String, BTreeSet<(Slug, String)>>,
+    pub(crate) others: OtherRuns,
+    /// The run was interrupted in it.
+    pub(crate) is_down: bool,
+    /// What differs between its snapshots.
+    pub(crate) changes: Vec<Change>,
+    pub(crate) git: GitChanges,
+}
+
+/// Who made a change, and how it is known.
+type Attribution = (ChangeClass, BTreeSet<Slug>, Option<ChangeEvidence>);
+
+impl Interval {
+    pub(crate) fn name(&mut self, agent: &Slug, call: &str, path: &str) {
+        self.named.entry(path.to_owned()).or_default().insert((agent.clone(), call.to_owned()));
+    }
+
+    /// Forgets what a call named: it did not take place.
+    pub(super) fn withdraw(&mut self, agent: &Slug, call: &str) {
+        self.named.retain(|_, calls| {
+            calls.retain(|(other, named)| (other, named.as_str()) != (agent, call));
+            !calls.is_empty()
+        });
+    }
+
+    fn attribute(&self, path: &str) -> Attribution {
+        let namers: BTreeSet<Slug> =
+            self.named.get(path).into_iter().flatten().map(|(agent, _)| agent.clone()).collect();
+        let nobody = BTreeSet::new();
+        let other_namers = self.others.named.get(path).unwrap_or(&nobody);
+        let (ours, others, how) = match namers.is_empty() && other_namers.is_empty() {
+            true => (self.commands.clone(), &self.others.commands, ChangeEvidence::Command),
+            false => (namers, other_namers, ChangeEvidence::Named),
+        };
+        match (ours.len(), others.is_empty()) {
+            (0, false) => (ChangeClass::OtherRun, ours, None),
+            (0, true) if self.is_down => (ChangeClass::Unknown, ours, None),
+            (0, true) => (ChangeClass::Yours, ours, None),
+            (1, true) => (ChangeClass::Own, ours, Some(how)),
+            _ => (ChangeClass::Together, &ours | others, Some(how)),
+        }
+    }
+}
+
+/// Which changes of a file belong together: the class, the evidence, and of an agent's own changes the agent.
+type Kind = (ChangeClass, Option<ChangeEvidence>, Option<Slug>);
+
+/// The changes of one kind in a file.
+#[derive(Default)]
+struct Share {
+    by: BTreeSet<Slug>,
+    /// The sum over all intervals; `None`: a file without lines.
+    lines: Option<(u64, u64)>,
+}
+
+/// The changes during these intervals that are, or may be, an agent's, and those that no agent made. `net`: what differs
+/// between their ends.
+pub(super) fn changes_of(agent: &Slug, intervals: &[Interval], net: Vec<Change>) -> Vec<Change> {
+    let mut shares = shares(intervals);
+    let mut changes = Vec::new();
+    for change in net {
+        // The difference of an omitted file that was read back is not known for each interval.
+        let Some(shares) = shares.remove(change.path.as_str()) else { continue };
+        let is_whole = shares.len() == 1;
+        for ((class, how, _), Share { by, lines }) in shares {
+            if class.is_of_agents() && !by.contains(agent) {
+                continue;
+            }
+            let (added, removed) = if is_whole { (change.added, change.removed) } else { lines.unzip() };
+            let (path, by) = (change.path.clone(), by.into_iter().collect());
+            changes.push(Change { path, added, removed, class, by, how, ..Change::default() });
+        }
+    }
+    changes
+}
+
+fn shares(intervals: &[Interval]) -> BTreeMap<&str, BTreeMap<Kind, Share>> {
+    let mut shares: BTreeMap<&str, BTreeMap<Kind, Share>> = BTreeMap::new();
+    for interval in intervals {
+        for change in &interval.changes {
+            let (class, by, how) = interval.attribute(&change.path);
+            // One agent's own changes are not another's.
+            let of = by.first().filter(|_| class == ChangeClass::Own).cloned();
+            let lines = change.added.zip(change.removed);
+            let first = || Share { by: BTreeSet::new(), lines: Some((0, 0)) };
+            let share = shares.entry(&change.path).or_default().entry((class, how, of)).or_insert_with(first);
+            let sum = |((added, removed), (more_added, more_removed))| (added + more_added, removed + more_removed);
+            share.lines = share.lines.zip(lines).map(sum);
+            share.by.extend(by);
+        }
+    }
+    shares
+}
+
+/// What an agent's commands did to the repository itself.
+pub(super) fn git_changes_of(agent: &Slug, intervals: &[Interval]) -> GitChanges {
+    let mut all = GitChanges::default();
+    for interval in intervals.iter().filter(|interval| interval.commands.contains(agent)) {
+        all.extend(&interval.git);
+    }
+    all
+}

@@ -1,0 +1,362 @@
+//! A work tree without files: each path has a version, and a snapshot is a copy of them all.
+
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+use crate::model::{ChangeClass, ChangeEvidence};
+
+fn slug(name: &str) -> Slug {
+    Slug::fold(name).expect("a slug")
+}
+
+/// The files that all runs see, and their announcements.
+#[derive(Default)]
+struct World {
+    files: Mutex<BTreeMap<String, u64>>,
+    versions: AtomicU64,
+    /// Each with the run it is of.
+    announced: Mutex<Vec<(usize, Announced)>>,
+}
+
+#[derive(Clone)]
+enum Announced {
+    Begin(Slug),
+    End(Slug),
+    Write(Slug, String),
+}
+
+impl World {
+    fn edit(&self, path: &str) {
+        let version = self.versions.fetch_add(1, Ordering::Relaxed);
+        self.files.lock().expect("files").insert(path.to_owned(), version);
+    }
+}
+
+/// One run's view.
+struct Source {
+    world: Arc<World>,
+    run: usize,
+    taken: Mutex<Vec<BTreeMap<String, u64>>>,
+    comparisons: AtomicU64,
+    /// How long a snapshot takes.
+    delay: std::time::Duration,
+    read: Mutex<(usize, BTreeSet<Slug>)>,
+}
+
+impl Source {
+    fn new(world: &Arc<World>, run: usize) -> Arc<Self> {
+        Self::slow(world, run, std::time::Duration::ZERO)
+    }
+
+    fn slow(world: &Arc<World>, run: usize, delay: std::time::Duration) -> Arc<Self> {
+        let (world, taken, comparisons) = (Arc::clone(world), Mutex::default(), AtomicU64::default());
+        Arc::new(Self { world, run, taken, comparisons, delay, read: Mutex::default() })
+    }
+
+    fn files(&self, snapshot: &WorkTreeSnapshot) -> BTreeMap<String, u64> {
+        let number = usize::from_str_radix(&snapshot.commit()[..8], 16).expect("a number");
+        self.taken.lock().expect("snapshots")[number].clone()
+    }
+}
+
+impl TakeSnapshots for Source {
+    fn take(&self, _previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
+        std::thread::sleep(self.delay);
+        let mut taken = self.taken.lock().expect("snapshots");
+        taken.push(self.world.files.lock().expect("files").clone());
+        Ok(WorkTreeSnapshot::sample(u32::try_from(taken.len() - 1).expect("few snapshots")))
+    }
+
+    fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String> {
+        self.comparisons.fetch_add(1, Ordering::Relaxed);
+        let (from, to) = (self.files(from), self.files(to));
+        let paths: BTreeSet<&String> =
+            from.keys().chain(to.keys()).filter(|path| from.get(*path) != to.get(*path)).collect();
+        let change =
+            |path: &String| Change { path: path.clone(), added: Some(1), removed: Some(0), ..Change::default() };
+        Ok(paths.into_iter().map(change).collect())
+    }
+
+    fn git_changes(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot) -> Result<GitChanges, String> {
+        Ok(GitChanges::default())
+    }
+
+    fn diff(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {
+        Ok(String::new())
+    }
+
+    fn announce(&self, action: Action<'_>) {
+        let action = match action {
+            Action::Begin(agent) => Announced::Begin(agent.clone()),
+            Action::End(agent) => Announced::End(agent.clone()),
+            Action::Write(agent, path) => Announced::Write(agent.clone(), path.to_owned()),
+        };
+        self.world.announced.lock().expect("announcements").push((self.run, action));
+    }
+
+    fn others(&self) -> (OtherRuns, OtherRuns) {
+        let announced = self.world.announced.lock().expect("announcements").clone();
+        let mut read = self.read.lock().expect("a place");
+        let (place, running) = &mut *read;
+        let mut since = OtherRuns { commands: running.clone(), ..OtherRuns::default() };
+        for (_, action) in announced[*place..].iter().filter(|(run, _)| *run != self.run) {
+            match action.clone() {
+                Announced::Begin(agent) => {
+                    since.commands.insert(agent.clone());
+                    running.insert(agent);
+                }
+                Announced::End(agent) => drop(running.remove(&agent)),
+                Announced::Write(agent, path) => drop(since.named.entry(path).or_default().insert(agent)),
+            }
+        }
+        *place = announced.len();
+        (since, OtherRuns { commands: running.clone(), ..OtherRuns::default() })
+    }
+}
+
+fn tree(world: &Arc<World>, run: usize) -> Arc<WorkTree> {
+    let tree = WorkTree::new(Source::new(world, run), false, String::new(), Reports::channel().0);
+    tree.begin();
+    tree
+}
+
+/// Lets everything that is due happen.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn shown(changes: &[Change]) -> Vec<String> {
+    let shown = |change: &Change| {
+        let by: Vec<&str> = change.by.iter().map(Slug::as_str).collect();
+        let how = match change.how {
+            Some(ChangeEvidence::Named) => " named",
+            Some(ChangeEvidence::Command) => " command",
+            None => "",
+        };
+        format!("{} {} {}{how}", change.path, change.class, by.join("+")).replace("  ", " ").trim_end().to_owned()
+    };
+    changes.iter().map(shown).collect()
+}
+
+async fn write(tree: &Arc<WorkTree>, world: &World, agent: &Slug, path: &str) {
+    tree.is_ready().await;
+    tree.begin_write(agent, path, path, true);
+    world.edit(path);
+    tree.end_call(agent, path, true);
+}
+
+async fn leave(tree: &Arc<WorkTree>, agent: &Slug) -> Vec<String> {
+    shown(&tree.leave(agent, false).await.expect("known changes").files)
+}
+
+#[tokio::test]
+async fn a_change_is_of_whoever_named_it_or_ran_a_command_or_of_nobody() {
+    let world = Arc::new(World::default());
+    let tree = tree(&world, 1);
+    let (ada, bob) = (slug("ada"), slug("bob"));
+    [&ada, &bob].into_iter().for_each(|agent| tree.enter(agent));
+    settle().await;
+    world.edit("person");
+    tree.begin_command(&ada, Some("1")).await;
+    world.edit("by-ada");
+    world.edit("both");
+    write(&tree, &world, &bob, "named").await;
+    tree.begin_command(&bob, Some("2")).await;
+    world.edit("either");
+    tree.end_call(&ada, "1", true);
+    tree.end_call(&bob, "2", false);
+    settle().await;
+    world.edit("person-too");
+    world.edit("both");
+    // Refused: nothing is written.
+    tree.begin_write(&bob, "3", "refused", false);
+    world.edit("refused");
+    tree.end_call(&bob, "3", false);
+    assert_eq!(
+        leave(&tree, &ada).await,
+        [
+            "both together ada+bob command",
+            "both yours",
+            "by-ada together ada+bob command",
+            "either together ada+bob command",
+            "person yours",
+            "person-too yours",
+            "refused yours"
+        ]
+    );
+    let of_bob = leave(&tree, &bob).await;
+    assert!(of_bob.contains(&"named own bob named".to_owned()), "{of_bob:?}");
+}
+
+#[tokio::test]
+async fn runs_in_one_work_tree_know_of_each_other() {
+    let world = Arc::new(World::default());
+    let (one, two) = (tree(&world, 1), tree(&world, 2));
+    let (ada, eve) = (slug("ada"), slug("eve"));
+    one.enter(&ada);
+    two.enter(&eve);
+    settle().await;
+    write(&two, &world, &eve, "named").await;
+    two.begin_command(&eve, Some("1")).await;
+    world.edit("commanded");
+    two.end_call(&eve, "1", true);
+    settle().await;
+    assert_eq!(leave(&one, &ada).await, ["commanded other run", "named other run"]);
+    assert_eq!(leave(&two, &eve).await, ["commanded own eve command", "named own eve named"]);
+}
+
+#[tokio::test]
+async fn processes_left_running_count_from_the_first_command() {
+    let world = Arc::new(World::default());
+    let tree = tree(&world, 1);
+    let ada = slug("ada");
+    tree.enter(&ada);
+    settle().await;
+    world.edit("before");
+    tree.begin_command(&ada, Some("1")).await;
+    tree.end_call(&ada, "1", true);
+    settle().await;
+    world.edit("after");
+    let changes = tree.leave(&ada, true).await.expect("known changes");
+    assert_eq!(shown(&changes.files), ["after own ada command", "before yours"]);
+}
+
+#[tokio::test]
+async fn one_snapshot_ends_the_work_of_all_that_have_finished() {
+    let world = Arc::new(World::default());
+    // As long as it takes all agents to finish.
+    let source = Source::slow(&world, 1, std::time::Duration::from_millis(20));
+    let tree = WorkTree::new(Arc::<Source>::clone(&source), true, String::new(), Reports::channel().0);
+    tree.begin();
+    tree.is_ready().await;
+    let names: Vec<Slug> = (0..32).map(|number| slug(&format!("a{number}"))).collect();
+    names.iter().for_each(|name| tree.enter(name));
+    settle().await;
+    world.edit("x");
+    let mut leaving = tokio::task::JoinSet::new();
+    for name in names {
+        let tree = Arc::clone(&tree);
+        leaving.spawn(async move { leave(&tree, &name).await });
+    }
+    while let Some(left) = leaving.join_next().await {
+        assert_eq!(left.expect("it ends"), ["x yours"]);
+    }
+    // The first, that of whoever was first, and that of all others.
+    assert!(source.taken.lock().expect("snapshots").len() <= 3);
+    assert!(source.comparisons.load(Ordering::Relaxed) <= 3);
+    assert!(tree.activity().at_work.is_empty() && tree.activity().left.is_empty());
+}
+
+/// What really happened to a path.
+#[derive(Default)]
+struct Truth {
+    /// Agents whose tool calls named and wrote it.
+    named: BTreeSet<Slug>,
+    /// Agents whose commands ran when it was edited.
+    commands: BTreeSet<Slug>,
+    /// Somebody else edited it while no command ran at all.
+    is_quietly_edited: bool,
+}
+
+/// A small generator, so that a failure can be repeated from its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).expect("31 bits") % limit
+    }
+}
+
+/// Two agents of one run and one of another, a person and a formatter, in any order.
+async fn play(seed: u64) {
+    let mut random = Random(seed * 2 + 1);
+    let world = Arc::new(World::default());
+    let trees = [tree(&world, 1), tree(&world, 2)];
+    let agents = [(0, slug("ada")), (0, slug("bob")), (1, slug("eve"))];
+    for (run, agent) in &agents {
+        trees[*run].enter(agent);
+    }
+    settle().await;
+    let mut truth: BTreeMap<String, Truth> = BTreeMap::new();
+    let mut running: BTreeMap<Slug, String> = BTreeMap::new();
+    for number in 0..24 {
+        let (run, agent) = &agents[random.below(3)];
+        let (tree, path) = (&trees[*run], format!("f{}", random.below(6)));
+        match random.below(5) {
+            0 => {
+                truth.entry(path.clone()).or_default().named.insert(agent.clone());
+                write(tree, &world, agent, &path).await;
+            }
+            1 | 2 => match running.remove(agent) {
+                Some(call) => tree.end_call(agent, &call, random.below(2) == 0),
+                None => {
+                    tree.begin_command(agent, Some(&number.to_string())).await;
+                    running.insert(agent.clone(), number.to_string());
+                    if random.below(3) > 0 {
+                        truth.entry(path.clone()).or_default().commands.extend(running.keys().cloned());
+                        world.edit(&path);
+                    }
+                }
+            },
+            _ => {
+                // A path that only persons and programs touch.
+                let path = if random.below(2) == 0 { format!("{path}-person") } else { path };
+                let known = truth.entry(path.clone()).or_default();
+                known.commands.extend(running.keys().cloned());
+                known.is_quietly_edited |= running.is_empty();
+                world.edit(&path);
+            }
+        }
+        settle().await;
+    }
+    let mut seen: [BTreeMap<String, Vec<Change>>; 2] = Default::default();
+    for (run, agent) in &agents {
+        let changes = trees[*run].leave(agent, false).await.expect("known changes").files;
+        for change in changes {
+            if change.class.is_of_agents() {
+                assert!(change.by.contains(agent), "seed {seed}: {} is not {agent}'s", change.path);
+            }
+            seen[*run].entry(change.path.clone()).or_default().push(change);
+        }
+    }
+    for (path, Truth { named, commands, is_quietly_edited }) in &truth {
+        for (run, seen) in seen.iter().enumerate() {
+            let seen = seen.get(path).map(Vec::as_slice).unwrap_or_default();
+            let context = format!("seed {seed}, run {run}, {path}: {:?}, {named:?}, {commands:?}", shown(seen));
+            assert_eq!(seen.is_empty(), named.is_empty() && commands.is_empty() && !is_quietly_edited, "{context}");
+            for change in seen.iter().filter(|change| change.class.is_of_agents()) {
+                match change.how {
+                    Some(ChangeEvidence::Named) => {
+                        assert!(change.by.iter().all(|agent| named.contains(agent)), "{context}");
+                    }
+                    // Others' commands may have begun since in the same interval.
+                    _ => assert!(change.by.iter().any(|agent| commands.contains(agent)), "{context}"),
+                }
+            }
+            for (of, agent) in agents.iter().filter(|(_, agent)| named.contains(agent)) {
+                let is_its = |change: &Change| match *of == run {
+                    true => change.by.contains(agent) && change.how == Some(ChangeEvidence::Named),
+                    false => !(change.class == ChangeClass::Yours || change.class == ChangeClass::Unknown),
+                };
+                assert!(seen.iter().any(is_its), "{context} without {agent}");
+            }
+            if *is_quietly_edited && named.is_empty() {
+                // The other run's commands cut no interval of this one.
+                let is_nobodys = |change: &Change| !change.class.is_of_agents();
+                assert!(seen.iter().any(is_nobodys), "{context}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_gets_what_somebody_else_did_in_any_order() {
+    for seed in 1..=2_000 {
+        play(seed).await;
+    }
+}

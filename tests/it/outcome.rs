@@ -1,0 +1,118 @@
+//! Who changed what: the outcome, the last line, the log and `why` agree, and are true.
+
+use serde_json::{Value, json};
+
+use crate::support::{Output, TestRepo};
+
+fn last(output: &Output) -> Value {
+    TestRepo::events(output).pop().expect("an event")
+}
+
+/// `path class by how` of each change that a run's work reports, once each.
+fn changes(end: &Value) -> Vec<String> {
+    let mut shown = Vec::new();
+    for change in
+        end["work"].as_array().expect("work").iter().flat_map(|work| work["changed"].as_array().into_iter().flatten())
+    {
+        let by: Vec<&str> = change["by"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+        let text = |key: &str| change[key].as_str().unwrap_or("-").to_owned();
+        let line = format!("{} {} {} {}", text("path"), text("class"), by.join("+"), text("how")).replace("  ", " ");
+        if !shown.contains(&line) {
+            shown.push(line);
+        }
+    }
+    shown.sort();
+    shown
+}
+
+const ALLOWED: [&str; 5] = ["--json", "--permissions", "allow", "--agent", "ada"];
+
+fn turn(agent: &str, steps: &str) -> String {
+    format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{steps}, {{ say = \"Done.\" }}]\n")
+}
+
+#[test]
+fn what_an_agents_commands_change_is_its_own() {
+    let repo = TestRepo::with_small_team();
+    let script = turn(
+        "ada",
+        r#"{ write = "named.txt", text = "one\n" }, { run = "printf 'a\nb\n' > commanded.txt; echo more >> named.txt" }"#,
+    );
+    let output = repo.rehearse(&script, &[&ALLOWED[..], &["Add it"]].concat());
+    let end = last(&output);
+    assert_eq!(
+        changes(&end),
+        ["commanded.txt own ada command", "named.txt own ada command", "named.txt own ada named"],
+        "{output}"
+    );
+    assert_eq!(
+        end["work"][0]["changed"][0],
+        json!({"path": "commanded.txt", "added": 2, "removed": 0, "class": "own", "by": ["ada"], "how": "command"})
+    );
+    let why = repo.squad(&["why", "commanded.txt:1"]);
+    assert!(why.out.contains("ada") || why.out.contains("commanded.txt was written by ada"), "{why}");
+    repo.assert_sound();
+}
+
+#[test]
+fn what_an_agent_does_to_git_is_said() {
+    let repo = TestRepo::with_small_team();
+    let run = r#"{ run = "echo x > a.txt; git add a.txt; git commit -qm mine; git branch other; git tag v1; git config core.hooksPath /tmp/x; echo '#!/bin/sh' > .git/hooks/pre-commit; echo y > b.txt; git add b.txt" }"#;
+    let output = repo.rehearse(&turn("ada", run), &[&ALLOWED[..], &["Add it"]].concat());
+    let end = last(&output);
+    let git = &end["work"][0]["git"];
+    assert_eq!(git["commits"].as_array().map(Vec::len), Some(1), "{end}");
+    let refs: Vec<&str> =
+        git["refs"].as_array().expect("refs").iter().filter_map(|moved| moved["name"].as_str()).collect();
+    assert_eq!(refs, ["refs/heads/main", "refs/heads/other", "refs/tags/v1"]);
+    assert_eq!(
+        (&git["config"], &git["hooks"], &git["index"]),
+        (&json!(["core.hooksPath"]), &json!(["pre-commit"]), &json!(["b.txt"]))
+    );
+    assert_eq!(changes(&end), ["a.txt own ada command", "b.txt own ada command"]);
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse(&turn("ada", run), &["--permissions", "allow", "--agent", "ada", "Add it"]);
+    assert!(output.err.contains("ada         changed git: 1 commit ("), "{output}");
+    let told = output.err.lines().rev().find(|line| line.contains("completed: ")).expect("a last line");
+    assert!(told.contains("; ada changed git: 1 commit ("), "{output}");
+}
+
+/// The work of an agent before an interruption is its work.
+#[test]
+fn what_was_changed_before_an_interruption_is_not_lost() {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        "../play.toml",
+        &turn("ada", r#"{ run = "echo BACKDOOR > one.py" }, { write = "two.py", text = "x\n" }, { die = true }"#),
+    );
+    let output = repo.squad(&[
+        "orchestrate",
+        "--json",
+        "--permissions",
+        "allow",
+        "--script",
+        "../play.toml",
+        "Fix the login password check",
+    ]);
+    let run = last(&output)["run"].as_str().expect("a run").to_owned();
+    assert_eq!(output.code, 1, "{output}");
+    repo.write("meanwhile.txt", "by the person\n");
+    repo.write(
+        "../play.toml",
+        &format!(
+            "{}{}{}",
+            // The turn that was played before the interruption.
+            turn("ada", "{ wait = \"1s\" }"),
+            turn("ada", r#"{ write = "three.py", text = "x\n" }"#),
+            "[[turn]]\nagent = \"rex\"\nsteps = [{ say = \"VERDICT: approved\" }]\n"
+        ),
+    );
+    let output =
+        repo.squad(&["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml", "--resume", &run]);
+    let end = last(&output);
+    assert_eq!(
+        changes(&end),
+        ["meanwhile.txt unknown -", "one.py own ada command", "three.py own ada named", "two.py own ada named"],
+        "{output}"
+    );
+}
