@@ -351,8 +351,23 @@ impl WorkTree {
         };
         let net = self.compare((begun, ended), from.clone(), to.clone()).await?;
         let intervals = self.activity().intervals.get(begun..ended).unwrap_or_default().to_vec();
-        let files = self.with_lines(changes_of(agent, &intervals, net), from, to).await;
+        let files = self.with_lines(changes_of(Some(agent), &intervals, net), from, to).await;
         Some(AgentChanges { files, git: git_changes_of(agent, &intervals) })
+    }
+
+    /// The changes up to now that no agent of the run made.
+    pub(crate) async fn of_others(&self) -> Vec<Change> {
+        self.is_ready().await;
+        let _guard = self.cutting.lock().await;
+        self.cut().await;
+        let (intervals, ends) = {
+            let activity = self.activity();
+            let ends = activity.snapshots.first().cloned().zip(activity.snapshots.last().cloned());
+            (activity.intervals.clone(), ends)
+        };
+        let Some((from, to)) = ends else { return Vec::new() };
+        let net = self.compare((0, intervals.len()), from, to).await;
+        changes_of(None, &intervals, net.unwrap_or_default())
     }
 
     /// The changes between two snapshots.

@@ -116,3 +116,27 @@ fn what_was_changed_before_an_interruption_is_not_lost() {
         "{output}"
     );
 }
+
+#[test]
+fn what_happened_to_git_before_an_interruption_is_not_lost_and_packed_refs_are_no_change() {
+    let repo = TestRepo::with_small_team();
+    let first = turn(
+        "ada",
+        r#"{ run = "git tag old" }, { run = "git pack-refs --all; git commit -q --allow-empty -m one" }, { die = true }"#,
+    );
+    repo.write("../play.toml", &first);
+    let arguments = ["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml"];
+    let output = repo.squad(&[&arguments[..], &["--agent", "ada", "Explain it"]].concat());
+    let run = last(&output)["run"].as_str().expect("a run").to_owned();
+    assert_eq!(output.code, 1, "{output}");
+    // The person's own doing.
+    repo.git(&["tag", "person"]);
+    repo.git(&["commit", "-q", "--allow-empty", "-m", "by the person"]);
+    repo.write("../play.toml", &format!("{first}{}", turn("ada", r#"{ run = "git tag new; git pack-refs --all" }"#)));
+    let output = repo.squad(&[&arguments[..], &["--resume", &run]].concat());
+    let git = &last(&output)["work"][0]["git"];
+    let refs: Vec<&str> =
+        git["refs"].as_array().expect("refs").iter().filter_map(|moved| moved["name"].as_str()).collect();
+    assert_eq!(refs, ["refs/tags/old", "refs/heads/main", "refs/tags/new"], "{output}");
+    assert_eq!(git["commits"].as_array().map(Vec::len), Some(1), "{output}");
+}

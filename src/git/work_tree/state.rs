@@ -33,9 +33,10 @@ pub(crate) struct RepositoryState {
     /// A ref, or the id of a commit.
     head: String,
     loose: BTreeMap<String, String>,
-    packed: Arc<BTreeMap<String, String>>,
-    /// Size and time of the file that `packed` was read from: it may be large, and rarely changes.
+    /// There may be very many, which rarely change, so they are not kept. `None`: unknown.
     #[serde(skip)]
+    packed: Option<Arc<BTreeMap<String, String>>>,
+    /// Size and time of the file that `packed` is read from.
     packed_stamp: Option<(u64, SystemTime)>,
     /// What is staged, by path.
     staged: BTreeMap<String, String>,
@@ -53,8 +54,9 @@ impl RepositoryState {
         };
         let packed_stamp = stamp(&repository.common_dir().join("packed-refs"));
         let known = previous.filter(|known| known.packed_stamp.is_some() && known.packed_stamp == packed_stamp);
+        let known = known.and_then(|known| known.packed.clone());
         let Values { loose, packed } = repository.references().values(OWN, known.is_none())?;
-        let packed = known.map_or_else(|| Arc::new(packed), |known| Arc::clone(&known.packed));
+        let packed = Some(known.unwrap_or_else(|| Arc::new(packed)));
         let staged = status.staged.iter().map(|(path, entry)| {
             let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
             (String::from_utf8_lossy(path).into_owned(), entry)
@@ -67,7 +69,7 @@ impl RepositoryState {
     }
 
     fn value(&self, name: &str) -> Option<&String> {
-        self.loose.get(name).or_else(|| self.packed.get(name))
+        self.loose.get(name).or_else(|| self.packed.as_ref()?.get(name))
     }
 
     /// The refs that differ, with `HEAD`.
@@ -76,11 +78,19 @@ impl RepositoryState {
             (from != to).then(|| RefChange { name: name.to_owned(), from: from.cloned(), to: to.cloned() })
         };
         let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).collect();
-        if !Arc::ptr_eq(&self.packed, &later.packed) {
-            names.extend(self.packed.keys().chain(later.packed.keys()));
+        match (&self.packed, &later.packed) {
+            (Some(before), Some(now)) if Arc::ptr_eq(before, now) => {}
+            (Some(before), Some(now)) => names.extend(before.keys().chain(now.keys())),
+            // A ref may have been packed before.
+            _ if self.packed_stamp != later.packed_stamp => names.retain(|name| self.loose.contains_key(*name)),
+            _ => {}
         }
+        // The same file holds the same refs.
+        let is_same_file = self.packed_stamp == later.packed_stamp;
+        let packed = self.packed.as_ref().or(later.packed.as_ref().filter(|_| is_same_file));
+        let before = |name: &String| self.loose.get(name).or_else(|| packed?.get(name));
         let head = change("HEAD", Some(&self.head), Some(&later.head));
-        let refs = names.into_iter().filter_map(|name| change(name, self.value(name), later.value(name)));
+        let refs = names.into_iter().filter_map(|name| change(name, before(name), later.value(name)));
         head.into_iter().chain(refs).collect()
     }
 }
@@ -117,8 +127,13 @@ impl Repository {
         if tips.is_empty() {
             return Ok(Vec::new());
         }
-        let remotes = to.loose.iter().chain(to.packed.iter()).filter(|(name, _)| is_others(name));
-        let before = from.loose.values().chain(from.packed.values()).chain([&from.head]);
+        let remotes = to
+            .loose
+            .iter()
+            .chain(to.packed.iter().flat_map(|packed| packed.iter()))
+            .filter(|(name, _)| is_others(name));
+        let packed = from.packed.as_ref().or(to.packed.as_ref()).into_iter().flat_map(|packed| packed.values());
+        let before = from.loose.values().chain(packed).chain([&from.head]);
         let known = before.chain(remotes.map(|(_, id)| id)).filter(is_id);
         let input: String =
             tips.iter().map(|tip| format!("{tip}\n")).chain(known.map(|id| format!("^{id}\n"))).collect();

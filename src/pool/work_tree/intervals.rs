@@ -69,8 +69,8 @@ struct Share {
 }
 
 /// The changes during these intervals that are, or may be, an agent's, and those that no agent made. `net`: what differs
-/// between their ends.
-pub(super) fn changes_of(agent: &Slug, intervals: &[Interval], net: Vec<Change>) -> Vec<Change> {
+/// between their ends. Without an agent, only the latter.
+pub(super) fn changes_of(agent: Option<&Slug>, intervals: &[Interval], net: Vec<Change>) -> Vec<Change> {
     let mut shares = shares(intervals);
     let mut changes = Vec::new();
     for change in net {
@@ -78,7 +78,7 @@ pub(super) fn changes_of(agent: &Slug, intervals: &[Interval], net: Vec<Change>)
         let Some(shares) = shares.remove(change.path.as_str()) else { continue };
         let is_whole = shares.len() == 1;
         for ((class, how, _), Share { by, lines }) in shares {
-            if class.is_of_agents() && !by.contains(agent) {
+            if class.is_of_agents() && !agent.is_some_and(|agent| by.contains(agent)) {
                 continue;
             }
             let (added, removed) = if is_whole { (change.added, change.removed) } else { lines.unzip() };
