@@ -22,8 +22,9 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome, Position, SessionSpec,
-    Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written, first_line, seconds, without_hidden,
+    Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome, Position,
+    SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written, first_line, seconds,
+    without_hidden,
 };
 
 /// The kind of work.
@@ -391,7 +392,7 @@ impl Work {
     /// An agent whose every change was refused has not done its work, whatever it reports.
     fn stop_if_all_changes_refused(&mut self) {
         // A change that may be someone else's does not count: this agent was not allowed any.
-        let has_changed = self.changed.iter().flatten().any(|change| change.by.is_empty());
+        let has_changed = self.changed.iter().flatten().any(|change| change.class == ChangeClass::Own);
         if self.outcome == Outcome::Completed
             && !has_changed
             && let Some(count) = self.requester.all_changes_refused()

@@ -1,5 +1,8 @@
 //! Who changed what: the outcome, the last line, the log and `why` agree, and are true.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::support::{Output, TestRepo};
@@ -139,4 +142,36 @@ fn what_happened_to_git_before_an_interruption_is_not_lost_and_packed_refs_are_n
         git["refs"].as_array().expect("refs").iter().filter_map(|moved| moved["name"].as_str()).collect();
     assert_eq!(refs, ["refs/tags/old", "refs/heads/main", "refs/tags/new"], "{output}");
     assert_eq!(git["commits"].as_array().map(Vec::len), Some(1), "{output}");
+}
+
+/// What the person changes meanwhile is no work of an agent that was refused everything.
+#[test]
+fn the_persons_change_does_not_make_refused_work_done() {
+    let repo = TestRepo::with_small_team();
+    repo.write("../play.toml", &turn("ada", r#"{ wait = "900ms" }, { write = "a.txt", text = "x" }"#));
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args([
+        "orchestrate",
+        "--json",
+        "--permissions",
+        "deny",
+        "--script",
+        "../play.toml",
+        "--agent",
+        "ada",
+        "Add it",
+    ]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
+    let mut out = String::new();
+    for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
+        if line.contains("\"snapshot.taken\"") && !repo.exists("mine.txt") {
+            repo.write("mine.txt", "by hand\n");
+        }
+        out.push_str(&(line + "\n"));
+    }
+    let code = child.wait().expect("it ends").code();
+    let output = Output { out, err: String::new(), code: 0 };
+    let end = last(&output);
+    let expected = (Some(5), &"stopped".into(), vec!["mine.txt yours -".to_owned()]);
+    assert_eq!((code, &end["status"], changes(&end)), expected, "{output}");
 }

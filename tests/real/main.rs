@@ -22,6 +22,7 @@ mod left_running;
 mod mcp;
 mod mcp_clients;
 mod orchestrate;
+mod outcome;
 mod peers;
 mod prompt;
 mod resume;

@@ -1,0 +1,57 @@
+//! Who changed what beside the real CLI: across a kill, by commands, by the person, and to git itself.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, World, create, plays, shell, signal};
+
+const ARGUMENTS: [&str; 6] = ["orchestrate", "--json", "--permissions", "allow", "--agent", "ada"];
+
+/// `path class how` of the changes that a run's only agent reports.
+fn changes(ended: &Ended) -> Vec<String> {
+    let last = ended.events().pop().expect("an end");
+    let changed = last["work"][0]["changed"].as_array().expect("changes").clone();
+    let text = |change: &Value, key: &str| change[key].as_str().unwrap_or("-").to_owned();
+    changed.iter().map(|change| ["path", "class", "how"].map(|key| text(change, key)).join(" ")).collect()
+}
+
+#[test]
+fn what_a_command_wrote_before_a_kill_is_its_agents() {
+    let world = World::new(|root| {
+        let work = [shell("echo BACKDOOR > one.py"), create(&root.join("two.py"), "x\n"), shell("sleep 1")];
+        [plays("ada", &[&work[0], &work[1], &work[2], "say:Did it."])]
+    });
+    let mut run = world.start(&[&ARGUMENTS[..], &["Build it"]].concat());
+    run.wait_for(&["tool.completed", "two.py"]);
+    // What is recorded in batches is on disk by then.
+    run.wait_for(&["tool.started", "sleep 1"]);
+    thread::sleep(Duration::from_millis(500));
+    signal(run.id(), "KILL");
+    let cut = run.end();
+    world.settle();
+    let id = cut.events()[0]["run"].as_str().expect("an id").to_owned();
+    let resumed = world.run(&["orchestrate", "--json", "--resume", &id]);
+    assert_eq!(changes(&resumed), ["one.py own command", "two.py own named"], "{cut}\n{resumed}");
+}
+
+#[test]
+fn what_the_person_changes_is_the_persons_and_what_an_agent_does_to_git_is_said() {
+    let world = World::new(|root| {
+        let git = "git checkout -q -b side && echo a > a.txt && git add a.txt && git -c user.name=a -c user.email=a@b \
+                   commit -qm a && git config alias.x y";
+        [plays("ada", &[&shell(git), &format!("sleep:1.5 {}", create(&root.join("b.txt"), "b\n")), "say:Did it."])]
+    });
+    let mut run = world.start(&[&ARGUMENTS[..], &["Build it"]].concat());
+    run.wait_for(&["tool.completed", "git checkout"]);
+    thread::sleep(Duration::from_millis(700));
+    world.repo.write("mine.txt", "by hand\n");
+    let ended = run.end();
+    assert_eq!(changes(&ended), ["a.txt own command", "b.txt own named", "mine.txt yours -"], "{ended}");
+    let git = &ended.events().pop().expect("an end")["work"][0]["git"];
+    assert_eq!(git["commits"].as_array().map(Vec::len), Some(1), "{ended}");
+    let moved: Vec<&Value> = git["refs"].as_array().expect("refs").iter().map(|moved| &moved["name"]).collect();
+    assert_eq!(moved, [&json!("HEAD"), &json!("refs/heads/side")], "{ended}");
+    assert_eq!(git["config"], json!(["alias.x"]), "{ended}");
+}
