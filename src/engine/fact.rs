@@ -36,8 +36,11 @@ pub(crate) enum Fact {
     },
     /// The engine waits for an answer.
     Request(Request),
-    /// The engine refused a tool that is not among the session's.
+    /// The engine refused a call by rules of its own.
     Denied {
+        /// What the call would have done, if its refusal keeps the agent from its work; `None`: the agent's role does not
+        /// include the tool.
+        access: Option<Access>,
         tool: String,
         detail: String,
         reason: String,
@@ -46,12 +49,14 @@ pub(crate) enum Fact {
     Governed {
         engine: String,
         by: String,
+        /// Its mode refuses changes, and its output does not tell which.
+        hides_refusals: bool,
     },
     /// The process that worked on the turn has ended. The turn's last fact follows.
     Exited(Exited),
     /// Adds to the usage of the turn; fields an engine does not know stay zero.
     Usage(Usage),
-    /// The engine recovers from an error by itself, such as a model's 429, and says so.
+    /// The engine recovers from an error by itself, such as a model's 429, and says so. No sign of life.
     Warning(String),
     /// The session's earlier turns were summed up, or dropped: how many tokens it had, and has.
     Shortened {

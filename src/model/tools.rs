@@ -1,5 +1,7 @@
 //! Names that people use for the engines' tools.
 
+use super::Access;
+
 /// Names and the tools they stand for: those of the Copilot CLI (the defaults of version 1.0.102), aliases of custom
 /// agents, and names used by other engines and editors.
 const NAMES: [(&str, &[&str]); 52] = [
@@ -64,10 +66,49 @@ pub(crate) fn tools_called(name: &str) -> Option<&'static [&'static str]> {
     NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, tools)| *tools)
 }
 
+/// Names of command-line agents' own tools that nobody writes into a charter.
+const CHANGING: [(&str, Access); 7] = [
+    ("run_shell_command", Access::Shell),
+    ("command_execution", Access::Shell),
+    ("file_change", Access::Write),
+    ("apply_patch", Access::Write),
+    ("patch", Access::Write),
+    ("replace", Access::Write),
+    ("delete", Access::Write),
+];
+
+/// Whether an engine's tool of this name writes files or runs commands; `None`: neither, or unknown.
+pub(crate) fn change_by(tool: &str) -> Option<Access> {
+    let listed = CHANGING.iter().find(|(name, _)| tool.eq_ignore_ascii_case(name)).map(|(_, access)| *access);
+    listed.or_else(|| match tools_called(tool)? {
+        ["bash"] => Some(Access::Shell),
+        tools if tools.contains(&"edit") || tools.contains(&"create") => Some(Access::Write),
+        _ => None,
+    })
+}
+
 /// All tools that a session has by default, except those with these names.
 pub(crate) fn tools_but(denied: &[String]) -> Vec<String> {
     let denied: Vec<&str> = denied.iter().filter_map(|name| tools_called(name)).flatten().copied().collect();
     let is_denied = |tool: &str| denied.contains(&tool) || (tool.ends_with("_bash") && denied.contains(&"bash"));
     let own = NAMES.iter().filter(|(name, tools)| *name != "*" && tools.first() == Some(name)).map(|(name, _)| *name);
     own.filter(|tool| !is_denied(tool)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_that_change_something_are_known_by_every_engines_name() {
+        for tool in ["bash", "Bash", "shell", "run_shell_command", "command_execution"] {
+            assert_eq!(change_by(tool), Some(Access::Shell), "{tool}");
+        }
+        for tool in ["create", "Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "replace", "file_change"] {
+            assert_eq!(change_by(tool), Some(Access::Write), "{tool}");
+        }
+        for tool in ["view", "Read", "read_bash", "Grep", "all", "*", "squad_log_decision", ""] {
+            assert_eq!(change_by(tool), None, "{tool}");
+        }
+    }
 }

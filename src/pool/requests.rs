@@ -119,19 +119,17 @@ impl Requester {
         Ok("The verdict is noted. End with your reasons.".to_owned())
     }
 
-    /// Counts a refusal that the engine made itself, by its rules.
-    pub(crate) fn note_refused(&self) {
+    /// Counts a refusal; `None`: it is not known to keep the agent from its work.
+    pub(super) fn note_refused(&self, access: Option<Access>) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+        if is_change(access) {
+            self.changes_refused.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    fn note(&self, access: Access, approval: &Approval) {
-        let is_refused = *approval != Approval::Allow;
-        if is_refused {
-            self.note_refused();
-        }
-        if matches!(access, Access::Write | Access::Shell) {
-            let count = if is_refused { &self.changes_refused } else { &self.changes_allowed };
-            count.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn note_allowed(&self, access: Option<Access>) {
+        if is_change(access) {
+            self.changes_allowed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -158,7 +156,10 @@ impl RequestHandler {
             Request::Write(files, reply) => reply.send(self.record_inbox_files(requester, files).await),
             Request::Permission { call, access, tool, detail, reply } => {
                 let approval = self.permission(requester, access, &tool, &detail).await;
-                requester.note(access, &approval);
+                match &approval {
+                    Approval::Allow => requester.note_allowed(Some(access)),
+                    Approval::Deny(_) => requester.note_refused(Some(access)),
+                }
                 if let Approval::Deny(reason) = &approval {
                     let detail = detail.clone();
                     requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
@@ -417,6 +418,10 @@ impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         self.reports.tell(self.agent, EventKind::QuestionAnswered { question: self.number });
     }
+}
+
+fn is_change(access: Option<Access>) -> bool {
+    matches!(access, Some(Access::Write | Access::Shell))
 }
 
 /// The result as the model reads it.

@@ -64,10 +64,12 @@ impl Timer {
         Self { limits, begun: now, last_sign: now, calls, streams: true, has_pieces: false, waiting: None }
     }
 
-    /// Registers a fact. Every fact is a sign of life.
+    /// Registers a fact. Every fact is a sign of life but a warning: who asks a dead model again and again does no work.
     pub(super) fn register(&mut self, fact: &Fact) {
         let now = Instant::now();
-        self.last_sign = now;
+        if !matches!(fact, Fact::Warning(_)) {
+            self.last_sign = now;
+        }
         match fact {
             Fact::ToolStarted { call, tool, .. } => drop(self.calls.insert(call.clone(), (tool.clone(), now))),
             Fact::ToolCompleted { call, .. } => drop(self.calls.remove(call)),
@@ -212,6 +214,11 @@ mod tests {
             ("silence from the beginning", vec![], (10, ten.clone())),
             ("any sign of life counts", last_sign(9, 3), (37, ten.clone())),
             ("usage counts", vec![Hear(9, Fact::Usage(crate::model::Usage::default()))], (19, ten.clone())),
+            (
+                "a retry does not",
+                vec![Hear(9, Fact::Alive), Hear(5, Fact::Warning("again".to_owned()))],
+                (19, ten.clone()),
+            ),
             ("pieces count", vec![Hear(9, piece()), Hear(9, piece())], (28, ten.clone())),
             ("work ends whatever is heard", last_sign(9, 40), (300, LimitReached::Work(LIMITS.work))),
             ("a call is no silence", vec![Hear(1, call("a")), Hear(55, end("a"))], (66, ten.clone())),

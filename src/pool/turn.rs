@@ -12,7 +12,7 @@ use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Request, Session};
-use crate::model::{Attachment, EventKind, Outcome, Slug, Written, list, seconds, without_hidden};
+use crate::model::{Access, Attachment, EventKind, Outcome, Slug, Written, change_by, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
 /// How often a turn resumes after its engine died. Beyond that, the turn itself may be the cause.
@@ -315,16 +315,26 @@ impl Workers {
                     at: Instant::now(),
                 });
                 let (seconds, wrote) = (seconds(at.elapsed()), writes.filter(|_| ok));
+                if work.is_unasked {
+                    // It was never asked for, so that it happened is all that says it was allowed.
+                    let is_done =
+                        wrote.is_some() || (change_by(&tool) == Some(Access::Shell) && (ok || exit_code.is_some()));
+                    work.requester.note_allowed(change_by(&tool).filter(|_| is_done));
+                }
                 work.calls.push(PastCall::new(&call, &tool, &detail, ok));
                 tell(EventKind::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
                 work.usage.tool_calls += 1;
             }
             Fact::Request(request) => self.answer_concurrently(request, work, waits),
-            Fact::Denied { tool, detail, reason } => {
-                work.requester.note_refused();
+            Fact::Denied { access, tool, detail, reason } => {
+                work.requester.note_refused(access);
                 tell(EventKind::ToolDenied { tool, detail, reason });
             }
-            Fact::Governed { engine, by } => tell(EventKind::EngineGoverned { engine, by }),
+            Fact::Governed { engine, by, hides_refusals } => {
+                work.is_unasked = true;
+                work.hides_refusals = Some(engine.clone()).filter(|_| hides_refusals);
+                tell(EventKind::EngineGoverned { engine, by });
+            }
             Fact::Exited(exited) => tell(EventKind::EngineExited(exited)),
             Fact::Usage(usage) => {
                 work.usage += &usage;

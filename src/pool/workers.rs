@@ -57,6 +57,8 @@ pub(crate) struct Job {
     pub(crate) handed_by: Option<HandedBy>,
     /// A limit on working time for this job alone.
     pub(crate) limit: Option<Duration>,
+    /// Whether the message asks for something to be done, and not for words alone.
+    pub(crate) asks_for_work: bool,
     /// Fail rather than open a fresh session, which would lack the history that the caller refers to.
     pub(crate) must_resume: bool,
 }
@@ -90,6 +92,11 @@ pub(crate) struct Work {
     pub(super) limit: Option<Duration>,
     /// Whether it is notified of colleagues' decisions.
     pub(super) gets_decisions: bool,
+    asks_for_work: bool,
+    /// Whether its engine acts without asking.
+    pub(super) is_unasked: bool,
+    /// Its engine, if its mode refused changes without telling.
+    pub(super) hides_refusals: Option<String>,
     has_session: bool,
     /// Tool calls in progress, by call id.
     pub(super) tools_in_progress: BTreeMap<String, ToolInProgress>,
@@ -250,7 +257,8 @@ impl Workers {
             WorkKind::Work | WorkKind::Answer => {}
         }
         let gets_decisions = job.kind != WorkKind::Answer && tier != Tier::Lightweight;
-        Work { permit, gets_decisions, session: job.opening.session.clone(), ..self.not_begun(requester) }
+        let (session, asks_for_work) = (job.opening.session.clone(), job.asks_for_work);
+        Work { permit, gets_decisions, session, asks_for_work, ..self.not_begun(requester) }
     }
 
     fn not_begun(&self, requester: Requester) -> Work {
@@ -272,6 +280,9 @@ impl Workers {
             session: String::new(),
             limit: None,
             gets_decisions: false,
+            asks_for_work: false,
+            is_unasked: false,
+            hides_refusals: None,
             has_session: false,
             tools_in_progress: BTreeMap::new(),
             calls: Vec::new(),
@@ -395,15 +406,24 @@ impl Work {
         let has_changed = self.changed.iter().flatten().any(|change| change.class == ChangeClass::Own);
         if self.outcome == Outcome::Completed
             && !has_changed
-            && let Some(count) = self.requester.all_changes_refused()
+            && let Some(reason) = self.reported_refusals().or_else(|| self.unreported_refusals())
         {
-            let what = if count == 1 {
-                "1 write or command was".to_owned()
-            } else {
-                format!("{count} writes or commands were")
-            };
-            self.end(Outcome::Stopped, &format!("{what} refused, and none was allowed"));
+            self.end(Outcome::Stopped, &reason);
         }
+    }
+
+    fn reported_refusals(&self) -> Option<String> {
+        Some(match self.requester.all_changes_refused()? {
+            1 => "1 write or command was refused, and none was allowed".to_owned(),
+            count => format!("{count} writes or commands were refused, and none was allowed"),
+        })
+    }
+
+    /// Of an engine that does not report refusals, all that is known is that nothing was changed where work was asked for.
+    fn unreported_refusals(&self) -> Option<String> {
+        let engine = self.hides_refusals.as_ref()?;
+        let was_asked = self.asks_for_work && !self.requester.reads_only && self.changed.is_some();
+        was_asked.then(|| format!("{engine} does not report refusals, and in its strictest mode nothing was changed"))
     }
 
     fn event(&self) -> EventKind {

@@ -44,6 +44,7 @@ pub(super) fn job(agent: &str) -> Job {
         goes_on: None,
         handed_by: None,
         limit: None,
+        asks_for_work: true,
         must_resume: false,
     }
 }

@@ -18,6 +18,7 @@
 //! tuned on, with messages labelled before the run. `tests/variations.rs` is the second gate: greetings, templates and
 //! typos around a message must not change which agents it reaches.
 
+mod asks_for_work;
 pub(crate) mod ceremonies;
 pub(crate) mod choice;
 mod clauses;
@@ -48,6 +49,8 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use serde::Serialize;
+
+pub(crate) use asks_for_work::asks_for_work;
 
 use crate::model::{Evidence, Member, Plan, PlanKind, Slug, Team, Tier, words};
 use decide::Ranking;

@@ -26,6 +26,8 @@ pub(crate) struct Lines<S> {
     pending: BTreeMap<Slug, String>,
     /// Agents with a refused tool whose failure event is still to come and would repeat the news.
     refused: BTreeSet<Slug>,
+    /// Agents whose engine calls squad's own tools outside of the run, which sees nothing of them but the calls.
+    governed: BTreeSet<Slug>,
     /// The agent whose last message is the answer: a plan's only agent, else the coordinator.
     answering: Slug,
     /// The number of steps in the plan.
@@ -44,6 +46,7 @@ impl<S: Screen> Lines<S> {
             bars: BTreeMap::new(),
             pending: BTreeMap::new(),
             refused: BTreeSet::new(),
+            governed: BTreeSet::new(),
             answering: Slug::coordinator(),
             steps: 0,
             is_alone: false,
@@ -245,6 +248,9 @@ impl<S: Screen> Lines<S> {
                 self.line(who, LineStyle::Good, &format!("completed, {}", spent(usage)));
             }
             kind => {
+                if matches!(kind, EventKind::EngineGoverned { .. }) {
+                    self.governed.insert(agent.clone());
+                }
                 if let Some((style, text)) = agent_line(kind) {
                     self.line(who, style, &text);
                 } else if let Some((outcome, End { reason, .. })) = kind.end() {
@@ -273,8 +279,8 @@ impl<S: Screen> Lines<S> {
     fn tool_completed(&mut self, agent: &Slug, tool: &str, ok: bool, detail: &str, result: &str) {
         let call = format!("{tool} {}", first_line(detail, DETAIL));
         let call = call.trim_end();
-        // Calls of squad's own tools show up as other events.
-        if ok && !tool.starts_with("squad_") {
+        // Other engines' calls of squad's own tools show up as other events.
+        if ok && (!tool.starts_with("squad_") || self.governed.contains(agent)) {
             self.line(agent.as_str(), LineStyle::Faint, call);
         } else if !ok && !self.refused.remove(agent) {
             let text = format!("{call} failed: {}", first_line(result, DETAIL));
@@ -326,8 +332,7 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
             (LineStyle::Warning, format!("works on model {to} and not on {from}: {reason}"))
         }
         EventKind::EngineGoverned { engine, by } => {
-            let text = format!("{engine} asks nobody and has no tools of squad's; what governs it: {by}");
-            (LineStyle::Faint, text)
+            (LineStyle::Faint, format!("{engine} asks nobody; what governs it: {by}"))
         }
         EventKind::DecisionLogged { decision, .. } => {
             (LineStyle::Good, format!("decision {}: {}", decision.id, decision.title))

@@ -97,7 +97,7 @@ fn each_agent_works_on_its_own_engine_in_one_run() {
     }
     assert_eq!((&exited["exit_code"], &exited["turn"]), (&0.into(), &1.into()), "{output}");
     let governed = of(&events, "engine.governed");
-    assert_eq!(governed[0]["by"], "its own strictest mode (`--safe`)", "{output}");
+    assert_eq!(governed[0]["by"], "its own strictest mode (`--safe`); it has no tools of squad's", "{output}");
     let said = repo.read(&format!(".git/squad/{}", exited["stdout"].as_str().expect("a path")));
     assert!(said.contains(&format!("my-agent --safe run={run} secret=\n# Role\n")), "{said}");
     assert!(said.contains("\n# Task\n\n") && said.contains("Add it"), "{said}");
@@ -116,7 +116,7 @@ fn with_leave_it_works_in_its_own_mode_for_that() {
     assert!(
         output
             .err
-            .contains("mine asks nobody and has no tools of squad's; what governs it: its own mode for work (`--yes`)"),
+            .contains("mine asks nobody; what governs it: its own mode for work (`--yes`); it has no tools of squad's"),
         "{output}"
     );
     assert!(output.out.contains("my-agent --yes"), "{output}");
@@ -295,6 +295,88 @@ fn one_that_prints_nothing_is_stopped_for_its_silence() {
     let arguments = ["orchestrate", "--json", "--engine", "mine", "--permissions", "allow", "--agent", "ada"];
     let output = squad(&repo, &[&arguments[..], &["--timeout", "1s", "Add it"]].concat());
     assert!(output.code == 1 && output.out.contains("agent.timed_out"), "{output}");
+}
+
+#[test]
+fn one_that_only_tries_again_is_stopped_for_its_silence() {
+    let retry = r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":200,"error_status":529}"#;
+    let script = format!("#!/bin/sh\nfor n in $(seq 100); do echo '{retry}'; sleep 0.2; done\n");
+    let repo = world(&script, "stream = \"claude\"\n");
+    let arguments = ["orchestrate", "--json", "--engine", "mine", "--permissions", "allow", "--agent", "ada"];
+    let output = squad(&repo, &[&arguments[..], &["--timeout", "1s", "Add it"]].concat());
+    assert!(output.code == 1 && output.out.contains("agent.timed_out"), "{output}");
+    let said = "mine: the model's service answered 529; retry 1 of 10 in 0.2 s";
+    assert_eq!(of(&TestRepo::events(&output), "session.error")[0]["reason"], said, "{output}");
+}
+
+/// A script that prints lines of Claude Code's or Codex's output.
+fn prints(lines: &[&str]) -> String {
+    let quoted: Vec<String> = lines.iter().map(|line| format!("echo '{line}'\n")).collect();
+    format!("#!/bin/sh\ncat > /dev/null\n{}", quoted.concat())
+}
+
+#[test]
+fn whose_every_write_was_refused_is_stopped_and_whose_were_not_all_is_not() {
+    let write = |id: &str, file: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Write","input":{{"file_path":"{file}","content":"x"}}}}]}}}}"#
+        )
+    };
+    let result = |id: &str, is_error: bool| {
+        format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}","content":"","is_error":{is_error}}}]}}}}"#
+        )
+    };
+    let end = r#"{"type":"result","is_error":false,"result":"Done.","permission_denials":[{"tool_name":"Write","tool_use_id":"t1","tool_input":{"file_path":"a.txt"}}]}"#;
+    let refused = [write("t1", "a.txt"), result("t1", true)];
+    let allowed = [write("t2", "b.txt"), result("t2", false)];
+    for (lines, code, status) in
+        [(refused.to_vec(), 5, "stopped"), ([&refused[..], &allowed[..]].concat(), 0, "completed")]
+    {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).chain([end]).collect();
+        let repo = world(&prints(&lines), "stream = \"claude\"\n");
+        let arguments = ["orchestrate", "--engine", "mine", "--permissions", "allow", "-a", "ada", "Add it"];
+        let output = squad(&repo, &[&arguments[..], &["--json"]].concat());
+        let events = TestRepo::events(&output);
+        let ended = of(&events, "run.completed")[0];
+        assert_eq!((output.code, &ended["status"]), (code, &json!(status)), "{output}");
+        assert_eq!((&ended["work"][0]["refused"], of(&events, "tool.denied").len()), (&json!(1), 1), "{output}");
+        let said = squad(&repo, &arguments).err;
+        assert!(said.lines().any(|line| line.contains("Write a.txt was refused: ")), "{said}");
+        let last = said.lines().rfind(|line| line.contains(&format!("{status}: "))).expect("a last line");
+        assert!(last.contains("1 refused"), "{said}");
+    }
+}
+
+/// Codex does not say what its mode has refused.
+#[test]
+fn whose_refusals_are_not_known_is_stopped_if_it_was_asked_for_work_and_changed_nothing() {
+    let lines = [r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Done."}}"#];
+    let repo = world(&prints(&lines), "stream = \"codex\"\n");
+    for (mode, message, code) in
+        [("deny", "Add a page", 5), ("deny", "Why is the page slow?", 0), ("allow", "Add a page", 0)]
+    {
+        let arguments = ["orchestrate", "--json", "--engine", "mine", "-a", "ada", "--permissions", mode, message];
+        let output = squad(&repo, &arguments);
+        assert_eq!(output.code, code, "{mode} {message}: {output}");
+        let reason = "mine does not report refusals, and in its strictest mode nothing was changed";
+        let events = TestRepo::events(&output);
+        let stopped = of(&events, "agent.stopped");
+        assert_eq!(stopped.first().map(|event| &event["reason"]), (code == 5).then_some(&json!(reason)), "{output}");
+    }
+}
+
+#[test]
+fn squads_own_tools_are_shown_under_their_own_names() {
+    let lines = [
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"mcp__squad__squad_remember","input":{"text":"x"}}]}}"#,
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"Kept."}]}}"#,
+        r#"{"type":"result","is_error":false,"result":"Done."}"#,
+    ];
+    let repo = world(&prints(&lines), "stream = \"claude\"\n");
+    let output = squad(&repo, &["orchestrate", "--engine", "mine", "--permissions", "allow", "-a", "ada", "Add it"]);
+    assert!(output.err.lines().any(|line| line.starts_with("ada") && line.contains("  squad_remember ")), "{output}");
+    assert!(!output.err.contains("mcp__"), "{output}");
 }
 
 #[test]

@@ -2,6 +2,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::model_server::Script;
 use crate::support::{Ended, World, plays};
 
 const USER: &str = "config/squad/config.toml";
@@ -10,7 +11,7 @@ const KEY: &str = "a-long-key-of-a-test";
 
 /// Claude Code is Ada, Codex is Bob.
 fn world() -> World {
-    let mut world = World::new(|_| {
+    world_of(|| {
         let write = json!({ "command": "echo one > ada.txt" });
         let execute = json!({ "cmd": "echo two > bob.txt" });
         let decision = json!({ "title": "Endpoints are JSON", "what": "All of them." });
@@ -20,7 +21,11 @@ fn world() -> World {
             plays("ada", &[&format!("tool:Bash {write}"), &decide, "say:The endpoint is there."]),
             plays("bob", &[&format!("tool:exec_command {execute}"), &remember, "say:The tests are there."]),
         ]
-    });
+    })
+}
+
+fn world_of(scripts: impl FnOnce() -> [Script; 2]) -> World {
+    let mut world = World::new(|_| scripts());
     let parts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
     let url = world.model.url();
@@ -99,6 +104,66 @@ fn who_may_change_nothing_decides_and_remembers_all_the_same() {
         world.run(&["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "deny", "Build it"]);
     assert_own_tools(&world, &ended);
     assert!(!world.repo.exists("ada.txt") && !world.repo.exists("bob.txt"), "{ended}");
+    // Claude Code says that it refused, of Codex it is known that it changed nothing.
+    ended.assert_status(5, "stopped", &json!({ "ada": "stopped", "bob": "stopped", "coordinator": "completed" }));
+    assert_refused(&ended, "ada", 1);
+    let reason = "codex does not report refusals, and in its strictest mode nothing was changed";
+    assert_eq!(ended.first_of("agent.stopped", "bob")["reason"], reason, "{ended}");
+}
+
+/// This many calls of the agent were refused, each told once, and its report and its end say so.
+fn assert_refused(ended: &Ended, agent: &str, count: usize) {
+    let denied = ended.of("tool.denied").into_iter().filter(|event| event["agent"] == agent).count();
+    let work = ended.only("run.completed")["work"].as_array().cloned().unwrap_or_default();
+    let refused = work.iter().find(|work| work["agent"] == agent).map(|work| work["refused"].clone());
+    assert_eq!((denied, refused), (count, Some(json!(count))), "{ended}");
+    let reason = ended.first_of("agent.stopped", agent)["reason"].to_string();
+    assert!(reason.contains(&format!("{count} write")) && reason.contains("none was allowed"), "{ended}");
+}
+
+/// The log has a call of squad's own tools once, under its own name, and what it recorded before the agent's end.
+#[test]
+fn squads_own_tools_stand_in_the_log_where_they_were_called() {
+    let world = world();
+    let ended =
+        world.run(&["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "allow", "Build it"]);
+    let run = ended.only("run.completed")["run"].as_str().expect("an id").to_owned();
+    let log = world.run(&["log", &run]);
+    let lines: Vec<&str> = log.out.lines().collect();
+    let at = |texts: &[&str]| {
+        let found: Vec<usize> =
+            (0..lines.len()).filter(|at| texts.iter().all(|text| lines[*at].contains(text))).collect();
+        assert_eq!(found.len(), 1, "{texts:?}: {log}");
+        found[0]
+    };
+    for (agent, tool, kind) in
+        [("ada", "squad_log_decision", "decision.logged"), ("bob", "squad_remember", "memory.logged")]
+    {
+        let (call, recorded) = (at(&[agent, "tool.completed", tool]), at(&[agent, kind]));
+        let end = at(&[agent, "agent.completed"]);
+        assert!(call < end && recorded < end, "{log}");
+        assert_eq!(ended.of("tool.started").iter().filter(|event| event["tool"] == tool).count(), 1, "{ended}");
+    }
+    assert!(!log.out.contains("mcp__") && !log.out.contains("squad-squad"), "{log}");
+    assert!(!ended.out.contains("has no tools of squad's"), "{ended}");
+}
+
+#[test]
+fn retries_are_shown_while_they_last() {
+    for (agent, said) in
+        [("ada", "claude: the model's service answered 529; retry 1 of 10 in "), ("bob", "codex: Reconnecting... 1/5")]
+    {
+        // Codex asks five times before it tells of it.
+        let world = world_of(|| {
+            [plays("ada", &["busy:2 say:The endpoint is there."]), plays("bob", &["busy:6 say:The tests are there."])]
+        });
+        let ended = world.run(&["orchestrate", "--json", "--agent", agent, "--permissions", "allow", "Build it"]);
+        ended.assert_status(0, "completed", &json!({ agent: "completed" }));
+        let warnings = ended.of("session.error");
+        let is_said =
+            |event: &serde_json::Value| event["reason"].as_str().is_some_and(|reason| reason.starts_with(said));
+        assert!(warnings.iter().any(|event| event["agent"] == agent && is_said(event)), "{ended}");
+    }
 }
 
 /// Gemini is Ada, opencode is Bob. Each writes a file, by a tool for files and by its shell.
@@ -151,15 +216,15 @@ fn gemini_and_opencode_work_and_change_nothing_unless_they_may() {
     for (mode, may_write) in [("allow", true), ("deny", false)] {
         let world = other_world();
         let ended = world.run(&["orchestrate", "--json", "-a", "ada", "-a", "bob", "--permissions", mode, "Build it"]);
-        ended.assert_status(
-            0,
-            "completed",
-            &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }),
-        );
+        let (code, status) = if may_write { (0, "completed") } else { (5, "stopped") };
+        ended.assert_status(code, status, &json!({ "ada": status, "bob": status, "coordinator": "completed" }));
         for (agent, text, file) in
             [("ada", "The endpoint is there.", "ada.txt"), ("bob", "The tests are there.", "bob.txt")]
         {
-            let completed = ended.first_of("agent.completed", agent);
+            let completed = ended.first_of(&format!("agent.{status}"), agent);
+            if !may_write {
+                assert_refused(&ended, agent, 1);
+            }
             assert_eq!(
                 (&completed["text"], &completed["usage"]["input_tokens"]),
                 (&json!(text), &json!(200)),

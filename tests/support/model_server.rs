@@ -9,6 +9,7 @@
 //! STEP sleep:S say:TEXT     after S seconds
 //! STEP stream:N say:TEXT    in N pieces, 0.1 s apart
 //! STEP error:400            an HTTP error
+//! STEP busy:3 say:TEXT      after three answers of 529, counted for the whole server
 //! ```
 //!
 //! The assistant's turns since that message pick the step. A [`Script`] given to the server plays in its place where
@@ -54,6 +55,8 @@ struct Shared {
     scripts: Vec<Script>,
     requests: Mutex<Vec<Value>>,
     ids: AtomicU64,
+    /// How many requests found it busy.
+    refused: AtomicU64,
     over: Mutex<bool>,
 }
 
@@ -65,6 +68,7 @@ impl ModelServer {
             scripts: scripts.into_iter().collect(),
             requests: Mutex::default(),
             ids: AtomicU64::new(1),
+            refused: AtomicU64::new(0),
             over: Mutex::new(false),
         });
         let serving = Arc::clone(&shared);
@@ -104,6 +108,8 @@ impl Drop for ModelServer {
 struct Step {
     wait: Duration,
     pieces: usize,
+    /// How many requests fail before.
+    busy: u64,
     act: Act,
 }
 
@@ -145,7 +151,7 @@ impl Shared {
     }
 
     fn complete(&self, stream: &mut TcpStream, body: &Value) -> std::io::Result<()> {
-        let step = self.step(body);
+        let step = self.next(body);
         thread::sleep(step.wait);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         match &step.act {
@@ -163,11 +169,19 @@ impl Shared {
     }
 
     fn answer(&self, stream: &mut TcpStream, body: &Value, wire: Wire) -> std::io::Result<()> {
-        let step = self.step(&wire.messages(body));
+        let step = self.next(&wire.messages(body));
         thread::sleep(step.wait);
         match &step.act {
             Act::Fail(status) => respond(stream, *status, &wire.error(*status)),
             act => wire.answer(stream, body, act, self.ids.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    fn next(&self, body: &Value) -> Step {
+        let step = self.step(body);
+        match self.refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < step.busy).then_some(n + 1)) {
+            Ok(_) => Step { act: Act::Fail(529), ..step },
+            Err(_) => step,
         }
     }
 
@@ -201,7 +215,7 @@ impl Shared {
 
 impl Step {
     fn say(text: String) -> Self {
-        Self { wait: Duration::ZERO, pieces: 1, act: Act::Say(text) }
+        Self { wait: Duration::ZERO, pieces: 1, busy: 0, act: Act::Say(text) }
     }
 
     fn parse(mut text: &str) -> Self {
@@ -212,6 +226,8 @@ impl Step {
                 step.wait = Duration::from_secs_f64(seconds.parse().expect("seconds after sleep:"));
             } else if let Some(pieces) = word.strip_prefix("stream:") {
                 step.pieces = pieces.parse().expect("a number after stream:");
+            } else if let Some(count) = word.strip_prefix("busy:") {
+                step.busy = count.parse().expect("a number after busy:");
             } else {
                 break;
             }

@@ -14,6 +14,7 @@ pub(crate) mod blueprint;
 mod calls;
 mod chats;
 mod environment;
+mod output;
 mod profile;
 mod run;
 mod served;

@@ -157,6 +157,11 @@ impl Profile {
         self.tools.is_none_or(|tools| tools.has_own)
     }
 
+    /// Whether it reports its tools, but not which calls its mode refuses.
+    pub(super) fn hides_refusals(&self) -> bool {
+        self.stream == StreamKind::Codex && self.has_own_tools()
+    }
+
     /// Fails if it must ask before it acts and can neither do that nor be kept from acting.
     pub(crate) fn require_mode(&self, is_unrestricted: bool) -> Result<(), EngineError> {
         if is_unrestricted || self.strict.is_some() || !self.has_own_tools() {

@@ -22,10 +22,16 @@ impl Shared {
     }
 }
 
-/// Whether a program's name of a tool means one of squad's tools that report their own calls.
-pub(super) fn reports_itself(tool: &str) -> bool {
-    let name = tool.strip_prefix("mcp__squad__").or_else(|| tool.strip_prefix("squad-"));
-    matches!(name, Some("shell" | "file_ops"))
+/// The own name of one of squad's tools, by a program's name for it; `None`: it is another's.
+pub(super) fn own_name(tool: &str) -> Option<&str> {
+    let prefixes = ["mcp__squad__", "squad-", "squad_"];
+    let name = prefixes.iter().find_map(|prefix| tool.strip_prefix(prefix))?;
+    (reports_itself(name) || name.starts_with("squad_")).then_some(name)
+}
+
+/// Whether one of squad's tools reports its own calls.
+pub(super) fn reports_itself(name: &str) -> bool {
+    matches!(name, "shell" | "file_ops")
 }
 
 fn arguments(way: ToolsWay, squad: &Path, directory: &Path, member: &str, turn: Option<&str>) -> Vec<String> {
@@ -62,6 +68,17 @@ pub(super) fn missing_tools_note(tools: &[ToolSpec], has_server: bool) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn squads_tools_are_known_by_every_programs_name_for_them() {
+        for tool in ["mcp__squad__squad_remember", "squad-squad_remember", "squad_squad_remember"] {
+            assert_eq!(own_name(tool), Some("squad_remember"), "{tool}");
+        }
+        assert_eq!(own_name("mcp__squad__shell"), Some("shell"));
+        for tool in ["squad_remember", "mcp__other__squad_remember", "squad-orchestrate", "shell", ""] {
+            assert_eq!(own_name(tool), None, "{tool}");
+        }
+    }
 
     #[test]
     fn paths_are_quoted_as_each_program_reads_them() {

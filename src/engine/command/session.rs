@@ -1,6 +1,5 @@
 //! A session of a command engine: one process for each message. If the engine has chats, all messages share one.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::process::Stdio;
@@ -13,9 +12,10 @@ use tokio::time::timeout;
 
 use super::calls::{Calls, TurnContext};
 use super::chats::{Chat, is_chat_id, is_session_id, printed_id};
+use super::output::Stream;
 use super::run::{Ended, Output, OutputReader, run};
-use super::served::{self, reports_itself};
-use super::spool::{Spool, Tail};
+use super::served;
+use super::spool::Spool;
 use super::stream::StreamParser;
 use super::values::Values;
 use super::{Profile, Shared, environment, shape};
@@ -169,13 +169,13 @@ impl Turn {
         let (profile, session) = (&self.shared.profile, &self.opening.session);
         let is_unrestricted = self.may_act_unasked().await;
         profile.require_mode(is_unrestricted).map_err(|error| error.with_hint())?;
-        self.tell(Fact::Governed { engine: profile.name.clone(), by: profile.governed(is_unrestricted) });
         let spool =
             Spool::next(&self.shared.local, session).map_err(|error| format!("cannot store its output: {error}"))?;
         let calls = self.calls(&spool).map_err(|error| format!("cannot offer squad's tools: {error}"))?;
         let turn = calls.is_some().then(|| format!("{session}/{}", spool.turn));
         let server =
             self.shared.server_arguments(self.opening.spec.agent.as_str(), &self.opening.tools, turn.as_deref());
+        self.tell(self.governed(is_unrestricted, server.is_some()));
         let has_chats = has_chats(profile, &self.opening);
         let known = if has_chats { self.shared.chats.find(session) } else { None };
         let (chat, is_new) = match &known {
@@ -194,7 +194,7 @@ impl Turn {
         let is_new_chat = is_new && has_chats && profile.chat == ChatSource::Answer;
         let tail = spool.create("stdout").and_then(|_| spool.tail("stdout"));
         let tail = tail.map_err(|error| format!("cannot store its output: {error}"))?;
-        let mut stream = Stream { tail, parser, printed: 0, is_new_chat, calls, own_calls: BTreeSet::new() };
+        let mut stream = Stream::new(tail, parser, is_new_chat, calls);
         let values = Values { tools: server.unwrap_or_default(), ..self.values(chat.clone(), is_unrestricted) };
         let ended = self.run(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
         let has_chat = self.update_chat(&stream, &ended, chat, known.as_ref());
@@ -207,6 +207,16 @@ impl Turn {
         let (reply, answer): (Reply<bool>, oneshot::Receiver<bool>) = Reply::channel();
         self.tell(Fact::Request(Request::Unasked(reply)));
         answer.await.unwrap_or(false)
+    }
+
+    fn governed(&self, is_unrestricted: bool, has_server: bool) -> Fact {
+        let profile = &self.shared.profile;
+        let no_tools = if has_server { "" } else { "; it has no tools of squad's" };
+        Fact::Governed {
+            engine: profile.name.clone(),
+            by: profile.governed(is_unrestricted) + no_tools,
+            hides_refusals: !is_unrestricted && profile.hides_refusals(),
+        }
     }
 
     /// The id of a new chat; `None`: there are no chats, or the engine's answer will contain the id.
@@ -320,7 +330,7 @@ impl Turn {
                     return ended
                         .inspect(|_| {
                             let last_line = stream.tail.take_line();
-                            last_line.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
+                            last_line.iter().for_each(|line| self.report_line(stream, line));
                         })
                         .map_err(|error| self.cannot_start(&error));
                 }
@@ -347,9 +357,12 @@ impl Turn {
         let mut chunks = 0;
         // An unreadable file shows later, when the answer is missing.
         while let Ok(Some(lines)) = stream.tail.lines() {
-            self.tell(Fact::Alive);
             let had_id = stream.parser.state.chat.is_some();
-            lines.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
+            if lines.is_empty() {
+                // A long line is being written.
+                self.tell(Fact::Alive);
+            }
+            lines.iter().for_each(|line| self.report_line(stream, line));
             if let (false, true, Some(chat)) = (had_id, stream.is_new_chat, &stream.parser.state.chat) {
                 // Stored at once, so that the chat can be continued even if this run is killed.
                 self.store_chat(chat.clone(), None);
@@ -358,6 +371,20 @@ impl Turn {
             if chunks % CHUNKS_PER_YIELD == 0 {
                 tokio::task::yield_now().await;
             }
+        }
+    }
+
+    fn report_line(&self, stream: &mut Stream, line: &str) {
+        let facts = stream.facts(line);
+        // A line without facts is a sign of life as well.
+        if facts.is_empty() {
+            self.tell(Fact::Alive);
+        }
+        for fact in facts {
+            self.tell(match fact {
+                Fact::Warning(text) => Fact::Warning(format!("{}: {text}", self.shared.profile.name)),
+                fact => fact,
+            });
         }
     }
 
@@ -459,38 +486,6 @@ struct StreamOutputReader<'a> {
 impl OutputReader for StreamOutputReader<'_> {
     async fn read(&mut self) {
         self.turn.read(self.stream, self.spool).await;
-    }
-}
-
-/// Output that is read while it is written.
-struct Stream {
-    tail: Tail,
-    parser: StreamParser,
-    /// Bytes of plain text that were last seen.
-    printed: u64,
-    /// The stream will contain the id of a new chat.
-    is_new_chat: bool,
-    /// Calls of squad's tools, for an engine without tools of its own.
-    calls: Option<Calls>,
-    /// The engine's ids of open calls that report themselves.
-    own_calls: BTreeSet<String>,
-}
-
-impl Stream {
-    /// The facts of a line, except calls that squad's tools report themselves.
-    fn facts(&mut self, line: &str) -> Vec<Fact> {
-        let mut facts = self.parser.parse(line);
-        if self.calls.is_some() {
-            facts.retain(|fact| match fact {
-                Fact::ToolStarted { call, tool, .. } if reports_itself(tool) => {
-                    self.own_calls.insert(call.clone());
-                    false
-                }
-                Fact::ToolCompleted { call, .. } => !self.own_calls.remove(call),
-                _ => true,
-            });
-        }
-        facts
     }
 }
 

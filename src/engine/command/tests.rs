@@ -312,10 +312,10 @@ async fn without_permission_it_runs_in_its_strictest_mode_or_not_at_all() {
     let mut session = engine.open(world.opening(false)).await.expect("a session");
     session.send("x", &[]).await.expect("it is taken");
     let result = finish_turn(&mut session, false).await;
-    assert_eq!(result.lines[0], "agent governed by its own strictest mode (`--safe`)");
+    assert_eq!(result.lines[0], "agent governed by its own strictest mode (`--safe`); it has no tools of squad's");
     assert!(result.lines.contains(&"message --safe".to_owned()), "{:?}", result.lines);
     let result = turn(&mut session, "x").await;
-    assert_eq!(result.lines[0], "agent governed by its own mode for work (`--yolo`)");
+    assert_eq!(result.lines[0], "agent governed by its own mode for work (`--yolo`); it has no tools of squad's");
     // An engine without a strict mode.
     let text = "[agent]\nprogram = '/bin/true'\n";
     let users = toml::from_str(text).expect("a table");
@@ -374,4 +374,24 @@ fn codex_trusts_no_project_around_the_folder() {
         assert_eq!(projects[&around.display().to_string()]["trust_level"].as_str(), Some("untrusted"));
     }
     assert_eq!(codex_projects(Path::new("{cwd}")), r#"projects={ "{cwd}" = { trust_level = "untrusted" } }"#);
+}
+
+#[tokio::test]
+async fn who_only_tries_again_gives_no_sign_of_life() {
+    let world = World::new();
+    let retry = r#"{"type":"system","subtype":"api_retry","attempt":2,"max_retries":9,"retry_delay_ms":1000,"error_status":529}"#;
+    let script = format!("printf '%s\\n' '{retry}' '{retry}'; echo '{{\"type\":\"system\",\"subtype\":\"status\"}}'\n");
+    let engine = world.engine(&script, "stream = \"claude\"\nargs = [\"{prompt}\"]");
+    let mut session = engine.open(world.opening(false)).await.expect("a session");
+    session.send("work", &[]).await.expect("it is taken");
+    let mut lines = Vec::new();
+    while !lines.last().is_some_and(|line: &String| line == "idle") {
+        match session.next().await {
+            Fact::Request(Request::Unasked(reply)) => reply.send(false),
+            fact => lines.push(show(&fact)),
+        }
+    }
+    let warning = "warning agent: the model's service answered 529; retry 2 of 9 in 1.0 s";
+    assert_eq!(lines.iter().filter(|line| *line == warning).count(), 2, "{lines:?}");
+    assert_eq!(lines.iter().filter(|line| *line == "alive").count(), 1, "only the other line is one: {lines:?}");
 }

@@ -412,7 +412,7 @@ impl Conversation {
             let reason = format!("the tool `{tool}` is not among this agent's tools: {}", allowed.join(", "));
             let denial = denial(&reason);
             let detail = subject(hook.input.get("toolArgs").unwrap_or(&Value::Null));
-            self.report(Fact::Denied { tool: tool.to_owned(), detail, reason });
+            self.report(Fact::Denied { access: None, tool: tool.to_owned(), detail, reason });
             return HookAnswer::Now(denial);
         }
         let arguments = parse_arguments(hook.input.get("toolArgs").unwrap_or(&Value::Null));

@@ -133,7 +133,7 @@ pub(crate) fn show(fact: &Fact) -> String {
             )
         }
         Fact::Request(Request::Unasked(_)) => "may it act unasked".to_owned(),
-        Fact::Governed { engine, by } => format!("{engine} governed by {by}"),
+        Fact::Governed { engine, by, .. } => format!("{engine} governed by {by}"),
         Fact::Exited(exited) => format!("exit {:?} {:?}", exited.exit_code, exited.signal),
         Fact::Denied { tool, detail, .. } => format!("denied {tool}: {detail}"),
         Fact::Warning(text) => format!("warning {text}"),

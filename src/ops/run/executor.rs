@@ -19,6 +19,7 @@ use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::pool::{HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id};
+use crate::route::asks_for_work;
 use crate::route::ceremonies;
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
@@ -193,7 +194,8 @@ impl Executor<'_> {
         let directory = &self.workers.requests.project;
         let prompt = compile::handed_prompt(task, from, &self.order.message, directory, self.run.as_str());
         // Attachments belong to the user's message, and this task is a colleague's.
-        Ok(Job { attachments: Vec::new(), ..self.job(member, tier, prompt, WorkKind::Work, false) })
+        let job = self.job(member, tier, prompt, WorkKind::Work, false);
+        Ok(Job { attachments: Vec::new(), asks_for_work: asks_for_work(task), ..job })
     }
 
     /// Answers, lands, then records the end, in this order, so that the last event has everything.
@@ -288,7 +290,8 @@ impl Executor<'_> {
         }
         let opening = Opening { resume, ..opening(self.project, spec, session, kind, asks) };
         let (goes_on, handed_by, limit, must_resume) = (None, None, None, false);
-        Job { opening, prompt, situation, attachments, kind, goes_on, handed_by, limit, must_resume }
+        let asks_for_work = asks_for_work(&self.order.message);
+        Job { opening, prompt, situation, attachments, kind, goes_on, handed_by, limit, asks_for_work, must_resume }
     }
 
     /// What agents are told about this run.

@@ -18,6 +18,8 @@ pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact
             _ => tool_completed(item, facts),
         },
         Some("turn.completed") => {
+            // It has recovered from what it reported before.
+            state.error = None;
             // Codex counts the whole thread.
             state.total_usage = Some(Usage {
                 input_tokens: number(value, "/usage/input_tokens"),
@@ -29,7 +31,10 @@ pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact
             });
         }
         Some("turn.failed") => state.error = text(value, "/error/message").map(str::to_owned),
-        Some("error") => state.error = text(value, "/message").map(str::to_owned),
+        Some("error") => match text(value, "/message") {
+            Some(message) if message.starts_with("Reconnecting") => facts.push(Fact::Warning(message.to_owned())),
+            message => state.error = message.map(str::to_owned),
+        },
         _ => {}
     }
 }

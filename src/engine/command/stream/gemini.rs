@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::{StreamState, content, detail, number, text, writes};
+use super::{StreamState, content, number, text};
 use crate::engine::Fact;
-use crate::model::Usage;
+use crate::model::{Usage, change_by};
 
 pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let kind = text(value, "/type");
     if kind != Some("message") {
         state.end_message(facts);
     }
-    let call = || text(value, "/tool_id").unwrap_or_default().to_owned();
+    let call = text(value, "/tool_id").unwrap_or_default();
     match kind {
         Some("init") => state.set_chat(text(value, "/session_id")),
         Some("message") if text(value, "/role") == Some("assistant") => {
@@ -21,19 +21,18 @@ pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact
                 _ => state.add_message(&message, facts),
             }
         }
-        Some("tool_use") => facts.push(Fact::ToolStarted {
-            call: call(),
-            tool: text(value, "/tool_name").unwrap_or_default().to_owned(),
-            detail: detail(&value["parameters"]),
-            writes: writes(&value["parameters"]),
-        }),
-        Some("tool_result") => facts.push(Fact::ToolCompleted {
-            call: call(),
-            tool: String::new(),
-            ok: text(value, "/status") == Some("success"),
-            exit_code: None,
-            detail: text(value, "/error/message").map_or_else(|| content(&value["output"]), str::to_owned),
-        }),
+        Some("tool_use") => {
+            state.tool_started(call, text(value, "/tool_name").unwrap_or_default(), &value["parameters"], facts);
+        }
+        Some("tool_result") => {
+            let detail = text(value, "/error/message").map_or_else(|| content(&value["output"]), str::to_owned);
+            if is_refusal(text(value, "/error/type").unwrap_or_default(), &detail, state.tool_of(call)) {
+                state.call_denied(call, &detail, facts);
+            }
+            state.calls.remove(call);
+            let (call, ok) = (call.to_owned(), text(value, "/status") == Some("success"));
+            facts.push(Fact::ToolCompleted { call, tool: String::new(), ok, exit_code: None, detail });
+        }
         Some("error") => facts.push(Fact::Warning(text(value, "/message").unwrap_or_default().to_owned())),
         Some("result") => {
             if text(value, "/status") == Some("error") {
@@ -47,5 +46,17 @@ pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact
             }));
         }
         _ => {}
+    }
+}
+
+/// Its modes take tools away, confine them, or forbid them by policy.
+fn is_refusal(error: &str, message: &str, tool: &str) -> bool {
+    match error {
+        "policy_violation" | "path_not_in_workspace" => true,
+        // In its mode for plans, a file that is no plan.
+        "invalid_tool_params" => message.starts_with("Access denied"),
+        // Other unknown tools are the model's mistake.
+        "tool_not_registered" => change_by(tool).is_some(),
+        _ => false,
     }
 }

@@ -5,10 +5,12 @@ mod codex;
 mod gemini;
 mod opencode;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use crate::engine::Fact;
-use crate::model::Usage;
+use crate::model::{Usage, change_by};
 use crate::settings::StreamKind;
 
 /// Parses the output of one process.
@@ -31,6 +33,10 @@ pub(super) struct StreamState {
     pub(super) error: Option<String>,
     /// The usage of the whole chat, if the engine reports totals.
     pub(super) total_usage: Option<Usage>,
+    /// Open calls by id: the tool, and what the call acts on.
+    calls: BTreeMap<String, (String, String)>,
+    /// Ids of refused calls: an engine may report a refusal more than once.
+    denied: BTreeSet<String>,
 }
 
 impl StreamParser {
@@ -78,6 +84,31 @@ impl StreamState {
     fn end_message(&mut self, facts: &mut Vec<Fact>) {
         let text = std::mem::take(&mut self.deltas);
         self.add_message(&text, facts);
+    }
+
+    fn tool_started(&mut self, call: &str, tool: &str, arguments: &Value, facts: &mut Vec<Fact>) {
+        let (call, tool, detail) = (call.to_owned(), tool.to_owned(), detail(arguments));
+        self.calls.insert(call.clone(), (tool.clone(), detail.clone()));
+        facts.push(Fact::ToolStarted { call, tool, detail, writes: writes(arguments) });
+    }
+
+    /// The tool of an open call; empty if unknown.
+    fn tool_of(&self, call: &str) -> &str {
+        self.calls.get(call).map_or("", |(tool, _)| tool)
+    }
+
+    /// The engine has refused an open call.
+    fn call_denied(&mut self, call: &str, reason: &str, facts: &mut Vec<Fact>) {
+        let (tool, detail) = self.calls.get(call).cloned().unwrap_or_default();
+        self.denied(call, (&tool, detail), reason, facts);
+    }
+
+    /// An empty `call`: its id is unknown.
+    fn denied(&mut self, call: &str, (tool, detail): (&str, String), reason: &str, facts: &mut Vec<Fact>) {
+        if call.is_empty() || self.denied.insert(call.to_owned()) {
+            let (tool, reason) = (tool.to_owned(), reason.trim().to_owned());
+            facts.push(Fact::Denied { access: change_by(&tool), tool, detail, reason });
+        }
     }
 
     fn set_chat(&mut self, id: Option<&str>) {

@@ -10,15 +10,24 @@ pub(crate) struct Timeline<'a> {
     lines: Vec<Line>,
 }
 
-/// An entry's position in the timeline.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// Where an entry is.
 struct Line {
-    /// Its number in the run; entries without one come last.
-    seq: u64,
-    /// The file name, which starts with the entry's time.
-    name: String,
     path: String,
     key: String,
+}
+
+/// Sorts entries by their number in the run. One without a number, which another process wrote, comes behind those that
+/// are older by the time their file names start with.
+fn in_order<T>(mut entries: Vec<(Option<u64>, String, T)>) -> Vec<T> {
+    entries.sort_by(|(_, name, _), (_, other, _)| name.cmp(other));
+    let mut last = 0;
+    let placed = entries.into_iter().map(|(seq, _, entry)| {
+        last = seq.unwrap_or_default().max(last);
+        ((seq.unwrap_or(last), seq.is_none()), entry)
+    });
+    let mut placed: Vec<_> = placed.collect();
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// The matching entries of one run or all runs. Includes entries that are not understood.
@@ -45,20 +54,19 @@ pub(crate) fn timeline<'a>(
                 let (matches, seq) = match &row.value {
                     Some(about) => {
                         let is_of_run = run.is_none() || about.run.as_ref() == run;
-                        let seq = run.and(about.seq).unwrap_or(if run.is_some() { u64::MAX } else { 0 });
+                        let seq = run.and(about.seq);
                         (is_of_run && choice.matches(about.at, about.agent.as_ref()), seq)
                     }
-                    None => (may_belong(&index, &row, run)?, if run.is_some() { u64::MAX } else { 0 }),
+                    None => (may_belong(&index, &row, run)?, None),
                 };
                 if matches {
                     let name = name_of(&row.path).to_owned();
-                    lines.push(Line { seq, name, path: row.path, key: row.key });
+                    lines.push((seq, name, Line { path: row.path, key: row.key }));
                 }
             }
         }
     }
-    lines.sort();
-    Ok(Timeline { index: Some(index), lines })
+    Ok(Timeline { index: Some(index), lines: in_order(lines) })
 }
 
 /// The entries that the ledger did not have when this commit was its tip, in the order of [`timeline`]. The index is not
@@ -71,12 +79,11 @@ pub(crate) fn added_since(repository: &Repository, prefix: &str, tip: &str) -> R
     for place in Place::ALL {
         for file in now.added_since(&before, &place.path(prefix))? {
             if let Read::Entry(entry) = shown(now.read(&file.path, &file.key())?.as_deref()) {
-                entries.push((entry.seq.unwrap_or(u64::MAX), name_of(&file.path).to_owned(), *entry));
+                entries.push((entry.seq, name_of(&file.path).to_owned(), *entry));
             }
         }
     }
-    entries.sort_by(|(seq, name, _), (other_seq, other_name, _)| (seq, name).cmp(&(other_seq, other_name)));
-    Ok(entries.into_iter().map(|(.., entry)| entry).collect())
+    Ok(in_order(entries))
 }
 
 /// Whether an entry that is not understood may belong to a run.
@@ -120,5 +127,21 @@ impl Timeline<'_> {
             let read = |line: &Line| Ok(shown(index.read(&line.path, &line.key)?.as_deref()));
             self.lines.iter().map(move |line| read(line).map(|read| (line.path.as_str(), read)))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_order;
+
+    #[test]
+    fn entries_of_other_processes_stand_where_their_time_puts_them() {
+        let sorted = |entries: &[(Option<u64>, &str)]| -> Vec<String> {
+            in_order(entries.iter().map(|(seq, name)| (*seq, (*name).to_owned(), (*name).to_owned())).collect())
+        };
+        assert_eq!(sorted(&[(Some(2), "c"), (None, "b"), (Some(1), "a"), (None, "d")]), ["a", "b", "c", "d"]);
+        // The numbers count where the clock was set back.
+        assert_eq!(sorted(&[(Some(1), "c"), (Some(2), "a"), (None, "b"), (None, "d")]), ["c", "a", "b", "d"]);
+        assert_eq!(sorted(&[(None, "b"), (None, "a")]), ["a", "b"]);
     }
 }

@@ -11,6 +11,7 @@ use crate::model::{
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::run::order::NamedMember;
 use crate::pool::{Job, WorkKind, session_id};
+use crate::route::asks_for_work;
 use crate::tools::Tool;
 
 /// The plan of a run whose members are given.
@@ -61,6 +62,7 @@ impl Executor<'_> {
         job.situation = String::new();
         job.limit = given.limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok());
         job.must_resume = given.chat.is_some();
+        job.asks_for_work = asks_for_work(&given.task);
         let mut spec = job.opening.spec;
         spec.agent = given.id.clone();
         spec.prompt = named.body.clone();
