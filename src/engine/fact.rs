@@ -49,6 +49,8 @@ pub(crate) enum Fact {
     Governed {
         engine: String,
         by: String,
+        /// It cannot call squad's own tools.
+        lacks_tools: bool,
         /// Its mode refuses changes, and its output does not tell which.
         hides_refusals: bool,
     },

@@ -157,7 +157,13 @@ kinds! {
         warm: bool,
     };
     /// Describes the rules of an engine that does not ask before acting.
-    "engine.governed" Batched EngineGoverned { engine: String, by: String };
+    "engine.governed" Batched EngineGoverned {
+        engine: String,
+        by: String,
+        /// It cannot call squad's own tools.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        lacks_tools: bool,
+    };
     /// A process that an engine started for one message has ended.
     "engine.exited" Batched EngineExited(Exited);
     /// The requested engine could not start; another is used.

@@ -279,6 +279,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::EngineGoverned {
             engine: text("claude"),
             by: text("its own strictest mode (--permission-mode plan)"),
+            lacks_tools: false,
         },
         EventKind::EngineExited(Exited {
             engine: text("claude"),

@@ -330,10 +330,10 @@ impl Workers {
                 work.requester.note_refused(access);
                 tell(EventKind::ToolDenied { tool, detail, reason });
             }
-            Fact::Governed { engine, by, hides_refusals } => {
+            Fact::Governed { engine, by, lacks_tools, hides_refusals } => {
                 work.is_unasked = true;
                 work.hides_refusals = Some(engine.clone()).filter(|_| hides_refusals);
-                tell(EventKind::EngineGoverned { engine, by });
+                tell(EventKind::EngineGoverned { engine, by, lacks_tools });
             }
             Fact::Exited(exited) => tell(EventKind::EngineExited(exited)),
             Fact::Usage(usage) => {

@@ -331,8 +331,9 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::ModelFallback { from, to, reason } => {
             (LineStyle::Warning, format!("works on model {to} and not on {from}: {reason}"))
         }
-        EventKind::EngineGoverned { engine, by } => {
-            (LineStyle::Faint, format!("{engine} asks nobody; what governs it: {by}"))
+        EventKind::EngineGoverned { engine, by, lacks_tools } => {
+            let tools = if *lacks_tools { " and has no tools of squad's" } else { "" };
+            (LineStyle::Faint, format!("{engine} asks nobody{tools}; what governs it: {by}"))
         }
         EventKind::DecisionLogged { decision, .. } => {
             (LineStyle::Good, format!("decision {}: {}", decision.id, decision.title))

@@ -97,7 +97,7 @@ fn each_agent_works_on_its_own_engine_in_one_run() {
     }
     assert_eq!((&exited["exit_code"], &exited["turn"]), (&0.into(), &1.into()), "{output}");
     let governed = of(&events, "engine.governed");
-    assert_eq!(governed[0]["by"], "its own strictest mode (`--safe`); it has no tools of squad's", "{output}");
+    assert_eq!(governed[0]["by"], "its own strictest mode (`--safe`)", "{output}");
     let said = repo.read(&format!(".git/squad/{}", exited["stdout"].as_str().expect("a path")));
     assert!(said.contains(&format!("my-agent --safe run={run} secret=\n# Role\n")), "{said}");
     assert!(said.contains("\n# Task\n\n") && said.contains("Add it"), "{said}");
@@ -116,7 +116,7 @@ fn with_leave_it_works_in_its_own_mode_for_that() {
     assert!(
         output
             .err
-            .contains("mine asks nobody; what governs it: its own mode for work (`--yes`); it has no tools of squad's"),
+            .contains("mine asks nobody and has no tools of squad's; what governs it: its own mode for work (`--yes`)"),
         "{output}"
     );
     assert!(output.out.contains("my-agent --yes"), "{output}");

@@ -110,7 +110,7 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             None => format!("{} tier {}", list(&plan.agents), plan.tier),
         },
         EventKind::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
-        EventKind::EngineGoverned { engine, by } => format!("{engine}: {by}"),
+        EventKind::EngineGoverned { engine, by, .. } => format!("{engine}: {by}"),
         EventKind::EngineExited(exited) => {
             let how = match (exited.exit_code, exited.signal) {
                 (Some(code), _) => format!("code {code}"),

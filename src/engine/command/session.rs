@@ -211,10 +211,10 @@ impl Turn {
 
     fn governed(&self, is_unrestricted: bool, has_server: bool) -> Fact {
         let profile = &self.shared.profile;
-        let no_tools = if has_server { "" } else { "; it has no tools of squad's" };
         Fact::Governed {
             engine: profile.name.clone(),
-            by: profile.governed(is_unrestricted) + no_tools,
+            by: profile.governed(is_unrestricted),
+            lacks_tools: !has_server,
             hides_refusals: !is_unrestricted && profile.hides_refusals(),
         }
     }

@@ -312,10 +312,10 @@ async fn without_permission_it_runs_in_its_strictest_mode_or_not_at_all() {
     let mut session = engine.open(world.opening(false)).await.expect("a session");
     session.send("x", &[]).await.expect("it is taken");
     let result = finish_turn(&mut session, false).await;
-    assert_eq!(result.lines[0], "agent governed by its own strictest mode (`--safe`); it has no tools of squad's");
+    assert_eq!(result.lines[0], "agent governed by its own strictest mode (`--safe`)");
     assert!(result.lines.contains(&"message --safe".to_owned()), "{:?}", result.lines);
     let result = turn(&mut session, "x").await;
-    assert_eq!(result.lines[0], "agent governed by its own mode for work (`--yolo`); it has no tools of squad's");
+    assert_eq!(result.lines[0], "agent governed by its own mode for work (`--yolo`)");
     // An engine without a strict mode.
     let text = "[agent]\nprogram = '/bin/true'\n";
     let users = toml::from_str(text).expect("a table");
