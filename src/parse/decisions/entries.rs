@@ -60,14 +60,16 @@ fn marked_entries(
             status = status.or_else(|| status::of_heading(section.raw, below));
             end = section.end;
         }
-        let text = document.text(&(heading.body..end)).trim();
+        // A list's marker before the next heading is on that heading's line.
+        let end = if end == document.source.len() { end } else { document.line_start(end) };
+        let text = document.text(&(heading.body..end.max(heading.body))).trim();
         let source = files.at(path, document.line(heading.offset));
         let Dated { title, date, .. } = &heading.dated;
         decisions.push(LocatedDecision {
             decision: Decision { status, ..decision(title, date.clone(), &heading.metadata, text, source) },
             start: document.line_start(heading.offset),
             body: document.line_end(heading.body),
-            end: if end == document.source.len() { end } else { document.line_start(end) },
+            end,
         });
     }
     decisions
