@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -11,7 +12,7 @@ const KEY: &str = "a-long-key-of-a-test";
 
 /// Claude Code is Ada, Codex is Bob.
 fn world() -> World {
-    world_of(|| {
+    world_of(|_| {
         let write = json!({ "command": "echo one > ada.txt" });
         let execute = json!({ "cmd": "echo two > bob.txt" });
         let decision = json!({ "title": "Endpoints are JSON", "what": "All of them." });
@@ -24,9 +25,9 @@ fn world() -> World {
     })
 }
 
-fn world_of(scripts: impl FnOnce() -> [Script; 2]) -> World {
-    let mut world = World::new(|_| scripts());
-    let parts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
+fn world_of(scripts: impl FnOnce(&Path) -> [Script; 2]) -> World {
+    let mut world = World::new(scripts);
+    let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
     let url = world.model.url();
     let configuration = format!(
@@ -111,6 +112,24 @@ fn who_may_change_nothing_decides_and_remembers_all_the_same() {
     assert_eq!(ended.first_of("agent.stopped", "bob")["reason"], reason, "{ended}");
 }
 
+/// Claude Code's mode for work protects its own settings.
+#[test]
+fn one_allowed_change_is_enough_to_complete() {
+    let allowed = format!("tool:Bash {}", json!({ "command": "true" }));
+    for (allowed, code, status) in [(None, 5, "stopped"), (Some(allowed.as_str()), 0, "completed")] {
+        let world = world_of(|root| {
+            let file = root.join(".claude/settings.json");
+            let refused = format!("tool:Write {}", json!({ "file_path": file, "content": "{}" }));
+            let steps: Vec<&str> = [refused.as_str()].into_iter().chain(allowed).chain(["say:There."]).collect();
+            [plays("ada", &steps), plays("bob", &[])]
+        });
+        let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "--permissions", "allow", "Build it"]);
+        ended.assert_status(code, status, &json!({ "ada": status }));
+        assert_eq!(ended.only("run.completed")["work"][0]["refused"], 1, "{ended}");
+        assert_eq!(ended.only("tool.denied")["tool"], "Write", "{ended}");
+    }
+}
+
 /// This many calls of the agent were refused, each told once, and its report and its end say so.
 fn assert_refused(ended: &Ended, agent: &str, count: usize) {
     let denied = ended.of("tool.denied").into_iter().filter(|event| event["agent"] == agent).count();
@@ -155,7 +174,7 @@ fn retries_are_shown_while_they_last() {
         [("ada", "claude: the model's service answered 529; retry 1 of 10 in "), ("bob", "codex: Reconnecting... 1/5")]
     {
         // Codex asks five times before it tells of it.
-        let world = world_of(|| {
+        let world = world_of(|_| {
             [plays("ada", &["busy:2 say:The endpoint is there."]), plays("bob", &["busy:6 say:The tests are there."])]
         });
         let ended = world.run(&["orchestrate", "--json", "--agent", agent, "--permissions", "allow", "Build it"]);
@@ -177,7 +196,7 @@ fn other_world() -> World {
             plays("bob", &[&format!("tool:bash {execute}"), "say:The tests are there."]),
         ]
     });
-    let parts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
+    let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
     let url = world.model.url();
     let configuration = format!(

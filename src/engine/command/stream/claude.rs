@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{StreamState, content, detail, number, text};
 use crate::engine::Fact;
-use crate::model::{Usage, change_by};
+use crate::model::Usage;
 
 /// The reason of a refusal that has none.
 const NOT_ALLOWED: &str = "its mode does not allow it";
@@ -65,13 +65,10 @@ fn tool_completed(part: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) 
     let call = text(part, "/tool_use_id").unwrap_or_default();
     let ok = part.get("is_error").and_then(Value::as_bool) != Some(true);
     let result = content(&part["content"]);
-    if !ok && result.contains("No such tool available") {
-        let is_known = change_by(state.tool_of(call)).is_some();
-        // Other unknown tools are the model's mistake.
-        if is_known || result.contains("disabled") || result.contains("not allowed") {
-            let reason = result.replace("<tool_use_error>", "").replace("</tool_use_error>", "");
-            state.call_denied(call, &reason, facts);
-        }
+    // Other tools that it does not have are the model's mistake.
+    if !ok && result.contains("No such tool available") && result.contains("disabled") {
+        let reason = result.replace("<tool_use_error>", "").replace("</tool_use_error>", "");
+        state.call_denied(call, &reason, facts);
     }
     // "Exit code 2", and what the command printed.
     let exit_code =

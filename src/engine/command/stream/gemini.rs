@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{StreamState, content, number, text};
 use crate::engine::Fact;
-use crate::model::{Usage, change_by};
+use crate::model::Usage;
 
 pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     let kind = text(value, "/type");
@@ -55,8 +55,8 @@ fn is_refusal(error: &str, message: &str, tool: &str) -> bool {
         "policy_violation" | "path_not_in_workspace" => true,
         // In its mode for plans, a file that is no plan.
         "invalid_tool_params" => message.starts_with("Access denied"),
-        // Other unknown tools are the model's mistake.
-        "tool_not_registered" => change_by(tool).is_some(),
+        // Other tools that it does not have are the model's mistake.
+        "tool_not_registered" => matches!(tool, "run_shell_command" | "write_file" | "replace"),
         _ => false,
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{StreamState, content, number, text};
 use crate::engine::Fact;
-use crate::model::{Usage, change_by};
+use crate::model::Usage;
 
 pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
     state.set_chat(text(value, "/sessionID"));
@@ -51,6 +51,6 @@ fn tool_use(part: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
 
 fn is_refusal(error: &str, tool: &str) -> bool {
     let is_kept = ["rejected permission", "a rule which prevents"].iter().any(|text| error.contains(text));
-    // Other unknown tools are the model's mistake.
-    is_kept || (error.contains("unavailable tool") && change_by(tool).is_some())
+    // Other tools that it does not have are the model's mistake.
+    is_kept || (error.contains("unavailable tool") && matches!(tool, "bash" | "write" | "edit"))
 }
