@@ -334,4 +334,8 @@ impl Screen for Ui {
     fn is_animated(&self) -> bool {
         self.shows_progress()
     }
+
+    fn is_verbose(&self) -> bool {
+        self.options.verbose
+    }
 }

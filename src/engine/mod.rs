@@ -41,6 +41,7 @@ pub(crate) use regular_file::open_regular;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};
+use crate::program::Programs;
 
 /// A running engine. `AdapterSession::next` is cancel safe: a fact that was not returned is returned by the next call.
 pub(crate) trait Adapter {
@@ -216,6 +217,19 @@ impl Startable {
                 Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(surroundings)))
             }
             Self::Not(error) => Err(error),
+        }
+    }
+
+    /// Checks that its program is there. Starts nothing.
+    pub(crate) fn locate(&self) -> Result<(), EngineError> {
+        match self {
+            Self::Command(options) => {
+                let programs = Programs::new(&options.directory, &options.variables);
+                command::locate(&options.profile, &programs).map(drop)
+            }
+            Self::Copilot(options) => copilot::locate(options).map(drop),
+            Self::Rehearsal(_) => Ok(()),
+            Self::Not(error) => Err(error.clone()),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) use session::{
 };
 pub(crate) use summary::ChangeSummary;
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
-pub(crate) use text::{first_line, first_words, list, plural, quote};
+pub(crate) use text::{first_line, first_words, indented, indented_beginning, list, plural, quote};
 pub(crate) use tier::Tier;
 pub(crate) use tools::{change_by, tools_but, tools_called};
 pub(crate) use words::{stem, stem_of, stems, words};

@@ -36,7 +36,7 @@ impl Engines {
             return Ok(Arc::clone(engine));
         }
         let (mut fallbacks, mut first_error) = (Vec::new(), None);
-        let others: Vec<&str> = self.fallback.iter().map(String::as_str).filter(|other| *other != name).collect();
+        let others: Vec<&str> = self.others(name).collect();
         for (index, candidate) in std::iter::once(name).chain(others.iter().copied()).enumerate() {
             let running_engine = running.get(candidate).cloned();
             match self.start(candidate, running_engine, reports, &mut fallbacks).await {
@@ -61,6 +61,24 @@ impl Engines {
         Err(first_error.unwrap_or_else(unconfigured))
     }
 
+    /// Checks that the engine of a name, or the main one, is installed, or one of its fallbacks. Starts nothing.
+    pub(crate) fn locate(&self, name: Option<&str>) -> Result<(), EngineError> {
+        let name = name.unwrap_or(&self.main);
+        let found = self.startable(name).and_then(Startable::locate);
+        let is_there = |other: &str| self.startable(other).is_ok_and(|other| other.locate().is_ok());
+        if found.is_err() && self.others(name).any(is_there) { Ok(()) } else { found }
+    }
+
+    /// The engines that may stand in for one.
+    fn others<'e>(&'e self, name: &'e str) -> impl Iterator<Item = &'e str> {
+        self.fallback.iter().map(String::as_str).filter(move |other| *other != name)
+    }
+
+    fn startable(&self, name: &str) -> Result<&Startable, EngineError> {
+        let missing = || EngineError::Missing { what: format!("there is no engine `{name}`"), hint: String::new() };
+        self.startable.get(name).ok_or_else(missing)
+    }
+
     /// Starts an engine unless it is running. On success, reports the fallbacks that led to it.
     async fn start(
         &self,
@@ -73,11 +91,7 @@ impl Engines {
         let is_new = running_engine.is_none();
         let engine = match running_engine {
             Some(engine) => engine,
-            None => {
-                let missing =
-                    || EngineError::Missing { what: format!("there is no engine `{name}`"), hint: String::new() };
-                Arc::new(self.startable.get(name).ok_or_else(missing)?.start().await?)
-            }
+            None => Arc::new(self.startable(name)?.start().await?),
         };
         for (from, to, reason) in fallbacks.drain(..) {
             reports.tell(None, EventKind::EngineFallback { from, to, reason });

@@ -10,7 +10,7 @@ use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
     ChangeSummary, End, Event, EventKind, NO_ENGINE, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict, first_line,
-    list, plural,
+    indented, indented_beginning, list, plural,
 };
 use crate::pool::Show;
 
@@ -231,8 +231,8 @@ impl<S: Screen> Lines<S> {
             }
             EventKind::ToolDenied { tool, detail, reason } => {
                 self.refused.insert(agent.clone());
-                let call = format!("{tool} {}", first_line(detail, DETAIL));
-                self.line(who, LineStyle::Warning, &format!("{call} was refused: {reason}"));
+                let text = self.call_and_end(tool, detail, &format!("was refused: {reason}"));
+                self.line(who, LineStyle::Warning, &text);
             }
             EventKind::ReviewVerdict { verdict, authors, .. } => self.review_verdict(agent, *verdict, authors),
             // There was nothing to revise.
@@ -277,15 +277,29 @@ impl<S: Screen> Lines<S> {
     }
 
     fn tool_completed(&mut self, agent: &Slug, tool: &str, ok: bool, detail: &str, result: &str) {
-        let call = format!("{tool} {}", first_line(detail, DETAIL));
-        let call = call.trim_end();
         // Other engines' calls of squad's own tools show up as other events.
         if ok && (!tool.starts_with("squad_") || self.governed.contains(agent)) {
-            self.line(agent.as_str(), LineStyle::Faint, call);
+            let call = self.call(tool, detail);
+            self.line(agent.as_str(), LineStyle::Faint, &call);
         } else if !ok && !self.refused.remove(agent) {
-            let text = format!("{call} failed: {}", first_line(result, DETAIL));
+            let text = self.call_and_end(tool, detail, &format!("failed: {}", first_line(result, DETAIL)));
             self.line(agent.as_str(), LineStyle::Warning, &text);
         }
+    }
+
+    fn call(&self, tool: &str, detail: &str) -> String {
+        let shown = match self.screen.is_verbose() {
+            true => indented(detail),
+            false => indented_beginning(detail, DETAIL, "-v shows them"),
+        };
+        format!("{tool} {shown}").trim_end().to_owned()
+    }
+
+    /// The end of a call stands on a line of its own if its command has several.
+    fn call_and_end(&self, tool: &str, detail: &str, end: &str) -> String {
+        let call = self.call(tool, detail);
+        let gap = if call.contains('\n') { '\n' } else { ' ' };
+        format!("{call}{gap}{end}")
     }
 
     fn review_verdict(&mut self, reviewer: &Slug, verdict: Verdict, authors: &[Slug]) {

@@ -41,6 +41,9 @@ pub(crate) trait Screen {
 
     /// Whether lines may be animated.
     fn is_animated(&self) -> bool;
+
+    /// Whether the user asked for everything.
+    fn is_verbose(&self) -> bool;
 }
 
 /// One screen shared by several writers.
@@ -59,6 +62,10 @@ impl<S: Screen> Screen for Arc<Mutex<S>> {
 
     fn is_animated(&self) -> bool {
         shared(self).is_animated()
+    }
+
+    fn is_verbose(&self) -> bool {
+        shared(self).is_verbose()
     }
 }
 

@@ -147,4 +147,8 @@ impl<S: Screen> Screen for Shared<'_, S> {
     fn is_animated(&self) -> bool {
         false
     }
+
+    fn is_verbose(&self) -> bool {
+        self.screen().is_verbose()
+    }
 }

@@ -138,22 +138,38 @@ steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
     .assert_eq(&lineage(&entries(&repo)));
 }
 
-/// The run is on record before the engine starts, so that one which cannot start leaves a trace.
+/// Nothing has begun, so there is no run.
 #[test]
-fn a_run_without_an_engine_has_a_beginning_and_an_end() {
+fn a_missing_engine_leaves_no_run() {
     let repo = TestRepo::with_small_team();
+    for arguments in [&["--agent", "bob"][..], &["--agent", "ada", "--agent", "bob"], &[]] {
+        let output = repo.squad(&[&["orchestrate", "--json", "Untangle the zeppelin hangar"], arguments].concat());
+        assert_eq!(output.code, 4, "{output}");
+        let last: Value = serde_json::from_str(&output.out).expect("one line of JSON");
+        assert_eq!(last["error"]["kind"], "engine");
+        assert!(last["error"]["hint"].as_str().is_some_and(|hint| hint.contains("npm install")), "{last}");
+    }
+    assert_eq!(serde_json::from_str::<Value>(&repo.squad(&["log", "--json"]).out).expect("JSON"), json!({"runs": []}));
+    let output = repo.squad(&["orchestrate", "--agent", "bob", "x"]);
+    assert!(output.code == 4 && output.err.contains("hint:"), "{output}");
+    let left = std::fs::read_dir(repo.root().join(".git/squad/runs")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "no lease is left");
+}
+
+/// The run is on record before the engine starts, so that one which cannot start leaves a trace.
+#[cfg(unix)]
+#[test]
+fn a_run_whose_engine_does_not_start_has_a_beginning_and_an_end() {
+    let mut repo = TestRepo::with_small_team();
+    repo.variables.insert("COPILOT_CLI_PATH".to_owned(), "/bin/false".to_owned());
     let output = repo.squad(&["orchestrate", "--json", "--agent", "bob", "x"]);
     assert_eq!(output.code, 4, "{output}");
     let types: Vec<String> =
         output.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["type"].to_string()).collect();
-    assert_eq!(
-        types,
-        ["\"run.started\"", "\"connection.failed\"", "\"run.completed\""],
-        "the run's end is the last line"
-    );
+    let last_two = types.len() - 2..;
+    assert_eq!(types[last_two], ["\"connection.failed\"", "\"run.completed\""], "the run's end is the last line");
     let last: Value = serde_json::from_str(output.out.lines().last().expect("a line")).expect("JSON");
     assert_eq!(last["error"]["kind"], "engine");
-    assert!(last["error"]["hint"].as_str().is_some_and(|hint| hint.contains("npm install")), "{last}");
     let entries = entries(&repo);
     assert_eq!(one(&entries, "run.started")["payload"]["engine"], "copilot");
     assert_eq!(one(&entries, "run.completed")["payload"]["status"], "failed");
@@ -391,8 +407,23 @@ fn snapshots_stay_here_hold_no_secret_and_are_forgotten() {
 #[test]
 fn nothing_of_a_command_is_hidden_on_its_second_line() {
     let repo = TestRepo::with_small_team();
-    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_remember\", args = { text = \"one\\ntouch SNEAKY\" } }, { say = \"Did it.\" }]\n";
-    repo.rehearse(script, &["--agent", "ada", "x"]);
+    let command = "make all\\n  touch SNEAKY\\n\\u001b[2Kthree\\nfour\\nfive\\nsix";
+    let script = format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [{{ tool = \"bash\", args = {{ text = \"{command}\" }} }}, {{ say = \"Did it.\" }}]\n"
+    );
+    let all = ["bash make all", "    touch SNEAKY", "  [U+001B][2Kthree", "  four", "  five", "  six"];
+    let is_shown = |shown: &str, lines: &[&str]| {
+        let shown: Vec<&str> = shown.lines().map(|line| line.trim_start_matches("ada         ")).collect();
+        shown.windows(lines.len()).any(|window| window.iter().zip(lines).all(|(line, end)| line.ends_with(end)))
+    };
+    let beginning = [&all[..4], &["  … 2 more lines; -v shows them"]].concat();
+    let run = repo.rehearse(&script, &["--agent", "ada", "x"]);
+    assert!(is_shown(&run.err, &beginning), "{run}");
+    let run = repo.rehearse(&script, &["--agent", "ada", "x", "-v"]);
+    assert!(is_shown(&run.err, &all), "{run}");
     let entries = entries(&repo);
-    assert_eq!(one(&entries, "tool.completed")["payload"]["detail"], "one\ntouch SNEAKY");
+    let log = repo.squad(&["log", entries[0]["run"].as_str().expect("an id")]);
+    assert!(is_shown(&log.out, &all), "{log}");
+    let detail = one(&entries, "tool.completed")["payload"]["detail"].as_str().expect("a text");
+    assert!(detail.starts_with("make all\n  touch SNEAKY\n") && detail.ends_with("\nsix"), "{detail}");
 }

@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use super::while_read;
-use crate::model::{End, EventKind, RunId, Usage, first_line, list, plural, printable};
+use crate::model::{End, EventKind, RunId, Usage, first_line, indented, list, plural, printable};
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
@@ -80,7 +80,9 @@ impl<'u> Page<'u> {
         let time = self.ui.out_paint(FAINT, &entry.at.strftime("%H:%M:%S").to_string());
         let agent = entry.agent.as_ref().map_or("squad", |agent| agent.as_str());
         let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(entry.known_kind(), &entry.text));
-        self.ui.data(&format!("{time}  {}", printable(line.trim_end())));
+        for (number, line) in printable(line.trim_end()).lines().enumerate() {
+            self.ui.data(&if number == 0 { format!("{time}  {line}") } else { format!("            {line}") });
+        }
         if self.ui.is_verbose() && entry.text.lines().count() > 1 {
             for line in entry.text.lines() {
                 self.ui.data(&format!("            {}", printable(line)));
@@ -101,7 +103,7 @@ fn as_json(path: &str, read: Read) -> serde_json::Value {
     }
 }
 
-/// One line about an entry.
+/// One line about an entry, and further ones if a command has them.
 fn detail(kind: Option<EventKind>, text: &str) -> String {
     let Some(kind) = kind else { return first_line(text, 80) };
     match kind {
@@ -127,11 +129,19 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::SessionResumed { session, .. }
         | EventKind::SessionIdle { session }
         | EventKind::SessionDestroyed { session } => session,
-        EventKind::ToolCompleted { tool, ok: true, detail, .. } => format!("{tool} {}", first_line(&detail, DETAIL)),
-        EventKind::ToolCompleted { tool, detail, result, .. } => {
-            format!("{tool} {} failed: {}", first_line(&detail, DETAIL), first_line(&result, DETAIL))
+        EventKind::ToolStarted { tool, detail, .. } | EventKind::ToolCompleted { tool, ok: true, detail, .. } => {
+            format!("{tool} {}", indented(&detail))
         }
-        EventKind::ToolDenied { tool, detail, reason } => format!("{tool} {detail}: {reason}"),
+        EventKind::ToolCompleted { tool, detail, result, .. } => {
+            call_and_end(&tool, &detail, &format!("failed: {}", first_line(&result, DETAIL)))
+        }
+        EventKind::ToolDenied { tool, detail, reason } => {
+            call_and_end(&tool, &detail, &format!("was refused: {reason}"))
+        }
+        EventKind::PermissionAsked { tool, detail, .. } => format!("{tool} {}", indented(&detail)),
+        EventKind::PermissionAnswered { tool, detail, allowed } => {
+            call_and_end(&tool, &detail, if allowed { "is allowed" } else { "is not allowed" })
+        }
         EventKind::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
         EventKind::DecisionLanded { decisions, branch, commit } => {
             format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))
@@ -156,6 +166,13 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             None => first_line(text, 80),
         },
     }
+}
+
+/// A call with its whole command. Its end stands on a line of its own if the command has several.
+fn call_and_end(tool: &str, detail: &str, end: &str) -> String {
+    let call = indented(detail);
+    let gap = if call.contains('\n') { '\n' } else { ' ' };
+    format!("{tool} {call}{gap}{end}")
 }
 
 fn cost(usage: &Usage) -> String {

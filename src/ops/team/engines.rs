@@ -170,6 +170,24 @@ pub(crate) async fn start(
     plan: &Plan,
     reports: &Reports,
 ) -> Result<(), NotStarted> {
+    for name in needed(project, plan) {
+        if let Err(error) = engines.get(name.as_deref(), reports).await {
+            let engine = name.unwrap_or_else(|| project.settings.engine.name.clone());
+            return Err(NotStarted { engine, failure: error.into() });
+        }
+    }
+    Ok(())
+}
+
+/// Fails if an engine that a plan needs is not installed, nor any that may stand in for it. Starts nothing, so nothing has
+/// to be recorded.
+pub(crate) fn require_installed(env: &Env, project: &Project, run: &RunId, plan: &Plan) -> Result<(), Failure> {
+    let engines = prepare(env, project, run, None);
+    needed(project, plan).iter().try_for_each(|name| Ok(engines.locate(name.as_deref())?))
+}
+
+/// The names of the engines that a plan needs; `None` is the main engine.
+fn needed(project: &Project, plan: &Plan) -> BTreeSet<Option<String>> {
     let settings = &project.settings;
     let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| project.team.member(slug));
     let engine_of = |member: &Member| {
@@ -180,13 +198,7 @@ pub(crate) async fn start(
     if plan.kind != PlanKind::Agents || plan.agents.len() != 1 {
         needed.insert(settings.engine_of(&[Slug::COORDINATOR.to_owned()], None));
     }
-    for name in needed {
-        if let Err(error) = engines.get(name.as_deref(), reports).await {
-            let engine = name.unwrap_or_else(|| settings.engine.name.clone());
-            return Err(NotStarted { engine, failure: error.into() });
-        }
-    }
-    Ok(())
+    needed
 }
 
 /// An engine that failed to start, so that the run cannot begin.

@@ -108,14 +108,14 @@ fn footer(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
         Dialog::Help => footer.extend(KEYS.map(str::to_owned)),
         Dialog::Cancel { run, agent } => footer.push(format!("cancel the work of {agent} in run {}? y/n", run.short())),
         Dialog::Answer { question, text, .. } => {
-            let most = MAX_QUESTION.min(lines.saturating_sub(3)).max(1);
+            let most = question_lines(lines);
             let asked: Vec<&str> = question.text.lines().collect();
             // The last line matters most: for permissions it says what `y` means.
             let left_out = asked.len().saturating_sub(most);
             let (last, before) = asked.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));
             footer.extend(before.iter().take(most - 1).map(|line| (*line).to_owned()));
             if left_out > 0 {
-                footer.push(format!("  | … and {} more", plural(left_out, "line")));
+                footer.push(format!("  | … and {}, all shown above", if left_out == 1 { "1 more line".to_owned() } else { format!("{left_out} more lines") }));
             }
             let end = text.char_indices().rev().nth(MAX_TYPED).map_or(text.as_str(), |(at, _)| &text[at..]);
             footer.push(format!("{}{end}_   (Enter answers, Esc leaves it open)", with_space(last)));
@@ -123,6 +123,11 @@ fn footer(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
     }
     footer.push(status(agents, controls));
     footer
+}
+
+/// How many lines of a question the dialog shows on a terminal with this many lines.
+pub(super) fn question_lines(lines: usize) -> usize {
+    MAX_QUESTION.min(lines.saturating_sub(3)).max(1)
 }
 
 /// The end of a message that an agent is writing.

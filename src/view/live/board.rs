@@ -117,4 +117,8 @@ impl<S: Screen> Screen for Board<S> {
     fn is_animated(&self) -> bool {
         false
     }
+
+    fn is_verbose(&self) -> bool {
+        self.screen.is_verbose()
+    }
 }

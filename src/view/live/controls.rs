@@ -41,6 +41,8 @@ pub(super) enum Action {
     /// Show this agent's lines only.
     Inspect(Slug),
     Back,
+    /// Show the whole question that this agent asks.
+    ShowQuestion(Slug, String),
     /// End the watch.
     End,
 }
@@ -82,7 +84,7 @@ impl Controls {
             Key::Down | Key::Char('j') => self.choose(agents, 1),
             Key::Char('?') => self.dialog = Dialog::Help,
             Key::Char('c') => self.begin_to_cancel(agents),
-            Key::Char('a') => self.begin_to_answer(agents),
+            Key::Char('a') => return self.begin_to_answer(agents),
             Key::Char('q') | Key::Control('d') => return Action::End,
             Key::Enter | Key::Escape if self.inspected.is_some() => {
                 self.inspected = None;
@@ -114,12 +116,19 @@ impl Controls {
         }
     }
 
-    fn begin_to_answer(&mut self, agents: &Agents) {
-        let Some(key) = self.chosen(agents) else { return };
+    fn begin_to_answer(&mut self, agents: &Agents) -> Action {
+        let Some(key) = self.chosen(agents) else { return Action::Nothing };
         let work = agents.rows().get(key).and_then(|row| row.work.as_ref());
         match work.and_then(|work| Some((work.run.clone(), work.questions.first()?.clone()))) {
-            Some((run, question)) => self.dialog = Dialog::Answer { run, question, text: String::new() },
-            None => self.notice = Some(format!("{} asks nothing", key.agent)),
+            Some((run, question)) => {
+                let action = Action::ShowQuestion(key.agent.clone(), question.text.clone());
+                self.dialog = Dialog::Answer { run, question, text: String::new() };
+                action
+            }
+            None => {
+                self.notice = Some(format!("{} asks nothing", key.agent));
+                Action::Nothing
+            }
         }
     }
 

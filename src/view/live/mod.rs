@@ -98,6 +98,7 @@ impl<'s, S: Screen> Live<'s, S> {
                 Action::UserCommand(command) => drop(inputs.commands.send(command)),
                 Action::Inspect(agent) => self.inspect(&agent),
                 Action::Back => self.back(),
+                Action::ShowQuestion(agent, question) => self.show_question(&agent, &question),
                 Action::End => inputs.end.notify_one(),
             },
             ViewInput::Resized => self.board().clear(),
@@ -137,6 +138,17 @@ impl<'s, S: Screen> Live<'s, S> {
         self.board().write_now("squad", LineStyle::Faint, &format!("looking into {agent}; Esc goes back"));
         let lines: Vec<(LineStyle, String)> = self.recent.lines(agent).cloned().collect();
         self.write_now(Some(agent), &lines);
+    }
+
+    /// Shows a question above the dialog if that has no room for all of its lines.
+    fn show_question(&self, agent: &Slug, question: &str) {
+        let lines: Vec<&str> = question.lines().collect();
+        let size = self.board().size();
+        if lines.len() > block::question_lines(size.lines) {
+            let lines: Vec<(LineStyle, String)> =
+                lines.into_iter().map(|line| (LineStyle::Plain, line.to_owned())).collect();
+            self.write_now(Some(agent), &lines);
+        }
     }
 
     fn back(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::model::{Event, EventKind, Slug, first_line};
+use crate::model::{Event, EventKind, Slug, first_line, indented_beginning};
 use crate::view::LineStyle;
 
 /// Lines kept for each agent.
@@ -82,7 +82,7 @@ impl AgentHistory {
 fn action_line(kind: &EventKind) -> Option<(LineStyle, String)> {
     Some(match kind {
         EventKind::ToolStarted { tool, detail, .. } => {
-            (LineStyle::Faint, format!("{tool} {}", first_line(detail, DETAIL)))
+            (LineStyle::Faint, format!("{tool} {}", indented_beginning(detail, DETAIL, "`squad log` shows them")))
         }
         EventKind::ToolCompleted { tool, ok: false, result, .. } => {
             (LineStyle::Warning, format!("{tool} failed: {}", first_line(result, DETAIL)))
