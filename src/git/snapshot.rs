@@ -185,7 +185,7 @@ impl Snapshot {
         })
     }
 
-    #[cfg(test)]
+    /// The content of a file; `None`: there is none.
     pub(crate) fn find(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(root) = self.root else { return Ok(None) };
         match self.store.find(root, path)? {

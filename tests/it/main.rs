@@ -18,6 +18,7 @@ mod decision_states;
 mod decisions;
 mod demo;
 mod direct;
+mod durable;
 #[cfg(unix)]
 mod engines;
 mod evidence;

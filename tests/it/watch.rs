@@ -310,7 +310,12 @@ fn a_run_whose_watch_is_killed_is_lost_and_can_be_resumed() {
     let mut said = String::new();
     std::io::Read::read_to_string(child.stderr.as_mut().expect("a pipe"), &mut said).expect("UTF-8");
     let (out, code) = rest(child);
-    assert!(code == Some(1) && out.contains("squad watch has ended"), "{code:?} {out} {said}");
+    let ended = &events(&out, "run.completed")[0];
+    let run_id = ended["run"].as_str().expect("an id");
+    assert!(out.lines().last().is_some_and(|line| line.contains("\"run.completed\"")), "{out}");
+    assert_eq!((&ended["status"], &ended["agents"]["ada"], code), (&"lost".into(), &"lost".into(), Some(1)), "{out}");
+    let hint = format!("squad watch has ended, and run {run_id} with it\nhint: `squad orchestrate --resume {run_id}`");
+    assert!(said.contains(&hint), "{said}");
     let log = watch.command(&["log", "--json"]).output().expect("squad runs");
     let log: Value = serde_json::from_slice(&log.stdout).expect("JSON");
     let run = log["runs"][0]["run"].as_str().expect("an id");

@@ -42,8 +42,14 @@ pub(in crate::commands) fn perform<'a>(
     terminal.iter().for_each(Terminal::settle);
     context.ui = view.into_screen();
     let code = match ended {
-        // In JSON, `run.completed` has reported the error and is the last line.
-        Ok(RunEnded { error: Some(failure), .. }) if context.ui.json() => Ok(failure.kind.exit_code()),
+        // `run.completed` is the last line of JSON, with the error if the run could not begin.
+        Ok(RunEnded { error: Some(failure), status, .. }) if context.ui.json() => {
+            if status == Outcome::Lost {
+                context.ui.warning(&failure.message);
+                failure.hint.iter().for_each(|hint| context.ui.hint(hint));
+            }
+            Ok(failure.kind.exit_code())
+        }
         Ok(RunEnded { error: Some(failure), .. }) => Err(failure),
         ended => ended.map(|ended| epilogue(&mut context.ui, project, &ended)),
     };

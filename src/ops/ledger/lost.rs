@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use crate::env::Env;
 use crate::git::{Error, Repository};
-use crate::model::{Change, End, EntryId, Event, EventKind, Outcome, Position, Slug, Usage, WorkReport};
+use crate::model::{Change, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, WorkReport};
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
-use crate::ops::run::lease::{self, DeadRun};
+use crate::ops::run::lease;
 use crate::ops::team::secrets;
 use crate::record::{Entry, Read, entry_of};
 
@@ -17,17 +17,17 @@ use crate::record::{Entry, Read, entry_of};
 /// block the user's command.
 pub(crate) fn settle(env: &Env, repository: &Repository) {
     for dead in lease::dead(&repository.common_dir().join("squad")) {
-        match write_end(env, repository, &dead) {
+        match record_end(env, repository, dead.team.as_deref().unwrap_or_default(), &dead.run) {
             Ok(()) => dead.forget(),
             Err(error) => tracing::debug!("the end of run {} cannot be recorded: {error}", dead.run),
         }
     }
 }
 
-fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), Error> {
-    let prefix = dead.team.clone().unwrap_or_default();
+/// Records the end of a run whose process is known to be dead, unless it has one.
+pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: &RunId) -> Result<(), Error> {
     let mut state = RunState::default();
-    for entry in timeline(repository, &prefix, Some(&dead.run), &Choice::default())?.entries() {
+    for entry in timeline(repository, prefix, Some(run), &Choice::default())?.entries() {
         if let (_, Read::Entry(entry)) = entry? {
             state.read(&entry);
         }
@@ -43,13 +43,13 @@ fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), E
         state.seq += 1;
         // No entry may be older than the run's last one, even if the clock was set back.
         at = env.clock.now().max(state.last);
-        let (seq, run, id) = (state.seq, dead.run.clone(), env.ids.entry(at));
+        let (seq, run, id) = (state.seq, run.clone(), env.ids.entry(at));
         ends.push(id.clone());
         entries.push(entry_of(&Event { seq, at, run, agent, kind, id, position, causes }, &redactor));
     };
     for (agent, work) in std::mem::take(&mut state.open) {
         let report = work.report(&agent);
-        push(Some(agent), work.position, EventKind::Lost(work.end), vec![work.cause]);
+        push(Some(agent), work.position, EventKind::of_end(work.outcome(), work.end), vec![work.cause]);
         state.done.push(report);
     }
     let mut usage = Usage::default();
@@ -62,7 +62,7 @@ fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), E
     if let Some(last) = entries.last_mut() {
         last.causes.extend(ends.iter().rev().skip(1).rev().cloned());
     }
-    append(repository, &prefix, &entries, at)
+    append(repository, prefix, &entries, at)
 }
 
 /// The state of a dead run, from its entries.
@@ -72,7 +72,7 @@ struct RunState {
     has_ended: bool,
     seq: u64,
     last: Timestamp,
-    /// Work that was planned or started, and has no end.
+    /// Work that was planned or begun, and has no end.
     open: BTreeMap<Slug, OpenWork>,
     started: BTreeSet<Slug>,
     done: Vec<WorkReport>,
@@ -82,16 +82,28 @@ struct RunState {
 struct OpenWork {
     position: Position,
     cause: EntryId,
+    has_begun: bool,
     end: End,
 }
 
 impl OpenWork {
-    fn new(position: Position, cause: EntryId) -> Self {
-        Self { position, cause, end: End { reason: "the process of its run died".to_owned(), ..End::default() } }
+    fn begun(position: Position, cause: EntryId) -> Self {
+        let end = End { reason: "the process of its run died".to_owned(), ..End::default() };
+        Self { position, cause, has_begun: true, end }
+    }
+
+    fn planned(position: Position, cause: EntryId) -> Self {
+        let reason = "the process of its run died before it began".to_owned();
+        let end = End { reason, changed: Some(Vec::new()), ..End::default() };
+        Self { position, cause, has_begun: false, end }
+    }
+
+    fn outcome(&self) -> Outcome {
+        if self.has_begun { Outcome::Lost } else { Outcome::Skipped }
     }
 
     fn report(&self, agent: &Slug) -> WorkReport {
-        report(agent, self.position, Outcome::Lost, &self.end)
+        report(agent, self.position, self.outcome(), &self.end)
     }
 }
 
@@ -108,8 +120,9 @@ impl RunState {
     fn resume(&mut self, cause: &EntryId) {
         self.has_ended = false;
         for work in self.done.extract_if(.., |work| work.status != Outcome::Completed) {
-            let WorkReport { agent, step, attempt, .. } = work;
-            self.open.insert(agent, OpenWork::new(Position { step, attempt }, cause.clone()));
+            let WorkReport { agent, step, attempt, status, .. } = work;
+            let open = if status == Outcome::Skipped { OpenWork::planned } else { OpenWork::begun };
+            self.open.insert(agent, open(Position { step, attempt }, cause.clone()));
         }
     }
 
@@ -128,12 +141,12 @@ impl RunState {
                     for agent in agents.into_iter().filter(|agent| !self.started.contains(agent)) {
                         self.open
                             .entry(agent)
-                            .or_insert_with(|| OpenWork::new(Position::new(step, 1), entry.id.clone()));
+                            .or_insert_with(|| OpenWork::planned(Position::new(step, 1), entry.id.clone()));
                     }
                 }
             }
             (EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }, Some(agent)) => {
-                let mut open = OpenWork::new(entry.position, entry.id.clone());
+                let mut open = OpenWork::begun(entry.position, entry.id.clone());
                 open.end.usage.turns = 1;
                 self.started.insert(agent.clone());
                 self.open.insert(agent, open);

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +20,10 @@ use crate::model::RunId;
 pub(crate) struct Lease {
     local: PathBuf,
     files: RunFiles,
-    _file: File,
+    content: Vec<u8>,
+    file: Mutex<File>,
+    /// The run has no recorded end, so the file stays.
+    is_kept: AtomicBool,
 }
 
 /// The files of a live run in squad's local folder.
@@ -94,27 +99,48 @@ impl Lease {
         let files = RunFiles::new(local, &run.run);
         // An earlier process of this run may have left some.
         files.remove();
-        // Locked before it gets its name, so that nobody can see it unlocked and take the run for dead.
-        let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(&folder)?;
-        let content = LeaseFile { run: run.clone(), team: Some(prefix.to_owned()) };
-        file.write_all(&serde_json::to_vec(&content)?)?;
-        file.as_file().lock()?;
-        // Another process may have resumed the same run meanwhile.
-        let file = file.persist_noclobber(&files.lease).map_err(|error| error.error)?;
-        Ok(Self { local: local.to_owned(), files, _file: file })
+        let content = serde_json::to_vec(&LeaseFile { run: run.clone(), team: Some(prefix.to_owned()) })?;
+        let file = Mutex::new(write_locked(&folder, &files.lease, &content)?);
+        Ok(Self { local: local.to_owned(), files, content, file, is_kept: AtomicBool::new(false) })
     }
 
     pub(crate) fn files(&self) -> RunFiles {
         self.files.clone()
     }
+
+    /// Takes the lease again if its file is gone: somebody has deleted squad's local folder.
+    pub(crate) fn restore(&self) {
+        let Some(folder) = self.files.lease.parent().filter(|_| !self.files.lease.exists()) else { return };
+        let written = fs::create_dir_all(folder).and_then(|()| write_locked(folder, &self.files.lease, &self.content));
+        match written {
+            Ok(file) => *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file,
+            Err(error) => tracing::debug!("the lease cannot be restored: {error}"),
+        }
+    }
+
+    /// Leaves the lease behind as that of a dead run, so that a later command records the run's end.
+    pub(crate) fn keep(&self) {
+        self.is_kept.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Writes a lease. It is locked before it gets its name, so that nobody can see it unlocked and take the run for dead.
+fn write_locked(folder: &Path, lease: &Path, content: &[u8]) -> io::Result<File> {
+    let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().lock()?;
+    // Another process may have resumed the same run meanwhile.
+    file.persist_noclobber(lease).map_err(|error| error.error)
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         self.files.remove();
-        let _ = fs::remove_file(&self.files.repository);
-        // If this fails, the file is recognised as a dead run's.
-        let _ = fs::remove_file(&self.files.lease);
+        if !self.is_kept.load(Ordering::Relaxed) {
+            let _ = fs::remove_file(&self.files.repository);
+            // If this fails, the file is recognised as a dead run's.
+            let _ = fs::remove_file(&self.files.lease);
+        }
         clear_actions(&self.local);
     }
 }
@@ -147,6 +173,11 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
+    /// Whether a run has a lease, be its process alive or dead.
+    pub(crate) fn has(&self, run: &RunId) -> bool {
+        self.live.iter().any(|live| live.run == *run) || self.dead.contains(run)
+    }
+
     /// The status of a run whose end is not recorded. Another clone's run is `unknown`.
     pub(crate) fn status(&self, run: &RunId) -> &'static str {
         if self.live.iter().any(|live| live.run == *run) {

@@ -3,19 +3,19 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::model::{AgentState, EventKind, RunActivity, RunId, Slug};
-use crate::ops::run::lease::RunFiles;
+use crate::ops::run::lease::{Lease, RunFiles};
 use crate::ops::run::local_file;
 use crate::pool::{Canceller, LiveSessions, Reports, UserMessages};
 
-/// How often a run looks for requests.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often a run looks for requests, and for its lease.
+pub(in crate::ops) const LOOK: Duration = Duration::from_millis(200);
 /// The least time between two writes of the state.
 pub(in crate::ops) const PAUSE: Duration = Duration::from_millis(250);
 /// The size limit of a request, in bytes; larger files are ignored.
@@ -25,6 +25,8 @@ const DELIVERED: &str = "heard";
 
 /// The run's own side of its files.
 pub(in crate::ops) struct Live {
+    /// Gone when the run has ended.
+    pub(in crate::ops) lease: Weak<Lease>,
     pub(in crate::ops) files: RunFiles,
     pub(in crate::ops) sessions: Arc<LiveSessions>,
     pub(in crate::ops) canceller: Canceller,
@@ -57,7 +59,12 @@ impl Live {
                     // If this fails, readers see the previous state.
                     let _ = write(&self.files, &self.files.state, &self.sessions.activity());
                 }
-                _ = look.tick() => self.handle_requests(&reports).await,
+                _ = look.tick() => {
+                    if let Some(lease) = self.lease.upgrade() {
+                        lease.restore();
+                    }
+                    self.handle_requests(&reports).await;
+                }
             }
         }
     }

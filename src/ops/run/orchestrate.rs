@@ -101,6 +101,17 @@ pub(in crate::ops) enum Sessions {
     Team(Arc<SessionPool>),
 }
 
+impl Sessions {
+    /// Whether their engine is running already.
+    fn is_ready(&self) -> bool {
+        match self {
+            Self::Own => false,
+            Self::Conversation(sessions) => sessions.usable().is_some(),
+            Self::Team(_) => true,
+        }
+    }
+}
+
 /// Carries out an order in this process, which signals may end.
 async fn run_here<S: Show + Send + 'static>(
     env: &Env,
@@ -125,7 +136,8 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     host: Host,
 ) -> (S, Result<Ended, Failure>) {
     let Host { canceller, cancel, sessions: team } = host;
-    let prepared = match begin(env, project, &order) {
+    let is_to_start = order.members.is_empty() && !team.is_ready();
+    let prepared = match begin(env, project, &order, is_to_start) {
         Ok(prepared) => prepared,
         Err(failure) => return (show, Err(failure)),
     };
@@ -147,8 +159,9 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
     let user_messages = Arc::new(UserMessages::with_past(&past.events));
-    let files = prepared.lease.files();
-    let live = Live { files, sessions: Arc::clone(&sessions), canceller, user_messages: Arc::clone(&user_messages) };
+    let (lease, files) = (Arc::downgrade(&prepared.lease), prepared.lease.files());
+    let (sessions_seen, messages_for) = (Arc::clone(&sessions), Arc::clone(&user_messages));
+    let live = Live { lease, files, sessions: sessions_seen, canceller, user_messages: messages_for };
     // Ends with the run; a watch process outlives many runs.
     let mut serving = JoinSet::new();
     serving.spawn(live.serve(reports.clone()));
@@ -186,7 +199,11 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
         Ok((_, show, written)) => (show.into_inner(), written),
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
+    let result = result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended });
+    if result.as_ref().is_ok_and(|ended| ended.unrecorded.is_some()) {
+        prepared.lease.keep();
+    }
+    (show, result)
 }
 
 fn journal(env: &Env, project: &Project, redactor: Redactor) -> LedgerJournal {
@@ -319,18 +336,7 @@ async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, 
     let error = failure.as_ref().map(Failure::of_run);
     let end = EventKind::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage, error };
     let unrecorded = reports.record(None, end).await.err();
-    let run = run.clone();
-    Ended {
-        run,
-        status,
-        answer: None,
-        refused: 0,
-        has_committed: false,
-        unlanded: None,
-        is_stuck: false,
-        unrecorded,
-        error: failure,
-    }
+    Ended { unrecorded, ..Ended::without_work(run.clone(), status, failure) }
 }
 
 /// Ends a run whose engine cannot be started; recorded like every other end.
@@ -411,10 +417,11 @@ struct Prepared {
     /// squad's own answer, if no engine is needed.
     answer: Option<String>,
     /// Held until the run ends.
-    lease: Lease,
+    lease: Arc<Lease>,
 }
 
-fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failure> {
+/// `starts_engine`: a missing engine is an error, and no run.
+fn begin(env: &Env, project: &Project, order: &Order, starts_engine: bool) -> Result<Prepared, Failure> {
     lost::settle(env, &project.repository);
     let at = env.clock.now();
     let resumed = order.resumed.as_ref();
@@ -426,6 +433,9 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
         Some(plan) => (plan.clone(), None),
         None => plan(project, order, &lockouts, Some(&run))?,
     };
+    if starts_engine && answer.is_none() {
+        engines::require_installed(env, project, &run, &plan)?;
+    }
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
     let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -435,7 +445,7 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
-    Ok(Prepared { run, head, plan, learnings, lockouts, answer, lease })
+    Ok(Prepared { run, head, plan, learnings, lockouts, answer, lease: Arc::new(lease) })
 }
 
 fn first_event(project: &Project, order: &Order, prepared: &Prepared, past: &Past) -> EventKind {

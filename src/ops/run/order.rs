@@ -98,3 +98,20 @@ pub(crate) struct Ended {
     /// Why no agent could start; also in the run's last event.
     pub(crate) error: Option<Failure>,
 }
+
+impl Ended {
+    /// The end of a run in which no agent worked, as far as this process knows.
+    pub(super) fn without_work(run: RunId, status: Outcome, error: Option<Failure>) -> Self {
+        Self {
+            run,
+            status,
+            answer: None,
+            refused: 0,
+            has_committed: false,
+            unlanded: None,
+            is_stuck: false,
+            unrecorded: None,
+            error,
+        }
+    }
+}

@@ -16,7 +16,7 @@ use crate::model::{
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
 use crate::ops::ledger::lost;
-use crate::ops::run::lease;
+use crate::ops::run::{lease, live};
 use crate::policy::Permissions;
 use crate::record::{Entry, Read};
 use crate::route::RouteOptions;
@@ -85,22 +85,16 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         live = find_live();
     }
     if let Some(live) = live {
-        return Err(Failure::usage(format!("run {run} is still running, in process {}", live.pid))
-            .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
+        return Err(still_running(&run, live.pid));
     }
-    let past = read_past(project, &prefix, &run)?;
-    match past.status() {
-        None => {
-            return Err(Failure::usage(format!(
-                "run {run} has no end here: it started in another clone, or .git/squad was deleted since"
-            ))
-            .hint("resume it in the clone that has its sessions, or start the task again"));
-        }
-        Some(Outcome::Completed) => {
-            return Err(Failure::usage(format!("run {run} has completed: there is nothing to resume"))
-                .hint(format!("`squad log {run}` shows it")));
-        }
-        Some(_) => {}
+    let mut past = read_past(project, &prefix, &run)?;
+    if past.status().is_none() {
+        end_without_lease(env, project, &prefix, &run)?;
+        past = read_past(project, &prefix, &run)?;
+    }
+    if past.status() == Some(Outcome::Completed) {
+        return Err(Failure::usage(format!("run {run} has completed: there is nothing to resume"))
+            .hint(format!("`squad log {run}` shows it")));
     }
     let Some(EventKind::RunStarted { text: message, permissions, branch, agents, tier, no_commit, .. }) =
         past.opening().cloned()
@@ -133,6 +127,48 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     Ok(Interrupted { run, message, route_options, no_commit, permissions, flags, attachments, past })
 }
 
+/// Records the end of a run that has neither an end nor a lease here, as after `.git/squad` was deleted. Fails if it may be
+/// running elsewhere.
+fn end_without_lease(env: &Env, project: &Project, prefix: &str, run: &RunId) -> Result<(), Failure> {
+    let repository = &project.repository;
+    if !is_from_here(repository, prefix, run)? {
+        return Err(Failure::usage(format!(
+            "run {run} came from another clone, has no end that is known here, and may still be running there"
+        ))
+        .hint("resume it there, or start the task again; once it has ended there, `squad sync` brings its end"));
+    }
+    // A live run takes its lease again when it finds it gone.
+    thread::sleep(live::LOOK * 2);
+    if let Some(live) = lease::look(&project.local()).live.into_iter().find(|live| live.run == *run) {
+        return Err(still_running(run, live.pid));
+    }
+    lost::record_end(env, repository, prefix, run)?;
+    Ok(())
+}
+
+/// Whether a run started in this clone: only this clone has its snapshots, or only this clone has its entries.
+fn is_from_here(repository: &Repository, prefix: &str, run: &RunId) -> Result<bool, Failure> {
+    if repository.last_snapshot(run.as_str())? > 0 {
+        return Ok(true);
+    }
+    let timeline = timeline(repository, prefix, Some(run), &Choice::default())?;
+    let Some(first) = timeline.entries().next().transpose()?.map(|(path, _)| path.to_owned()) else { return Ok(true) };
+    for tip in repository.remote_tips()? {
+        // A copy that cannot be read shows nothing; the next fetch brings it again.
+        if let Ok(copy) = repository.ledger().snapshot_at(&tip)
+            && copy.find(&first)?.is_some()
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn still_running(run: &RunId, pid: u32) -> Failure {
+    Failure::usage(format!("run {run} is still running, in process {pid}"))
+        .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it"))
+}
+
 /// An MCP client starts members that it named again itself.
 fn is_resumable(opening: &EventKind) -> bool {
     matches!(opening, EventKind::RunStarted { members, .. } if members.is_empty())
@@ -153,7 +189,8 @@ pub(crate) fn advice(repository: &Repository, prefix: &str, run: &RunId) -> Resu
     Ok(format!("`squad orchestrate --resume {run}` resumes it"))
 }
 
-fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<Past, Failure> {
+/// What is recorded of a run.
+pub(super) fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<Past, Failure> {
     let mut past = Past::default();
     for entry in timeline(&project.repository, prefix, Some(run), &Choice::default())?.entries() {
         match entry? {

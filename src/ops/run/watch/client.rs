@@ -1,7 +1,7 @@
 //! The client side: a run that `squad watch` executes for this process.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,9 +16,11 @@ use super::lease::{WatchFiles, Watcher, name};
 use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, to_line};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{EventKind, RunId};
+use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunId};
 use crate::ops::decisions::landing::{Landed, Lander};
+use crate::ops::ledger::lost;
 use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::{lease, resume};
 use crate::ops::run::signals::SignalGuard;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
@@ -147,7 +149,7 @@ impl Conversation<'_> {
     async fn run<S: Show>(&self, mut incoming: Incoming<ReadHalf<Stream>>, show: &mut S) -> Asked {
         let mut cancel = self.cancel.clone();
         let mut is_cancelled = false;
-        let mut has_begun = false;
+        let (mut run, mut shown) = (None, BTreeSet::new());
         // Kept until the run has recorded it, so that nothing lands twice.
         let mut _landed: Option<Landed> = None;
         loop {
@@ -164,7 +166,10 @@ impl Conversation<'_> {
                 Some(FromWatch::Ready {}) => {}
                 Some(FromWatch::Declined { reason }) => return Asked::Declined(reason),
                 Some(FromWatch::Event(event)) => {
-                    has_begun = true;
+                    run.get_or_insert_with(|| event.run.clone());
+                    if event.kind.keeping() != Keeping::Never {
+                        shown.insert(event.id.clone());
+                    }
                     if let EventKind::QuestionAnswered { question } = event.kind {
                         self.withdraw(question);
                     }
@@ -180,8 +185,10 @@ impl Conversation<'_> {
                 }
                 Some(FromWatch::Ended(ended)) => return Asked::Ran(Box::new(Ok(*ended))),
                 Some(FromWatch::Failed(failure)) => return Asked::Ran(Box::new(Err(*failure))),
-                None if has_begun => return Asked::Ran(Box::new(Err(cut_off()))),
-                None => return Asked::Declined("it ended just now".to_owned()),
+                None => {
+                    let Some(run) = run else { return Asked::Declined("it ended just now".to_owned()) };
+                    return Asked::Ran(Box::new(self.cut_off(&run, &shown, show)));
+                }
             }
         }
     }
@@ -211,16 +218,46 @@ impl Conversation<'_> {
         }
     }
 
+    /// When a watch dies, its runs end: records the end, and shows it. A watch also disconnects clients that read too
+    /// slowly; then the run goes on.
+    fn cut_off<S: Show>(&self, run: &RunId, shown: &BTreeSet<EntryId>, show: &mut S) -> Result<Ended, Failure> {
+        let (repository, prefix) = (&self.project.repository, self.project.ledger_prefix());
+        for _ in 0..LEASE_CHECKS {
+            lost::settle(self.env, repository);
+            if !lease::look(&self.project.local()).has(run) {
+                break;
+            }
+            std::thread::sleep(LEASE_PAUSE);
+        }
+        let mut events = resume::read_past(self.project, &prefix, run)?.events;
+        events.retain(|event| !shown.contains(&event.id));
+        let end = events.iter().find_map(|event| match event.kind {
+            EventKind::RunCompleted { status, .. } => Some(status),
+            _ => None,
+        });
+        let Some(status) = end.filter(|_| WatchFiles::of(self.project).watcher().is_none()) else {
+            return Err(Failure::failed("squad watch dropped this terminal because it read too slowly")
+                .hint(format!("`squad log {run}` shows what became of the run")));
+        };
+        let is_end =
+            |event: &&Event| event.kind.end().is_some() || matches!(event.kind, EventKind::RunCompleted { .. });
+        events.iter().filter(is_end).for_each(|event| show.show(event));
+        let failure = (status == Outcome::Lost).then(|| {
+            Failure::failed(format!("squad watch has ended, and run {run} with it"))
+                .hint(format!("`squad orchestrate --resume {run}` resumes it"))
+        });
+        Ok(Ended::without_work(run.clone(), status, failure))
+    }
+
     async fn land(&self) -> Result<Landed, Failure> {
         Lander::new(self.env, self.project).until(self.cancel.clone()).land_aside(self.env.threads).await
     }
 }
 
-/// When a watch dies, its runs end. It also disconnects clients that read too slowly.
-fn cut_off() -> Failure {
-    Failure::failed("squad watch has ended, or dropped this terminal because it read too slowly")
-        .hint("`squad log` shows what became of the run; `squad orchestrate --resume RUN` resumes a lost one")
-}
+/// How often, and at which interval, to check whether the run of a lost watch is dead: the kernel frees its lease when all
+/// of the process is gone.
+const LEASE_CHECKS: usize = 50;
+const LEASE_PAUSE: Duration = Duration::from_millis(20);
 
 async fn write(mut sender: WriteHalf<Stream>, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {
     while let Some(line) = lines.recv().await {

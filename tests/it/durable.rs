@@ -1,0 +1,149 @@
+//! Runs whose end is not in the ledger: each is resumed where it was begun, and nowhere else.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::process::{rest, wait_for};
+use crate::support::TestRepo;
+use crate::sync::Shared;
+
+const SLOW: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ write = "api.txt", text = "one\n" }, { say = "Begun." }, { wait = "700ms" }, { say = "There." }]
+"#;
+
+const ORDERED: &str = "First @ada adds the endpoint, then @bob tests it, after that @rex documents it";
+
+fn command(repo: &TestRepo, arguments: &[&str]) -> Command {
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args(["orchestrate", "--json", "--permissions", "allow", "--script", "../script.toml"]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn start(repo: &TestRepo, script: &str, message: &str) -> Child {
+    repo.write("../script.toml", script);
+    command(repo, &[message]).spawn().expect("squad runs")
+}
+
+fn killed(repo: &TestRepo, message: &str) {
+    let mut child = start(repo, SLOW, message);
+    wait_for(&mut child, "Begun.");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+}
+
+fn newest(repo: &TestRepo) -> Value {
+    let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    log["runs"][0].clone()
+}
+
+fn id(run: &Value) -> &str {
+    run["run"].as_str().expect("an id")
+}
+
+fn resumed(repo: &TestRepo) -> (String, Option<i32>) {
+    rest(command(repo, &["--resume", id(&newest(repo))]).spawn().expect("squad runs"))
+}
+
+fn deletes_local_state(repo: &TestRepo) {
+    // A process that was just killed may still be writing.
+    while fs::remove_dir_all(repo.root().join(".git/squad")).is_err() {}
+}
+
+/// Takes the place of a full disk: nothing can be appended until the result is removed.
+fn blocks_the_ledger(repo: &TestRepo) -> PathBuf {
+    let lock = repo.root().join(".git/refs/squad/log.lock");
+    fs::create_dir_all(lock.join("full")).expect("a folder");
+    lock
+}
+
+#[test]
+fn a_run_whose_end_could_not_be_written_is_lost_and_resumed() {
+    let repo = TestRepo::with_small_team();
+    let mut child: Child = start(&repo, SLOW, "@ada x");
+    wait_for(&mut child, "Begun.");
+    let blocked = blocks_the_ledger(&repo);
+    let (out, code) = rest(child);
+    assert_eq!(code, Some(1), "{out}");
+    fs::remove_dir_all(blocked).expect("it is there");
+    assert_eq!(newest(&repo)["status"], "lost");
+    let (out, code) = resumed(&repo);
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(newest(&repo)["status"], "completed");
+    repo.assert_sound();
+}
+
+#[test]
+fn a_killed_run_is_resumed_though_the_local_state_was_deleted() {
+    let repo = TestRepo::with_small_team();
+    killed(&repo, "@ada x");
+    deletes_local_state(&repo);
+    assert_eq!(newest(&repo)["status"], "unknown");
+    let (out, code) = resumed(&repo);
+    assert_eq!(code, Some(0), "{out}");
+    let run = newest(&repo);
+    assert_eq!((&run["status"], &run["agents"]["ada"]), (&"completed".into(), &"completed".into()));
+    let entries = repo.squad(&["log", "--json", id(&run)]).out;
+    assert_eq!(entries.matches("\"agent.lost\"").count(), 1, "{entries}");
+}
+
+#[test]
+fn a_live_run_is_not_resumed_though_the_local_state_was_deleted() {
+    let repo = TestRepo::with_small_team();
+    let script = SLOW.replace("700ms", "3s");
+    let mut child = start(&repo, &script, "@ada x");
+    wait_for(&mut child, "Begun.");
+    deletes_local_state(&repo);
+    let (out, code) = resumed(&repo);
+    assert!(code == Some(2) && out.contains("is still running, in process"), "{code:?} {out}");
+    let (out, code) = rest(child);
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(newest(&repo)["status"], "completed");
+    assert!(!repo.squad(&["status"]).out.contains("was killed"), "its lease is given back");
+}
+
+#[test]
+fn the_run_of_another_clone_is_not_resumed_here_while_it_may_go_on_there() {
+    let shared = Shared::new();
+    let repo = &shared.repo;
+    killed(repo, "@ada x");
+    deletes_local_state(repo);
+    shared.sync(&repo.root());
+    let other = shared.clone("other", &[]);
+    shared.sync(&other);
+    let run = newest(repo);
+    let output = repo.squad_in(&other, &["orchestrate", "--engine", "rehearsal", "--resume", id(&run)]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.err.contains("came from another clone") && output.err.contains("hint: resume it there"), "{output}");
+    let (out, code) = resumed(repo);
+    assert_eq!(code, Some(0), "{out}");
+    // Once its end is known, it is an ended run like any other.
+    shared.sync(&repo.root());
+    shared.sync(&other);
+    let output = repo.squad_in(&other, &["orchestrate", "--engine", "rehearsal", "--resume", id(&run)]);
+    assert!(output.code == 2 && output.err.contains("has completed"), "{output}");
+}
+
+#[test]
+fn who_never_began_is_skipped_and_begins_on_resume() {
+    let repo = TestRepo::with_small_team();
+    killed(&repo, ORDERED);
+    repo.squad(&["decisions", "add", "Whatever writes records the end"]);
+    let run = newest(&repo);
+    let agents = r#"{"ada":"lost","bob":"skipped","rex":"skipped"}"#;
+    assert_eq!((run["status"].as_str(), run["agents"].to_string().as_str()), (Some("lost"), agents));
+    let log = repo.squad(&["log", id(&run)]).out;
+    let line = "bob          agent.skipped        the process of its run died before it began";
+    assert!(log.contains(line), "{log}");
+    let (out, code) = resumed(&repo);
+    assert_eq!(code, Some(0), "{out}");
+    let run = newest(&repo);
+    for agent in ["ada", "bob", "rex"] {
+        assert_eq!(run["agents"][agent], "completed", "{out}");
+    }
+}
