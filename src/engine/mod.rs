@@ -228,7 +228,7 @@ impl Startable {
                 command::locate(&options.profile, &programs).map(drop)
             }
             Self::Copilot(options) => copilot::locate(options).map(drop),
-            Self::Rehearsal(_) => Ok(()),
+            Self::Rehearsal(..) => Ok(()),
             Self::Not(error) => Err(error.clone()),
         }
     }

@@ -53,7 +53,10 @@ pub(crate) fn indented_beginning(command: &str, limit: usize, all: &str) -> Stri
     }
     match lines.len().saturating_sub(1 + FURTHER) {
         0 => text,
-        more => format!("{text}\n  … {}; {all}", if more == 1 { "1 more line".to_owned() } else { format!("{more} more lines") }),
+        more => format!(
+            "{text}\n  … {}; {all}",
+            if more == 1 { "1 more line".to_owned() } else { format!("{more} more lines") }
+        ),
     }
 }
 

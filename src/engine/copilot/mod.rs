@@ -40,8 +40,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub(crate) use options::{Home, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use locate::locate;
+pub(crate) use options::{Home, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use session::Session;
 pub(crate) use wire::{Account, ModelInfo};

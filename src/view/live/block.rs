@@ -115,7 +115,10 @@ fn footer(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
             let (last, before) = asked.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));
             footer.extend(before.iter().take(most - 1).map(|line| (*line).to_owned()));
             if left_out > 0 {
-                footer.push(format!("  | … and {}, all shown above", if left_out == 1 { "1 more line".to_owned() } else { format!("{left_out} more lines") }));
+                footer.push(format!(
+                    "  | … and {}, all shown above",
+                    if left_out == 1 { "1 more line".to_owned() } else { format!("{left_out} more lines") }
+                ));
             }
             let end = text.char_indices().rev().nth(MAX_TYPED).map_or(text.as_str(), |(at, _)| &text[at..]);
             footer.push(format!("{}{end}_   (Enter answers, Esc leaves it open)", with_space(last)));

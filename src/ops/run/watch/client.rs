@@ -20,8 +20,8 @@ use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunId};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::ledger::lost;
 use crate::ops::run::order::{Ended, Order};
-use crate::ops::run::{lease, resume};
 use crate::ops::run::signals::SignalGuard;
+use crate::ops::run::{lease, resume};
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
 
