@@ -27,15 +27,16 @@ lists! {
     DenyBegins DenyShort Deny DenyEnds NotDenied
     Paste Side Placeholder SystemFolder
     DecisionBegins Decision Polite
+    Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Modal BeforeWish Finite NoWork
     No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered
 }
 
 struct Lists {
     entries: Vec<Vec<&'static str>>,
     /// A bit for each list that contains the entry.
-    words: HashMap<&'static str, u64, FixedState>,
+    words: HashMap<&'static str, u128, FixedState>,
     /// A bit for each list with an entry that begins with the word.
-    first: HashMap<&'static str, u64, FixedState>,
+    first: HashMap<&'static str, u128, FixedState>,
 }
 
 /// About as many as there are, so that the maps need not grow.
@@ -75,7 +76,7 @@ impl List {
     /// Whether any of the lists contains a word in lower case.
     pub(crate) fn any(lists: &[Self], word: &str) -> bool {
         let of = LISTS.words.get(word).copied().unwrap_or(0);
-        lists.iter().any(|list| of & (1 << *list as u64) != 0)
+        lists.iter().any(|list| of & (1 << *list as u32) != 0)
     }
 
     /// The rest of a text after the longest of the list's phrases that it begins with, as whole words.
@@ -89,7 +90,7 @@ impl List {
 
     /// The position of the first of the list's phrases in a lower-case text, as whole words.
     pub(crate) fn find(self, text: &str) -> Option<usize> {
-        let begins_any = |word: &str| LISTS.first.get(word).is_some_and(|of| of & (1 << self as u64) != 0);
+        let begins_any = |word: &str| LISTS.first.get(word).is_some_and(|of| of & (1 << self as u32) != 0);
         words_from(text)
             .find(|rest| begins_any(word_of(rest)) && self.begins(rest).is_some())
             .map(|rest| text.len() - rest.len())

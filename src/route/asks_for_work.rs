@@ -1,10 +1,148 @@
-//! Whether a message asks for work.
+//! Whether a message asks for work or for words.
+//!
+//! An agent that was asked for work and does nothing is not believed, so doubtful messages count as asking for words.
 
-use super::orders::is_order;
+use super::text;
+use crate::model::List;
 
-/// Whether a message asks for something to be done, and not for words alone.
+/// Whether a message asks that something be made, changed, fixed or run.
 pub(crate) fn asks_for_work(message: &str) -> bool {
-    message.split(['.', ';', ',', ':', '\n']).any(is_order)
+    asked(message).work
+}
+
+/// Whether it asks one of several agents for work. A part that asks for words may be that agent's, unless the message
+/// says whose it is.
+pub(crate) fn asks_each_for_work(message: &str, agent: &str) -> bool {
+    let is_its = |part: &&str| part.to_lowercase().strip_prefix(agent).is_some_and(|rest| !rest.starts_with(is_named));
+    let own: Vec<String> = message.split('@').skip(1).filter(is_its).map(|part| format!("@{part}")).collect();
+    let part = if message.matches('@').count() > 1 && !own.is_empty() { own.join("\n") } else { message.to_owned() };
+    let Asked { work, words, .. } = asked(&part);
+    work && !words
+}
+
+fn is_named(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_')
+}
+
+#[derive(Default)]
+struct Asked {
+    work: bool,
+    words: bool,
+    /// It says how something should be.
+    wishes: bool,
+}
+
+fn asked(message: &str) -> Asked {
+    let message = message.to_lowercase().replace('’', "'");
+    if List::NoWork.find(&message).is_some() {
+        return Asked { words: true, ..Asked::default() };
+    }
+    let mut asked = Asked::default();
+    text::sentences(&message, &text::spans(&message)).for_each(|sentence| asked.read(sentence));
+    // `Why is it slow? It should not be.` asks a question.
+    asked.work |= asked.wishes && !asked.words;
+    asked
+}
+
+impl Asked {
+    fn read(&mut self, sentence: &str) {
+        const MARKS: [char; 8] = [',', ';', ':', '(', ')', '—', '，', '；'];
+        let asks = sentence.trim_end().ends_with(['?', '？']);
+        // `It is slow, can you fix it?` is an order.
+        let is_question = asks && !sentence.split(MARKS).any(|clause| Piece::read(clause).is_polite);
+        // `Explain how to build, test and deploy it` asks for words, until a `then`.
+        let mut may_be_order = true;
+        for clause in sentence.trim_end_matches(['?', '!', '.', '？']).split(MARKS) {
+            may_be_order |= [List::NextBegins, List::Next].iter().any(|list| list.begins(clause.trim()).is_some());
+            for piece in clause.split(" and ").map(Piece::read) {
+                let is_order = piece.is_order();
+                let asks_words = is_question || piece.is_question || (!is_order && piece.asks_for_words());
+                may_be_order &= !asks_words;
+                self.words |= asks_words;
+                self.work |= is_order && may_be_order;
+                self.wishes |= !asks && piece.is_wish();
+            }
+        }
+    }
+}
+
+/// A part of a sentence, without what stands before its verb.
+struct Piece<'p> {
+    words: Vec<&'p str>,
+    is_polite: bool,
+    is_question: bool,
+    /// It says what is needed instead of what to do.
+    is_need: bool,
+    /// `@ada adds …`
+    is_called: bool,
+}
+
+impl<'p> Piece<'p> {
+    fn read(piece: &'p str) -> Self {
+        let (mut rest, mut is_polite, mut is_called) = (piece, false, false);
+        loop {
+            rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '@');
+            let first = rest.split_whitespace().next().unwrap_or_default();
+            if let Some(after) = List::Polite.begins(rest).or_else(|| List::Wishes.begins(rest)) {
+                (rest, is_polite) = (after, true);
+            } else if first.starts_with('@') || List::any(&[List::BeforeVerb, List::Polished], bare(first)) {
+                is_called |= first.starts_with('@');
+                rest = &rest[first.len()..];
+            } else {
+                break;
+            }
+        }
+        let need = List::Needs.begins(rest);
+        let words: Vec<&str> = need.unwrap_or(rest).split_whitespace().map(bare).collect();
+        let is_question = !is_polite && words.first().is_some_and(|word| List::Questions.has(word));
+        Self { words, is_polite, is_question, is_need: need.is_some(), is_called }
+    }
+
+    fn word(&self, place: usize) -> &'p str {
+        self.words.get(place).copied().unwrap_or_default()
+    }
+
+    fn verb(&self) -> &'p str {
+        let first = self.word(0);
+        let plain = first.strip_suffix('s').filter(|verb| self.is_called && List::any(&[List::Verb, List::Make], verb));
+        plain.unwrap_or(first)
+    }
+
+    fn is_order(&self) -> bool {
+        let (verb, object) = (self.verb(), self.word(1));
+        let is_work = List::any(&[List::Verb, List::Make], verb) && !List::any(&[List::Tell, List::Look], verb);
+        // `Test results are odd` reports something.
+        let is_open = matches!(object, "what" | "all" | "everything" | "whatever" | "it" | "that");
+        let is_noun = List::Finite.has(object) || (!is_open && List::Finite.has(self.word(2)));
+        let has_object = (!object.is_empty() || self.is_polite) && !matches!(object, "me" | "us");
+        ((is_work && has_object && !is_noun) || (self.is_need && !self.words.is_empty())) && !self.makes_text()
+    }
+
+    fn asks_for_words(&self) -> bool {
+        List::Tell.has(self.verb()) || self.makes_text()
+    }
+
+    /// `Write a summary of …`; but `a summary page` is work.
+    fn makes_text(&self) -> bool {
+        let begins = usize::from(!self.is_need);
+        let ends = |word: &str| word.is_empty() || List::AfterText.has(word) || word.ends_with("ing");
+        let is_text = |place: usize| List::Texts.has(self.word(place)) && ends(self.word(place + 1));
+        let is_for_us = matches!(self.word(begins), "me" | "us") || (self.is_need && self.word(0) == "to");
+        (self.is_need || List::Making.has(self.verb())) && (is_for_us || (begins..begins + 5).any(is_text))
+    }
+
+    /// `The page should …`, `users must be able to …`.
+    fn is_wish(&self) -> bool {
+        let Some(modal) = self.words.iter().position(|word| List::Modal.has(word)).filter(|place| *place > 0) else {
+            return false;
+        };
+        let verb = self.words.iter().skip(modal + 1).find(|word| !List::BeforeWish.has(word));
+        !self.is_question && verb.is_some_and(|verb| !List::any(&[List::Tell, List::Look], verb) && *verb != "have")
+    }
+}
+
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'')
 }
 
 #[cfg(test)]
@@ -12,8 +150,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_ask_for_work_and_questions_do_not() {
-        assert!(asks_for_work("Add a page") && asks_for_work("@ada, please fix the build."));
-        assert!(!asks_for_work("Why is the page slow?"));
+    fn orders_and_wishes_ask_for_work_and_doubtful_messages_do_not() {
+        let lines: Vec<&str> = include_str!("../../fixtures/asks_for_work.txt").lines().skip(1).collect();
+        let is_wrong = |line: &&&str| asks_for_work(&line[2..]) != line.starts_with('+');
+        assert_eq!(lines.iter().filter(is_wrong).collect::<Vec<_>>(), Vec::<&&str>::new());
+    }
+
+    #[test]
+    fn each_of_several_agents_is_asked_for_its_part() {
+        let message = "@lea plans the import, then @bea adds it and @tim writes tests";
+        assert_eq!(["lea", "bea", "tim"].map(|agent| asks_each_for_work(message, agent)), [false, true, true]);
+        assert!(asks_each_for_work("Add the import page and its tests", "bea"));
+        assert!(!asks_each_for_work("Plan the import, then add it", "bea"));
     }
 }

@@ -50,7 +50,7 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 
-pub(crate) use asks_for_work::asks_for_work;
+pub(crate) use asks_for_work::{asks_each_for_work, asks_for_work};
 
 use crate::model::{Evidence, Member, Plan, PlanKind, Slug, Team, Tier, words};
 use decide::Ranking;
