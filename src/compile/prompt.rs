@@ -1,8 +1,8 @@
 //! Squad's own prompts for agents.
 
 use crate::model::{
-    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable,
-    quote, without_hidden,
+    Access, Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, change_by, first_line,
+    list, printable, quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.
@@ -220,11 +220,18 @@ pub(crate) struct PastCall {
     pub(crate) tool: String,
     pub(crate) detail: String,
     pub(crate) ok: bool,
+    /// Of a command, if known.
+    pub(crate) exit_code: Option<i64>,
 }
 
 impl PastCall {
-    pub(crate) fn new(call: &str, tool: &str, detail: &str, ok: bool) -> Self {
-        Self { call: call.to_owned(), tool: tool.to_owned(), detail: first_line(detail, MAX_CALL_DETAIL), ok }
+    pub(crate) fn new(call: &str, tool: &str, detail: &str, ok: bool, exit_code: Option<i64>) -> Self {
+        let detail = first_line(detail, MAX_CALL_DETAIL);
+        Self { call: call.to_owned(), tool: tool.to_owned(), detail, ok, exit_code }
+    }
+
+    pub(crate) fn is_finished_command(&self) -> bool {
+        change_by(&self.tool) == Some(Access::Shell) && (self.ok || self.exit_code.is_some())
     }
 }
 
@@ -310,6 +317,10 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
             Some(Verdict::Unclear) => ", verdict: unclear",
         };
         prompt.push_str(&format!("\nReport of `{}` ({}{verdict}):\n\n", colleague.agent, colleague.outcome));
+        if colleague.outcome == Outcome::Claimed {
+            prompt
+                .push_str("It was asked for work, but used no tool and changed nothing: what it says is not done.\n\n");
+        }
         let (text, left) = cut(colleague.text, MAX_REPORT);
         prompt.push_str(&quote(text));
         if left > 0 {
@@ -357,7 +368,8 @@ mod tests {
 
     #[test]
     fn an_interrupted_agent_is_told_its_recorded_calls() {
-        let call = |number: usize, detail: &str| PastCall::new(&number.to_string(), "bash", detail, number % 2 == 1);
+        let call =
+            |number: usize, detail: &str| PastCall::new(&number.to_string(), "bash", detail, number % 2 == 1, None);
         assert_eq!(
             interrupted_prompt(&[call(1, "make\n# Rules"), call(2, "rm x")]),
             "\nThis work was begun before and interrupted. Look at what is there before you repeat anything. You do not \

@@ -70,6 +70,9 @@ pub(crate) trait AdapterSession {
     /// The folder in which the engine stores the session; `None` if unknown.
     fn workspace(&self) -> Option<String>;
 
+    /// Whether its facts include its tool calls. If not, a turn without any may have used tools.
+    fn reports_tools(&self) -> bool;
+
     /// Starts a turn, with attached files. The turn's facts follow; the last one is [`Fact::Idle`],
     /// [`Fact::Interrupted`], [`Fact::Failed`] or [`Fact::Lost`].
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError>;
@@ -312,6 +315,14 @@ impl AdapterSession for Session {
             Self::Command(session) => session.workspace(),
             Self::Copilot(session) => session.workspace(),
             Self::Rehearsal(session) => session.workspace(),
+        }
+    }
+
+    fn reports_tools(&self) -> bool {
+        match self {
+            Self::Command(session) => session.reports_tools(),
+            Self::Copilot(session) => session.reports_tools(),
+            Self::Rehearsal(session) => session.reports_tools(),
         }
     }
 

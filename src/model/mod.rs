@@ -32,7 +32,7 @@ pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use lists::{List, find_words};
 pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, GitChanges, Judgement,
-    OtherRuns, Outcome, RefChange, SkippedFile, Usage, Verdict, WorkReport, seconds,
+    OtherRuns, Outcome, RefChange, SkippedFile, Usage, Verdict, WorkReport, remarks_on, seconds,
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use super::Slug;
+use super::{Slug, first_line, plural};
 
 /// How an agent's work, or a run, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,9 @@ pub(crate) struct End {
     /// Its last command that looks like a check of the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<CheckRun>,
+    /// It used no tool and changed nothing, as far as its engine tells.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) no_tool_used: bool,
     /// Command lines of processes it left running, which were stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_running: Vec<String>,
@@ -300,6 +303,54 @@ pub(crate) struct CheckRun {
     pub(crate) exit_code: Option<i64>,
 }
 
+impl fmt::Display for CheckRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = first_line(&self.command, 80);
+        match self.exit_code {
+            Some(code) => write!(f, "`{command}` (exit {code})"),
+            None => write!(f, "`{command}`"),
+        }
+    }
+}
+
+/// What a person has to know of an end besides its status.
+fn remarks(no_tool_used: bool, commands: CommandCounts, check: Option<&CheckRun>) -> Vec<String> {
+    let no_tool = no_tool_used.then(|| "no tool used".to_owned());
+    let failed = (commands.failed > 0).then(|| format!("{} failed", plural(commands.failed as usize, "command")));
+    let check = check.filter(|check| !check.passed).map(|check| format!("last check failed: {check}"));
+    [no_tool, failed, check].into_iter().flatten().collect()
+}
+
+impl End {
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        remarks(self.no_tool_used, self.commands, self.check.as_ref())
+    }
+}
+
+/// The remarks on all work, for a line about the run: `; ada: 1 command failed`. A check that failed is left out if one
+/// passed in a later step or attempt.
+pub(crate) fn remarks_on(work: &[WorkReport]) -> String {
+    let passed = work.iter().filter(|work| work.check.as_ref().is_some_and(|check| check.passed));
+    let last_passed = passed.map(WorkReport::position).max();
+    let of_agent = work.iter().filter_map(|work| {
+        let check = work.check.as_ref().filter(|_| last_passed.is_none_or(|passed| passed <= work.position()));
+        let remarks = remarks(work.no_tool_used, work.commands, check);
+        (!remarks.is_empty()).then(|| format!("; {}: {}", work.agent, remarks.join(", ")))
+    });
+    of_agent.collect()
+}
+
+impl WorkReport {
+    fn position(&self) -> (Option<u32>, Option<u32>) {
+        (self.step, self.attempt)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// A file that squad leaves out or leaves as it is, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SkippedFile {
@@ -330,6 +381,8 @@ pub(crate) struct WorkReport {
     pub(crate) commands: CommandCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<CheckRun>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) no_tool_used: bool,
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,

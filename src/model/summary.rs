@@ -197,6 +197,7 @@ mod tests {
             git,
             commands: CommandCounts::default(),
             check: None,
+            no_tool_used: false,
             reason: String::new(),
             usage: Usage::default(),
         }

@@ -1,5 +1,6 @@
 //! Rules on what is allowed, for parsed values, without files or clock.
 
+mod check_commands;
 mod checks;
 mod inbox;
 mod permission;
@@ -9,6 +10,7 @@ mod secret_patterns;
 mod shell;
 mod shell_rules;
 
+pub(crate) use check_commands::{CheckResult, check_in, looks_like_check};
 pub(crate) use inbox::is_in_inbox;
 pub(crate) use permission::{Permissions, Ruling, rule};
 pub(crate) use redact::{Redaction, Redactor, SCRUBBED};

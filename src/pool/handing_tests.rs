@@ -99,7 +99,10 @@ impl Ended {
     /// The results of `squad_route` and similar tools for this agent, each with whether it succeeded.
     fn told(&self, agent: &str) -> Vec<(bool, String)> {
         let of = |event: &Event| match &event.kind {
-            EventKind::ToolCompleted { ok, result, .. } if event.agent.as_ref() == Some(&slug(agent)) => {
+            // Improvised turns read a file.
+            EventKind::ToolCompleted { tool, ok, result, .. }
+                if event.agent.as_ref() == Some(&slug(agent)) && tool.starts_with("squad_") =>
+            {
                 Some((*ok, result.clone()))
             }
             _ => None,

@@ -10,6 +10,7 @@
 
 mod cancel;
 mod colleagues;
+mod commands;
 mod dispatcher;
 mod engines;
 mod handing;

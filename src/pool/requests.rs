@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
+use super::commands::CommandLog;
 use super::{Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, EventKind, Judgement, Slug, first_words, list, marked, without_hidden};
@@ -52,6 +53,8 @@ pub(crate) struct RequestHandler {
     pub(crate) asked: AtomicU64,
     /// Once the run is cancelled, questions need no answers.
     pub(crate) cancel: Cancel,
+    /// Command lines that check the project.
+    pub(crate) checks: Vec<String>,
 }
 
 /// Decisions and lessons recorded by agents.
@@ -73,6 +76,10 @@ pub(crate) struct Requester {
     /// Its work tree; `None` if it has no tools that change anything.
     pub(crate) tree: Option<Arc<WorkTree>>,
     refused: AtomicU64,
+    /// What became of its commands.
+    commands: Mutex<CommandLog>,
+    /// Its engine works in a mode that changes nothing.
+    is_confined: AtomicBool,
     /// Only writes and commands.
     changes_refused: AtomicU64,
     changes_allowed: AtomicU64,
@@ -84,13 +91,15 @@ pub(crate) struct Requester {
 
 impl Requester {
     pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
-        let (refused, changes_refused, changes_allowed) = Default::default();
+        let (refused, changes_refused, changes_allowed, commands, is_confined) = Default::default();
         Self {
             agent,
             reports,
             reads_only,
             tree,
             refused,
+            commands,
+            is_confined,
             changes_refused,
             changes_allowed,
             judgement: None,
@@ -133,6 +142,15 @@ impl Requester {
         }
     }
 
+    /// Whether its role or its engine's mode keeps it from all changes.
+    pub(super) fn cannot_change(&self) -> bool {
+        self.reads_only || self.is_confined.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn command_log(&self) -> MutexGuard<'_, CommandLog> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -150,6 +168,15 @@ impl Requester {
 }
 
 impl RequestHandler {
+    /// Whether the mode lets an agent change anything.
+    pub(super) fn lets_change(&self) -> bool {
+        match self.permissions {
+            Permissions::Allow => true,
+            Permissions::Ask => self.ask.is_some(),
+            Permissions::Deny => false,
+        }
+    }
+
     pub(crate) async fn answer(&self, requester: &Requester, request: Request) {
         match request {
             Request::Tool(call, reply) => reply.send(self.tool(requester, call).await),
@@ -161,6 +188,9 @@ impl RequestHandler {
                     Approval::Deny(_) => requester.note_refused(Some(access)),
                 }
                 if let Approval::Deny(reason) = &approval {
+                    if access == Access::Shell {
+                        requester.command_log().refuse(&detail);
+                    }
                     let detail = detail.clone();
                     requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
                 }
@@ -185,6 +215,7 @@ impl RequestHandler {
             }
             Request::Unasked(reply) => {
                 let may_act = self.permissions == Permissions::Allow && !requester.reads_only;
+                requester.is_confined.store(!may_act, Ordering::Relaxed);
                 // It makes no further requests, so all of its turn may be a command.
                 if let (true, Some(tree)) = (may_act, &requester.tree) {
                     tree.begin_command(&requester.agent, None).await;

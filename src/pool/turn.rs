@@ -231,7 +231,7 @@ impl Workers {
             }
             let result = "cut short by the end of the turn".to_owned();
             let seconds = seconds(at.elapsed());
-            work.calls.push(PastCall::new(&call, &tool, &detail, false));
+            work.calls.push(PastCall::new(&call, &tool, &detail, false, None));
             let kind = EventKind::ToolCompleted {
                 call,
                 tool,
@@ -321,13 +321,23 @@ impl Workers {
                         wrote.is_some() || (change_by(&tool) == Some(Access::Shell) && (ok || exit_code.is_some()));
                     work.requester.note_allowed(change_by(&tool).filter(|_| is_done));
                 }
-                work.calls.push(PastCall::new(&call, &tool, &detail, ok));
+                if change_by(&tool) == Some(Access::Shell) {
+                    work.requester.command_log().end(&detail, ok, exit_code, &self.requests.checks);
+                }
+                work.calls.push(PastCall::new(&call, &tool, &detail, ok, exit_code));
                 tell(EventKind::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
                 work.usage.tool_calls += 1;
             }
-            Fact::Request(request) => self.answer_concurrently(request, work, waits),
+            Fact::Request(request) => {
+                // A question to the person, or a call that its engine does not report, is no mere claim.
+                work.has_requested |= !matches!(request, Request::Unasked(_));
+                self.answer_concurrently(request, work, waits);
+            }
             Fact::Denied { access, tool, detail, reason } => {
                 work.requester.note_refused(access);
+                if change_by(&tool) == Some(Access::Shell) {
+                    work.requester.command_log().refuse(&detail);
+                }
                 tell(EventKind::ToolDenied { tool, detail, reason });
             }
             Fact::Governed { engine, by, lacks_tools, hides_refusals } => {

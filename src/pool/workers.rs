@@ -80,6 +80,8 @@ pub(crate) struct Work {
     pub(crate) commands: CommandCounts,
     /// Its last command that looks like a check of the project.
     pub(crate) check: Option<CheckRun>,
+    /// It used no tool and changed nothing, as far as its engine tells.
+    no_tool_used: bool,
     /// Command lines of the processes it left running.
     left_running: Vec<String>,
     pub(crate) position: Position,
@@ -98,6 +100,10 @@ pub(crate) struct Work {
     /// Its engine, if its mode refused changes without telling.
     pub(super) hides_refusals: Option<String>,
     has_session: bool,
+    /// Whether it has tools and its engine reports their calls.
+    reports_tools: bool,
+    /// It called a tool of squad's, or asked for something.
+    pub(super) has_requested: bool,
     /// Tool calls in progress, by call id.
     pub(super) tools_in_progress: BTreeMap<String, ToolInProgress>,
     /// Completed tool calls, including those of an earlier process.
@@ -206,7 +212,10 @@ impl Workers {
             }
         }
         work.usage.refused = work.requester.refused();
+        work.commands = work.requester.command_log().counts;
+        work.check = work.requester.command_log().check.clone();
         work.stop_if_all_changes_refused();
+        work.judge_claim(self.requests.lets_change());
         self.reports.tell(Some(&work.agent), work.event());
         work
     }
@@ -215,8 +224,8 @@ impl Workers {
     pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
-        let End { text, changed, git, commands, check, usage, .. } = end;
-        Work { text, changed, git, commands, check, usage, ..work }
+        let End { text, changed, git, commands, check, no_tool_used, usage, .. } = end;
+        Work { text, changed, git, commands, check, no_tool_used, usage, ..work }
     }
 
     /// Waits until the agent is free, and only then for a permit.
@@ -272,6 +281,7 @@ impl Workers {
             git: GitChanges::default(),
             commands: CommandCounts::default(),
             check: None,
+            no_tool_used: false,
             left_running: Vec::new(),
             position: self.reports.position(),
             verdict: None,
@@ -284,6 +294,8 @@ impl Workers {
             is_unasked: false,
             hides_refusals: None,
             has_session: false,
+            reports_tools: false,
+            has_requested: false,
             tools_in_progress: BTreeMap::new(),
             calls: Vec::new(),
         }
@@ -325,6 +337,9 @@ impl Workers {
             return;
         }
         work.has_session = true;
+        work.reports_tools = job.kind != WorkKind::Answer
+            && job.opening.spec.tools != ToolChoice::Nothing
+            && borrowed.session.reports_tools();
         self.report_opened(&job, &borrowed, seconds(asked.elapsed()));
         let (prompt, attachments) = self.message(job, &mut borrowed, work).await;
         let session = &mut borrowed.session;
@@ -378,6 +393,10 @@ impl Workers {
         let task = without_hidden(job.prompt);
         let is_interrupted = job.goes_on.is_some();
         work.calls = job.goes_on.unwrap_or_default();
+        // A call without a result may have been refused or cut short.
+        for PastCall { detail, ok, exit_code, .. } in work.calls.iter().filter(|call| call.is_finished_command()) {
+            work.requester.command_log().end(detail, *ok, *exit_code, &self.requests.checks);
+        }
         let continuation = match is_interrupted && is_resumed {
             true => self.continuation(session, &task, work).await,
             false => None,
@@ -412,6 +431,19 @@ impl Work {
         }
     }
 
+    /// An agent that was asked for work and could do it, but did nothing at all, only claims that it did.
+    fn judge_claim(&mut self, lets_change: bool) {
+        let is_its =
+            |change: &Change| change.class.is_of_agents() && (change.by.is_empty() || change.by.contains(&self.agent));
+        let has_changed =
+            self.changed.as_ref().is_none_or(|changed| changed.iter().any(is_its)) || !self.git.is_empty();
+        let has_used_tools = !self.calls.is_empty() || self.has_requested || self.requester.refused() > 0;
+        self.no_tool_used = self.outcome == Outcome::Completed && self.reports_tools && !has_used_tools && !has_changed;
+        if self.no_tool_used && self.asks_for_work && lets_change && !self.requester.cannot_change() {
+            self.end(Outcome::Claimed, "it was asked for work, but used no tool and changed nothing");
+        }
+    }
+
     fn reported_refusals(&self) -> Option<String> {
         Some(match self.requester.all_changes_refused()? {
             1 => "1 write or command was refused, and none was allowed".to_owned(),
@@ -427,8 +459,9 @@ impl Work {
     }
 
     fn event(&self) -> EventKind {
-        let Self { reason, text, changed, git, commands, check, left_running, usage, .. } = self.clone();
-        EventKind::of_end(self.outcome, End { reason, text, changed, git, commands, check, left_running, usage })
+        let Self { reason, text, changed, git, commands, check, no_tool_used, left_running, usage, .. } = self.clone();
+        let end = End { reason, text, changed, git, commands, check, no_tool_used, left_running, usage };
+        EventKind::of_end(self.outcome, end)
     }
 
     /// The verdict a reviewer gave with the tool for it.
@@ -437,7 +470,7 @@ impl Work {
     }
 
     pub(crate) fn report(&self) -> WorkReport {
-        let Self { agent, outcome: status, git, commands, check, reason, usage, .. } = self.clone();
+        let Self { agent, outcome: status, git, commands, check, no_tool_used, reason, usage, .. } = self.clone();
         let changed = self.changed.as_ref().map(|changed| changed.iter().map(Change::summary).collect());
         let (Position { step, attempt }, refused) = (self.position, usage.refused);
         WorkReport {
@@ -451,6 +484,7 @@ impl Work {
             git,
             commands,
             check,
+            no_tool_used,
             reason,
             usage,
         }

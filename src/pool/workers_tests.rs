@@ -95,6 +95,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
         ask,
         asked: Default::default(),
         cancel,
+        checks: Vec::new(),
     }
 }
 

@@ -9,8 +9,8 @@ use super::ask::{Output, Terminal};
 use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
-    ChangeSummary, End, Event, EventKind, NO_ENGINE, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict, first_line,
-    indented, indented_beginning, list, plural,
+    ChangeSummary, End, Event, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict,
+    first_line, indented, indented_beginning, list, plural, remarks_on,
 };
 use crate::pool::Show;
 
@@ -151,9 +151,14 @@ impl<S: Screen> Lines<S> {
                 // The message turned out not to be the answer.
                 let answering = self.answering.clone();
                 self.say_pending(&answering);
-                let style = if *status == crate::model::Outcome::Completed { LineStyle::Good } else { LineStyle::Bad };
+                let style = if *status == Outcome::Completed { LineStyle::Good } else { LineStyle::Bad };
                 let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
-                self.line("squad", style, &format!("{status}: {agents}, {}{}", spent(usage), ChangeSummary::of(work)));
+                let changes = ChangeSummary::of(work);
+                self.line(
+                    "squad",
+                    style,
+                    &format!("{status}: {agents}, {}{changes}{}", spent(usage), remarks_on(work)),
+                );
             }
             _ => {}
         }
@@ -240,12 +245,16 @@ impl<S: Screen> Lines<S> {
             EventKind::Lockout { reviewer, .. } => {
                 self.line(who, LineStyle::Warning, &format!("may not revise what {reviewer} rejected"));
             }
-            EventKind::Completed(End { usage, .. }) => {
+            EventKind::Completed(end) => {
                 self.finish(agent);
                 if *agent != self.answering {
                     self.say_pending(agent);
                 }
-                self.line(who, LineStyle::Good, &format!("completed, {}", spent(usage)));
+                self.line(
+                    who,
+                    LineStyle::Good,
+                    &format!("completed, {}", spent_and_remarks(&end.usage, end.remarks())),
+                );
             }
             kind => {
                 if matches!(kind, EventKind::EngineGoverned { .. }) {
@@ -253,8 +262,11 @@ impl<S: Screen> Lines<S> {
                 }
                 if let Some((style, text)) = agent_line(kind) {
                     self.line(who, style, &text);
-                } else if let Some((outcome, End { reason, .. })) = kind.end() {
-                    self.ended(agent, &format!("{outcome}: {reason}"));
+                } else if let Some((outcome, end)) = kind.end() {
+                    let (first, rest) = (std::iter::once(end.reason.clone()), end.remarks());
+                    // The reason of a claim says that no tool was used.
+                    let rest = rest.into_iter().filter(|_| outcome != Outcome::Claimed);
+                    self.ended(agent, &format!("{outcome}: {}", first.chain(rest).collect::<Vec<_>>().join(", ")));
                 }
             }
         }
@@ -367,6 +379,10 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
         _ => return None,
     })
+}
+
+fn spent_and_remarks(usage: &Usage, remarks: Vec<String>) -> String {
+    std::iter::once(spent(usage)).chain(remarks).collect::<Vec<_>>().join(", ")
 }
 
 fn spent(usage: &Usage) -> String {

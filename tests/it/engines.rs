@@ -16,7 +16,7 @@ const USER: &str = "../home/config/squad/config.toml";
 const ECHO: &str = "#!/bin/sh\necho \"$0 $* run=$SQUAD_RUN secret=$SECRET\"\ncat\n";
 
 /// The team, whose user has an engine `mine`; and more configuration of the user's.
-fn world(script: &str, configuration: &str) -> TestRepo {
+pub(crate) fn world(script: &str, configuration: &str) -> TestRepo {
     let mut repo = TestRepo::with_small_team();
     repo.write("../bin/my-agent", script);
     // Not by way of the checkout: what lies there is not run.
@@ -31,14 +31,14 @@ fn world(script: &str, configuration: &str) -> TestRepo {
     repo
 }
 
-fn squad(repo: &TestRepo, arguments: &[&str]) -> Output {
+pub(crate) fn squad(repo: &TestRepo, arguments: &[&str]) -> Output {
     let done = repo.command(BINARY, &repo.root()).args(arguments).stdin(Stdio::null()).output().expect("squad runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     let code = done.status.code().and_then(|code| u8::try_from(code).ok()).expect("a code");
     Output { out: text(done.stdout), err: text(done.stderr), code }
 }
 
-fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+pub(crate) fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
@@ -310,7 +310,7 @@ fn one_that_only_tries_again_is_stopped_for_its_silence() {
 }
 
 /// A script that prints lines of Claude Code's or Codex's output.
-fn prints(lines: &[&str]) -> String {
+pub(crate) fn prints(lines: &[&str]) -> String {
     let quoted: Vec<String> = lines.iter().map(|line| format!("echo '{line}'\n")).collect();
     format!("#!/bin/sh\ncat > /dev/null\n{}", quoted.concat())
 }
@@ -354,7 +354,7 @@ fn whose_refusals_are_not_known_is_stopped_if_it_was_asked_for_work_and_changed_
     let lines = [r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Done."}}"#];
     let repo = world(&prints(&lines), "stream = \"codex\"\n");
     for (mode, message, code) in
-        [("deny", "Add a page", 5), ("deny", "Why is the page slow?", 0), ("allow", "Add a page", 0)]
+        [("deny", "Add a page", 5), ("deny", "Why is the page slow?", 0), ("allow", "Add a page", 1)]
     {
         let arguments = ["orchestrate", "--json", "--engine", "mine", "-a", "ada", "--permissions", mode, message];
         let output = squad(&repo, &arguments);

@@ -7,6 +7,7 @@ mod bad_input;
 mod cancel;
 mod ceremonies;
 mod circles;
+mod claims;
 mod colleagues;
 mod config;
 mod convergence;

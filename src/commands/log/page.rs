@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use super::while_read;
-use crate::model::{End, EventKind, RunId, Usage, first_line, indented, list, plural, printable};
+use crate::model::{EventKind, RunId, Usage, first_line, indented, list, plural, printable, remarks_on};
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
@@ -147,7 +147,10 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))
         }
         EventKind::Usage(usage) => cost(&usage),
-        EventKind::Completed(End { text, usage, .. }) => format!("{} ({})", first_line(&text, 70), cost(&usage)),
+        EventKind::Completed(end) => {
+            let about: Vec<String> = std::iter::once(cost(&end.usage)).chain(end.remarks()).collect();
+            format!("{} ({})", first_line(&end.text, 70), about.join(", "))
+        }
         EventKind::ReviewVerdict { verdict, authors, .. } => {
             format!("{} the work of {}", format!("{verdict:?}").to_lowercase(), list(&authors))
         }
@@ -156,10 +159,11 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::CancelRequested { reason } => reason,
         EventKind::UserMessage { text } => first_line(&text, 80),
         EventKind::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
-        EventKind::RunCompleted { status, agents, commits, usage, .. } => {
+        EventKind::RunCompleted { status, agents, work, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
-            format!("{status}, {}{commits} ({})", plural(agents.len(), "agent"), cost(&usage))
+            let remarks = remarks_on(&work);
+            format!("{status}, {}{commits} ({}){remarks}", plural(agents.len(), "agent"), cost(&usage))
         }
         kind => match kind.end() {
             Some((_, end)) => end.reason.clone(),

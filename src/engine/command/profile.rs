@@ -157,6 +157,11 @@ impl Profile {
         self.tools.is_none_or(|tools| tools.has_own)
     }
 
+    /// Whether its output contains its tool calls. Calls of squad's tools report themselves.
+    pub(super) fn reports_tools(&self) -> bool {
+        self.stream != StreamKind::Text || !self.has_own_tools()
+    }
+
     /// Whether it reports its tools, but not which calls its mode refuses.
     pub(super) fn hides_refusals(&self) -> bool {
         self.stream == StreamKind::Codex && self.has_own_tools()

@@ -114,6 +114,10 @@ impl AdapterSession for Session {
         Some(folder.display().to_string())
     }
 
+    fn reports_tools(&self) -> bool {
+        self.turn.shared.profile.reports_tools()
+    }
+
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         self.stop = watch::Sender::new(false);
         let (turn, stop) = (Arc::clone(&self.turn), self.stop.subscribe());

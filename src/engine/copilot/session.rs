@@ -168,6 +168,10 @@ impl AdapterSession for Session {
         self.workspace.clone()
     }
 
+    fn reports_tools(&self) -> bool {
+        true
+    }
+
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let connection = self.server.connection().await?;
         let registry = &self.server.registry;

@@ -1,14 +1,22 @@
 //! The turn of an agent that has none in the script.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::script::Step;
-use crate::model::{Attachment, SessionSpec, Slug, first_line, list};
+use crate::engine::Opening;
+use crate::model::{Attachment, SessionSpec, Slug, ToolChoice, first_line, list};
 
 /// The reason for its choices of agents. Nothing is learned from choices with this reason.
 pub(crate) const IMPROVISED: &str = "improvised by the rehearsal engine";
 
-pub(super) fn turn(spec: &SessionSpec, prompt: &str, attachments: &[Attachment]) -> Vec<Step> {
+/// Files that an agent reads, in order of preference.
+const FILES: [&str; 3] = ["README.md", ".squad/team.md", ".ai-team/team.md"];
+
+/// An agent that works reads a file and writes none: otherwise its report would be a mere claim.
+pub(super) fn turn(opening: &Opening, prompt: &str, attachments: &[Attachment]) -> Vec<Step> {
+    let spec = &opening.spec;
+    let mut steps = vec![Step::Wait(Duration::from_millis(120))];
     let line = if spec.agent.as_str() == Slug::COORDINATOR {
         if prompt.contains("{\"agents\":") {
             format!("{{\"agents\": [\"{}\"], \"reason\": \"{IMPROVISED}\"}}", best_candidate(spec, prompt))
@@ -18,13 +26,27 @@ pub(super) fn turn(spec: &SessionSpec, prompt: &str, attachments: &[Attachment])
     } else if prompt.contains("VERDICT:") {
         "(rehearsal) I would read the change here.\n\nVERDICT: approved".to_owned()
     } else {
+        if spec.tools != ToolChoice::Nothing {
+            steps.push(Step::Read(file_of(&opening.directory)));
+        }
         let with = match attachments {
             [] => String::new(),
             files => format!(" (with {})", list(files.iter().map(|file| &file.path))),
         };
         format!("(rehearsal) As {} I would now work on: {}{with}", spec.role, first_line(prompt, 100))
     };
-    vec![Step::Wait(Duration::from_millis(120)), Step::Say(line)]
+    steps.push(Step::Say(line));
+    steps
+}
+
+/// A file of the project.
+fn file_of(project: &Path) -> String {
+    let known = FILES.iter().find(|path| project.join(path).is_file()).map(|path| (*path).to_owned());
+    let first = || {
+        let files = std::fs::read_dir(project).ok()?.flatten().filter(|entry| entry.path().is_file());
+        files.filter_map(|entry| entry.file_name().into_string().ok()).min()
+    };
+    known.or_else(first).unwrap_or_else(|| FILES[0].to_owned())
 }
 
 /// The first agent that the prompt gives evidence for, or else the first of the team.

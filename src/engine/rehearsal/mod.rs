@@ -151,13 +151,17 @@ impl AdapterSession for Session {
         None
     }
 
+    fn reports_tools(&self) -> bool {
+        true
+    }
+
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let agent: &Slug = &self.opening.spec.agent;
         let scripted = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.get_mut(agent.as_str()).and_then(VecDeque::pop_front)
         };
-        let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening.spec, prompt, attachments));
+        let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening, prompt, attachments));
         self.abort = watch::Sender::new(false);
         let (sender, steering) = mpsc::unbounded_channel();
         self.steering = sender;

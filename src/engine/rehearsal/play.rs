@@ -33,6 +33,7 @@ impl TurnPlayer {
                 Step::Tool { name, arguments } => self.tool(call, name, arguments).await,
                 Step::Write { path, text } => self.write(call, &path, &text).await,
                 Step::Run(command) => self.run(call, command).await,
+                Step::Read(path) => self.read(call, path).await,
                 Step::Ask(text) => self.ask(text).await,
                 Step::Listen => self.listen().await,
                 Step::Fail(reason) => return Ok(Fact::Failed(reason)),
@@ -113,6 +114,23 @@ impl TurnPlayer {
         let (exit_code, detail) =
             result.map_or_else(|reason| (None, reason), |(code, output)| (code.map(i64::from), output));
         self.tell(Fact::ToolCompleted { call, tool, ok: exit_code == Some(0), exit_code, detail });
+    }
+
+    async fn read(&self, call: String, path: String) {
+        let tool = "read".to_owned();
+        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.clone(), writes: None });
+        let (reply, answer) = Reply::channel();
+        let (id, name, detail) = (Some(call.clone()), tool.clone(), path.clone());
+        let access = Access::Read;
+        self.tell(Fact::Request(Request::Permission { call: id, access, tool: name, detail, reply }));
+        let result = match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
+            Approval::Deny(reason) => Err(reason),
+            Approval::Allow => {
+                std::fs::read_to_string(self.opening.directory.join(&path)).map_err(|error| error.to_string())
+            }
+        };
+        let (ok, detail) = (result.is_ok(), result.unwrap_or_else(|error| error));
+        self.tell(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail });
     }
 
     async fn listen(&mut self) {

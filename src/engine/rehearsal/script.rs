@@ -39,6 +39,8 @@ pub(super) enum Step {
     },
     /// Runs a command line in the project.
     Run(String),
+    /// Reads a file of the project. Only improvised turns have this step.
+    Read(String),
     Ask(String),
     /// Waits for a message from the user during the turn, and repeats it.
     Listen,

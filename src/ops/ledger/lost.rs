@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use crate::env::Env;
 use crate::git::{Error, Repository};
-use crate::model::{Change, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, WorkReport};
+use crate::model::{
+    Access, Change, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, WorkReport, change_by,
+};
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
 use crate::ops::run::lease;
@@ -109,10 +111,24 @@ impl OpenWork {
 
 fn report(agent: &Slug, position: Position, status: Outcome, end: &End) -> WorkReport {
     let (Position { step, attempt }, usage) = (position, end.usage.clone());
-    let End { reason, git, commands, check, .. } = end.clone();
+    let End { reason, git, commands, check, no_tool_used, .. } = end.clone();
     let changed = end.changed.as_ref().map(|changed| changed.iter().map(Change::summary).collect());
     let (agent, refused) = (agent.clone(), usage.refused);
-    WorkReport { agent, step, attempt, status, changed, refused, verified: None, git, commands, check, reason, usage }
+    WorkReport {
+        agent,
+        step,
+        attempt,
+        status,
+        changed,
+        refused,
+        verified: None,
+        git,
+        commands,
+        check,
+        no_tool_used,
+        reason,
+        usage,
+    }
 }
 
 impl RunState {
@@ -171,7 +187,17 @@ impl OpenWork {
         match kind {
             EventKind::Message { text } => self.end.text = text,
             EventKind::Usage(usage) => self.end.usage += &usage,
-            EventKind::ToolCompleted { .. } => self.end.usage.tool_calls += 1,
+            EventKind::ToolCompleted { tool, ok, exit_code, .. } => {
+                self.end.usage.tool_calls += 1;
+                // A failure without an exit code may be a refusal.
+                if change_by(&tool) == Some(Access::Shell) {
+                    match exit_code.map_or(ok.then_some(true), |code| Some(code == 0)) {
+                        Some(true) => self.end.commands.passed += 1,
+                        Some(false) => self.end.commands.failed += 1,
+                        None => {}
+                    }
+                }
+            }
             EventKind::ToolDenied { .. } => self.end.usage.refused += 1,
             _ => {}
         }

@@ -339,6 +339,8 @@ impl Results {
             Outcome::TimedOut
         } else if has(Outcome::Stopped) {
             Outcome::Stopped
+        } else if has(Outcome::Claimed) {
+            Outcome::Claimed
         } else {
             Outcome::Completed
         }

@@ -217,7 +217,9 @@ pub(super) fn opens_session(event: &Event) -> bool {
 
 fn calls<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<PastCall> {
     let calls = events.filter_map(|event| match &event.kind {
-        EventKind::ToolCompleted { call, tool, detail, ok, .. } => Some(PastCall::new(call, tool, detail, *ok)),
+        EventKind::ToolCompleted { call, tool, detail, ok, exit_code, .. } => {
+            Some(PastCall::new(call, tool, detail, *ok, *exit_code))
+        }
         _ => None,
     });
     calls.collect()

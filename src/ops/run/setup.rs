@@ -11,6 +11,7 @@ use crate::ops::run::attachments;
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
+use crate::ops::team::checks;
 use crate::pool::{Cancel, Limits, Notices, Recorded, RequestHandler};
 use crate::settings::Sessions;
 
@@ -40,6 +41,7 @@ pub(super) fn requests(
         ask: order.ask.clone(),
         asked: Default::default(),
         cancel,
+        checks: checks::of_project(&project.folder.root),
     }
 }
 

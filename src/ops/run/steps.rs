@@ -4,6 +4,7 @@ use crate::compile::{self, Part};
 use crate::model::{Ceremony, EventKind, Member, Outcome, Plan, Position, Slug, Verdict};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::pool::{Job, Work, WorkKind, Workers};
+use crate::route::asks_each_for_work;
 
 impl Executor<'_> {
     /// Runs all steps, the review and the answer.
@@ -92,6 +93,10 @@ impl Executor<'_> {
         };
         let resume = part.earlier.iter().any(|work| *work.agent == member.slug);
         let goes_on = self.past.interrupted(&member.slug, position);
-        Job { goes_on, ..self.job(member, plan.tier, prompt, WorkKind::Work, resume) }
+        // A meeting yields words.
+        let is_asked = plan.ceremony(part.step).is_none()
+            && (plan.agents.len() < 2 || asks_each_for_work(message, member.slug.as_str()));
+        let job = self.job(member, plan.tier, prompt, WorkKind::Work, resume);
+        Job { goes_on, asks_for_work: job.asks_for_work && is_asked, ..job }
     }
 }

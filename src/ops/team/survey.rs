@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::checks;
+
 /// Languages by file extension.
 const LANGUAGES: [(&str, &[&str]); 23] = [
     ("Rust", &["rs"]),
@@ -89,24 +91,6 @@ const PYTHON: &[(&str, &str)] = &[
     ("pytest", "pytest"),
 ];
 
-/// Build and test commands by a file at the root.
-const COMMANDS: [(&str, &[&str]); 14] = [
-    ("Cargo.toml", &["cargo build", "cargo test"]),
-    ("go.mod", &["go build ./...", "go test ./..."]),
-    ("gradlew", &["./gradlew build"]),
-    ("mvnw", &["./mvnw verify"]),
-    ("pom.xml", &["mvn verify"]),
-    ("mix.exs", &["mix test"]),
-    ("artisan", &["php artisan test"]),
-    ("manage.py", &["python manage.py test"]),
-    ("Package.swift", &["swift build", "swift test"]),
-    ("deno.json", &["deno test"]),
-    ("mkdocs.yml", &["mkdocs build --strict"]),
-    ("tox.ini", &["tox"]),
-    ("CMakeLists.txt", &["cmake -B build && cmake --build build", "ctest --test-dir build"]),
-    ("meson.build", &["meson setup build", "meson test -C build"]),
-];
-
 /// The agents of the built-in team that own folders with these names.
 const OWNERS: [(&str, &[&str]); 4] = [
     (
@@ -178,7 +162,7 @@ pub(super) fn is_informative(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_near_root = folder.matches('/').count() < 1;
     let is_manifest = FRAMEWORKS.iter().any(|(file, _)| *file == name) || name.ends_with(".csproj");
-    (folder.is_empty() && (is_readme(name) || name == "Makefile")) || (is_near_root && is_manifest)
+    (folder.is_empty() && (is_readme(name) || checks::TARGET_FILES.contains(&name))) || (is_near_root && is_manifest)
 }
 
 fn is_readme(name: &str) -> bool {
@@ -194,7 +178,7 @@ pub(super) fn survey(paths: &[String], texts: &BTreeMap<String, String>) -> Surv
         purpose: texts.iter().find(|(path, _)| is_readme(path)).and_then(|(_, text)| purpose(text)),
         languages: languages(&own),
         frameworks: frameworks(texts),
-        commands: commands(&at_root, texts),
+        commands: checks::commands(&at_root, texts),
         conventions: conventions(&at_root),
         code_owners: ["CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS"]
             .into_iter()
@@ -254,61 +238,6 @@ fn frameworks(texts: &BTreeMap<String, String>) -> Vec<&'static str> {
     let mut seen = BTreeSet::new();
     found.retain(|name| seen.insert(*name));
     found
-}
-
-fn commands(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<String> {
-    let mut commands: Vec<String> = COMMANDS
-        .iter()
-        .filter(|(file, _)| at_root.contains(file) && !(*file == "pom.xml" && at_root.contains("mvnw")))
-        .flat_map(|(_, commands)| commands.iter().map(|command| (*command).to_owned()))
-        .collect();
-    if let Some(text) = texts.get("package.json") {
-        let manager = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
-        let manager = manager.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("npm", |(_, name)| name);
-        let scripts = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-        let has = |script: &str| scripts["scripts"][script].is_string();
-        let named = ["build", "lint", "test"].into_iter().filter(|script| has(script));
-        commands.extend(named.map(|script| format!("{manager} run {script}")));
-    }
-    let makes =
-        |target: &str| texts.get("Makefile").is_some_and(|text| text.lines().any(|line| line.starts_with(target)));
-    commands.extend(
-        ["build:", "test:", "check:"]
-            .into_iter()
-            .filter(|target| makes(target))
-            .map(|target| format!("make {}", target.trim_end_matches(':'))),
-    );
-    commands.extend(python_tests(at_root, texts));
-    if let Some(text) = texts.get("composer.json").filter(|text| text.contains("phpunit/phpunit")) {
-        let has_script = text.contains("\"test\":");
-        commands.extend(
-            (!at_root.contains("artisan"))
-                .then(|| if has_script { "composer test" } else { "vendor/bin/phpunit" }.to_owned()),
-        );
-    }
-    if let Some(text) = texts.get("pubspec.yaml") {
-        commands.push(if text.contains("flutter:") { "flutter test" } else { "dart test" }.to_owned());
-    }
-    if at_root.iter().any(|path| path.ends_with(".tf")) {
-        commands.extend(["terraform fmt -check".to_owned(), "terraform validate".to_owned()]);
-    }
-    if at_root.contains("Gemfile") {
-        let has_rspec = texts.get("Gemfile").is_some_and(|text| text.contains("rspec"));
-        commands.push(if has_rspec { "bundle exec rspec" } else { "bundle exec rake test" }.to_owned());
-    }
-    if at_root.iter().any(|path| path.ends_with(".sln") || path.ends_with(".csproj")) {
-        commands.extend(["dotnet build".to_owned(), "dotnet test".to_owned()]);
-    }
-    commands
-}
-
-/// The command for Python tests, run by the tool that the lock file belongs to.
-fn python_tests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Option<String> {
-    let says_pytest = |path: &&str| texts.get(*path).is_some_and(|text| text.contains("pytest"));
-    let has_pytest = ["pyproject.toml", "requirements.txt"].iter().any(says_pytest) || at_root.contains("pytest.ini");
-    let locks = [("uv.lock", "uv run pytest"), ("poetry.lock", "poetry run pytest")];
-    let found = locks.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("pytest", |(_, command)| command);
-    has_pytest.then(|| found.to_owned())
 }
 
 fn conventions(at_root: &BTreeSet<&str>) -> Vec<&'static str> {

@@ -222,8 +222,12 @@ impl McpServer {
         let members: Vec<Value> =
             result.members.iter().map(|member| shown(project, &result.run, member, (each, now))).collect();
         let mut value = json!({"squadId": result.run, "status": result.status, "members": members});
-        if let Some(reason) = &result.reason {
-            value["reason"] = reason.as_str().into();
+        let claim = result.claim();
+        if claim.is_some() {
+            value["status"] = "error".into();
+        }
+        if let Some(reason) = result.reason.clone().or(claim) {
+            value["reason"] = reason.into();
         }
         if let Some(hint) = &result.hint {
             value["hint"] = hint.as_str().into();

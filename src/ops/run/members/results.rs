@@ -179,6 +179,16 @@ impl RunResult {
         }
     }
 
+    /// Who only claimed to have worked, if that is the run's status.
+    pub(crate) fn claim(&self) -> Option<String> {
+        if self.status != Outcome::Claimed.to_string() {
+            return None;
+        }
+        let claimed = self.agents.iter().filter(|(_, outcome)| **outcome == Outcome::Claimed);
+        let reasons = claimed.filter_map(|(agent, _)| Some(format!("{agent}: {}", self.reasons.get(agent)?)));
+        Some(reasons.collect::<Vec<_>>().join("; "))
+    }
+
     /// How many members have ended, and how many there are.
     pub(crate) fn done(&self) -> (usize, usize) {
         (self.members.iter().filter(|member| member.end.is_some()).count(), self.members.len())
