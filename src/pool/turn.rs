@@ -12,7 +12,7 @@ use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Request, Session};
-use crate::model::{Access, Attachment, EventKind, Outcome, Slug, Written, change_by, list, seconds, without_hidden};
+use crate::model::{Attachment, EventKind, Outcome, Slug, Written, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
 /// How often a turn resumes after its engine died. Beyond that, the turn itself may be the cause.
@@ -315,12 +315,7 @@ impl Workers {
                     at: Instant::now(),
                 });
                 let (seconds, wrote) = (seconds(at.elapsed()), writes.filter(|_| ok));
-                if work.is_unasked {
-                    // It was never asked for, so that it happened is all that says it was allowed.
-                    let is_done =
-                        wrote.is_some() || (change_by(&tool) == Some(Access::Shell) && (ok || exit_code.is_some()));
-                    work.requester.note_allowed(change_by(&tool).filter(|_| is_done));
-                }
+                work.note_done(&tool, wrote.is_some(), ok || exit_code.is_some());
                 if change_by(&tool) == Some(Access::Shell) {
                     work.requester.command_log().end(&detail, ok, exit_code, &self.requests.checks);
                 }

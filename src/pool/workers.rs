@@ -22,9 +22,9 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome, Position,
-    SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written, first_line, seconds,
-    without_hidden,
+    Access, Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome,
+    Position, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written, change_by,
+    first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -417,6 +417,14 @@ impl Work {
     pub(super) fn end(&mut self, outcome: Outcome, reason: &str) {
         self.outcome = outcome;
         self.reason = reason.to_owned();
+    }
+
+    /// Notes a call of an engine that acts without asking: only that it ran tells that it was allowed.
+    pub(super) fn note_done(&self, tool: &str, has_written: bool, has_run: bool) {
+        let access = change_by(tool).filter(|access| has_written || (*access == Access::Shell && has_run));
+        if self.is_unasked {
+            self.requester.note_allowed(access);
+        }
     }
 
     /// An agent whose every change was refused has not done its work, whatever it reports.

@@ -385,7 +385,7 @@ async fn who_only_tries_again_gives_no_sign_of_life() {
     let mut session = engine.open(world.opening(false)).await.expect("a session");
     session.send("work", &[]).await.expect("it is taken");
     let mut lines = Vec::new();
-    while !lines.last().is_some_and(|line: &String| line == "idle") {
+    while lines.last().is_none_or(|line: &String| line != "idle") {
         match session.next().await {
             Fact::Request(Request::Unasked(reply)) => reply.send(false),
             fact => lines.push(show(&fact)),

@@ -68,7 +68,7 @@ fn tool_completed(part: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) 
     // Other tools that it does not have are the model's mistake.
     if !ok && result.contains("No such tool available") && result.contains("disabled") {
         let reason = result.replace("<tool_use_error>", "").replace("</tool_use_error>", "");
-        state.call_denied(call, &reason, facts);
+        state.call_denied(call, reason.trim_start_matches("Error: "), facts);
     }
     // "Exit code 2", and what the command printed.
     let exit_code =
