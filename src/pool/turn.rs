@@ -12,7 +12,7 @@ use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Request, Session};
-use crate::model::{Attachment, EventKind, Outcome, Slug, Written, list, seconds, without_hidden};
+use crate::model::{Access, Attachment, EventKind, Outcome, Slug, Written, change_by, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
 /// How often a turn resumes after its engine died. Beyond that, the turn itself may be the cause.
