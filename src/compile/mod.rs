@@ -27,6 +27,7 @@ mod history;
 mod lines;
 mod model_choice;
 mod notes;
+mod past_calls;
 mod prompt;
 mod receipt;
 mod sections;
@@ -38,9 +39,10 @@ mod topic;
 pub(crate) use budget::{Budget, tokens};
 pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
+pub(crate) use past_calls::{PastCall, PastCalls, unknown_calls};
 pub(crate) use prompt::{
-    Colleague, Part, PastCall, Rejection, answer_prompt, continuation_prompt, handed_prompt, interrupted_prompt,
-    meeting_prompt, review_prompt, reviser_prompt, revision_prompt, task_prompt, user_additions,
+    Colleague, Part, Rejection, answer_prompt, continuation_prompt, handed_prompt, interrupted_prompt, meeting_prompt,
+    review_prompt, reviser_prompt, revision_prompt, task_prompt, user_additions,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
 pub(crate) use situation::{Situation, earlier_turns, written_by_others};

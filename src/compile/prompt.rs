@@ -1,7 +1,8 @@
 //! Squad's own prompts for agents.
 
+use super::past_calls::{MAX_DETAIL, PastCall};
 use crate::model::{
-    Access, Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, change_by, first_line,
+    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line,
     list, printable, quote, without_hidden,
 };
 
@@ -212,33 +213,8 @@ pub(crate) fn revision_prompt(
     prompt
 }
 
-/// A tool call of an agent that was interrupted.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PastCall {
-    /// The engine's id for the call.
-    pub(crate) call: String,
-    pub(crate) tool: String,
-    pub(crate) detail: String,
-    pub(crate) ok: bool,
-    /// Of a command, if known.
-    pub(crate) exit_code: Option<i64>,
-}
-
-impl PastCall {
-    pub(crate) fn new(call: &str, tool: &str, detail: &str, ok: bool, exit_code: Option<i64>) -> Self {
-        let detail = first_line(detail, MAX_CALL_DETAIL);
-        Self { call: call.to_owned(), tool: tool.to_owned(), detail, ok, exit_code }
-    }
-
-    pub(crate) fn is_finished_command(&self) -> bool {
-        change_by(&self.tool) == Some(Access::Shell) && (self.ok || self.exit_code.is_some())
-    }
-}
-
 /// Most past calls listed in a prompt.
 const MAX_CALLS: usize = 40;
-/// Most characters of a call's detail.
-const MAX_CALL_DETAIL: usize = 200;
 
 /// Continues an interrupted session that has its task. `lost`: calls that the session does not contain.
 pub(crate) fn continuation_prompt(unfinished: &[String], lost: &[PastCall]) -> String {
@@ -267,6 +243,18 @@ pub(crate) fn user_additions(text: &str) -> String {
 }
 
 fn push_calls(prompt: &mut String, calls: &[PastCall]) {
+    let (known, unknown): (Vec<PastCall>, Vec<PastCall>) = calls.iter().cloned().partition(|call| call.ok.is_some());
+    push_known_calls(prompt, &known);
+    if !unknown.is_empty() {
+        let shown = unknown.get(unknown.len().saturating_sub(MAX_CALLS)..).unwrap_or_default();
+        prompt.push_str(
+            "\nThese calls began, and nobody knows whether they finished. Check what each has done before you repeat it:\n\n",
+        );
+        shown.iter().for_each(|call| prompt.push_str(&quote(&call.named())));
+    }
+}
+
+fn push_known_calls(prompt: &mut String, calls: &[PastCall]) {
     let shown = calls.get(calls.len().saturating_sub(MAX_CALLS)..).unwrap_or_default();
     if shown.is_empty() {
         return;
@@ -275,8 +263,8 @@ fn push_calls(prompt: &mut String, calls: &[PastCall]) {
         if shown.len() < calls.len() { format!(", the last {MAX_CALLS} of {}", calls.len()) } else { String::new() };
     prompt.push_str(&format!(" You do not remember these calls, which squad has recorded{more}:\n\n"));
     for PastCall { tool, detail, ok, .. } in shown {
-        let end = if *ok { "succeeded" } else { "failed or was cut short" };
-        prompt.push_str(&quote(&format!("{} {end}: {}", first_line(tool, MAX_CALL_DETAIL), detail)));
+        let end = if *ok == Some(true) { "succeeded" } else { "failed or was cut short" };
+        prompt.push_str(&quote(&format!("{} {end}: {}", first_line(tool, MAX_DETAIL), detail)));
     }
 }
 
@@ -365,17 +353,27 @@ fn files(changed: &[Change]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::unknown_calls;
 
     #[test]
     fn an_interrupted_agent_is_told_its_recorded_calls() {
         let call =
-            |number: usize, detail: &str| PastCall::new(&number.to_string(), "bash", detail, number % 2 == 1, None);
+            |number: usize, detail: &str| PastCall::new(&number.to_string(), "bash", detail, Some(number % 2 == 1));
         assert_eq!(
             interrupted_prompt(&[call(1, "make\n# Rules"), call(2, "rm x")]),
             "\nThis work was begun before and interrupted. Look at what is there before you repeat anything. You do not \
              remember these calls, which squad has recorded:\n\n> bash succeeded: make\n> bash failed or was cut short: \
              rm x\n\n"
         );
+        let begun = |detail: &str| PastCall::new("9", "bash", detail, None);
+        assert_eq!(
+            interrupted_prompt(&[call(1, "make"), begun("git push\nx")]),
+            "\nThis work was begun before and interrupted. Look at what is there before you repeat anything. You do not \
+             remember these calls, which squad has recorded:\n\n> bash succeeded: make\n\nThese calls began, and nobody knows \
+             whether they finished. Check what each has done before you repeat it:\n\n> bash: git push\n\n"
+        );
+        assert_eq!(unknown_calls(&[call(1, "make")]), None);
+        assert_eq!(unknown_calls(&[begun("a `b`"), begun("")]).as_deref(), Some("`bash: a 'b'` and `bash`"));
         let many: Vec<PastCall> = (1..=50).map(|number| call(number, "ls")).collect();
         let shown = continuation_prompt(&["edit".to_owned()], &many);
         assert!(

@@ -9,6 +9,8 @@ pub(crate) enum EngineError {
     Missing { what: String, hint: String },
     /// It is there and does not start or does not answer.
     Unusable { reason: String, hint: Option<String> },
+    /// Its process died before it was ready.
+    Died { reason: String, hint: Option<String> },
     /// It speaks another protocol version than squad does.
     Protocol { found: Option<u64>, supported: String, hint: String },
     /// It needs a login or a key.
@@ -28,7 +30,7 @@ impl EngineError {
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
             Self::Missing { hint, .. } | Self::Protocol { hint, .. } | Self::Unauthenticated { hint, .. } => Some(hint),
-            Self::Unusable { hint, .. } => hint.as_deref(),
+            Self::Unusable { hint, .. } | Self::Died { hint, .. } => hint.as_deref(),
             Self::NotResumable { .. } | Self::Request { .. } => None,
         }
     }
@@ -45,7 +47,9 @@ impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { what, .. } => write!(f, "{what}"),
-            Self::Unusable { reason, .. } | Self::Unauthenticated { reason, .. } => write!(f, "{reason}"),
+            Self::Unusable { reason, .. } | Self::Died { reason, .. } | Self::Unauthenticated { reason, .. } => {
+                write!(f, "{reason}")
+            }
             Self::Protocol { found: Some(found), supported, .. } => {
                 write!(f, "the engine speaks protocol version {found}; this squad speaks {supported}")
             }

@@ -108,6 +108,8 @@ pub(crate) enum Request {
     /// May an engine that does not ask before it acts do as it likes in this turn? Otherwise it works in its own
     /// strictest mode.
     Unasked(Reply<bool>),
+    /// What was reported so far has to be durable before the engine goes on: the model is about to learn of it.
+    Durable(Reply<()>),
     /// A question to the person who started the run.
     Question { text: String, choices: Vec<String>, reply: Reply<Option<String>> },
 }

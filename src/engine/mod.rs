@@ -29,6 +29,7 @@ pub(crate) mod rehearsal;
 mod stores;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -42,6 +43,11 @@ pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};
 use crate::program::Programs;
+
+/// How often an engine that dies before it has been asked anything is started again.
+pub(crate) const RESTARTS: u32 = 2;
+/// The first wait before that.
+pub(crate) const RESTART_WAIT: Duration = Duration::from_millis(250);
 
 /// A running engine. `AdapterSession::next` is cancel safe: a fact that was not returned is returned by the next call.
 pub(crate) trait Adapter {
@@ -379,6 +385,27 @@ impl AdapterSession for Session {
             Self::Command(session) => session.close().await,
             Self::Copilot(session) => session.close().await,
             Self::Rehearsal(session) => session.close().await,
+        }
+    }
+}
+
+/// 1, 2, 4 times the unit, plus up to a quarter of jitter, so that several squads do not reconnect at the same time.
+pub(crate) fn backoff(unit: Duration, attempt: u32) -> Duration {
+    let wait = unit * 2_u32.saturating_pow(attempt - 1);
+    // The random bits of a fresh UUID are good enough for this.
+    let share = f64::from(uuid::Uuid::now_v7().as_bytes()[15]) / 255.0;
+    wait + wait.mul_f64(share / 4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_with_a_little_jitter() {
+        for (attempt, seconds) in [(1, 1.0), (2, 2.0), (3, 4.0)] {
+            let wait = backoff(Duration::from_secs(1), attempt).as_secs_f64();
+            assert!((seconds..=seconds * 1.25).contains(&wait), "{attempt}: {wait}");
         }
     }
 }

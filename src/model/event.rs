@@ -221,7 +221,8 @@ kinds! {
     "charter.changed" Never CharterChanged { diff: String };
     "agent.message_delta" Never MessageDelta { text: String };
     "agent.message" Batched Message { text: String };
-    "tool.started" Never ToolStarted { call: String, tool: String, detail: String };
+    /// Durable before the call may change anything, where squad is asked: a run that dies then knows that it began.
+    "tool.started" Batched ToolStarted { call: String, tool: String, detail: String };
     "tool.completed" Batched ToolCompleted {
         call: String,
         tool: String,

@@ -17,6 +17,8 @@ const MAX_WRITE_DELAY: Duration = Duration::from_millis(250);
 /// Input of the dispatcher.
 pub(crate) enum Message {
     Report(Box<Report>),
+    /// Make the reports sent so far durable.
+    Flush(oneshot::Sender<()>),
     /// Process the reports sent so far, then end. There may still be [`Reports`] senders: a question that nobody
     /// answers keeps its agent waiting.
     Finish,
@@ -72,6 +74,13 @@ impl Reports {
     /// Like [`Self::record`], with causes that the run may not know.
     pub(crate) async fn record_because(&self, kind: EventKind, causes: Vec<EntryId>) -> Result<EntryId, String> {
         self.record_for(None, kind, Some(causes)).await
+    }
+
+    /// Returns once all reports sent so far are durable, or could not be made so: the end of the run tells that.
+    pub(crate) async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        let _ = self.sender.send(Message::Flush(done));
+        let _ = flushed.await;
     }
 
     async fn record_for(
@@ -156,7 +165,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
             }
             // All other messages that have arrived go into the same commit, and what others report at the same moment,
             // as a run does when its last agent ends.
-            let (mut group, mut has_waited) = (Vec::new(), false);
+            let (mut group, mut flushes, mut has_waited) = (Vec::new(), Vec::new(), false);
             while let Some(message) = next {
                 match message {
                     // Nothing is reported after a run's end. Dropping `done` tells the sender so.
@@ -165,6 +174,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                         is_over = matches!(report.kind, EventKind::RunCompleted { .. });
                         group.push(self.number(*report, &mut number, &mut lineage));
                     }
+                    Message::Flush(done) => flushes.push(done),
                     Message::Finish => finished = true,
                 }
                 next = messages.try_recv().ok();
@@ -174,7 +184,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                     next = messages.try_recv().ok();
                 }
             }
-            self.take(&mut batch, group).await;
+            self.take(&mut batch, group, flushes).await;
         }
         let written = self.flush(&mut batch).await;
         (self.journal, self.show, written)
@@ -196,8 +206,8 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
     }
 
     /// Writes what must be durable before it is shown; then shows events and answers senders, in order.
-    async fn take(&mut self, batch: &mut Batch, group: Vec<Numbered>) {
-        let mut urgent = false;
+    async fn take(&mut self, batch: &mut Batch, group: Vec<Numbered>, flushes: Vec<oneshot::Sender<()>>) {
+        let mut urgent = !flushes.is_empty();
         for Numbered { event, done } in &group {
             match event.kind.keeping() {
                 Keeping::Never => continue,
@@ -222,6 +232,9 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                 // An aborted turn no longer waits for its answer.
                 let _ = done.send(written.clone().map(|()| id));
             }
+        }
+        for done in flushes {
+            let _ = done.send(());
         }
     }
 

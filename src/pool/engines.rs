@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::Reports;
-use crate::engine::{Adapter, Engine, EngineError, Startable};
+use crate::engine::{Adapter, Engine, EngineError, RESTART_WAIT, RESTARTS, Startable, backoff};
 use crate::model::{AvailableModels, ConnectionState, EventKind, seconds};
 
 pub(crate) struct Engines {
@@ -91,7 +91,7 @@ impl Engines {
         let is_new = running_engine.is_none();
         let engine = match running_engine {
             Some(engine) => engine,
-            None => Arc::new(self.startable(name)?.start().await?),
+            None => Arc::new(self.start_again(name, reports).await?),
         };
         for (from, to, reason) in fallbacks.drain(..) {
             reports.tell(None, EventKind::EngineFallback { from, to, reason });
@@ -104,6 +104,27 @@ impl Engines {
             );
         }
         Ok(engine)
+    }
+
+    /// Starts an engine, and again if its process dies before it is ready: nothing has been asked of it yet.
+    async fn start_again(&self, name: &str, reports: &Reports) -> Result<Engine, EngineError> {
+        let startable = self.startable(name)?;
+        let mut attempts = 0;
+        loop {
+            match startable.start().await {
+                Err(EngineError::Died { reason, .. }) if attempts < RESTARTS => {
+                    attempts += 1;
+                    let reason = format!("{reason}; it is started again");
+                    reports.tell(None, EventKind::ConnectionLost { reason });
+                    sleep(backoff(RESTART_WAIT, attempts)).await;
+                }
+                Ok(engine) if attempts > 0 => {
+                    reports.tell(None, EventKind::ConnectionRestored { attempts });
+                    return Ok(engine);
+                }
+                started => return started,
+            }
+        }
     }
 
     /// The name of the main engine or its fallback, and its version, which is empty before the start.
@@ -154,5 +175,41 @@ impl From<Engine> for Engines {
         let running = Mutex::new(BTreeMap::from([(main.clone(), Arc::clone(&engine))]));
         let main_engine = OnceLock::from(engine);
         Self { main, fallback: Vec::new(), startable: BTreeMap::new(), running, main_engine }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::engine::copilot::testing::{READ, answer, options};
+    use crate::pool::dispatcher::Message;
+
+    /// The kinds of what is reported while a CLI starts that dies so often before it answers.
+    async fn started(deaths: u32) -> (bool, Vec<&'static str>) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let greeting = answer(1, r#"{"protocolVersion":3,"version":"1.0.102"}"#);
+        let account = answer(2, r#"{"isAuthenticated":true}"#);
+        let script = format!(
+            "echo x >>\"$0.starts\"; [ $(wc -l <\"$0.starts\") -gt {deaths} ] || kill -KILL $$\n\
+             {READ}; {greeting}; {READ}; {account}; cat >/dev/null"
+        );
+        let startable = Startable::Copilot(Box::new(options(&folder, &script)));
+        let engines = Engines::new("copilot".to_owned(), Vec::new(), [("copilot".to_owned(), startable)].into());
+        let (reports, mut messages) = Reports::channel();
+        let is_started = engines.get(None, &reports).await.is_ok();
+        let mut told = Vec::new();
+        while let Ok(Message::Report(report)) = messages.try_recv() {
+            told.push(report.kind.name());
+        }
+        engines.stop().await;
+        (is_started, told)
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_dies_while_it_starts_is_started_again_twice() {
+        let (lost, restored) = ("connection.lost", "connection.restored");
+        assert_eq!(started(0).await, (true, vec!["engine.started"]));
+        assert_eq!(started(2).await, (true, vec![lost, lost, restored, "engine.started"]));
+        assert_eq!(started(3).await, (false, vec![lost, lost]));
     }
 }

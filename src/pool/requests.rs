@@ -211,7 +211,15 @@ impl RequestHandler {
                         }
                     }
                 }
+                if approval == Approval::Allow && access != Access::Read {
+                    // Whatever becomes of the run, it is known that the call began.
+                    requester.reports.flush().await;
+                }
                 reply.send(approval);
+            }
+            Request::Durable(reply) => {
+                requester.reports.flush().await;
+                reply.send(());
             }
             Request::Unasked(reply) => {
                 let may_act = self.permissions == Permissions::Allow && !requester.reads_only;

@@ -2,8 +2,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
+use crate::engine::{Approval, Reply, Request};
 use crate::env::{Clock, Ids};
-use crate::model::{Decision, DecisionId, Event, EventKind, Keeping, RunId, Slug};
+use crate::model::{Access, Decision, DecisionId, Event, EventKind, Keeping, RunId, Slug};
+use crate::policy::Permissions;
 
 /// Writes and displays in order: `wrote KIND` and `showed KIND`.
 type Trace = Arc<Mutex<Vec<String>>>;
@@ -83,6 +85,48 @@ async fn durable_events_are_written_before_they_are_shown() {
     assert_eq!(written, Ok(()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_was_told_before_a_flush_is_durable_after_it() {
+    let (trace, _) = played(0, |reports| async move {
+        reports.tell(None, message());
+        reports.flush().await;
+        reports.tell(None, message());
+    })
+    .await;
+    assert_eq!(trace, ["wrote agent.message", "showed agent.message", "showed agent.message", "wrote agent.message"]);
+    // A failed write holds nobody up; it is retried.
+    let (trace, written) = played(1, |reports| async move {
+        reports.tell(None, message());
+        reports.flush().await;
+    })
+    .await;
+    assert_eq!((trace, written), (vec!["showed agent.message".to_owned(), "wrote agent.message".to_owned()], Ok(())));
+}
+
+/// An agent that is killed while a call runs is known to have begun it.
+#[tokio::test(start_paused = true)]
+async fn a_call_is_on_record_before_it_is_allowed() {
+    let (trace, _) = played(0, |reports| async move {
+        let requests = workers_tests::requests(Permissions::Allow, None);
+        let requester = Requester::new(Slug::coordinator(), reports.clone(), false, None);
+        for access in [Access::Read, Access::Shell] {
+            let (call, tool, detail) = ("c1".to_owned(), "bash".to_owned(), "make".to_owned());
+            reports.tell(None, EventKind::ToolStarted { call, tool: tool.clone(), detail: detail.clone() });
+            let (reply, answer) = Reply::channel();
+            requests.answer(&requester, Request::Permission { access, tool, detail, reply }).await;
+            assert_eq!(answer.await, Ok(Approval::Allow));
+            reports.tell(None, message());
+        }
+    })
+    .await;
+    let wrote: Vec<&String> = trace.iter().filter(|line| line.starts_with("wrote")).collect();
+    assert_eq!(
+        wrote,
+        ["wrote tool.started agent.message tool.started", "wrote agent.message"],
+        "reading changes nothing"
+    );
+}
+
 /// Each kind is either durable before it is shown, written after it is shown, or only shown.
 #[tokio::test(start_paused = true)]
 async fn every_kind_is_kept_as_its_kind_says() {
@@ -154,10 +198,6 @@ async fn a_failed_write_is_an_error_at_the_end() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_link_in_the_project_is_judged_by_its_target() {
-    use crate::engine::{Approval, Reply, Request};
-    use crate::model::Access;
-    use crate::policy::Permissions;
-
     let (project, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     std::fs::write(outside.path().join("secret"), "x").expect("a file");
     std::fs::write(outside.path().join("brief"), "x").expect("a file");

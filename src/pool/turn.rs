@@ -9,7 +9,7 @@ use super::cancel::Cancel;
 use super::notices::Notice;
 use super::requests::in_project;
 use super::timer::{Limits, PendingAnswers, Timer};
-use super::workers::{ToolInProgress, Work, Workers};
+use super::workers::{ToolInProgress, Work, Workers, unknown_end};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Request, Session};
 use crate::model::{Access, Attachment, EventKind, Outcome, Slug, Written, change_by, list, seconds, without_hidden};
@@ -162,6 +162,9 @@ impl Workers {
             let tools = list(recall.unfinished.iter().map(|tool| format!("`{tool}`")));
             warn(format!("nobody knows what became of its last calls of {tools}, which it is told to check"));
         }
+        if let Some(unknown) = compile::unknown_calls(&lost) {
+            warn(unknown_end(&unknown));
+        }
         if !lost.is_empty() {
             warn(format!("its session has lost {} of its tool calls, of which it is told", lost.len()));
         }
@@ -231,7 +234,7 @@ impl Workers {
             }
             let result = "cut short by the end of the turn".to_owned();
             let seconds = seconds(at.elapsed());
-            work.calls.push(PastCall::new(&call, &tool, &detail, false, None));
+            work.calls.push(PastCall::new(&call, &tool, &detail, None));
             let kind = EventKind::ToolCompleted {
                 call,
                 tool,
@@ -319,7 +322,7 @@ impl Workers {
                 if change_by(&tool) == Some(Access::Shell) {
                     work.requester.command_log().end(&detail, ok, exit_code, &self.requests.checks);
                 }
-                work.calls.push(PastCall::new(&call, &tool, &detail, ok, exit_code));
+                work.calls.push(PastCall { exit_code, ..PastCall::new(&call, &tool, &detail, Some(ok)) });
                 tell(EventKind::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
                 work.usage.tool_calls += 1;
             }

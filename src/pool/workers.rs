@@ -19,7 +19,7 @@ use super::session_pool::{BorrowedSession, Returned, SessionPool};
 use super::slots::{SessionOrigin, SessionOwner};
 use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
-use crate::compile::{PastCall, interrupted_prompt, written_by_others};
+use crate::compile::{PastCall, interrupted_prompt, unknown_calls, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
     Access, Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome,
@@ -405,6 +405,10 @@ impl Workers {
             Some(continuation) => (continuation, Vec::new()),
             None => {
                 let before = if is_interrupted { interrupted_prompt(&work.calls) } else { String::new() };
+                if let Some(unknown) = unknown_calls(&work.calls) {
+                    let kind = EventKind::SessionError { session: work.session.clone(), reason: unknown_end(&unknown) };
+                    self.reports.tell(Some(&work.agent), kind);
+                }
                 (task + &before + &job.situation + &written_by_others(&others), job.attachments)
             }
         };
@@ -497,6 +501,11 @@ impl Work {
             usage,
         }
     }
+}
+
+/// Tells the user which calls of an interrupted agent have no known end.
+pub(super) fn unknown_end(calls: &str) -> String {
+    format!("nobody knows whether {calls} finished, which it is told to check before it repeats anything")
 }
 
 /// Catches a panic and returns its message. Data the future borrowed stays as the panic left it.

@@ -198,7 +198,8 @@ async fn wants_to_write(requests: RequestHandler) -> Approval {
         detail: "a.txt".to_owned(),
         reply,
     };
-    let (reports, _messages) = Reports::channel();
+    // Nobody records anything here.
+    let (reports, _) = Reports::channel();
     requests.answer(&Requester::new(slug("ada"), reports, false, None), request).await;
     answer.await.expect("an answer")
 }

@@ -136,9 +136,13 @@ impl<S: Screen> Lines<S> {
             }
             // The error message that follows says why.
             EventKind::ConnectionFailed { .. } => self.has_engine = false,
-            EventKind::SessionError { reason, .. } => self.line("squad", LineStyle::Warning, reason),
-            EventKind::CancelRequested { reason } => {
-                self.line("squad", LineStyle::Warning, &format!("cancel: {reason}"))
+            EventKind::SessionError { .. }
+            | EventKind::CancelRequested { .. }
+            | EventKind::ConnectionLost { .. }
+            | EventKind::ConnectionRestored { .. } => {
+                if let Some((style, text)) = agent_line(kind) {
+                    self.line("squad", style, &text);
+                }
             }
             EventKind::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
                 let name = |left: &SkippedFile| format!("{} ({})", left.path, left.why);

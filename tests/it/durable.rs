@@ -147,3 +147,49 @@ fn who_never_began_is_skipped_and_begins_on_resume() {
         assert_eq!(run["agents"][agent], "completed", "{out}");
     }
 }
+
+/// What a model was told of is never forgotten: it would be done a second time.
+#[test]
+fn a_finished_call_is_durable_before_the_model_knows() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"x\" }, { say = \"Begun.\" }, { wait = \"60s\" }]\n";
+    let mut child = start(&repo, script, "@ada x");
+    wait_for(&mut child, "agent.message_delta");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let entries = repo.squad(&["log", "--json", id(&newest(&repo))]).out;
+    for kind in ["tool.started", "tool.completed"] {
+        assert!(entries.contains(&format!("\"kind\":\"{kind}\"")), "{kind}: {entries}");
+    }
+}
+
+#[test]
+fn a_call_without_a_known_end_is_named_in_the_log_and_on_resume() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+[[turn]]
+agent = "ada"
+steps = [
+  { write = "a.txt", text = "x" }, { tool = "squad_route", args = { agent = "bob", task = "Test", text = "Wait\nfor it" } },
+]
+[[turn]]
+agent = "bob"
+steps = [{ say = "Begun." }, { wait = "60s" }]
+"#;
+    let mut child = start(&repo, script, "@ada x");
+    wait_for(&mut child, "Begun.");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let done = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n";
+    repo.write("../script.toml", &format!("{done}{}", done.replace("ada", "bob")));
+    let run = newest(&repo);
+    let (out, code) = resumed(&repo);
+    assert_eq!(code, Some(0), "{out}");
+    let unknown = "nobody knows whether `squad_route: Wait` finished";
+    assert!(out.contains(&format!("{unknown}, which it is told to check before it repeats anything")), "{out}");
+    assert!(!out.contains("`write"), "what finished is known: {out}");
+    let log = repo.squad(&["log", id(&run)]).out;
+    assert!(log.contains(&format!("agent.lost           the process of its run died; {unknown}")), "{log}");
+    assert!(!log.contains("tool.started"), "{log}");
+    assert!(repo.squad(&["log", "-v", id(&run)]).out.contains("tool.started"));
+}

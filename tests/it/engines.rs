@@ -386,3 +386,23 @@ fn a_program_that_prints_nothing_has_done_its_work() {
     let output = squad(&repo, &arguments);
     assert!(output.code == 0 && output.out.contains("It printed nothing on its standard output."), "{output}");
 }
+
+/// Killed before its first word, it has done nothing yet. Of one that says nothing before its end, nobody knows.
+#[test]
+fn a_program_that_is_killed_before_it_says_anything_is_started_again() {
+    let script = "#!/bin/sh\nexec 2>/dev/null\necho x >>\"$HOME/starts\"\n\
+                  [ $(wc -l <\"$HOME/starts\") -gt $(cat \"$HOME/deaths\") ] || kill -KILL $$\n\
+                  echo '{\"type\":\"system\",\"subtype\":\"init\"}'\n\
+                  echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"Done.\"}'\n";
+    for (stream, deaths, code, starts) in [("claude", 2, 0, 3), ("claude", 3, 1, 3), ("text", 1, 1, 1)] {
+        let mine = format!("[engines.streams]\nprogram = \"my-agent\"\nprompt = \"stdin\"\nstream = \"{stream}\"\n");
+        let repo = world(script, &mine);
+        repo.write("../home/deaths", &deaths.to_string());
+        let output = squad(&repo, &["orchestrate", "--json", "--engine", "streams", "--agent", "ada", "x"]);
+        assert_eq!(output.code, code, "{stream} {deaths}: {output}");
+        assert_eq!(repo.read("../home/starts").lines().count(), starts, "{stream} {deaths}: {output}");
+        let events = TestRepo::events(&output);
+        assert_eq!(of(&events, "connection.lost").len(), starts - 1, "{output}");
+        assert_eq!(of(&events, "connection.restored").len(), usize::from(code == 0 && starts > 1), "{output}");
+    }
+}

@@ -72,6 +72,10 @@ impl<'u> Page<'u> {
     }
 
     fn entry(&mut self, entry: Entry) {
+        // The end of a call tells the rest, and the end of its agent if the call has none.
+        if entry.kind == "tool.started" && !self.ui.is_verbose() {
+            return;
+        }
         if !self.is_of_one_run && self.run.as_ref() != Some(&entry.run) {
             let title = entry.run.as_ref().map_or_else(|| "no run".to_owned(), |run| format!("run {run}"));
             self.ui.data(&self.ui.out_paint(STRONG, &printable(&title)));

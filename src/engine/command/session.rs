@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::process;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::calls::{Calls, TurnContext};
 use super::chats::{Chat, is_chat_id, is_session_id, printed_id};
@@ -20,7 +20,9 @@ use super::stream::StreamParser;
 use super::values::Values;
 use super::{Profile, Shared, environment, shape};
 use crate::engine::descendants::Descendants;
-use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request, open_regular};
+use crate::engine::{
+    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, Reply, Request, backoff, open_regular,
+};
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
 use crate::program::Program;
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
@@ -200,7 +202,7 @@ impl Turn {
         let tail = tail.map_err(|error| format!("cannot store its output: {error}"))?;
         let mut stream = Stream::new(tail, parser, is_new_chat, calls);
         let values = Values { tools: server.unwrap_or_default(), ..self.values(chat.clone(), is_unrestricted) };
-        let ended = self.run(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
+        let ended = self.run_again(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
         let has_chat = self.update_chat(&stream, &ended, chat, known.as_ref());
         self.tell(self.exited(&spool, &ended, has_chat));
         self.finish(&spool, &ended, stream.parser)
@@ -298,6 +300,38 @@ impl Turn {
         command.env("SQUAD_RUN", &shared.run).env(SESSION_VARIABLE, &self.opening.session);
         command.env(shared.mark.name(), shared.mark.value()).current_dir(&self.opening.directory);
         command
+    }
+
+    /// Runs the process, and again if it is killed before it says anything. Engines with a stream say that they begin
+    /// before they ask a model; of others nobody knows what they have done, nor of those that end by themselves why.
+    async fn run_again(
+        &self,
+        spool: &Spool,
+        texts: (&str, &str),
+        values: Values,
+        stop: &mut watch::Receiver<bool>,
+        stream: &mut Stream,
+    ) -> Result<Ended, String> {
+        let mut attempts = 0;
+        loop {
+            let ended = self.run(spool, texts, values.clone(), stop, stream).await?;
+            let is_unheard = self.shared.profile.stream != StreamKind::Text && spool.len("stdout") == 0;
+            match ended.signal.filter(|_| is_unheard && ended.stop_reason.is_none()) {
+                Some(signal) if attempts < RESTARTS && !*stop.borrow() => {
+                    attempts += 1;
+                    let name = &self.shared.profile.name;
+                    let reason = format!("{name} was ended by signal {signal} before it said anything");
+                    self.tell(Fact::ConnectionLost(format!("{reason}; it is started again")));
+                    sleep(backoff(RESTART_WAIT, attempts)).await;
+                }
+                _ => {
+                    if attempts > 0 && !is_unheard {
+                        self.tell(Fact::ConnectionRestored { attempts });
+                    }
+                    return Ok(ended);
+                }
+            }
+        }
     }
 
     /// Runs the process. Its arguments name a file if the prompt is too long for them.

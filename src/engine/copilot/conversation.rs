@@ -45,6 +45,8 @@ type Substitutes = Arc<Mutex<Vec<(Value, ToolResult)>>>;
 /// The answer to a hook.
 pub(crate) enum HookAnswer {
     Now(Value),
+    /// Nothing, once the end of the call is durable.
+    Durable(oneshot::Receiver<()>),
     /// The answer once it is decided whether the call may write its files.
     Pending {
         arguments: Value,
@@ -57,6 +59,10 @@ impl HookAnswer {
     pub(crate) async fn answer(self) -> Value {
         match self {
             Self::Now(answer) => answer,
+            Self::Durable(durable) => {
+                let _ = durable.await;
+                json!({})
+            }
             Self::Pending { arguments, answer, substitutes } => {
                 let Some(result) = answer.await.ok().flatten() else { return json!({}) };
                 let denial = denial(&result.text);
@@ -280,7 +286,7 @@ impl Conversation {
 
     fn tool_completed(&mut self, complete: ToolComplete) {
         let exit_code = complete.exit_code();
-        // A resumed session also reports calls from before; ignore them.
+        // A hook may have told its end already, and a resumed session also reports calls from before.
         let Some(Call { tool, arguments }) = self.calls.remove(&complete.tool_call_id) else { return };
         let (ok, detail) = match (self.take_substitute(&arguments), complete.error, complete.result) {
             (Some(substitute), _, _) if !complete.success => (substitute.ok, substitute.text),
@@ -402,10 +408,30 @@ impl Conversation {
 
     /// Answers a hook. Tools outside the session's list are denied, also for sub-agents; squad may handle file writes
     /// itself; everything else is left to the CLI.
-    pub(crate) fn hook_called(&self, hook: &HookCall) -> HookAnswer {
-        if hook.hook_type != "preToolUse" {
-            return HookAnswer::Now(json!({}));
+    pub(crate) fn hook_called(&mut self, hook: &HookCall) -> HookAnswer {
+        match hook.hook_type.as_str() {
+            "preToolUse" => self.tool_begins(hook),
+            "postToolUse" | "postToolUseFailure" => self.tool_ended(hook),
+            _ => HookAnswer::Now(json!({})),
         }
+    }
+
+    /// Reports the end of a call before the model learns of it. The CLI's own event comes after that.
+    fn tool_ended(&mut self, hook: &HookCall) -> HookAnswer {
+        let tool = text(&hook.input, "/toolName").unwrap_or_default();
+        let arguments = parse_arguments(hook.input.get("toolArgs").unwrap_or(&Value::Null));
+        // The CLI passes no call id to a hook. Of equal calls, any may be the one that ended.
+        let is_it = |call: &Call| call.tool == tool && parse_arguments(&call.arguments) == arguments;
+        let Some(id) = self.calls.iter().find(|(_, call)| is_it(call)).map(|(id, _)| id.clone()) else {
+            return HookAnswer::Now(json!({}));
+        };
+        self.tool_completed(hook.complete(id));
+        let (reply, durable) = Reply::channel();
+        self.report(Fact::Request(Request::Durable(reply)));
+        HookAnswer::Durable(durable)
+    }
+
+    fn tool_begins(&self, hook: &HookCall) -> HookAnswer {
         let tool = text(&hook.input, "/toolName").unwrap_or_default();
         let allowed = self.params.available_tools.as_ref();
         if let Some(allowed) = allowed.filter(|allowed| allowed.iter().all(|name| name != tool)) {
@@ -738,12 +764,14 @@ mod tests {
 
     #[test]
     fn tools_outside_the_list_are_denied_by_the_hook() {
-        let (conversation, mut facts) = conversation(ToolChoice::ReadOnly);
-        let call = |hook: &str, tool: &str| {
+        let (mut conversation, mut facts) = conversation(ToolChoice::ReadOnly);
+        let mut call = |hook: &str, tool: &str| {
             let input = json!({ "toolName": tool, "toolArgs": { "command": "ls\nrm x" } });
             match conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input }) {
                 HookAnswer::Now(answer) => answer,
-                HookAnswer::Pending { .. } => panic!("nothing is written"),
+                HookAnswer::Durable(_) | HookAnswer::Pending { .. } => {
+                    panic!("nothing has begun, and nothing is written")
+                }
             }
         };
         assert_eq!(call("preToolUse", "view"), json!({}));
@@ -757,6 +785,46 @@ mod tests {
         );
         assert_eq!(facts.try_recv().ok().map(|fact| testing::show(&fact)).as_deref(), Some("denied bash: ls\nrm x"));
         assert!(facts.try_recv().is_err(), "what is allowed is no news");
+    }
+
+    /// The model learns of a call's end when the hook is answered, and the event comes only after that.
+    #[test]
+    fn a_hook_tells_the_end_of_a_call_before_the_model_knows() {
+        let ended = |hook: &str, told: Value| {
+            let (mut conversation, mut facts) = conversation(ToolChoice::All);
+            let arguments = json!({ "command": "make" });
+            let call = json!({ "toolCallId": "c1", "toolName": "bash", "arguments": arguments });
+            conversation.handle_event(&event("tool.execution_start", call));
+            let mut input = json!({ "toolName": "bash", "toolArgs": arguments });
+            input.as_object_mut().expect("a map").extend(told.as_object().expect("a map").clone());
+            let hook = HookCall { session_id: "s".into(), hook_type: hook.into(), input };
+            let HookAnswer::Durable(mut durable) = conversation.hook_called(&hook) else {
+                panic!("it is no such call")
+            };
+            let complete = json!({ "toolCallId": "c1", "success": true, "result": { "content": "again" } });
+            conversation.handle_event(&event("tool.execution_complete", complete));
+            facts.try_recv().expect("its start");
+            let end = testing::show(&facts.try_recv().expect("its end"));
+            let Ok(Fact::Request(Request::Durable(reply))) = facts.try_recv() else { panic!("nobody is asked") };
+            assert!(durable.try_recv().is_err(), "the model knows nothing yet");
+            reply.send(());
+            assert!(durable.try_recv().is_ok() && facts.try_recv().is_err(), "its end is told once");
+            end
+        };
+        let result = |text: &str, telemetry: Value| json!({ "toolResult": { "resultType": "success", "textResultForLlm": text, "toolTelemetry": telemetry } });
+        let code = json!({ "metrics": { "exit_code": 3.0 } });
+        for (hook, told, expected) in [
+            ("postToolUse", result("out", code), "end c1 bash failed (3): out"),
+            ("postToolUse", result("out", json!({})), "end c1 bash ok: out"),
+            (
+                "postToolUse",
+                result("x\n<shellId: 0 completed with exit code 4>", Value::Null),
+                "end c1 bash failed (4): x\n<shellId: 0 completed with exit code 4>",
+            ),
+            ("postToolUseFailure", json!({ "error": "no such file" }), "end c1 bash failed: no such file"),
+        ] {
+            assert_eq!(ended(hook, told.clone()), expected, "{told}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::process::{Process, processor_time};
 use super::registry::Registry;
 use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
 use crate::engine::descendants::Descendants;
-use crate::engine::{EngineError, EngineKind, Fact};
+use crate::engine::{EngineError, EngineKind, Fact, backoff};
 use crate::model::{AvailableModels, ConnectionState};
 use crate::program::Program;
 
@@ -102,6 +102,7 @@ async fn launch(
             Err(error)
         }
         Err(HandshakeError::Call(error)) => {
+            let is_dead = matches!(error, CallError::Closed(_));
             let exit_report = match error {
                 CallError::TimedOut(_) => String::new(),
                 _ => format!("; {}", process.exit_report().await),
@@ -116,7 +117,10 @@ async fn launch(
                 "see whether `{} --version` works; else `npm install -g {KNOWN_GOOD}`",
                 program.path().display()
             );
-            Err(EngineError::Unusable { reason, hint: Some(hint) })
+            Err(match is_dead {
+                true => EngineError::Died { reason, hint: Some(hint) },
+                false => EngineError::Unusable { reason, hint: Some(hint) },
+            })
         }
     }
 }
@@ -446,14 +450,6 @@ pub(crate) fn refused(what: &str, error: &CallError) -> EngineError {
     EngineError::Request { what: what.to_owned(), reason: error.to_string() }
 }
 
-/// 1, 2, 4 times the unit, plus up to a quarter of jitter, so that several squads do not reconnect at the same time.
-fn backoff(unit: Duration, attempt: u32) -> Duration {
-    let wait = unit * 2_u32.saturating_pow(attempt - 1);
-    // The random bits of a fresh UUID are good enough for this.
-    let share = f64::from(uuid::Uuid::now_v7().as_bytes()[15]) / 255.0;
-    wait + wait.mul_f64(share / 4.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -482,13 +478,5 @@ mod tests {
         }
         let unknown = check_version(None).expect_err("it does not say").to_string();
         assert_eq!(unknown, "the Copilot CLI is of an unknown version; this squad needs 1.0.43 or newer");
-    }
-
-    #[test]
-    fn waits_double_with_a_little_jitter() {
-        for (attempt, seconds) in [(1, 1.0), (2, 2.0), (3, 4.0)] {
-            let wait = backoff(Duration::from_secs(1), attempt).as_secs_f64();
-            assert!((seconds..=seconds * 1.25).contains(&wait), "{attempt}: {wait}");
-        }
     }
 }

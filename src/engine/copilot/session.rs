@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::connection::CallError;
+use super::connection::{CallError, Connection};
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
-use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall};
+use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall};
 use crate::model::Attachment;
 use crate::program::repository_file;
 
@@ -54,7 +54,7 @@ impl Session {
         let (id, directory) = (opening.session, opening.directory);
         let mut session =
             Self { id, model, directory, workspace, server, facts, lost, closed, response_format, format_prompt };
-        let answer = if opening.resume { session.resume(&params).await? } else { session.create(&params).await? };
+        let answer = session.create_or_resume(&params, opening.resume).await?;
         session.workspace = answer.workspace_path;
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
             session.model = model;
@@ -70,28 +70,43 @@ impl Session {
         Ok(session)
     }
 
-    async fn resume(&self, params: &OpenParams) -> Result<Opened, EngineError> {
-        let connection = self.server.connection().await?;
-        match connection.request("session.resume", params, self.server.options.timeouts.open).await {
-            Ok(answer) => Ok(lenient(answer)),
-            Err(CallError::Refused { message, .. }) => {
-                Err(EngineError::NotResumable { session: self.id.clone(), reason: message })
+    /// Creates or resumes the session, and again if the CLI dies meanwhile and is restarted: no prompt was sent to the
+    /// session yet.
+    async fn create_or_resume(&self, params: &OpenParams, resume: bool) -> Result<Opened, EngineError> {
+        let report = |fact| drop(self.server.registry.with(&self.id, |session| session.report(fact)));
+        let mut attempts = 0;
+        loop {
+            let opened = if resume { self.resume_once(params).await } else { self.create_once(params).await };
+            match opened {
+                Ok(opened) => {
+                    if attempts > 0 {
+                        report(Fact::ConnectionRestored { attempts });
+                    }
+                    return Ok(opened);
+                }
+                Err(CallError::Closed(reason)) if attempts < RESTARTS => {
+                    attempts += 1;
+                    report(Fact::ConnectionLost(format!("{reason}; the session is opened again")));
+                }
+                Err(CallError::Refused { message, .. }) if resume => {
+                    return Err(EngineError::NotResumable { session: self.id.clone(), reason: message });
+                }
+                Err(error) => return Err(self.refused(if resume { "resuming" } else { "creating" }, &error)),
             }
-            Err(error) => Err(self.refused("resuming", &error)),
         }
     }
 
-    async fn create(&self, params: &OpenParams) -> Result<Opened, EngineError> {
-        match self.create_once(params).await {
-            // The CLI died and is being restarted. No prompt was sent to the session yet, so retry.
-            Err(CallError::Closed(_)) => self.create_once(params).await,
-            answer => answer,
-        }
-        .map_err(|error| self.refused("creating", &error))
+    async fn connection(&self) -> Result<Arc<Connection>, CallError> {
+        self.server.connection().await.map_err(|error| CallError::Closed(error.to_string()))
+    }
+
+    async fn resume_once(&self, params: &OpenParams) -> Result<Opened, CallError> {
+        let connection = self.connection().await?;
+        connection.request("session.resume", params, self.server.options.timeouts.open).await.map(lenient)
     }
 
     async fn create_once(&self, params: &OpenParams) -> Result<Opened, CallError> {
-        let connection = self.server.connection().await.map_err(|error| CallError::Closed(error.to_string()))?;
+        let connection = self.connection().await?;
         let timeouts = &self.server.options.timeouts;
         // If a stored session has this id, the new one would append to its events, and resuming would bring back both.
         // A missing session is not an error.

@@ -132,6 +132,7 @@ pub(crate) fn show(fact: &Fact) -> String {
                 billed.concat()
             )
         }
+        Fact::Request(Request::Durable(_)) => "durable".to_owned(),
         Fact::Request(Request::Unasked(_)) => "may it act unasked".to_owned(),
         Fact::Governed { engine, by, .. } => format!("{engine} governed by {by}"),
         Fact::Exited(exited) => format!("exit {:?} {:?}", exited.exit_code, exited.signal),

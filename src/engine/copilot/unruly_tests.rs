@@ -81,6 +81,14 @@ async fn an_exit_is_reported_with_the_last_stderr_line() {
     assert!(error.contains("no such option: --server"), "{error}");
 }
 
+/// It is started again by whoever needs it; only a death is worth that.
+#[tokio::test]
+async fn a_death_at_the_start_is_told_from_a_refusal() {
+    for (script, is_death) in [("exit 3", true), ("kill -KILL $$", true), ("echo 'Welcome!'; cat >/dev/null", false)] {
+        assert_eq!(matches!(start(script).await, EngineError::Died { .. }), is_death, "{script}");
+    }
+}
+
 #[tokio::test]
 async fn garbage_is_quoted() {
     let error = start("echo 'Welcome to Copilot!'; cat >/dev/null").await.to_string();

@@ -401,7 +401,9 @@ impl ToolComplete {
         let contents = self.result.iter().flat_map(|result| &result.contents);
         let mut exits = contents.filter(|content| content.get("type").is_some_and(|kind| kind == "shell_exit"));
         let said = exits.next_back().and_then(|content| content.get("exitCode"));
-        said.or_else(|| self.tool_telemetry.pointer("/metrics/exit_code"))?.as_i64()
+        let code = said.or_else(|| self.tool_telemetry.pointer("/metrics/exit_code"))?;
+        // Hooks have whole numbers as floating-point ones.
+        code.as_i64().or_else(|| code.as_f64().map(|code| code as i64))
     }
 }
 
@@ -532,6 +534,31 @@ pub(crate) struct UserInput {
     pub(crate) session_id: String,
     pub(crate) question: String,
     pub(crate) choices: Vec<String>,
+}
+
+impl HookCall {
+    /// The end of a call, as the hooks after it tell it, in the form of the event that follows.
+    pub(crate) fn complete(&self, tool_call_id: String) -> ToolComplete {
+        let field = |place: &str| self.input.pointer(place).and_then(Value::as_str);
+        let content = field("/toolResult/textResultForLlm").unwrap_or_default().to_owned();
+        let error = field("/error").or_else(|| field("/toolResult/error")).map(str::to_owned);
+        let mut tool_telemetry = self.input.pointer("/toolResult/toolTelemetry").cloned().unwrap_or_default();
+        if tool_telemetry.pointer("/metrics/exit_code").is_none()
+            && let Some(code) = said_exit_code(&content)
+        {
+            tool_telemetry = serde_json::json!({ "metrics": { "exit_code": code } });
+        }
+        let success = error.is_none() && field("/toolResult/resultType").is_none_or(|kind| kind == "success");
+        let error = error.or_else(|| (!success).then(|| content.clone())).map(|message| ErrorMessage { message });
+        let result = Some(ToolContent { content, ..ToolContent::default() });
+        ToolComplete { tool_call_id, success, error, result, tool_telemetry }
+    }
+}
+
+/// The code in the last line of a command's output, `<shellId: 0 completed with exit code 3>`.
+fn said_exit_code(output: &str) -> Option<i64> {
+    let last = output.trim_end().lines().next_back()?.strip_suffix('>')?;
+    last.starts_with('<').then(|| last.rsplit_once(" exit code "))?.and_then(|(_, code)| code.parse().ok())
 }
 
 /// `hooks.invoke`. For a sub-agent's tools, the session is the outer one.

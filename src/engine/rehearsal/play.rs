@@ -72,7 +72,15 @@ impl TurnPlayer {
         let (reply, answer) = Reply::channel();
         self.tell(Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool: tool.clone(), arguments }, reply)));
         let result = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
-        self.tell(Fact::ToolCompleted { call, tool, ok: result.ok, exit_code: None, detail: result.text });
+        self.completed(Fact::ToolCompleted { call, tool, ok: result.ok, exit_code: None, detail: result.text }).await;
+    }
+
+    /// Reports the end of a call, and goes on when it is durable, as the Copilot CLI does.
+    async fn completed(&self, end: Fact) {
+        self.tell(end);
+        let (reply, durable) = Reply::channel();
+        self.tell(Fact::Request(Request::Durable(reply)));
+        let _ = durable.await;
     }
 
     async fn write(&self, call: String, path: &str, text: &str) {
@@ -85,7 +93,7 @@ impl TurnPlayer {
         self.tell(Fact::Request(Request::Write(vec![writing], reply)));
         if let Some(instead) = answer.await.ok().flatten() {
             let (ok, detail) = (instead.ok, instead.text);
-            return self.tell(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail });
+            return self.completed(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail }).await;
         }
         let (reply, answer) = Reply::channel();
         let (id, name, detail) = (Some(call.clone()), tool.clone(), path.to_owned());
@@ -97,7 +105,7 @@ impl TurnPlayer {
                 .and_then(|target| std::fs::write(&target, text).map_err(|error| error.to_string())),
         };
         let detail = result.as_ref().err().cloned().unwrap_or_else(|| path.to_owned());
-        self.tell(Fact::ToolCompleted { call, tool, ok: result.is_ok(), exit_code: None, detail });
+        self.completed(Fact::ToolCompleted { call, tool, ok: result.is_ok(), exit_code: None, detail }).await;
     }
 
     async fn run(&self, call: String, command: String) {

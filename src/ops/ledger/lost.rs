@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
@@ -49,7 +50,8 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
         ends.push(id.clone());
         entries.push(entry_of(&Event { seq, at, run, agent, kind, id, position, causes }, &redactor));
     };
-    for (agent, work) in std::mem::take(&mut state.open) {
+    for (agent, mut work) in std::mem::take(&mut state.open) {
+        work.name_unknown_calls();
         let report = work.report(&agent);
         push(Some(agent), work.position, EventKind::of_end(work.outcome(), work.end), vec![work.cause]);
         state.done.push(report);
@@ -85,19 +87,27 @@ struct OpenWork {
     position: Position,
     cause: EntryId,
     has_begun: bool,
+    calls: PastCalls,
     end: End,
 }
 
 impl OpenWork {
     fn begun(position: Position, cause: EntryId) -> Self {
         let end = End { reason: "the process of its run died".to_owned(), ..End::default() };
-        Self { position, cause, has_begun: true, end }
+        Self { position, cause, has_begun: true, calls: PastCalls::default(), end }
     }
 
     fn planned(position: Position, cause: EntryId) -> Self {
         let reason = "the process of its run died before it began".to_owned();
         let end = End { reason, changed: Some(Vec::new()), ..End::default() };
-        Self { position, cause, has_begun: false, end }
+        Self { position, cause, has_begun: false, calls: PastCalls::default(), end }
+    }
+
+    /// Adds to the reason what became of its calls, as far as anybody knows.
+    fn name_unknown_calls(&mut self) {
+        if let Some(unknown) = unknown_calls(&self.calls.0) {
+            self.end.reason.push_str(&format!("; nobody knows whether {unknown} finished"));
+        }
     }
 
     fn outcome(&self) -> Outcome {
@@ -184,6 +194,7 @@ impl RunState {
 
 impl OpenWork {
     fn read(&mut self, kind: EventKind) {
+        self.calls.note(&kind);
         match kind {
             EventKind::Message { text } => self.end.text = text,
             EventKind::Usage(usage) => self.end.usage += &usage,

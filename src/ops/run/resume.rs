@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::compile::PastCall;
+use crate::compile::{PastCall, PastCalls};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
@@ -216,13 +216,9 @@ pub(super) fn opens_session(event: &Event) -> bool {
 }
 
 fn calls<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<PastCall> {
-    let calls = events.filter_map(|event| match &event.kind {
-        EventKind::ToolCompleted { call, tool, detail, ok, exit_code, .. } => {
-            Some(PastCall::new(call, tool, detail, *ok, *exit_code))
-        }
-        _ => None,
-    });
-    calls.collect()
+    let mut calls = PastCalls::default();
+    events.for_each(|event| calls.note(&event.kind));
+    calls.0
 }
 
 impl Past {

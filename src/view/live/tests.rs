@@ -254,7 +254,8 @@ fn a_question_is_answered_by_key() {
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
     );
-    assert_eq!(controls.press(Key::Char('a'), &agents), Action::Nothing);
+    let ada = Slug::fold("ada").expect("a slug");
+    assert_eq!(controls.press(Key::Char('a'), &agents), Action::ShowQuestion(ada, asks.to_owned()));
     for key in [Key::Char('n'), Key::Backspace, Key::Char('y')] {
         assert_eq!(controls.press(key, &agents), Action::Nothing);
     }

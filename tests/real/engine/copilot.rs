@@ -130,6 +130,7 @@ fn answer(request: Request) {
             reply.send(Approval::Deny("that is forbidden".into()));
         }
         Request::Permission { reply, .. } => reply.send(Approval::Allow),
+        Request::Durable(reply) => reply.send(()),
         Request::Unasked(reply) => reply.send(true),
         Request::Question { reply, .. } => reply.send(Some("blue".into())),
     }
