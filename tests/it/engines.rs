@@ -395,7 +395,9 @@ fn a_program_that_is_killed_before_it_says_anything_is_started_again() {
                   echo '{\"type\":\"system\",\"subtype\":\"init\"}'\n\
                   echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"Done.\"}'\n";
     for (stream, deaths, code, starts) in [("claude", 2, 0, 3), ("claude", 3, 1, 3), ("text", 1, 1, 1)] {
-        let mine = format!("[engines.streams]\nprogram = \"my-agent\"\nprompt = \"stdin\"\nstream = \"{stream}\"\n");
+        let mine = format!(
+            "[engines.streams]\nprogram = \"my-agent\"\nprompt = \"stdin\"\nstrict = [\"--safe\"]\nstream = \"{stream}\"\n"
+        );
         let repo = world(script, &mine);
         repo.write("../home/deaths", &deaths.to_string());
         let output = squad(&repo, &["orchestrate", "--json", "--engine", "streams", "--agent", "ada", "x"]);

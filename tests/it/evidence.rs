@@ -56,6 +56,7 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         step.started (1.1) ← route.planned
         snapshot.taken (1.1) ← route.planned
         session.created ada (1.1) ← route.planned
+        tool.started ada (1.1) ← session.created ada
         decision.logged ada (1.1) ← session.created ada
         tool.completed ada (1.1) ← session.created ada
         agent.message ada (1.1) ← session.created ada

@@ -94,8 +94,8 @@ fn the_ledger_knows(world: &World, ended: &Ended) {
             assert!(entries.iter().any(|entry| entry.contains(&line)), "{kind} of {agent}: {entries:#?}");
         }
     }
-    // Every event but pieces of messages and the beginnings of calls.
-    let kept = |event: &&Value| event["type"] != "agent.message_delta" && event["type"] != "tool.started";
+    // Every event but pieces of messages.
+    let kept = |event: &&Value| event["type"] != "agent.message_delta";
     let count = world.repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).lines().count();
     assert_eq!(count, ended.events().iter().filter(kept).count(), "{ended}");
     let log: Value = serde_json::from_str(&world.repo.squad(&["log", "--json"]).out).expect("JSON");

@@ -67,6 +67,10 @@ impl Process {
         self.child.wait().await.ok()
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
     /// How the process ended, if it has, and its last line of stderr.
     pub(crate) async fn exit_report(&mut self) -> String {
         let ended = timeout(EXIT_TIMEOUT, self.child.wait()).await;

@@ -102,11 +102,11 @@ async fn launch(
             Err(error)
         }
         Err(HandshakeError::Call(error)) => {
-            let is_dead = matches!(error, CallError::Closed(_));
             let exit_report = match error {
                 CallError::TimedOut(_) => String::new(),
                 _ => format!("; {}", process.exit_report().await),
             };
+            let is_dead = process.has_ended();
             process.kill().await;
             connection.fail("the engine did not start");
             let reason = format!(

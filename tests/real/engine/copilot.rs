@@ -163,7 +163,7 @@ async fn rest(session: &mut Session) -> Vec<String> {
 
 fn show(fact: &Fact) -> Option<String> {
     match fact {
-        Fact::Usage(_) | Fact::Alive => None,
+        Fact::Usage(_) | Fact::Alive | Fact::Request(Request::Durable(_)) => None,
         Fact::ToolStarted { tool, detail, .. } => Some(format!("start {tool}: {detail}")),
         Fact::ToolCompleted { tool, ok, detail, .. } => {
             Some(format!("end {tool} {}: {detail}", if *ok { "ok" } else { "failed" }))
