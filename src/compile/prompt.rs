@@ -2,8 +2,8 @@
 
 use super::past_calls::{MAX_DETAIL, PastCall};
 use crate::model::{
-    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line,
-    list, printable, quote, without_hidden,
+    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable,
+    quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.

@@ -21,6 +21,8 @@ const PROGRAMS: &str = "cargo go make just task rake npm yarn pnpm bun deno node
 /// Their commands, up to the first `:` or `-`.
 const COMMANDS: &str = "test tests check checks lint clippy nextest build vet verify validate typecheck type spec specs \
     credo analyze analyse unittest fmtcheck run-many phpunit";
+/// Commands that check nothing, whatever follows.
+const MANAGING: &str = "install i add ci update upgrade remove uninstall new init publish get mod";
 /// Words that stand between a program and its command.
 const BETWEEN: &str = "run run-script exec x --";
 /// Programs that run the program behind them.
@@ -109,7 +111,8 @@ fn is_ordinary(command: &[String]) -> bool {
     }
     // `cargo +nightly test`, `npm run test:unit`, `make -j4 check`, `gradle :app:test`
     let is_passed_over = |word: &&String| word.starts_with(['-', '+']) || is_in(BETWEEN, word);
-    let mut commands = rest.iter().filter(|word| !is_passed_over(word)).take(2);
+    let commands = rest.iter().filter(|word| !is_passed_over(word)).take(2);
+    let mut commands = commands.take_while(|word| !is_in(MANAGING, word));
     is_in(PROGRAMS, program)
         && commands.any(|word| {
             let name = word.trim_start_matches(':').rsplit('/').next().unwrap_or_default();

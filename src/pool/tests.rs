@@ -113,7 +113,7 @@ async fn a_call_is_on_record_before_it_is_allowed() {
             let (call, tool, detail) = ("c1".to_owned(), "bash".to_owned(), "make".to_owned());
             reports.tell(None, EventKind::ToolStarted { call, tool: tool.clone(), detail: detail.clone() });
             let (reply, answer) = Reply::channel();
-            requests.answer(&requester, Request::Permission { access, tool, detail, reply }).await;
+            requests.answer(&requester, Request::Permission { call: None, access, tool, detail, reply }).await;
             assert_eq!(answer.await, Ok(Approval::Allow));
             reports.tell(None, message());
         }

@@ -395,7 +395,7 @@ impl Workers {
         work.calls = job.goes_on.unwrap_or_default();
         // A call without a result may have been refused or cut short.
         for PastCall { detail, ok, exit_code, .. } in work.calls.iter().filter(|call| call.is_finished_command()) {
-            work.requester.command_log().end(detail, *ok, *exit_code, &self.requests.checks);
+            work.requester.command_log().end(detail, *ok == Some(true), *exit_code, &self.requests.checks);
         }
         let continuation = match is_interrupted && is_resumed {
             true => self.continuation(session, &task, work).await,

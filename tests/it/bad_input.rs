@@ -56,8 +56,9 @@ fn a_team_that_cannot_be_used() {
         squad       the rehearsal engine: a script plays, no model is asked
         squad       nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
         squad       ada works on it; tier standard (command line: named with --agent)
-        ada         completed, 0.1 s
-        squad       completed: 1 agent, 0.1 s; ada changed nothing
+        ada         read .squad/team.md
+        ada         completed, 0.1 s, 1 tool call
+        squad       completed: 1 agent, 0.1 s, 1 tool call; ada changed nothing
         squad       details: squad log 20260105-090000-000001
         --- exit 0
     "#]]

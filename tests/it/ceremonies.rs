@@ -61,7 +61,7 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
         squad       left to people: Retrospective after the work (.squad/ceremonies.md:18)
         squad       step 1 of 2: rex
         rex         Agree on the field names first.
-        rex         completed, 0.0 s
+        rex         completed, 0.0 s, no tool used
         squad       step 2 of 2: ada and bob
         ada         write api.txt
         ada         The endpoint is there.
@@ -70,7 +70,7 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
         bob         They pass.
         bob         completed, 0.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       completed: 4 agents, 0.0 s, 2 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); rex changed nothing
+        squad       completed: 4 agents, 0.0 s, 2 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); rex changed nothing; rex: no tool used
         squad       details: squad log 20260105-090000-000001
         --- exit 0
     "#]].assert_eq(&output.to_string());

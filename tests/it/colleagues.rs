@@ -46,10 +46,10 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
         rex         Both are fine.
         rex
         rex         VERDICT: approved
-        rex         completed, 0.0 s
+        rex         completed, 0.0 s, no tool used
         rex         approves the work of ada and bob
         squad       1 decision landed on main in 928a67aa60
-        squad       completed: 3 agents, 2.0 s, 5 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); rex changed nothing
+        squad       completed: 3 agents, 2.0 s, 5 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); rex changed nothing; rex: no tool used
         squad       details: squad log 20260105-090000-000001
         --- exit 0
     "#]].assert_eq(&output.to_string());

@@ -79,11 +79,13 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         agent.completed coordinator ← session.created coordinator
         session.created bob (1.2) ← route.planned, review.verdict rex, review.lockout ada, agent.completed coordinator
         decision.delivered bob (1.2) ← decision.logged ada
+        tool.completed bob (1.2) ← session.created bob
         agent.message bob (1.2) ← session.created bob
         session.idle bob (1.2) ← session.created bob
         session.destroyed bob (1.2) ← session.created bob
         agent.completed bob (1.2) ← session.created bob
         session.resumed rex (1.2) ← route.planned, review.verdict rex, review.lockout ada, agent.completed coordinator, agent.completed bob
+        tool.completed rex (1.2) ← session.resumed rex
         agent.message rex (1.2) ← session.resumed rex
         session.idle rex (1.2) ← session.resumed rex
         session.destroyed rex (1.2) ← session.resumed rex
@@ -119,10 +121,12 @@ steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
         step.started (1.1) ← route.planned
         session.created ada (1.1) ← route.planned
         session.created bob (1.1) ← route.planned
+        tool.completed ada (1.1) ← session.created ada
         agent.message ada (1.1) ← session.created ada
         session.idle ada (1.1) ← session.created ada
         session.destroyed ada (1.1) ← session.created ada
         agent.completed ada (1.1) ← session.created ada
+        tool.completed bob (1.1) ← session.created bob
         agent.message bob (1.1) ← session.created bob
         session.idle bob (1.1) ← session.created bob
         session.destroyed bob (1.1) ← session.created bob
@@ -273,7 +277,8 @@ fn refusals_stop_only_those_whose_work_they_prevent() {
             "[[turn]]\nagent = \"{agent}\"\nsteps = [{{ write = \"{path}\", text = \"x\" }}, {{ say = \"Did it.\\n\\nVERDICT: approved\" }}]\n"
         )
     };
-    let says = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Nothing to do.\" }]\n".to_owned();
+    let says = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_decisions\" }, { say = \"Nothing to do.\" }]\n"
+        .to_owned();
     let fails = "[[turn]]\nagent = \"bob\"\nsteps = [{ fail = \"no\" }]\n".to_owned();
     let ada = writes("ada", "src/a.txt");
     for (name, script, arguments, code, status, refused) in [

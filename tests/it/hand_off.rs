@@ -120,8 +120,8 @@ fn what_is_rejected_twice_more_ends_the_run_as_failed() {
     let team = repo.read(".squad/team.md");
     repo.write(".squad/team.md", &team.replace("| Rex |", "| Lead | Lead | Active |\n| Rex |"));
     let answer = "\n[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"Nobody got it right.\" }]\n";
-    let second = "\n[[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Like this?\" }]\n";
-    let third = "\n[[turn]]\nagent = \"lead\"\nsteps = [{ say = \"Or like this?\" }]\n";
+    let second = "\n[[turn]]\nagent = \"bob\"\nsteps = [{ tool = \"squad_decisions\" }, { say = \"Like this?\" }]\n";
+    let third = "\n[[turn]]\nagent = \"lead\"\nsteps = [{ tool = \"squad_decisions\" }, { say = \"Or like this?\" }]\n";
     let script = [
         WORK.to_owned(),
         verdict(false, "Plain text."),

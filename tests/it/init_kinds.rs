@@ -152,7 +152,7 @@ const KINDS: [Kind; 20] = [
         ],
         purpose: "Relays messages between brokers.",
         stack: "Go; Gin.",
-        commands: "`go build ./...`, `go test ./...`, `make test`.",
+        commands: "`go build ./...`, `go test ./...`, `make test`, `make lint`.",
         owners: &["| cmd/ | Backend |", "| internal/ | Backend |"],
         path: ("internal/queue/queue.go", "backend"),
     },

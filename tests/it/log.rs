@@ -15,7 +15,7 @@ fn runs_are_listed_and_one_is_shown_whole() {
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "second"]);
     expect![[r#"
-        20260105-090018-000011  completed  second
+        20260105-090020-000013  completed  second
                                 ada  0.1 s
         20260105-090000-000001  completed  first
                                 bob  0.1 s
@@ -24,30 +24,31 @@ fn runs_are_listed_and_one_is_shown_whole() {
     .assert_eq(&repo.squad(&["log"]).to_string());
     expect![[r#"
         --- stderr
-        error: `20260105-0900` is ambiguous: 20260105-090018-000011 and 20260105-090000-000001
+        error: `20260105-0900` is ambiguous: 20260105-090020-000013 and 20260105-090000-000001
         hint: use a longer prefix
         --- exit 2
     "#]]
     .assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
     let output = repo.squad(&["log", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
-    expect![[r#"{"run":"20260105-090018-000011","started":"2026-01-05T09:00:19Z","ended":"2026-01-05T09:00:35Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
+    expect![[r#"{"run":"20260105-090020-000013","started":"2026-01-05T09:00:21Z","ended":"2026-01-05T09:00:39Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
     let run = value["runs"][0]["run"].as_str().expect("an id").to_owned();
     expect![[r#"
-        run 20260105-090018-000011
-        09:00:19  squad        run.started          second
-        09:00:21  squad        engine.started       rehearsal 0.1.0
-        09:00:22  squad        route.planned        ada tier standard
-        09:00:23  squad        step.started
-        09:00:24  squad        snapshot.taken
-        09:00:25  ada          session.created      squad-ada-20260105-090018-000011 on claude-sonnet-4.5
-        09:00:29  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
-        09:00:30  ada          session.idle         squad-ada-20260105-090018-000011
-        09:00:31  ada          session.destroyed    squad-ada-20260105-090018-000011
-        09:00:32  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
-        09:00:33  squad        step.completed
-        09:00:34  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
-        09:00:35  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
+        run 20260105-090020-000013
+        09:00:21  squad        run.started          second
+        09:00:23  squad        engine.started       rehearsal 0.1.0
+        09:00:24  squad        route.planned        ada tier standard
+        09:00:25  squad        step.started
+        09:00:26  squad        snapshot.taken
+        09:00:27  ada          session.created      squad-ada-20260105-090020-000013 on claude-sonnet-4.5
+        09:00:30  ada          tool.completed       read .squad/team.md
+        09:00:33  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
+        09:00:34  ada          session.idle         squad-ada-20260105-090020-000013
+        09:00:35  ada          session.destroyed    squad-ada-20260105-090020-000013
+        09:00:36  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
+        09:00:37  squad        step.completed
+        09:00:38  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
+        09:00:39  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
         --- exit 0
     "#]].assert_eq(&repo.squad(&["log", &run]).to_string());
     assert_eq!(repo.squad(&["log", "--agent", "rex"]).err, "No run matches.\n");
@@ -126,7 +127,7 @@ fn status_says_what_is_going_on() {
     .assert_eq(&repo.squad(&["status"]).to_string());
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     expect![[r#"
-        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":13,"unsynced":13}}
+        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":14,"unsynced":14}}
         --- exit 0
     "#]].assert_eq(&repo.squad(&["status", "--json"]).to_string());
 }
@@ -155,11 +156,11 @@ fn runs_and_entries_are_chosen_by_agent_time_and_number() {
         let runs = value["runs"].as_array().expect("runs").clone();
         runs.iter().map(|run| run["started"].as_str().expect("a time")[11..19].to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(runs(&[]), ["09:00:37", "09:00:19", "09:00:01"]);
-    assert_eq!(runs(&["--agent", "Bob"]), ["09:00:37", "09:00:01"]);
-    assert_eq!(runs(&["--agent", "bob", "-n1"]), ["09:00:37"]);
+    assert_eq!(runs(&[]), ["09:00:41", "09:00:21", "09:00:01"]);
+    assert_eq!(runs(&["--agent", "Bob"]), ["09:00:41", "09:00:01"]);
+    assert_eq!(runs(&["--agent", "bob", "-n1"]), ["09:00:41"]);
     assert!(runs(&["--agent", "nobody"]).is_empty());
-    assert_eq!(runs(&["--since", "2026-01-05T09:00:19Z"]), ["09:00:37", "09:00:19"]);
+    assert_eq!(runs(&["--since", "2026-01-05T09:00:21Z"]), ["09:00:41", "09:00:21"]);
     assert_eq!(runs(&["--since", "2026-01-05"]).len(), 3);
     assert_eq!(runs(&["--since", "1h"]).len(), 3);
     assert!(runs(&["--since", "2026-01-06"]).is_empty());

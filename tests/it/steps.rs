@@ -13,7 +13,7 @@ agent = "bob"
 steps = [{ wait = "1s" }, { write = "tests.txt", text = "tests\n" }, { say = "The tests pass." }]
 [[turn]]
 agent = "ada"
-steps = [{ say = "The last touch is done." }]
+steps = [{ tool = "squad_decisions" }, { say = "The last touch is done." }]
 [[turn]]
 agent = "coordinator"
 steps = [{ say = "All is done." }]
@@ -40,9 +40,9 @@ fn agents_work_in_the_order_of_the_message() {
         bob         completed, 1.0 s, 1 tool call
         squad       step 3 of 3: ada
         ada         The last touch is done.
-        ada         completed, 0.0 s
+        ada         completed, 0.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       completed: 3 agents, 2.0 s, 2 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0)
+        squad       completed: 3 agents, 2.0 s, 3 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0)
         squad       details: squad log 20260105-090000-000001
         --- exit 0
     "#]]

@@ -73,7 +73,10 @@ impl Session {
     /// Creates or resumes the session, and again if the CLI dies meanwhile and is restarted: no prompt was sent to the
     /// session yet.
     async fn create_or_resume(&self, params: &OpenParams, resume: bool) -> Result<Opened, EngineError> {
-        let report = |fact| drop(self.server.registry.with(&self.id, |session| session.report(fact)));
+        let report = |fact| {
+            // Without the session nobody waits for it.
+            let _ = self.server.registry.with(&self.id, |session| session.report(fact));
+        };
         let mut attempts = 0;
         loop {
             let opened = if resume { self.resume_once(params).await } else { self.create_once(params).await };

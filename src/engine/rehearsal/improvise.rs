@@ -17,7 +17,11 @@ const FILES: [&str; 3] = ["README.md", ".squad/team.md", ".ai-team/team.md"];
 pub(super) fn turn(opening: &Opening, prompt: &str, attachments: &[Attachment]) -> Vec<Step> {
     let spec = &opening.spec;
     let mut steps = vec![Step::Wait(Duration::from_millis(120))];
-    let line = if spec.agent.as_str() == Slug::COORDINATOR {
+    let is_coordinator = spec.agent.as_str() == Slug::COORDINATOR;
+    if !is_coordinator && spec.tools != ToolChoice::Nothing {
+        steps.push(Step::Read(file_of(&opening.directory)));
+    }
+    let line = if is_coordinator {
         if prompt.contains("{\"agents\":") {
             format!("{{\"agents\": [\"{}\"], \"reason\": \"{IMPROVISED}\"}}", best_candidate(spec, prompt))
         } else {
@@ -26,9 +30,6 @@ pub(super) fn turn(opening: &Opening, prompt: &str, attachments: &[Attachment]) 
     } else if prompt.contains("VERDICT:") {
         "(rehearsal) I would read the change here.\n\nVERDICT: approved".to_owned()
     } else {
-        if spec.tools != ToolChoice::Nothing {
-            steps.push(Step::Read(file_of(&opening.directory)));
-        }
         let with = match attachments {
             [] => String::new(),
             files => format!(" (with {})", list(files.iter().map(|file| &file.path))),
