@@ -79,12 +79,14 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         agent.completed coordinator ← session.created coordinator
         session.created bob (1.2) ← route.planned, review.verdict rex, review.lockout ada, agent.completed coordinator
         decision.delivered bob (1.2) ← decision.logged ada
+        tool.started bob (1.2) ← session.created bob
         tool.completed bob (1.2) ← session.created bob
         agent.message bob (1.2) ← session.created bob
         session.idle bob (1.2) ← session.created bob
         session.destroyed bob (1.2) ← session.created bob
         agent.completed bob (1.2) ← session.created bob
         session.resumed rex (1.2) ← route.planned, review.verdict rex, review.lockout ada, agent.completed coordinator, agent.completed bob
+        tool.started rex (1.2) ← session.resumed rex
         tool.completed rex (1.2) ← session.resumed rex
         agent.message rex (1.2) ← session.resumed rex
         session.idle rex (1.2) ← session.resumed rex
@@ -121,6 +123,8 @@ steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
         step.started (1.1) ← route.planned
         session.created ada (1.1) ← route.planned
         session.created bob (1.1) ← route.planned
+        tool.started ada (1.1) ← session.created ada
+        tool.started bob (1.1) ← session.created bob
         tool.completed ada (1.1) ← session.created ada
         agent.message ada (1.1) ← session.created ada
         session.idle ada (1.1) ← session.created ada
