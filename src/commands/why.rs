@@ -12,7 +12,8 @@ use crate::ui::{FAINT, STRONG, Ui};
 /// wrote are unknown. If the answer is not certain (the line also occurs in other files, or more often in this one
 /// than a run wrote it), squad prints "unknown" with the reason and exits with 1.
 ///
-/// A line retyped by hand counts as restored.
+/// A line retyped by hand counts as restored. A verdict counts only for the content that was reviewed: any later change of
+/// the file ends it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -62,6 +63,10 @@ fn show(ui: &mut Ui, answer: &Answer) {
         let day = commit.at.strftime("%Y-%m-%d");
         field("commit", &format!("{short} {} ({}, {day})", first_line(&commit.subject, 60), commit.author));
     }
+    for checkpoint in answer.commit.iter().flat_map(|commit| &commit.checkpoints) {
+        let (key, value) = checkpoint.split_once(':').unwrap_or((checkpoint, ""));
+        field(key, value.trim());
+    }
     for origin in &answer.origins {
         show_origin(&mut field, origin);
     }
@@ -88,6 +93,9 @@ fn show_origin(field: &mut impl FnMut(&str, &str), origin: &Origin) {
             Verdict::Unclear => "unclear",
         };
         field("review", &format!("{reviewer}: {verdict}"));
+    }
+    if origin.is_review_outdated {
+        field("review", "of earlier content: the file has changed since");
     }
     for decision in &origin.decisions {
         field("decided", &format!("{} {}", decision.id, decision.title));

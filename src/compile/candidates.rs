@@ -113,7 +113,17 @@ mod tests {
         let compiler = Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings }, &task);
         let (kind, tier) = (PlanKind::Abstain, Tier::Standard);
         let (agents, steps, ceremonies) = Default::default();
-        let plan = Plan { kind, agents, steps, reviewer: None, tier, confidence: 0.4, evidence, ceremonies };
+        let plan = Plan {
+            kind,
+            agents,
+            steps,
+            reviewer: None,
+            other_reviewers: Vec::new(),
+            tier,
+            confidence: 0.4,
+            evidence,
+            ceremonies,
+        };
         compiler.choice_prompt(message, &plan)
     }
 

@@ -188,11 +188,20 @@ impl<'a> Compiler<'a> {
         Compiled { spec, compiler: self, receipt_data: ReceiptData::Agent { member, past, budget, selected } }
     }
 
+    /// Compiles the session of an agent that reviews: without tools that change files.
+    pub(crate) fn reviewer(&'a self, member: &'a Member, tier: Tier) -> Compiled<'a> {
+        let mut compiled = self.agent(member, tier);
+        compiled.spec.tools = reviewing_tools(&compiled.spec.tools);
+        compiled.spec.compiled_hash =
+            compiled_hash(&compiled.spec, &without_hidden(own_context(self.sources.team, member)));
+        compiled
+    }
+
     /// Each agent's model in a plan, and the layer that chose it. Has no weight, because it is no reason to choose the
     /// agent.
     pub(crate) fn model_evidence(&self, plan: &Plan) -> Vec<Evidence> {
         let Sources { team, settings, .. } = self.sources;
-        let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| team.member(slug));
+        let members = plan.agents.iter().chain(plan.reviewers()).filter_map(|slug| team.member(slug));
         members
             .map(|member| {
                 let charter = team.charters.get(&member.slug);
@@ -241,6 +250,18 @@ fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
         }
     }
     if known.is_empty() && !named.is_empty() { ToolChoice::All } else { ToolChoice::Only(known) }
+}
+
+/// The shell is among them for the commands that show changes; others are refused.
+fn reviewing_tools(choice: &ToolChoice) -> ToolChoice {
+    const READING: [&str; 4] = ["view", "grep", "glob", "bash"];
+    let all = || READING.iter().map(|tool| (*tool).to_owned());
+    match choice {
+        ToolChoice::All => ToolChoice::Only(all().collect()),
+        ToolChoice::Only(tools) if tools.iter().any(|tool| tool == "*") => ToolChoice::Only(all().collect()),
+        ToolChoice::Only(tools) => ToolChoice::Only(all().filter(|tool| tools.contains(tool)).collect()),
+        ToolChoice::Nothing | ToolChoice::ReadOnly => choice.clone(),
+    }
 }
 
 fn compaction_threshold(settings: &Settings, tier: Tier) -> Option<f64> {

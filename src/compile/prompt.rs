@@ -2,8 +2,8 @@
 
 use super::past_calls::{MAX_DETAIL, PastCall};
 use crate::model::{
-    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable,
-    quote, without_hidden,
+    Ceremony, CeremonyTiming, Change, ChangeClass, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list,
+    printable, quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.
@@ -145,16 +145,30 @@ pub(super) fn message_in_choice(message: &str) -> String {
     text
 }
 
-/// Asks the reviewer for a verdict on the authors' work. `diff`: their changes.
-pub(crate) fn review_prompt(message: &str, work: &[Colleague<'_>], diff: &str, directory: &str) -> String {
-    let mut prompt = String::from(
-        "Review what your colleagues did for the task quoted below. Read the files they changed; change none yourself.\n\n\
-         Task:\n\n",
-    );
+/// Asks the reviewer for a verdict on the authors' work, or on what is there already if there is none. `unchanged`:
+/// files that are as they were when they were rejected. `diff`: all changes.
+pub(crate) fn review_prompt(
+    message: &str,
+    work: &[Colleague<'_>],
+    unchanged: &[&String],
+    diff: &str,
+    directory: &str,
+) -> String {
+    let mut prompt = String::from(match work {
+        [] => "Do the review that the task quoted below asks for. Change no file yourself.\n\nTask:\n\n",
+        _ => {
+            "Review what your colleagues did for the task quoted below. Read the files they changed; change none \
+             yourself.\n\nTask:\n\n"
+        }
+    });
     prompt.push_str(&quote(message));
     push_work(&mut prompt, work);
+    if !unchanged.is_empty() {
+        let files = list(unchanged.iter().take(MAX_FILES).map(|path| format!("`{}`", shown(path))));
+        prompt.push_str(&format!("\nUnchanged since it was rejected: {files}\n"));
+    }
     if !diff.is_empty() {
-        prompt.push_str("\nThe lines they changed:\n\n");
+        prompt.push_str("\nThe changed lines:\n\n");
         prompt.push_str(&quote(cut(diff, MAX_DIFF).0));
         if diff.len() > MAX_DIFF {
             prompt.push_str("\n(There is more than is shown here; `git diff` shows it.)\n");
@@ -314,8 +328,12 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
         if left > 0 {
             prompt.push_str(&format!("\n(The report goes on for {left} bytes more.)\n"));
         }
-        if let Some(changed) = colleague.changed {
-            prompt.push_str(&format!("\nFiles it changed: {}\n", files(changed)));
+        let Some(changed) = colleague.changed else { continue };
+        let (own, others): (Vec<&Change>, Vec<&Change>) =
+            changed.iter().partition(|change| change.class.is_of_agents());
+        prompt.push_str(&format!("\nFiles it changed: {}\n", files(&own)));
+        if !others.is_empty() {
+            prompt.push_str(&format!("Files that changed meanwhile, not by it: {}\n", files(&others)));
         }
     }
 }
@@ -333,17 +351,32 @@ fn cut(text: &str, length: usize) -> (&str, usize) {
 /// Most files listed in a prompt.
 const MAX_FILES: usize = 50;
 
+/// A path that cannot act as anything else.
+fn shown(path: &str) -> String {
+    printable(path).replace(['`', '\n'], "?")
+}
+
+/// Who changed a file, if not the agent alone.
+fn whose(change: &Change) -> Option<String> {
+    let class = change.class;
+    Some(match class {
+        ChangeClass::Own => return None,
+        ChangeClass::Together => format!("{class}: {}", names(&change.by)),
+        ChangeClass::Yours => format!("{class}: the person or another program"),
+        ChangeClass::OtherRun => class.to_string(),
+        ChangeClass::Unknown => format!("{class}: while the run was down"),
+    })
+}
+
 /// `none`, `` `src/a.rs` (+3 -1), `b.png` ``.
-fn files(changed: &[Change]) -> String {
-    let lines = |change: &Change| match (change.added, change.removed) {
-        (Some(added), Some(removed)) => format!(" (+{added} -{removed})"),
-        _ => String::new(),
+fn files(changed: &[&Change]) -> String {
+    let lines = |change: &Change| {
+        let lines = change.added.zip(change.removed).map(|(added, removed)| format!("+{added} -{removed}"));
+        let parts: Vec<String> = lines.into_iter().chain(whose(change)).collect();
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
     };
-    let mut named: Vec<String> = changed
-        .iter()
-        .take(MAX_FILES)
-        .map(|change| format!("`{}`{}", printable(&change.path).replace(['`', '\n'], "?"), lines(change)))
-        .collect();
+    let mut named: Vec<String> =
+        changed.iter().take(MAX_FILES).map(|change| format!("`{}`{}", shown(&change.path), lines(change))).collect();
     if changed.len() > MAX_FILES {
         named.push(format!("{} more", changed.len() - MAX_FILES));
     }
@@ -381,6 +414,40 @@ mod tests {
             "{shown}"
         );
         assert_eq!(shown.matches("\n> ").count(), 40);
+    }
+
+    #[test]
+    fn a_reviewer_sees_all_changes_and_whose_they_are() {
+        let slug = |name: &str| Slug::fold(name).expect("a slug");
+        let ada = slug("ada");
+        let classes =
+            [ChangeClass::Own, ChangeClass::Together, ChangeClass::Yours, ChangeClass::OtherRun, ChangeClass::Unknown];
+        let changed = classes.map(|class| Change {
+            path: format!("{class}.rs"),
+            added: Some(1),
+            removed: Some(0),
+            class,
+            by: vec![ada.clone(), slug("bob")],
+            ..Change::default()
+        });
+        let report = Colleague {
+            agent: &ada,
+            outcome: Outcome::Completed,
+            text: "Built.",
+            changed: Some(&changed),
+            verdict: None,
+        };
+        let prompt = review_prompt("Build it", &[report], &[&"own.rs".to_owned()], "+x", "/repo");
+        for line in [
+            "Files it changed: `own.rs` (+1 -0), `together.rs` (+1 -0; together: `ada` and `bob`)",
+            "Files that changed meanwhile, not by it: `yours.rs` (+1 -0; yours: the person or another program), \
+             `other run.rs` (+1 -0; other run), `unknown.rs` (+1 -0; unknown: while the run was down)",
+            "Unchanged since it was rejected: `own.rs`",
+        ] {
+            assert!(prompt.lines().any(|it| it == line), "{line}\n{prompt}");
+        }
+        let alone = review_prompt("Review main", &[], &[], "", "/repo");
+        assert!(alone.starts_with("Do the review that the task quoted below asks for."), "{alone}");
     }
 
     #[test]

@@ -165,6 +165,7 @@ fn it_is_reported_that_the_premium_model_overrides_the_charter() {
                 steps: vec![agents.clone()],
                 agents,
                 reviewer: None,
+                other_reviewers: Vec::new(),
                 tier,
                 confidence: 1.0,
                 evidence: Vec::new(),
@@ -525,6 +526,27 @@ fn a_charter_narrows_the_tools_by_names_that_are_tools() {
     let named = |names: &[&str]| ToolChoice::Only(names.iter().map(|name| (*name).to_owned()).collect());
     assert_eq!(with(&["Read", "shell", "search"], Tier::Standard), named(&["view", "bash", "grep", "glob"]));
     assert_eq!(with(&[], Tier::Standard), named(&[]));
+}
+
+#[test]
+fn a_reviewer_has_no_tool_that_changes_files() {
+    let of = |tools: Option<&[&str]>, tier| {
+        let mut team = team();
+        let tools: Option<Vec<String>> = tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect());
+        team.charters.values_mut().for_each(|charter| charter.tools.clone_from(&tools));
+        let settings = Settings::default();
+        with(&team, &Learnings::new(), &settings, "", |compiler| {
+            let (works, reviews) = (compiler.agent(&team.members[0], tier), compiler.reviewer(&team.members[0], tier));
+            let is_other = works.spec.compiled_hash != reviews.spec.compiled_hash;
+            (reviews.spec.tools.clone(), is_other)
+        })
+    };
+    let named = |names: &[&str]| ToolChoice::Only(names.iter().map(|name| (*name).to_owned()).collect());
+    let all = named(&["view", "grep", "glob", "bash"]);
+    assert_eq!(of(None, Tier::Standard), (all.clone(), true));
+    assert_eq!(of(Some(&["*"]), Tier::Standard), (all, true));
+    assert_eq!(of(Some(&["edit", "view"]), Tier::Standard), (named(&["view"]), true));
+    assert_eq!(of(None, Tier::Lightweight), (ToolChoice::ReadOnly, false));
 }
 
 #[test]

@@ -56,6 +56,28 @@ impl Repository {
         Ok(answer.is_success().then(|| Blame::parse(&answer.stdout)).flatten())
     }
 
+    /// The blob id that git would give a file of the work tree; `None`: there is no such file. `path` is relative to the
+    /// repository's root.
+    pub(crate) fn id_in_work_tree(&self, path: &str) -> Result<Option<String>, Error> {
+        let Some(file) = self.work_dir().map(|root| root.join(path)) else { return Ok(None) };
+        match std::fs::symlink_metadata(&file) {
+            Err(_) => Ok(None),
+            Ok(metadata) if metadata.is_symlink() => {
+                let target = std::fs::read_link(&file).unwrap_or_default();
+                self.id_of_text(target.as_os_str().as_encoded_bytes()).map(Some)
+            }
+            Ok(_) => Ok(Some(self.call(&["hash-object", "--", path]).succeed()?.text())),
+        }
+    }
+
+    /// The trailers of a commit whose keys end in a text, as they are written: `Key: value`.
+    pub(crate) fn trailers_ending_in(&self, ending: &str, commit: &str) -> Result<Vec<String>, Error> {
+        let call = self.call(&["log", "--max-count=1", "--format=%(trailers:only,unfold)", "--end-of-options", commit]);
+        let text = call.succeed()?.text();
+        let has_key = |line: &&str| line.split_once(':').is_some_and(|(key, _)| key.ends_with(ending));
+        Ok(text.lines().map(str::trim).filter(has_key).map(str::to_owned).collect())
+    }
+
     /// The paths below a folder that commits up to this one have removed since a day. Includes paths that came back.
     pub(crate) fn removed_below(&self, commit: &str, folder: &str, since: Option<Date>) -> Result<Vec<String>, Error> {
         let since = since.map(|day| format!("--since={day}T00:00:00Z"));

@@ -30,7 +30,7 @@ use super::{
     repository::Repository,
     rescue::{self, BATCH, Index, LARGEST, path_of},
 };
-use crate::model::{Change, SkippedFile};
+use crate::model::{Change, Content, SkippedFile};
 pub(crate) use state::RepositoryState;
 use status::{Entry, Status};
 
@@ -225,6 +225,22 @@ impl Repository {
             }
         }
         Ok(changes.into_values().collect())
+    }
+
+    /// The blob ids of these files in a snapshot; `None`: it has no such file. Files that are left out of it are missing.
+    pub(crate) fn contents_of(
+        &self,
+        snapshot: &WorkTreeSnapshot,
+        paths: &[String],
+    ) -> Result<BTreeMap<String, Content>, Error> {
+        let store = self.objects();
+        let mut finder = store.finder(snapshot.tree);
+        let mut contents = BTreeMap::new();
+        for path in paths.iter().filter(|path| !snapshot.left_out.contains_key(*path)) {
+            let blob = finder.find(path)?.filter(|(mode, _)| !mode.is_tree());
+            contents.insert(path.clone(), blob.map(|(_, id)| id.to_string()));
+        }
+        Ok(contents)
     }
 
     /// Deletes the snapshots of all runs that are not wanted, and returns their number. git gc, or pruning a scrub,

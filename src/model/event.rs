@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GitChanges, GivenMember, OtherRuns, Outcome,
-    Plan, RunId, SkippedFile, Slug, Tier, Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GitChanges, GivenMember, JudgedFiles,
+    OtherRuns, Outcome, Plan, RunId, SkippedFile, Slug, Tier, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -310,9 +310,8 @@ kinds! {
     "review.verdict" AtOnce ReviewVerdict {
         verdict: Verdict,
         authors: Vec<Slug>,
-        /// The files they changed, relative to the repository's root.
-        #[serde(default)]
-        files: Vec<String>,
+        #[serde(flatten)]
+        judged: JudgedFiles,
         text: String,
     };
     /// A reviewer rejected the agent's work in this run, so another agent has to revise it.

@@ -40,7 +40,11 @@ pub(crate) struct Plan {
     /// Plans of older versions have none.
     #[serde(default)]
     pub(crate) steps: Vec<Vec<Slug>>,
+    /// It judges all work. If it is also in the steps, its step is a review of the work before.
     pub(crate) reviewer: Option<Slug>,
+    /// Further reviewers, who judge after it. The work is approved if all of them approve it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) other_reviewers: Vec<Slug>,
     pub(crate) tier: Tier,
     /// Between 0 and 1.
     pub(crate) confidence: f64,
@@ -137,13 +141,39 @@ impl Plan {
         self.agents.iter().filter(works).cloned().collect()
     }
 
-    /// `backend`, `backend and docs`, `backend, then tester and docs`; with each name as `shown`.
-    pub(crate) fn order(&self, shown: impl Fn(&Slug) -> String) -> String {
-        let step = |step: &Vec<Slug>| list(step.iter().map(&shown));
-        match &self.steps[..] {
+    /// The reviewers, in order.
+    pub(crate) fn reviewers(&self) -> impl Iterator<Item = &Slug> {
+        self.reviewer.iter().chain(&self.other_reviewers)
+    }
+
+    pub(crate) fn is_reviewer(&self, agent: &Slug) -> bool {
+        self.reviewers().any(|reviewer| reviewer == agent)
+    }
+
+    /// The reviewers that judge after all steps.
+    pub(crate) fn final_reviewers(&self) -> impl Iterator<Item = &Slug> {
+        self.reviewers().filter(|reviewer| !self.agents.contains(reviewer))
+    }
+
+    /// `backend works on it`, `backend, then tester and docs work on it, then reviewer reviews`, `reviewer reviews it`;
+    /// with each name as `shown`.
+    pub(crate) fn summary(&self, shown: impl Fn(&Slug) -> String) -> String {
+        let verb = |count: usize, verb: &str| if count == 1 { format!("{verb}s") } else { verb.to_owned() };
+        if !self.agents.is_empty() && self.agents.iter().all(|agent| self.is_reviewer(agent)) {
+            return format!("{} {} it", list(self.agents.iter().map(&shown)), verb(self.agents.len(), "review"));
+        }
+        let named = |agent: &Slug| if self.is_reviewer(agent) { shown(agent) + " (review)" } else { shown(agent) };
+        let step = |step: &Vec<Slug>| list(step.iter().map(named));
+        let order = match &self.steps[..] {
             [] => step(&self.agents),
             steps => steps.iter().map(step).collect::<Vec<_>>().join(", then "),
-        }
+        };
+        let last: Vec<String> = self.final_reviewers().map(&shown).collect();
+        let review = match last.len() {
+            0 => String::new(),
+            count => format!(", then {} {}", list(&last), verb(count, "review")),
+        };
+        format!("{order} {} on it{review}", verb(self.agents.len(), "work"))
     }
 }
 

@@ -102,6 +102,7 @@ fn plan() -> Plan {
         agents: vec![slug("backend")],
         steps: vec![vec![slug("backend")]],
         reviewer: Some(slug("reviewer")),
+        other_reviewers: vec![slug("security")],
         tier: Tier::Standard,
         confidence: 0.75,
         evidence: vec![Evidence {
@@ -216,7 +217,13 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::ReviewVerdict {
             verdict: Verdict::Rejected,
             authors: vec![slug("backend")],
-            files: vec![text("src/api.rs")],
+            judged: JudgedFiles {
+                files: vec![text("src/api.rs"), text("src/old.rs")],
+                contents: [("src/api.rs", Some("0d1f")), ("src/old.rs", None)]
+                    .map(|(path, id)| (path.to_owned(), id.map(str::to_owned)))
+                    .into(),
+                rejected: Some(vec![text("src/api.rs")]),
+            },
             text: forged(),
         },
         EventKind::Lockout { reviewer: slug("reviewer"), files: vec![text("src/api.rs")] },

@@ -42,6 +42,11 @@ impl Permissions {
     }
 }
 
+/// The rules for a reviewer, explained to it. They hold in every mode.
+pub(crate) const REVIEWING: &str = "read only, because you review. Reading the project is allowed, and so are the commands \
+                                    `git diff`, `git log` and `git show`. Changing files and running other commands are \
+                                    refused, and nobody is asked.";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allow,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::git::WorkTreeSnapshot;
-use crate::model::{Change, EventKind, GitChanges, OtherRuns, Slug, seconds};
+use crate::model::{Change, Content, EventKind, GitChanges, OtherRuns, Slug, seconds};
 pub(crate) use intervals::Interval;
 use intervals::{changes_of, git_changes_of};
 
@@ -34,6 +34,9 @@ pub(crate) trait TakeSnapshots: Send + Sync {
 
     /// What the other runs in this work tree have done since the last call, and what they are at now.
     fn others(&self) -> (OtherRuns, OtherRuns);
+
+    /// The contents of these files, whose paths are relative to the repository's root, as far as known.
+    fn contents(&self, snapshot: &WorkTreeSnapshot, paths: &[String]) -> Result<BTreeMap<String, Content>, String>;
 }
 
 /// What other runs have to know.
@@ -427,6 +430,16 @@ impl WorkTree {
         self.run_blocking(move || source.diff(&from, &to, &paths)).await.unwrap_or_else(|reason| {
             self.warn(&reason);
             String::new()
+        })
+    }
+
+    /// The contents of these files in the last snapshot, as far as known.
+    pub(crate) async fn contents(&self, paths: Vec<String>) -> BTreeMap<String, Content> {
+        let Some(last) = self.activity().snapshots.last().cloned() else { return BTreeMap::new() };
+        let source = Arc::clone(&self.source);
+        self.run_blocking(move || source.contents(&last, &paths)).await.unwrap_or_else(|reason| {
+            self.warn(&reason);
+            BTreeMap::new()
         })
     }
 

@@ -92,7 +92,7 @@ fn facilitator(team: &Team, plan: &Plan, message: &str, ceremony: &Ceremony) -> 
         return Err("nobody who can be started facilitates it".to_owned());
     };
     let slug = &member.slug;
-    if plan.reviewer.as_ref() == Some(slug) {
+    if plan.is_reviewer(slug) {
         return Err(format!("{slug} reviews the work"));
     }
     if plan.tier == Tier::Lightweight {
@@ -182,6 +182,7 @@ mod tests {
             agents: (0..agents).map(|number| slug(&format!("agent-{number}"))).collect(),
             steps: Vec::new(),
             reviewer: reviewer.map(slug),
+            other_reviewers: Vec::new(),
             tier: Tier::Standard,
             confidence: 1.0,
             evidence: Vec::new(),

@@ -59,7 +59,14 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
     if agents.is_empty() {
         let answers = Evidence::new(&Slug::coordinator(), "the coordinator answers it", Slug::COORDINATOR, 1.0);
         let evidence = std::iter::once(answers).chain(plan.evidence.iter().cloned()).collect();
-        let plan = Plan { kind: PlanKind::Direct, tier: Tier::Direct, reviewer: None, evidence, ..plan.clone() };
+        let plan = Plan {
+            kind: PlanKind::Direct,
+            tier: Tier::Direct,
+            reviewer: None,
+            other_reviewers: Vec::new(),
+            evidence,
+            ..plan.clone()
+        };
         return Ok(Chosen::Nobody(plan, choice.answer));
     }
     let why = if choice.reason.is_empty() { "chosen" } else { choice.reason.as_str() };

@@ -38,6 +38,7 @@ mod mention;
 mod message;
 mod orders;
 mod parts;
+mod reviewers;
 mod signals;
 mod steps;
 mod terms;
@@ -143,33 +144,32 @@ impl<'t> Router<'t> {
                 Decided::Draft(draft) => draft,
             },
         };
-        let (draft, steps) = self.in_steps(draft, request);
-        let at_once = steps.iter().map(Vec::len).max().unwrap_or(0);
-        let (suggested, why) = self.suggested_tier(request, &draft.agents, at_once, route_options.default_tier);
-        let tier = route_options.tier.unwrap_or(suggested);
-        let mut evidence = draft.evidence;
+        let requests = reviewers::requests(self.team, request.text);
+        let of_parts = reviewers::of_parts(self.team, request.text, &draft.places);
+        let (Draft { agents, reviewer, confidence, evidence, is_whole, .. }, steps) = self.in_steps(draft, request);
+        let kind = if agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents };
+        let confidence = (confidence * 100.0).round() / 100.0;
+        let mut plan = planned(kind, agents, steps, Tier::Standard, confidence, evidence);
+        reviewers::appoint(self.team, request.text, &requests, &of_parts, &mut plan);
+        let at_once = plan.steps.iter().map(Vec::len).max().unwrap_or(0);
+        let (suggested, why) = self.suggested_tier(request, &plan.agents, at_once, route_options.default_tier);
+        plan.tier = route_options.tier.unwrap_or(suggested);
+        // Nobody reviews what a read-only tier leaves unchanged, unless the message asks for it.
+        let of_row = reviewer.filter(|reviewer| !plan.agents.contains(reviewer) && plan.tier != Tier::Lightweight);
+        plan.reviewer = plan.reviewer.take().or(of_row);
         if let unread @ 1.. = text::unread(request.text) {
             let why = format!("the message is long: {} KiB in its middle were not read", unread.div_ceil(1024));
-            evidence.push(note(why, "message"));
+            plan.evidence.push(note(why, "message"));
         }
         match route_options.tier {
-            Some(tier) => evidence.push(note(format!("tier {tier}: asked for"), "command line")),
-            None if !draft.agents.is_empty() => evidence.push(why),
+            Some(tier) => plan.evidence.push(note(format!("tier {tier}: asked for"), "command line")),
+            None if !plan.agents.is_empty() => plan.evidence.push(why),
             None => {}
         }
-        if draft.agents.is_empty() {
-            self.complete_shortlist(request, draft.is_whole, &mut evidence);
+        if plan.agents.is_empty() {
+            self.complete_shortlist(request, is_whole, &mut plan.evidence);
         }
-        Plan {
-            kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },
-            reviewer: draft.reviewer.filter(|reviewer| !draft.agents.contains(reviewer) && tier != Tier::Lightweight),
-            agents: draft.agents,
-            steps,
-            tier,
-            confidence: (draft.confidence * 100.0).round() / 100.0,
-            evidence,
-            ceremonies: Vec::new(),
-        }
+        plan
     }
 
     /// The members that a message calls, by `@name` or by addressing them by name.
@@ -249,12 +249,24 @@ impl<'t> Router<'t> {
             return Decided::Direct(vec![note(why.to_owned(), "message")]);
         }
         let spans = text::spans(request.text);
-        let called = match mention::read(self.team, request.text, &spans).draft() {
+        let mut called = mention::read(self.team, request.text, &spans);
+        let requests = reviewers::requests(self.team, request.text);
+        // `Add an endpoint, reviewed by @rex`: who adds it?
+        let rest = requests.rest(request.text).filter(|_| called.agents.iter().all(|agent| requests.has(agent)));
+        if rest.is_some() {
+            called.agents.clear();
+        } else if called.agents.is_empty() {
+            called.agents = requests.agents();
+            called.evidence.extend(called.agents.iter().map(reviewers::asked));
+        }
+        let called = match called.draft() {
             Ok(draft) => return Decided::Draft(draft),
             Err(called) => called,
         };
+        let request = &Request { text: rest.as_deref().unwrap_or(request.text), ..*request };
         let fixed = mention::the_team(self.team, request.text).or_else(|| hard::read(self.team, request));
-        let mut draft = fixed.unwrap_or_else(|| self.rank(request, spans));
+        let mut draft = fixed.unwrap_or_else(|| self.rank(request, text::spans(request.text)));
+        draft.agents.retain(|agent| !requests.has(agent));
         if called.any_unavailable {
             // The user meant somebody who cannot be started, so a stand-in is less certain than the words suggest.
             draft.confidence *= weights::UNAVAILABLE;
@@ -278,7 +290,8 @@ impl<'t> Router<'t> {
         if places.is_empty() {
             places = mention::read(self.team, request.text, &spans).places;
         }
-        let Some(steps) = steps::of(request.text, &spans, &draft.agents, places) else {
+        let reviews = reviewers::requests(self.team, request.text).places();
+        let Some(steps) = steps::of(request.text, &spans, &draft.agents, places, &reviews) else {
             draft.evidence.push(note("the order of the work contradicts itself".to_owned(), "message"));
             draft.confidence = 0.0;
             draft.abstain_if_unsure();
@@ -324,9 +337,26 @@ fn lead(team: &Team) -> Option<&Member> {
 }
 
 fn direct(evidence: Vec<Evidence>) -> Plan {
-    let (agents, steps, ceremonies) = Default::default();
     let (kind, tier) = (PlanKind::Direct, Tier::Direct);
-    Plan { kind, agents, steps, reviewer: None, tier, confidence: 1.0, evidence, ceremonies }
+    planned(kind, Vec::new(), Vec::new(), tier, 1.0, evidence)
+}
+
+/// A plan without reviewers and meetings.
+fn planned(
+    kind: PlanKind,
+    agents: Vec<Slug>,
+    steps: Vec<Vec<Slug>>,
+    tier: Tier,
+    confidence: f64,
+    evidence: Vec<Evidence>,
+) -> Plan {
+    let (reviewer, other_reviewers, ceremonies) = Default::default();
+    Plan { kind, agents, steps, reviewer, other_reviewers, tier, confidence, evidence, ceremonies }
+}
+
+/// Finds the reviewers of a plan whose agents somebody else has chosen.
+pub(crate) fn appoint_reviewers(team: &Team, plan: &mut Plan, message: &str) {
+    reviewers::appoint(team, message, &reviewers::requests(team, message), &[], plan);
 }
 
 /// A note in the evidence that favors no agent.

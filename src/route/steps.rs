@@ -21,12 +21,14 @@ pub(super) struct Assignment {
 /// More than this is no order that a person wrote.
 const MOST: usize = 40;
 
-/// The steps of a plan for these agents. `None`: the orders contradict each other.
+/// The steps of a plan for these agents. `None`: the orders contradict each other. `reviews`: where the message begins to
+/// ask for one.
 pub(super) fn of(
     message: &str,
     spans: &[Span],
     agents: &[Slug],
     mut places: Vec<Assignment>,
+    reviews: &[usize],
 ) -> Option<Vec<Vec<Slug>>> {
     places.retain(|place| agents.contains(&place.agent));
     places.sort_by_key(|place| place.range.start);
@@ -44,7 +46,7 @@ pub(super) fn of(
             }
             number = item;
         }
-        order.read(&segments(message, sentence, &places));
+        order.read(&segments(message, sentence, &places, reviews));
     }
     order.steps(agents)
 }
@@ -90,7 +92,7 @@ struct Segment {
 }
 
 /// Splits a sentence at words of order and at the ends of their clauses.
-fn segments(message: &str, sentence: &[&Span], places: &[Assignment]) -> Vec<Segment> {
+fn segments(message: &str, sentence: &[&Span], places: &[Assignment], reviews: &[usize]) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut clause = None;
     let start = sentence[0].range.start;
@@ -116,6 +118,14 @@ fn segments(message: &str, sentence: &[&Span], places: &[Assignment]) -> Vec<Seg
                 }
                 let (begins, is_done) = (word == 0, cue == Cue::After && says_done(text));
                 segments.push(Segment { cue: Some(cue), range: at + length..span.range.end, begins, is_done });
+                let subjects = places.iter().map(|place| place.range.start).chain(reviews.iter().copied());
+                let main = main_clause(message, at + length..span.range.end, subjects);
+                if let Some(main) = main.filter(|_| is_done) {
+                    if let Some(clause) = segments.last_mut() {
+                        clause.range.end = main;
+                    }
+                    segments.push(Segment { cue: None, range: main..span.range.end, begins: true, is_done: false });
+                }
             }
         }
         if let Some(last) = segments.last_mut() {
@@ -123,6 +133,18 @@ fn segments(message: &str, sentence: &[&Span], places: &[Assignment]) -> Vec<Seg
         }
     }
     segments
+}
+
+/// Where the main clause begins if no comma parts it from the clause before: `once it is done @tess tests it`. A name or
+/// a request for a review after the word for finished work begins it, unless a preposition or a conjunction leads to it.
+fn main_clause(message: &str, clause: Range<usize>, subjects: impl Iterator<Item = usize>) -> Option<usize> {
+    const LEADS: [&str; 9] = ["by", "with", "from", "for", "to", "of", "and", "or", "than"];
+    let begins_main = |at: &usize| {
+        let before = &message[clause.start..*at];
+        let last = before.split_whitespace().next_back().unwrap_or_default().to_lowercase();
+        says_done(before) && !LEADS.contains(&last.as_str())
+    };
+    subjects.filter(|at| clause.contains(at)).filter(begins_main).min()
 }
 
 /// `after @bea, @fay and @tess are done`: the clause goes on over the names.

@@ -32,7 +32,9 @@ fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(index, item)| texts(item, &format!("{at}/{index}"), found));
         }
-        Value::Object(map) => map.iter().for_each(|(key, item)| texts(item, &format!("{at}/{key}"), found)),
+        Value::Object(map) => map.iter().for_each(|(key, item)| {
+            texts(item, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+        }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

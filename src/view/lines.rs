@@ -36,6 +36,8 @@ pub(crate) struct Lines<S> {
     is_alone: bool,
     has_engine: bool,
     may_change: bool,
+    /// The number of rejections so far.
+    rejections: usize,
 }
 
 impl<S: Screen> Lines<S> {
@@ -52,6 +54,7 @@ impl<S: Screen> Lines<S> {
             is_alone: false,
             has_engine: true,
             may_change: true,
+            rejections: 0,
         }
     }
 
@@ -157,7 +160,8 @@ impl<S: Screen> Lines<S> {
                 self.say_pending(&answering);
                 let style = if *status == Outcome::Completed { LineStyle::Good } else { LineStyle::Bad };
                 let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
-                let changes = ChangeSummary::of(work);
+                let (status, changes) =
+                    (format!("{status}{}", after_rejections(self.rejections)), ChangeSummary::of(work));
                 self.line(
                     "squad",
                     style,
@@ -203,10 +207,7 @@ impl<S: Screen> Lines<S> {
         let why = plan.evidence.first().map(|evidence| format!(" ({}: {})", evidence.source, evidence.why));
         let text = match plan.kind {
             PlanKind::Agents => {
-                let reviewer = plan.reviewer.as_ref().map(|slug| format!(", then {slug} reviews")).unwrap_or_default();
-                let verb = if plan.agents.len() == 1 { "works" } else { "work" };
-                let why = why.unwrap_or_default();
-                format!("{} {verb} on it{reviewer}; tier {}{why}", plan.order(Slug::to_string), plan.tier)
+                format!("{}; tier {}{}", plan.summary(Slug::to_string), plan.tier, why.unwrap_or_default())
             }
             PlanKind::Direct if self.is_alone => "answered from the team's files and its ledger".to_owned(),
             PlanKind::Direct => "the coordinator answers".to_owned(),
@@ -324,6 +325,11 @@ impl<S: Screen> Lines<S> {
             Verdict::Rejected => (LineStyle::Bad, "rejects"),
             Verdict::Unclear => (LineStyle::Warning, "gives no clear verdict on"),
         };
+        self.rejections += usize::from(verdict == Verdict::Rejected);
+        if authors.is_empty() {
+            // A review of what was there before is the answer.
+            return self.line(reviewer.as_str(), style, &format!("{word} it"));
+        }
         if verdict == Verdict::Rejected {
             // Rejected work is not the answer; the coordinator writes one.
             let author = std::mem::replace(&mut self.answering, Slug::coordinator());
@@ -387,6 +393,11 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
 
 fn spent_and_remarks(usage: &Usage, remarks: Vec<String>) -> String {
     std::iter::once(spent(usage)).chain(remarks).collect::<Vec<_>>().join(", ")
+}
+
+/// `, after 1 rejection`
+pub(crate) fn after_rejections(count: usize) -> String {
+    if count == 0 { String::new() } else { format!(", after {}", plural(count, "rejection")) }
 }
 
 fn spent(usage: &Usage) -> String {

@@ -42,6 +42,19 @@ pub(crate) fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
+/// Whatever is allowed otherwise.
+#[test]
+fn a_reviewer_is_told_that_it_only_reads() {
+    let repo = world(ECHO, "");
+    let message = "@rex, review the diff of main";
+    let output = squad(&repo, &["orchestrate", "--json", "--engine", "mine", "--permissions", "allow", message]);
+    let events = TestRepo::events(&output);
+    let told = of(&events, "agent.completed")[0]["text"].as_str().expect("a text");
+    assert!(told.contains("Permissions: read only") && !told.contains("What you ask for is allowed"), "{told}");
+    assert!(told.contains("my-agent --safe") && told.contains("Do the review that the task"), "{told}");
+    assert_eq!(output.code, 1, "it gave no verdict: {output}");
+}
+
 /// The program asks for nothing, so it starts only when the state before its work is kept.
 #[test]
 fn what_a_program_overwrites_at_once_is_in_the_first_snapshot() {

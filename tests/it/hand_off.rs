@@ -82,7 +82,7 @@ fn rejected_work_is_revised_by_somebody_else_and_reviewed_again() {
         rex         approves the work of bob
         coordinator {"agents": ["bob"], "reason": "knows it"}
         coordinator completed, 0.0 s
-        squad       completed: 4 agents, 0.0 s, 4 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -1); rex changed nothing
+        squad       completed, after 1 rejection: 4 agents, 0.0 s, 4 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -1); rex changed nothing
         squad       details: squad log 20260105-090000-000001
         --- exit 0
     "#]].assert_eq(&output.to_string());

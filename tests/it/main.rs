@@ -84,6 +84,7 @@ mod terminal;
 mod unmerged;
 mod upgrade;
 mod upgrade_properties;
+mod verdicts;
 mod warnings;
 mod watch;
 #[cfg(unix)]

@@ -367,7 +367,7 @@ fn what_a_person_or_the_coordinator_chose_is_kept_and_teaches() {
         let evidence = plan["evidence"].as_array().expect("evidence").clone();
         evidence.iter().any(|evidence| evidence["agent"] == agent && evidence["source"].as_str() == Some(run))
     };
-    assert!(speaks_for("bob", "run 20260105-090000-000001"));
+    assert!(speaks_for("bob", "run 20260105-090000-000001"), "{}", repo.squad(&["route", "--json", message]));
     // A person's word is weightier, whatever was before or comes after.
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", message]);
     let runs = json(&repo.squad(&["log", "--json"]));

@@ -1,10 +1,12 @@
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::while_read;
-use crate::model::{EventKind, RunId, Usage, first_line, indented, list, plural, printable, remarks_on};
+use crate::model::{EventKind, RunId, Slug, Usage, Verdict, first_line, indented, list, plural, printable, remarks_on};
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
+use crate::view::after_rejections;
 
 /// How many characters of a command or its result are shown.
 const DETAIL: usize = 100;
@@ -42,6 +44,8 @@ pub(super) struct Page<'u> {
     /// The run of the last entry shown, if several runs are shown; `Some(None)`: an entry of no run.
     run: Option<Option<RunId>>,
     is_of_one_run: bool,
+    /// The number of rejections in each run so far.
+    rejections: BTreeMap<Option<RunId>, usize>,
 }
 
 impl<'u> Page<'u> {
@@ -49,11 +53,11 @@ impl<'u> Page<'u> {
         if !ui.json() {
             ui.data(&ui.out_paint(STRONG, &format!("run {run}")));
         }
-        Self { ui, run: None, is_of_one_run: true }
+        Self { ui, run: None, is_of_one_run: true, rejections: BTreeMap::new() }
     }
 
     pub(super) fn of_all(ui: &'u mut Ui) -> Self {
-        Self { ui, run: None, is_of_one_run: false }
+        Self { ui, run: None, is_of_one_run: false, rejections: BTreeMap::new() }
     }
 
     /// Breaks when nobody reads the output any more.
@@ -81,9 +85,14 @@ impl<'u> Page<'u> {
             self.ui.data(&self.ui.out_paint(STRONG, &printable(&title)));
             self.run = Some(entry.run.clone());
         }
+        let kind = entry.known_kind();
+        let is_rejection = matches!(kind, Some(EventKind::ReviewVerdict { verdict: Verdict::Rejected, .. }));
+        let rejections = self.rejections.entry(entry.run.clone()).or_default();
+        *rejections += usize::from(is_rejection);
+        let rejections = *rejections;
         let time = self.ui.out_paint(FAINT, &entry.at.strftime("%H:%M:%S").to_string());
         let agent = entry.agent.as_ref().map_or("squad", |agent| agent.as_str());
-        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(entry.known_kind(), &entry.text));
+        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(kind, &entry.text, rejections));
         for (number, line) in printable(line.trim_end()).lines().enumerate() {
             self.ui.data(&if number == 0 { format!("{time}  {line}") } else { format!("            {line}") });
         }
@@ -108,13 +117,15 @@ fn as_json(path: &str, read: Read) -> serde_json::Value {
 }
 
 /// One line about an entry, and further ones if a command has them.
-fn detail(kind: Option<EventKind>, text: &str) -> String {
+fn detail(kind: Option<EventKind>, text: &str, rejections: usize) -> String {
     let Some(kind) = kind else { return first_line(text, 80) };
     match kind {
-        EventKind::RoutePlanned(plan) => match &plan.reviewer {
-            Some(reviewer) => format!("{}, reviewed by {reviewer}, tier {}", list(&plan.agents), plan.tier),
-            None => format!("{} tier {}", list(&plan.agents), plan.tier),
-        },
+        EventKind::RoutePlanned(plan) => {
+            let reviewers: Vec<&Slug> = plan.reviewers().collect();
+            let reviewed =
+                if reviewers.is_empty() { String::new() } else { format!(", reviewed by {},", list(reviewers)) };
+            format!("{}{reviewed} tier {}", list(&plan.agents), plan.tier)
+        }
         EventKind::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
         EventKind::EngineGoverned { engine, by, .. } => format!("{engine}: {by}"),
         EventKind::EngineExited(exited) => {
@@ -156,7 +167,9 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             format!("{} ({})", first_line(&end.text, 70), about.join(", "))
         }
         EventKind::ReviewVerdict { verdict, authors, .. } => {
-            format!("{} the work of {}", format!("{verdict:?}").to_lowercase(), list(&authors))
+            let verdict = format!("{verdict:?}").to_lowercase();
+            let authors = if authors.is_empty() { String::new() } else { format!(" the work of {}", list(&authors)) };
+            format!("{verdict}{authors}")
         }
         EventKind::RouteRequested { to, text, .. } => format!("to {to}: {}", first_line(&text, 80)),
         EventKind::DecisionDelivered { decisions, session } => format!("{} to {session}", list(&decisions)),
@@ -166,7 +179,7 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::RunCompleted { status, agents, work, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
-            let remarks = remarks_on(&work);
+            let (status, remarks) = (format!("{status}{}", after_rejections(rejections)), remarks_on(&work));
             format!("{status}, {}{commits} ({}){remarks}", plural(agents.len(), "agent"), cost(&usage))
         }
         kind => match kind.end() {

@@ -46,11 +46,7 @@ fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
     let measure = ui.out_paint(FAINT, &format!("tier {}, confidence {:.2}", plan.tier, plan.confidence));
     match plan.kind {
         PlanKind::Agents => {
-            let verb = if plan.agents.len() == 1 { "works" } else { "work" };
-            let reviewer =
-                plan.reviewer.as_ref().map(|slug| format!(", then {} reviews", ui.out_paint(STRONG, slug.as_str())));
-            let agents = plan.order(|slug| ui.out_paint(STRONG, slug.as_str()));
-            vec![format!("{agents} {verb} on it{}.", reviewer.unwrap_or_default()), measure]
+            vec![format!("{}.", plan.summary(|slug| ui.out_paint(STRONG, slug.as_str()))), measure]
         }
         PlanKind::Direct => vec!["Nobody is started: this is answered directly.".to_owned()],
         PlanKind::Abstain => vec!["Routing is not sure: the coordinator would choose.".to_owned(), measure],
@@ -59,7 +55,7 @@ fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
 
 /// The strongest evidence for the chosen agents, or for any agent if none was chosen.
 fn strongest(plan: &Plan) -> Vec<&Evidence> {
-    let matters = |agent: &Slug| plan.agents.contains(agent) || plan.reviewer.as_ref() == Some(agent);
+    let matters = |agent: &Slug| plan.agents.contains(agent) || plan.is_reviewer(agent);
     let mut evidence: Vec<&Evidence> =
         plan.evidence.iter().filter(|evidence| plan.kind != PlanKind::Agents || matters(&evidence.agent)).collect();
     // Every chosen agent's best reason comes before anybody's second.
@@ -81,7 +77,7 @@ fn in_order<'p>(plan: &'p Plan, mut evidence: Vec<&'p Evidence>) -> Vec<&'p Evid
         plan.evidence.iter().filter(|evidence| evidence.agent == *agent).map(|evidence| evidence.weight).sum()
     };
     let place = |agent: &Slug| {
-        let chosen = plan.agents.iter().chain(&plan.reviewer).position(|other| other == agent);
+        let chosen = plan.agents.iter().chain(plan.reviewers()).position(|other| other == agent);
         chosen.unwrap_or(usize::MAX)
     };
     evidence.sort_by(|a, b| {

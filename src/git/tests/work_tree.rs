@@ -114,6 +114,25 @@ fn what_changed_is_counted_as_git_counts_it() {
 
 /// A file with a secret is listed, its changes are noticed, and its content is not stored.
 #[test]
+fn the_contents_of_files_are_those_that_git_would_add() {
+    let world = world();
+    let repository = world.repository();
+    world.write("a.txt", "three\r\n");
+    world.write("b.up", "two\n");
+    world.write("key.txt", "secret");
+    fs::remove_file(world.root().join(".gitattributes")).unwrap();
+    world.write(".gitattributes", ATTRIBUTES);
+    let snapshot = take(&repository, 1, None);
+    let paths: Vec<String> = ["a.txt", "b.up", "gone.txt", "key.txt"].map(str::to_owned).into();
+    let contents = repository.contents_of(&snapshot, &paths).unwrap();
+    for path in ["a.txt", "b.up", "gone.txt"] {
+        assert_eq!(contents.get(path), Some(&repository.id_in_work_tree(path).unwrap()), "{path}");
+    }
+    assert!(contents["a.txt"].is_some() && contents["gone.txt"].is_none());
+    assert_eq!(contents.get("key.txt"), None, "it is left out");
+}
+
+#[test]
 fn omitted_files_are_listed_and_their_changes_noticed() {
     let world = world();
     world.write("key.txt", "secret one\n");

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
-use crate::model::{Decision, DecisionId, EntryId, EventKind, RunId, Slug, moment};
+use crate::model::{Decision, DecisionId, EntryId, EventKind, FileVerdicts, RunId, Slug, moment};
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
-use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrites, Index, Place, Row, Unlanded};
+use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrites, Index, Place, ReviewFact, Row, Ruling, Unlanded};
 use crate::policy::Redactor;
 use crate::view::Progress;
 
@@ -213,6 +213,40 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, root: &str, path: &s
         }
     }
     Ok(writes)
+}
+
+/// Verdicts and lockouts from a time on, oldest first.
+pub(in crate::ops) fn reviews(
+    repository: &Repository,
+    prefix: &str,
+    since: impl FnOnce() -> Timestamp,
+) -> Result<Vec<ReviewFact>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
+    let since = since();
+    let first_day = since.strftime("%Y/%m/%d").to_string();
+    let mut reviews: Vec<ReviewFact> = Vec::new();
+    for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(&first_day)) {
+        reviews.extend(index.values::<ReviewFact>(span)?.rev().filter(|review| review.at >= since));
+    }
+    reviews.reverse();
+    Ok(reviews)
+}
+
+/// What all verdicts say of each file's contents, without those of one run.
+pub(in crate::ops) fn file_verdicts(
+    repository: &Repository,
+    prefix: &str,
+    except: Option<&RunId>,
+) -> Result<FileVerdicts, Error> {
+    let mut verdicts = FileVerdicts::default();
+    for ReviewFact { run, agent, ruling, .. } in reviews(repository, prefix, || Timestamp::UNIX_EPOCH)? {
+        if let Ruling::Judged { verdict, judged } = ruling
+            && (except.is_none() || run.as_ref() != except)
+        {
+            verdicts.add(verdict, agent.as_ref(), &judged);
+        }
+    }
+    Ok(verdicts)
 }
 
 /// A branch name as the ledger records it: redacted, since a name may look like an e-mail address.

@@ -20,7 +20,7 @@ use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict, list};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Write};
 use crate::ops::ledger::log;
-use crate::ops::team::workspace::project_path;
+use crate::ops::team::workspace::{below, project_path};
 use crate::ops::{Project, Workspace};
 use crate::record::{Read, marks, render_decision};
 
@@ -58,6 +58,8 @@ pub(crate) struct Commit {
     pub(crate) subject: String,
     pub(crate) author: String,
     pub(crate) at: Timestamp,
+    /// Trailers that name a checkpoint of another tool, such as `Entire-Checkpoint: 4f1c09`.
+    pub(crate) checkpoints: Vec<String>,
 }
 
 /// A run, and the agent in it.
@@ -69,7 +71,10 @@ pub(crate) struct Origin {
     /// The run's task.
     pub(crate) task: Option<String>,
     pub(crate) outcome: Option<Outcome>,
+    /// The verdict on the file's very content; of a decision, the run's.
     pub(crate) review: Option<Review>,
+    /// The file was reviewed in the run, and has changed since.
+    pub(crate) is_review_outdated: bool,
     /// The decisions made in the run, by the agent if it is known.
     pub(crate) decisions: Vec<Decided>,
 }
@@ -196,6 +201,7 @@ fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
     if answer.origins.is_empty() {
         answer.unknown = Some("no run is known to have written it".to_owned());
     }
+    judge_content(project, &path, &mut answer)?;
     answer.in_scope = in_scope(project, &path)?;
     Ok(answer)
 }
@@ -215,7 +221,7 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
         return Ok(Answer { path: answer.path, line: answer.line, text: answer.text, ..of_decision });
     }
     let root = project_path(&project.folder, &project.work_dir);
-    let blame = project.repository.blame(None, &crate::ops::team::workspace::below(&root, &path), line)?;
+    let blame = project.repository.blame(None, &below(&root, &path), line)?;
     let (old_path, before) = match &blame {
         // If git does not know the file, its lines may be of any age.
         None => (path.clone(), None),
@@ -224,15 +230,14 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
             (inner.to_owned(), blame.commit.as_ref().map(|_| blame.at))
         }
     };
-    answer.commit = blame.and_then(commit);
+    answer.commit = blame.and_then(|blame| commit(project, blame));
     let mut all = writes(project, &old_path)?;
     if old_path != path {
         all.extend(writes(project, &path)?);
     }
     // Commit times are in whole seconds.
     all.retain(|write| before.is_none_or(|before| write.at.as_second() <= before.as_second()));
-    let is_elsewhere =
-        || project.repository.is_elsewhere(found.trim(), &crate::ops::team::workspace::below(&root, &path));
+    let is_elsewhere = || project.repository.is_elsewhere(found.trim(), &below(&root, &path));
     match author::author(&all, &lines, line - 1, is_elsewhere)? {
         Ok(write) => {
             answer.origins.extend(origin(project, &write.run, write.agent.clone())?);
@@ -242,6 +247,7 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
         }
         Err(reason) => answer.unknown = Some(format!("{reason}{}", writers(&path, &all))),
     }
+    judge_content(project, &path, &mut answer)?;
     Ok(answer)
 }
 
@@ -258,8 +264,27 @@ fn writers(path: &str, writes: &[Write]) -> String {
     if named.is_empty() { String::new() } else { format!("; {path} was written by {}", list(named)) }
 }
 
-fn commit(blame: Blame) -> Option<Commit> {
-    Some(Commit { id: blame.commit?, subject: blame.subject, author: blame.author, at: blame.at })
+/// Replaces the runs' verdicts by the one on the file's very content.
+fn judge_content(project: &Project, path: &str, answer: &mut Answer) -> Result<(), Failure> {
+    if answer.origins.is_empty() {
+        return Ok(());
+    }
+    let path = below(&project_path(&project.folder, &project.work_dir), path);
+    let verdicts = ledger::file_verdicts(&project.repository, &project.ledger_prefix(), None)?;
+    let found = verdicts.on(&path, &project.repository.id_in_work_tree(&path)?);
+    let review = found.map(|(verdict, reviewer)| Review { reviewer: reviewer.cloned(), verdict });
+    for origin in &mut answer.origins {
+        origin.is_review_outdated = origin.review.is_some() && review.is_none();
+        origin.review.clone_from(&review);
+    }
+    Ok(())
+}
+
+fn commit(project: &Project, blame: Blame) -> Option<Commit> {
+    let id = blame.commit?;
+    // Without trailers the answer is still right.
+    let checkpoints = project.repository.trailers_ending_in("-Checkpoint", &id).unwrap_or_default();
+    Some(Commit { id, subject: blame.subject, author: blame.author, at: blame.at, checkpoints })
 }
 
 /// All writes to a file, newest first.
@@ -281,6 +306,7 @@ fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<
             task: None,
             outcome: None,
             review: None,
+            is_review_outdated: false,
             decisions: Vec::new(),
         });
         let is_theirs = agent.is_none() || entry.agent == agent;

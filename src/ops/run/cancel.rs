@@ -108,7 +108,7 @@ pub(crate) fn end_of(
                 status = Some(ended);
                 known.extend(agents.into_keys());
             }
-            Some(EventKind::RoutePlanned(plan)) => known.extend(plan.agents.into_iter().chain(plan.reviewer)),
+            Some(EventKind::RoutePlanned(plan)) => known.extend(plan.agents.iter().chain(plan.reviewers()).cloned()),
             _ => known.extend(entry.agent),
         }
     }

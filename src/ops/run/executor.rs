@@ -11,17 +11,18 @@ use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, EventKind, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice, Usage,
-    Verdict, first_line, list, printable, seconds,
+    End, EventKind, FileVerdicts, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier,
+    ToolChoice, Usage, Verdict, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
+use crate::policy::REVIEWING;
 use crate::pool::{HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id};
 use crate::route::asks_for_work;
-use crate::route::ceremonies;
 use crate::route::choice::{self, Chosen};
+use crate::route::{self, ceremonies};
 use crate::tools::Tool;
 
 /// A run's inputs; its methods are the phases.
@@ -45,6 +46,10 @@ pub(super) struct Results {
     pub(super) work: Vec<Work>,
     /// The reviewer's verdicts, in order.
     pub(super) verdicts: Vec<Verdict>,
+    /// What they say of each file's contents.
+    pub(super) file_verdicts: FileVerdicts,
+    /// Some work was reviewed and is not approved.
+    pub(super) is_unapproved: bool,
     pub(super) answer: Option<String>,
     /// Nobody may revise the rejected work.
     pub(super) is_stuck: bool,
@@ -91,6 +96,7 @@ impl Executor<'_> {
                 None
             }
             Some(Ok(Chosen::Agents(mut plan))) => {
+                route::appoint_reviewers(&self.project.team, &mut plan, &self.order.message);
                 ceremonies::add(&self.project.team, &mut plan, &self.order.message);
                 plan.evidence.extend(self.compiler.model_evidence(&plan));
                 self.tell(None, EventKind::RoutePlanned(plan.clone()));
@@ -122,6 +128,7 @@ impl Executor<'_> {
         let question = format!("{reason}. Who works on it: {names}? [Enter: nobody] ");
         let answer = self.workers.requests.ask_person(&self.workers.reports, None, question).await?;
         let mut plan = choice::by_person(team, plan, &answer)?;
+        route::appoint_reviewers(team, &mut plan, &self.order.message);
         ceremonies::add(team, &mut plan, &self.order.message);
         plan.evidence.extend(self.compiler.model_evidence(&plan));
         self.tell(None, EventKind::RoutePlanned(plan.clone()));
@@ -264,7 +271,11 @@ impl Executor<'_> {
     }
 
     pub(super) fn job(&self, member: &Member, tier: Tier, prompt: String, kind: WorkKind, resume: bool) -> Job {
-        self.open(self.compiler.agent(member, tier).spec, prompt, kind, resume)
+        let compiled = match kind {
+            WorkKind::Review => self.compiler.reviewer(member, tier),
+            WorkKind::Work | WorkKind::Answer => self.compiler.agent(member, tier),
+        };
+        self.open(compiled.spec, prompt, kind, resume)
     }
 
     pub(super) fn coordinator(&self, prompt: String, resume: bool) -> Job {
@@ -284,7 +295,11 @@ impl Executor<'_> {
         // An agent without tools could not open them.
         let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };
         let asks = self.workers.requests.ask.is_some();
-        let mut situation = if kind == WorkKind::Answer { String::new() } else { self.situation(asks) };
+        let mut situation = match kind {
+            WorkKind::Answer => String::new(),
+            WorkKind::Review => self.situation(REVIEWING),
+            WorkKind::Work => self.situation(self.workers.requests.permissions.explained(asks)),
+        };
         if let Some(conversation) = &self.order.conversation {
             situation.push_str(&compile::earlier_turns(&conversation.earlier));
         }
@@ -295,10 +310,9 @@ impl Executor<'_> {
     }
 
     /// What agents are told about this run.
-    fn situation(&self, asks: bool) -> String {
+    fn situation(&self, permissions: &str) -> String {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
-        let permissions = requests.permissions.explained(asks);
         Situation { user, branch: requests.branch.as_deref(), permissions, limits: [silence, tool, work] }.text()
     }
 }
@@ -319,11 +333,6 @@ pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, kin
 }
 
 impl Results {
-    /// Whether the work was approved or needed no approval.
-    fn is_approved(&self) -> bool {
-        self.verdicts.last().is_none_or(|verdict| *verdict == Verdict::Approved)
-    }
-
     pub(super) fn has_worked(&self, agent: &Slug) -> bool {
         self.work.iter().any(|work| work.agent == *agent && work.outcome != Outcome::Skipped)
     }
@@ -333,7 +342,7 @@ impl Results {
         let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
         if has(Outcome::Cancelled) {
             Outcome::Cancelled
-        } else if has(Outcome::Failed) || !self.is_approved() {
+        } else if has(Outcome::Failed) || self.is_unapproved {
             Outcome::Failed
         } else if has(Outcome::TimedOut) {
             Outcome::TimedOut

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::compile::{self, Rejection};
-use crate::model::{EventKind, Member, Outcome, Plan, Position, Slug, Verdict, list};
+use crate::model::{
+    Change, EventKind, FileVerdicts, JudgedFiles, Member, Outcome, Plan, Position, Slug, Verdict, list,
+};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::ops::run::resume::Judged;
 use crate::pool::{Job, Work, WorkKind};
@@ -21,26 +23,51 @@ struct Review {
     reasons: String,
     /// The authors of rejected work, or of all the work.
     authors: Vec<Slug>,
+    judged: JudgedFiles,
+}
+
+/// Work for review.
+struct Submission {
+    /// Work that is judged now: all of it, or its revision.
+    now: Vec<Work>,
+    /// All work so far, whose files the reviewers are shown.
+    all: Vec<Work>,
 }
 
 impl Executor<'_> {
-    /// Has work reviewed. Somebody else revises what is rejected, and it is reviewed again.
-    pub(super) async fn review(&self, reviewer: &Member, plan: &Plan, done: &[Work], results: &mut Results) {
-        let mut judged: Vec<Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).cloned().collect();
-        let step = step_of(&judged);
-        let mut locked: BTreeSet<Slug> = BTreeSet::new();
+    /// Has work reviewed, or what is there already if there is no work. Somebody else revises what is rejected, and it
+    /// is reviewed again.
+    pub(super) async fn review(
+        &self,
+        reviewers: &[&Member],
+        plan: &Plan,
+        step: Option<u32>,
+        done: &[Work],
+        results: &mut Results,
+    ) {
+        let now: Vec<Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).cloned().collect();
+        let step = step.unwrap_or_else(|| step_of(&now));
+        let mut submission = Submission { all: now.clone(), now };
+        let was_unapproved = results.is_unapproved;
+        let mut locked: BTreeSet<Slug> = reviewers.iter().map(|reviewer| reviewer.slug.clone()).collect();
         for attempt in 1..=REVISIONS + 1 {
-            if judged.is_empty() || self.workers.cancel.is_set() {
+            if (submission.now.is_empty() && !done.is_empty()) || self.workers.cancel.is_set() {
                 return;
             }
             let position = Position::new(step, attempt);
-            let Review { work, verdict, reasons, authors } = self.ask(reviewer, plan, position, &judged).await;
-            let has_judged = work.outcome == Outcome::Completed;
-            results.work.push(work);
-            if !has_judged {
+            let Some((reviewer, review)) = self.judge(reviewers, plan, position, &submission, results).await else {
+                return;
+            };
+            let Review { verdict, reasons, authors, judged, .. } = review;
+            results.is_unapproved = was_unapproved || verdict != Verdict::Approved;
+            if verdict == Verdict::Approved {
+                self.check_rejections(&judged, results);
+            }
+            // Nobody in this run can revise what was there before.
+            if done.is_empty() {
+                results.answer = Some(reasons).filter(|reasons| !reasons.is_empty());
                 return;
             }
-            results.verdicts.push(verdict);
             if verdict == Verdict::Unclear {
                 let authors = list(&authors);
                 results.answer =
@@ -51,92 +78,161 @@ impl Executor<'_> {
             }
             locked.extend(authors.iter().cloned());
             self.workers.colleagues.keep_out(&authors, "the reviewer rejected its work");
-            locked.insert(reviewer.slug.clone());
             let rejection = Rejection { reviewer: &reviewer.slug, authors: &authors, reasons: &reasons };
             let next = Position::new(step, attempt + 1);
-            let known = self.past.reviser(next, &reviewer.slug).and_then(|slug| self.project.team.member(slug));
+            let known = self.past.reviser(next, &locked).and_then(|slug| self.project.team.member(slug));
             let member = match known {
                 Some(member) => Some(member),
                 None => self.reviser(plan, &rejection, &locked, results).await,
             };
             let Some(member) = member else { return };
-            judged = vec![{
-                let resume = results.has_worked(&member.slug);
-                self.revise(member, plan, next, &rejection, &judged, resume).await
-            }];
-            results.work.extend(judged.iter().cloned());
-            judged.retain(|work| work.outcome == Outcome::Completed);
+            let resume = results.has_worked(&member.slug);
+            let revision = self.revise(member, plan, next, &rejection, &submission.now, resume).await;
+            results.work.push(revision.clone());
+            submission.now.clear();
+            if revision.outcome == Outcome::Completed {
+                submission.now.push(revision.clone());
+                submission.all.push(revision);
+            }
         }
     }
 
+    /// An approval of the very content that was rejected does not count.
+    fn check_rejections(&self, judged: &JudgedFiles, results: &mut Results) {
+        let rejected: Vec<&String> = results.file_verdicts.rejected_among(judged).collect();
+        if !rejected.is_empty() {
+            let reason = format!("{} did not change since it was rejected, so the rejection stands", list(rejected));
+            results.is_unapproved = true;
+            self.complain(&reason);
+        }
+    }
+
+    /// Asks the reviewers in order, until one of them does not approve. `None`: one did not give a verdict.
+    async fn judge<'m>(
+        &self,
+        reviewers: &[&'m Member],
+        plan: &Plan,
+        position: Position,
+        submission: &Submission,
+        results: &mut Results,
+    ) -> Option<(&'m Member, Review)> {
+        let mut last = None;
+        for reviewer in reviewers {
+            let review = self.ask(reviewer, plan, position, submission, &results.file_verdicts).await;
+            let has_judged = review.work.outcome == Outcome::Completed;
+            results.work.push(review.work.clone());
+            if !has_judged {
+                return None;
+            }
+            results.verdicts.push(review.verdict);
+            results.file_verdicts.add(review.verdict, Some(&reviewer.slug), &review.judged);
+            let goes_on = review.verdict == Verdict::Approved;
+            last = Some((*reviewer, review));
+            if !goes_on {
+                break;
+            }
+        }
+        last
+    }
+
     /// One review. Records its verdict and lockouts.
-    async fn ask(&self, reviewer: &Member, plan: &Plan, position: Position, judged: &[Work]) -> Review {
-        if let Some(review) = self.known(reviewer, position, judged) {
+    async fn ask(
+        &self,
+        reviewer: &Member,
+        plan: &Plan,
+        position: Position,
+        submission: &Submission,
+        verdicts: &FileVerdicts,
+    ) -> Review {
+        if let Some(review) = self.known(reviewer, position, submission) {
             return review;
         }
         let workers = self.workers.at(position);
-        let mut paths: Vec<String> = changed_by(judged.iter()).into_iter().collect();
-        paths.truncate(FILES);
-        let diff = match &workers.tree {
-            Some(tree) => tree.diff(paths).await,
-            None => String::new(),
+        let Submission { now, all } = submission;
+        let mut files: Vec<String> = changed_by(all).map(|change| change.path.clone()).collect();
+        files.sort();
+        files.dedup();
+        let (diff, contents) = match &workers.tree {
+            Some(tree) => {
+                (tree.diff(files.iter().take(FILES).cloned().collect()).await, tree.contents(files.clone()).await)
+            }
+            None => Default::default(),
         };
-        let prompt = compile::review_prompt(&self.order.message, &reports_of(judged), &diff, &workers.requests.project);
+        let judged = JudgedFiles { files, contents, rejected: None };
+        let unchanged: Vec<&String> = verdicts.rejected_among(&judged).collect();
+        let directory = &workers.requests.project;
+        let prompt = compile::review_prompt(&self.order.message, &reports_of(now), &unchanged, &diff, directory);
         let job = self.job(reviewer, plan.tier, prompt, WorkKind::Review, position.attempt > Some(1));
         let goes_on = self.past.interrupted(&reviewer.slug, position);
-        let mut work = workers.work(Job { goes_on, ..job }).await;
-        let mut authors: Vec<Slug> = unique(judged.iter().map(|work| work.agent.clone()));
+        let work = workers.work(Job { goes_on, ..job }).await;
         if work.outcome != Outcome::Completed {
-            return Review { work, verdict: Verdict::Unclear, reasons: String::new(), authors };
+            let (authors, reasons) = (authors_of(now, &[]), String::new());
+            return Review { work, verdict: Verdict::Unclear, reasons, authors, judged };
         }
+        self.conclude(reviewer, position, now, work, judged)
+    }
+
+    /// Reads a reviewer's verdict and records it.
+    fn conclude(
+        &self,
+        reviewer: &Member,
+        position: Position,
+        now: &[Work],
+        mut work: Work,
+        judged: JudgedFiles,
+    ) -> Review {
         let given = work.judgement();
-        let verdict = match &given {
-            Some(judgement) if judgement.approved => Verdict::Approved,
-            Some(_) => Verdict::Rejected,
-            None => Verdict::read(&work.text),
+        let verdict = match (&given, Verdict::read(&work.text)) {
+            // The report contradicts the tool.
+            (Some(judgement), Verdict::Rejected) if judgement.approved => Verdict::Unclear,
+            (Some(judgement), _) if judgement.approved => Verdict::Approved,
+            (Some(_), _) => Verdict::Rejected,
+            (None, verdict) => verdict,
         };
         work.verdict = Some(verdict);
         let (reasons, named) = given.map_or((String::new(), Vec::new()), |given| (given.reasons, given.files));
         let reasons = if reasons.is_empty() { work.text.clone() } else { reasons };
-        let of_named: Vec<&Work> = judged.iter().filter(|work| meets(work, &named)).collect();
-        let rejected = if of_named.is_empty() { judged.iter().collect() } else { of_named };
-        if verdict == Verdict::Rejected {
-            authors = unique(rejected.iter().map(|work| work.agent.clone()));
+        let is_rejected = verdict == Verdict::Rejected;
+        let authors = authors_of(now, if is_rejected { &named } else { &[] });
+        let rejected = is_rejected.then(|| rejected_files(&judged.files, now, &named)).flatten();
+        let judged = JudgedFiles { rejected, ..judged };
+        let event = EventKind::ReviewVerdict {
+            verdict,
+            authors: authors.clone(),
+            judged: judged.clone(),
+            text: reasons.clone(),
+        };
+        self.workers.at(position).reports.tell(Some(&reviewer.slug), event);
+        if is_rejected {
+            self.lock_out(reviewer, position, &authors, now);
         }
-        let files = changed_by(judged.iter()).into_iter().collect();
-        let text = reasons.clone();
-        workers
-            .reports
-            .tell(Some(&reviewer.slug), EventKind::ReviewVerdict { verdict, authors: authors.clone(), files, text });
-        if verdict != Verdict::Rejected {
-            return Review { work, verdict, reasons, authors };
-        }
-        self.lock_out(reviewer, position, &authors, judged);
-        Review { work, verdict, reasons, authors }
+        Review { work, verdict, reasons, authors, judged }
     }
 
     /// Records lockouts in the ledger, where later runs find them.
     fn lock_out(&self, reviewer: &Member, position: Position, authors: &[Slug], judged: &[Work]) {
         let known = self.past.locked_out(position);
         for author in authors.iter().filter(|author| !known.contains(author)) {
-            let files = changed_by(judged.iter().filter(|work| work.agent == *author)).into_iter().collect();
-            let lockout = EventKind::Lockout { reviewer: reviewer.slug.clone(), files };
+            let of_author = agents_changes(judged).filter(|(_, authors)| authors.contains(&author));
+            let files: BTreeSet<String> = of_author.map(|(change, _)| change.path.clone()).collect();
+            let lockout = EventKind::Lockout { reviewer: reviewer.slug.clone(), files: files.into_iter().collect() };
             self.workers.at(position).reports.tell(Some(author), lockout);
         }
     }
 
     /// A review that was finished before the run was interrupted.
-    fn known(&self, reviewer: &Member, position: Position, judged: &[Work]) -> Option<Review> {
-        let Judged { verdict, authors, text } = self.past.judged(position)?;
+    fn known(&self, reviewer: &Member, position: Position, submission: &Submission) -> Option<Review> {
+        let Judged { verdict, authors, judged, text } = self.past.judged(&reviewer.slug, position)?;
         let end = self.past.completed(&reviewer.slug, position)?;
         let mut work = self.workers.at(position).recorded(&reviewer.slug, end.clone());
         work.verdict = Some(verdict);
         let locked: Vec<Slug> = self.past.locked_out(position).into_iter().cloned().collect();
-        let authors = if locked.is_empty() { authors.to_vec() } else { locked };
+        let is_locked = verdict == Verdict::Rejected && !locked.is_empty();
+        let authors = if is_locked { locked } else { authors.to_vec() };
         if verdict == Verdict::Rejected {
-            self.lock_out(reviewer, position, &authors, judged);
+            self.lock_out(reviewer, position, &authors, &submission.now);
         }
-        Some(Review { work, verdict, reasons: text.to_owned(), authors })
+        Some(Review { work, verdict, reasons: text.to_owned(), authors, judged: judged.clone() })
     }
 
     /// Chooses who revises: another agent of the plan, else the person at the terminal chooses, else the coordinator.
@@ -225,12 +321,41 @@ fn step_of(done: &[Work]) -> u32 {
     done.iter().filter(has_changed).filter_map(step).max().or_else(|| done.iter().filter_map(step).max()).unwrap_or(1)
 }
 
-fn changed_by<'w>(work: impl Iterator<Item = &'w Work>) -> BTreeSet<String> {
-    work.flat_map(|work| work.changed.iter().flatten()).map(|change| change.path.clone()).collect()
+fn changed_by(work: &[Work]) -> impl Iterator<Item = &Change> {
+    work.iter().flat_map(|work| work.changed.iter().flatten())
 }
 
-fn meets(work: &Work, files: &[String]) -> bool {
-    work.changed.iter().flatten().any(|change| files.contains(&change.path))
+/// The changes that agents made, each with its authors.
+fn agents_changes(work: &[Work]) -> impl Iterator<Item = (&Change, Vec<&Slug>)> {
+    work.iter().flat_map(|work| {
+        let of_agents = work.changed.iter().flatten().filter(|change| change.class.is_of_agents());
+        of_agents.map(|change| match &change.by[..] {
+            [] => (change, vec![&work.agent]),
+            several => (change, several.iter().collect()),
+        })
+    })
+}
+
+/// The authors of the named files, or of all the work if none of its files is named.
+fn authors_of(work: &[Work], named: &[String]) -> Vec<Slug> {
+    let of_named = agents_changes(work).filter(|(change, _)| named.contains(&change.path));
+    let of_named = unique(of_named.flat_map(|(_, authors)| authors.into_iter().cloned()));
+    if !of_named.is_empty() {
+        return of_named;
+    }
+    let of_files = agents_changes(work).flat_map(|(_, authors)| authors.into_iter().cloned());
+    unique(work.iter().map(|work| work.agent.clone()).chain(of_files))
+}
+
+/// The files that a rejection is about, if not all that were shown: agents' files, and of these the named ones.
+fn rejected_files(shown: &[String], work: &[Work], named: &[String]) -> Option<Vec<String>> {
+    let others: BTreeSet<&String> =
+        changed_by(work).filter(|change| !change.class.is_of_agents()).map(|change| &change.path).collect();
+    let of_agents: Vec<&String> = shown.iter().filter(|path| !others.contains(path)).collect();
+    let is_named = of_agents.iter().any(|path| named.contains(path));
+    let rejected = of_agents.into_iter().filter(|path| !is_named || named.contains(path));
+    let rejected: Vec<String> = rejected.cloned().collect();
+    (rejected.len() < shown.len()).then_some(rejected)
 }
 
 fn unique(slugs: impl Iterator<Item = Slug>) -> Vec<Slug> {

@@ -10,8 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
-use crate::model::{EventKind, Evidence, Plan, PlanKind, RunId, Slug, Verdict, list};
-use crate::ops::ledger::index::{Index, Place, ReviewFact, Ruling};
+use crate::model::{EventKind, Evidence, FileVerdicts, Plan, PlanKind, RunId, Slug, list};
+use crate::ops::ledger::contents::reviews;
+use crate::ops::ledger::index::{ReviewFact, Ruling};
 use crate::ops::ledger::journal::append;
 use crate::ops::team::secrets;
 use crate::ops::{Project, Workspace};
@@ -36,27 +37,24 @@ pub(crate) fn in_force(
     prefix: &str,
     now: impl FnOnce() -> Timestamp,
 ) -> Result<Vec<Lockout>, Error> {
-    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
-    let oldest = now() - LONGEST;
-    let first_day = oldest.strftime("%Y/%m/%d").to_string();
-    let (mut found, mut approved, mut lifted) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-    for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(&first_day)) {
-        // Newest first, so that the end of a lockout is read before the lockout.
-        for ReviewFact { at, run, agent, ruling } in index.values::<ReviewFact>(span)?.rev() {
-            match (ruling, run, agent) {
-                (Ruling::Judged { verdict: Verdict::Approved, files }, ..) => approved.extend(files),
-                (Ruling::Lifted, Some(run), _) => drop(lifted.insert(run)),
-                (Ruling::LockedOut { reviewer, files }, Some(run), Some(agent)) if at >= oldest => {
-                    let files: BTreeSet<String> = files.into_iter().filter(|file| !approved.contains(file)).collect();
-                    if !files.is_empty() && !lifted.contains(&run) {
-                        found.push(Lockout { run, agent, reviewer, files });
-                    }
-                }
-                _ => {}
+    let mut lockouts: Vec<Lockout> = Vec::new();
+    let mut verdicts = FileVerdicts::default();
+    for ReviewFact { run, agent, ruling, .. } in reviews(repository, prefix, || now() - LONGEST)? {
+        match (ruling, run, agent) {
+            (Ruling::Judged { verdict, judged }, _, reviewer) => {
+                let approved = verdicts.add(verdict, reviewer.as_ref(), &judged);
+                lockouts.iter_mut().for_each(|lockout| lockout.files.retain(|file| !approved.contains(file)));
             }
+            (Ruling::Lifted, Some(run), _) => lockouts.retain(|lockout| lockout.run != run),
+            (Ruling::LockedOut { reviewer, files }, Some(run), Some(agent)) => {
+                lockouts.push(Lockout { run, agent, reviewer, files: files.into_iter().collect() });
+            }
+            _ => {}
         }
     }
-    Ok(found)
+    lockouts.retain(|lockout| !lockout.files.is_empty());
+    lockouts.reverse();
+    Ok(lockouts)
 }
 
 /// The lockouts that apply to a run or a plan: without those of agents that the user calls by name.

@@ -46,7 +46,7 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
     let mut compiled: Vec<Compiled<'_>> = plan
         .agents
         .iter()
-        .chain(&plan.reviewer)
+        .chain(plan.reviewers())
         .filter_map(|slug| project.team.member(slug))
         .map(|member| compiler.agent(member, plan.tier))
         .collect();

@@ -11,7 +11,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::{
-    Attachment, Decision, End, EntryId, Event, EventKind, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, list,
+    Attachment, Decision, End, EntryId, Event, EventKind, JudgedFiles, Outcome, Plan, PlanKind, Position, RunId, Slug,
+    Verdict, list,
 };
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
@@ -51,6 +52,7 @@ pub(crate) struct Past {
 pub(super) struct Judged<'p> {
     pub(super) verdict: Verdict,
     pub(super) authors: &'p [Slug],
+    pub(super) judged: &'p JudgedFiles,
     pub(super) text: &'p str,
 }
 
@@ -115,7 +117,7 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         });
     }
     let permissions = permissions.and_then(|name| Permissions::from_str(&name, true).ok());
-    let planned = past.plan().into_iter().flat_map(|plan| plan.agents.iter().chain(&plan.reviewer));
+    let planned = past.plan().into_iter().flat_map(|plan| plan.agents.iter().chain(plan.reviewers()));
     let is_gone = |agent: &&Slug| !project.team.startable().any(|member| member.slug == **agent);
     let gone: Vec<&Slug> = planned.filter(is_gone).collect();
     if !gone.is_empty() {
@@ -354,10 +356,11 @@ impl Past {
         (done, steps)
     }
 
-    pub(super) fn judged(&self, position: Position) -> Option<Judged<'_>> {
-        self.events.iter().filter(|event| event.position == position).find_map(|event| match &event.kind {
-            EventKind::ReviewVerdict { verdict, authors, text, .. } => {
-                Some(Judged { verdict: *verdict, authors, text })
+    pub(super) fn judged(&self, reviewer: &Slug, position: Position) -> Option<Judged<'_>> {
+        let is_its = |event: &&Event| event.position == position && event.agent.as_ref() == Some(reviewer);
+        self.events.iter().filter(is_its).find_map(|event| match &event.kind {
+            EventKind::ReviewVerdict { verdict, authors, judged, text } => {
+                Some(Judged { verdict: *verdict, authors, judged, text })
             }
             _ => None,
         })
@@ -369,11 +372,10 @@ impl Past {
         self.events.iter().filter(locked).filter_map(|event| event.agent.as_ref()).collect()
     }
 
-    /// The agent that has started to revise at a position.
-    pub(super) fn reviser(&self, position: Position, reviewer: &Slug) -> Option<&Slug> {
-        let revises = |event: &&Event| {
-            event.position == position && event.agent.as_ref() != Some(reviewer) && opens_session(event)
-        };
+    /// The agent that has started to revise at a position, and is none of those that may not.
+    pub(super) fn reviser(&self, position: Position, locked: &BTreeSet<Slug>) -> Option<&Slug> {
+        let may = |event: &&Event| event.agent.as_ref().is_none_or(|agent| !locked.contains(agent));
+        let revises = |event: &&Event| event.position == position && may(event) && opens_session(event);
         self.events.iter().find(revises).and_then(|event| event.agent.as_ref())
     }
 

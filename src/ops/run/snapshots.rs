@@ -1,11 +1,12 @@
 //! Snapshots of the work tree for a run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::Clock;
 use crate::git::{Repository, RepositoryState, WorkTreeSnapshot};
-use crate::model::{Change, GitChanges, OtherRuns, RunId, list};
+use crate::model::{Change, Content, GitChanges, OtherRuns, RunId, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
 use crate::ops::run::actions::Actions;
@@ -89,6 +90,10 @@ impl TakeSnapshots for RunSnapshots {
 
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String> {
         self.repository.diff_between(from, to, paths).map_err(|error| error.to_string())
+    }
+
+    fn contents(&self, snapshot: &WorkTreeSnapshot, paths: &[String]) -> Result<BTreeMap<String, Content>, String> {
+        self.repository.contents_of(snapshot, paths).map_err(|error| error.to_string())
     }
 }
 

@@ -1,55 +1,121 @@
 //! Runs the steps of a plan in order; each agent gets the results of the earlier steps.
 
 use crate::compile::{self, Part};
-use crate::model::{Ceremony, EventKind, Member, Outcome, Plan, Position, Slug, Verdict};
+use crate::model::{Ceremony, EventKind, Evidence, Member, Outcome, Plan, Position, Slug, Verdict};
+use crate::ops::ledger::contents::file_verdicts;
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::pool::{Job, Work, WorkKind, Workers};
 use crate::route::asks_each_for_work;
 
 impl Executor<'_> {
-    /// Runs all steps, the review and the answer.
+    /// Runs all steps, the reviews and the answer.
     pub(super) async fn agents(&self, plan: &Plan, results: &mut Results) {
         let mut done: Vec<Work> = Vec::new();
+        // Those of revisions and reviews between the steps, too.
+        let mut reports: Vec<Work> = Vec::new();
+        let mut recorded = 0;
         let mut handed_on = self.take_up_handed_on(plan.tier);
         // A reviewer must not work on what it reviews.
-        self.workers.colleagues.keep_out(&plan.reviewer, "it reviews the work");
+        self.workers.colleagues.keep_out(plan.reviewers(), "it reviews the work");
+        let (repository, prefix) = (&self.project.repository, self.project.ledger_prefix());
+        // A run's own verdicts are added as it goes on.
+        match file_verdicts(repository, &prefix, Some(self.run)) {
+            Ok(verdicts) => results.file_verdicts = verdicts,
+            Err(error) => self.complain(&format!("earlier verdicts cannot be read: {error}")),
+        }
         for (number, agents) in (1..).zip(&plan.steps) {
             let workers = self.workers.at(Position::new(number, 1));
-            let unfinished = done.iter().find(|work| work.outcome != Outcome::Completed);
-            let step = match unfinished {
+            let step = match unfinished(&done, plan, results) {
+                Some(reason) => agents.iter().map(|agent| workers.skip(agent, &reason)).collect(),
+                None if agents.iter().all(|agent| plan.is_reviewer(agent)) => {
+                    results.work.extend(done[recorded..].iter().cloned());
+                    recorded = done.len();
+                    let before = results.work.len();
+                    let judged = [&done[..], &handed_on, &reports].concat();
+                    self.review_step(&workers, plan, agents, &judged, results).await;
+                    reports.extend(results.work[before..].iter().filter(|work| is_agent(work)).cloned());
+                    Vec::new()
+                }
                 None => {
-                    let step = self.step(&workers, plan, agents, &[&done[..], &handed_on].concat()).await;
+                    let step = self.step(&workers, plan, agents, &[&done[..], &handed_on, &reports].concat()).await;
                     handed_on.extend(self.workers.colleagues.take_done());
                     step
-                }
-                Some(work) => {
-                    let step = work.position.step.unwrap_or(1);
-                    let reason = format!("step {step} did not complete ({}: {})", work.agent, work.outcome);
-                    agents.iter().map(|agent| workers.skip(agent, &reason)).collect()
                 }
             };
             done.extend(step);
         }
         self.workers.colleagues.settled().await;
         handed_on.extend(self.workers.colleagues.take_done());
-        let all = [&done[..], &handed_on].concat();
-        results.work.extend(all.iter().cloned());
-        if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
-            // A meeting is only reviewed if its facilitator changed files.
-            let is_meeting = |work: &Work| {
-                let step = work.position.step.and_then(|step| plan.ceremony(step));
-                step.is_some() && work.changed.as_ref().is_some_and(Vec::is_empty)
-            };
-            let judged: Vec<Work> = all.iter().filter(|work| !is_meeting(work)).cloned().collect();
-            self.review(reviewer, plan, &judged, results).await;
-        }
+        results.work.extend(done[recorded..].iter().chain(&handed_on).cloned());
+        self.last_review(plan, &[&done[..], &handed_on, &reports].concat(), results).await;
+        self.refuse_rejections(&done, results);
         match &done[..] {
+            // Whoever reviews what is there already has answered.
+            [] if plan.agents.len() == 1 => {}
             // After a rejection, neither the work nor its author's report is the answer.
             _ if results.verdicts.contains(&Verdict::Rejected) => self.answer(results).await,
             [_] if plan.reviewer.is_some() && results.verdicts.last() != Some(&Verdict::Approved) => {}
             [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
+            [] => self.answer(results).await,
             several if several.iter().any(|work| work.outcome == Outcome::Completed) => self.answer(results).await,
             _ => {}
+        }
+    }
+
+    /// The reviewers that are in no step judge everything.
+    async fn last_review(&self, plan: &Plan, all: &[Work], results: &mut Results) {
+        let reviewers: Vec<&Member> =
+            plan.final_reviewers().filter_map(|slug| self.project.team.member(slug)).collect();
+        if reviewers.is_empty() {
+            return;
+        }
+        // A meeting is only reviewed if its facilitator changed files.
+        let is_meeting = |work: &Work| {
+            let step = work.position.step.and_then(|step| plan.ceremony(step));
+            step.is_some() && work.changed.as_ref().is_some_and(Vec::is_empty)
+        };
+        // A review that the message orders after the work waits for all of it.
+        let is_asked = |evidence: &Evidence| evidence.source == "message" && plan.is_reviewer(&evidence.agent);
+        let is_whole = all.iter().all(|work| work.outcome == Outcome::Completed);
+        if !is_whole && plan.evidence.iter().any(is_asked) {
+            return;
+        }
+        let is_work = |work: &&Work| !is_meeting(work) && !plan.is_reviewer(&work.agent);
+        let judged: Vec<Work> = all.iter().filter(is_work).cloned().collect();
+        if !judged.is_empty() {
+            self.review(&reviewers, plan, None, &judged, results).await;
+        }
+    }
+
+    /// A step whose agents review the work before it, or what was there already.
+    async fn review_step(
+        &self,
+        workers: &Workers,
+        plan: &Plan,
+        agents: &[Slug],
+        earlier: &[Work],
+        results: &mut Results,
+    ) {
+        let position = workers.reports.position();
+        if !self.past.has_step(position, false) {
+            workers.reports.tell(None, EventKind::StepStarted { agents: agents.to_vec() });
+        }
+        let reviewers: Vec<&Member> = agents.iter().filter_map(|slug| self.project.team.member(slug)).collect();
+        let judged: Vec<Work> = earlier.iter().filter(|work| !plan.is_reviewer(&work.agent)).cloned().collect();
+        let before = results.work.len();
+        self.review(&reviewers, plan, position.step, &judged, results).await;
+        let failed = results.work[before..].iter().map(|work| work.outcome).find(|it| *it != Outcome::Completed);
+        let status = failed.unwrap_or(if results.is_unapproved { Outcome::Failed } else { Outcome::Completed });
+        if !self.past.has_step(position, true) {
+            workers.reports.tell(None, EventKind::StepCompleted { status });
+        }
+    }
+
+    /// A report that ends with a rejection is one, whoever gives it.
+    fn refuse_rejections(&self, done: &[Work], results: &mut Results) {
+        for Work { agent, .. } in done.iter().filter(|work| Verdict::read(&work.text) == Verdict::Rejected) {
+            results.is_unapproved = true;
+            self.complain(&format!("{agent} rejects the work in its report, so the run has failed"));
         }
     }
 
@@ -99,4 +165,22 @@ impl Executor<'_> {
         let job = self.job(member, plan.tier, prompt, WorkKind::Work, resume);
         Job { goes_on, asks_for_work: job.asks_for_work && is_asked, ..job }
     }
+}
+
+fn is_agent(work: &Work) -> bool {
+    work.agent.as_str() != Slug::COORDINATOR
+}
+
+/// Why a step may not begin: work before it did not complete, or a reviewer has not approved it.
+fn unfinished(done: &[Work], plan: &Plan, results: &Results) -> Option<String> {
+    if let Some(work) = done.iter().find(|work| work.outcome != Outcome::Completed) {
+        let step = work.position.step.unwrap_or(1);
+        return Some(format!("step {step} did not complete ({}: {})", work.agent, work.outcome));
+    }
+    let failed = |work: &&Work| plan.is_reviewer(&work.agent) && work.outcome != Outcome::Completed;
+    if let Some(work) = results.work.iter().find(failed) {
+        return Some(format!("the review did not complete ({}: {})", work.agent, work.outcome));
+    }
+    // What a review of earlier work found is for those who come after it.
+    (results.is_unapproved && !done.is_empty()).then(|| "the work before it is not approved".to_owned())
 }

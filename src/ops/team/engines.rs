@@ -189,7 +189,7 @@ pub(crate) fn require_installed(env: &Env, project: &Project, run: &RunId, plan:
 /// The names of the engines that a plan needs; `None` is the main engine.
 fn needed(project: &Project, plan: &Plan) -> BTreeSet<Option<String>> {
     let settings = &project.settings;
-    let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| project.team.member(slug));
+    let members = plan.agents.iter().chain(plan.reviewers()).filter_map(|slug| project.team.member(slug));
     let engine_of = |member: &Member| {
         let chartered = project.team.charters.get(&member.slug).and_then(|charter| charter.engine.as_deref());
         settings.engine_of(&member.names(), chartered)

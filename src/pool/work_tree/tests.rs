@@ -85,6 +85,10 @@ impl TakeSnapshots for Source {
         Ok(String::new())
     }
 
+    fn contents(&self, _: &WorkTreeSnapshot, _: &[String]) -> Result<BTreeMap<String, Content>, String> {
+        Ok(BTreeMap::new())
+    }
+
     fn announce(&self, action: Action<'_>) {
         let action = match action {
             Action::Begin(agent) => Announced::Begin(agent.clone()),

@@ -13,6 +13,7 @@ fn plan(kind: PlanKind, agents: &[&str], confidence: f64, evidence: &[(&str, &st
         agents: agents.iter().map(|name| slug(name)).collect(),
         steps: Vec::new(),
         reviewer: None,
+        other_reviewers: Vec::new(),
         tier: Tier::Standard,
         confidence,
         evidence: evidence

@@ -14,7 +14,7 @@ fn who_is_spoken_of_is_not_called() {
         ("@tess's idea for the css layout of the page: build it", &["fay"]),
         ("do it as @bea said", &[]),
         ("not @fay: the css layout of the page is broken", &[]),
-        ("@bea add the endpoint, and have it reviewed by @rex", &["bea", "rex"]),
+        ("@bea add the endpoint, and have it reviewed by @rex", &["bea"]),
         ("Bea and Fay, please pair on it", &["bea", "fay"]),
         ("Can Bea check it in the evening?", &["bea"]),
         ("I'd like Tess to look at it", &["tess"]),

@@ -53,6 +53,7 @@ fn planned(agents: &[&str], steps: usize) -> EventKind {
         agents: agents.clone(),
         steps: vec![agents; steps],
         reviewer: None,
+        other_reviewers: Vec::new(),
         tier: Tier::Standard,
         confidence: 1.0,
         evidence: Vec::new(),

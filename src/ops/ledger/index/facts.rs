@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
-    Decision, DecisionId, EntryId, EventKind, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, Verdict,
+    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, Outcome, Plan, PlanKind, RunId, Slug, Usage,
+    Verdict,
 };
 use crate::record::Entry;
 use crate::route::choice;
@@ -116,7 +117,7 @@ pub(in crate::ops) struct ReviewFact {
 pub(in crate::ops) enum Ruling {
     Judged {
         verdict: Verdict,
-        files: Vec<String>,
+        judged: JudgedFiles,
     },
     LockedOut {
         reviewer: Slug,
@@ -135,7 +136,7 @@ impl Derived for ReviewFact {
 
     fn of(entry: Entry) -> Result<Option<Self>, String> {
         let ruling = match entry.understood()? {
-            Some(EventKind::ReviewVerdict { verdict, files, .. }) => Ruling::Judged { verdict, files },
+            Some(EventKind::ReviewVerdict { verdict, judged, .. }) => Ruling::Judged { verdict, judged },
             Some(EventKind::Lockout { reviewer, files }) => Ruling::LockedOut { reviewer, files },
             Some(EventKind::LockoutLifted { .. }) => Ruling::Lifted,
             _ => return Ok(None),

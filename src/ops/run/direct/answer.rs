@@ -89,7 +89,7 @@ pub(super) fn handler(team: &Team, topic: &str, plan: &Plan) -> String {
     if plan.kind == PlanKind::Agents {
         let verb = if plan.agents.len() == 1 { "handles" } else { "handle" };
         let lines: Vec<String> = plan.agents.iter().map(line).collect();
-        let reviewer = plan.reviewer.as_ref().map(|slug| format!("\n\n{} reviews it.", name(slug))).unwrap_or_default();
+        let reviewer = plan.final_reviewers().map(|slug| format!("\n\n{} reviews it.", name(slug))).collect::<String>();
         return format!("{} {verb} “{topic}”:\n\n{}{reviewer}", list(plan.agents.iter().map(name)), lines.join("\n"));
     }
     let mut candidates: Vec<&Slug> = Vec::new();

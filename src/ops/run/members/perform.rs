@@ -28,6 +28,7 @@ pub(in crate::ops) fn plan(members: &[NamedMember]) -> Plan {
         steps: vec![agents.clone()],
         agents,
         reviewer: None,
+        other_reviewers: Vec::new(),
         tier: Tier::Standard,
         confidence: 1.0,
         evidence: evidence.collect(),

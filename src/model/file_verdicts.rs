@@ -1,0 +1,190 @@
+//! What reviewers' verdicts say of each file's contents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Slug, Verdict};
+
+/// The hash of a file's content, as git names it; `None`: there is no such file.
+pub(crate) type Content = Option<String>;
+
+/// The files that a verdict covers, relative to the repository's root.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct JudgedFiles {
+    /// All files that were shown to the reviewer.
+    #[serde(default)]
+    pub(crate) files: Vec<String>,
+    /// Their contents then, as far as known. Entries of older versions have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) contents: BTreeMap<String, Content>,
+    /// The files that a rejection is about, if not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rejected: Option<Vec<String>>,
+}
+
+/// The verdicts that stand. A verdict covers the contents that the reviewer was shown, and nothing else: rejected
+/// contents stay rejected until one of the files rejected with them has other content that is approved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileVerdicts {
+    files: BTreeMap<String, FileVerdict>,
+    rejections: usize,
+}
+
+/// The verdict that stands for one file.
+#[derive(Clone, Debug)]
+struct FileVerdict {
+    reviewer: Option<Slug>,
+    /// The approved content; `None`: it is unknown.
+    approved: Option<Content>,
+    /// The number of the rejection that stands, and the contents that were rejected.
+    rejection: Option<usize>,
+    rejected: Vec<Option<Content>>,
+}
+
+impl FileVerdicts {
+    /// Adds a later verdict. Returns the files that it approves.
+    pub(crate) fn add(&mut self, verdict: Verdict, reviewer: Option<&Slug>, judged: &JudgedFiles) -> BTreeSet<String> {
+        match verdict {
+            Verdict::Approved => self.approve(reviewer, judged),
+            Verdict::Rejected => {
+                self.reject(reviewer, judged);
+                BTreeSet::new()
+            }
+            Verdict::Unclear => BTreeSet::new(),
+        }
+    }
+
+    fn approve(&mut self, reviewer: Option<&Slug>, judged: &JudgedFiles) -> BTreeSet<String> {
+        let content = |path: &String| judged.contents.get(path).cloned();
+        let has_changed = |path: &&String| {
+            let shown = content(path);
+            // Unknown content may be other content.
+            self.files.get(*path).is_some_and(|file| shown.is_none() || !file.rejected.contains(&shown))
+        };
+        let lifted: BTreeSet<usize> =
+            judged.files.iter().filter(has_changed).filter_map(|path| self.files.get(path)?.rejection).collect();
+        let stands = |path: &&String| {
+            let rejection = self.files.get(*path).and_then(|file| file.rejection);
+            rejection.is_none_or(|rejection| lifted.contains(&rejection))
+        };
+        let approved: BTreeSet<String> = judged.files.iter().filter(stands).cloned().collect();
+        for path in &approved {
+            let file = FileVerdict {
+                reviewer: reviewer.cloned(),
+                approved: Some(content(path).unwrap_or_default()).filter(|_| judged.contents.contains_key(path)),
+                rejection: None,
+                rejected: Vec::new(),
+            };
+            self.files.insert(path.clone(), file);
+        }
+        approved
+    }
+
+    fn reject(&mut self, reviewer: Option<&Slug>, judged: &JudgedFiles) {
+        self.rejections += 1;
+        for path in judged.rejected.as_ref().unwrap_or(&judged.files) {
+            let before = self.files.get(path).map(|file| file.rejected.clone()).unwrap_or_default();
+            let content = judged.contents.get(path).cloned();
+            let file = FileVerdict {
+                reviewer: reviewer.cloned(),
+                approved: None,
+                rejection: Some(self.rejections),
+                rejected: before.into_iter().chain([content]).collect(),
+            };
+            self.files.insert(path.clone(), file);
+        }
+    }
+
+    /// The files that were shown with rejected content.
+    pub(crate) fn rejected_among<'j>(&self, judged: &'j JudgedFiles) -> impl Iterator<Item = &'j String> {
+        judged.files.iter().filter(|path| {
+            let verdict = judged.contents.get(*path).and_then(|content| self.on(path, content));
+            verdict.is_some_and(|(verdict, _)| verdict == Verdict::Rejected)
+        })
+    }
+
+    /// The verdict on this content of a file, with its reviewer; `None`: nobody has judged it.
+    pub(crate) fn on(&self, path: &str, content: &Content) -> Option<(Verdict, Option<&Slug>)> {
+        let file = self.files.get(path)?;
+        // Entries of older versions say nothing of contents.
+        let is_it = |judged: &Option<Content>| judged.as_ref().is_none_or(|judged| judged == content);
+        let verdict = match file.rejection {
+            Some(_) => file.rejected.iter().any(is_it).then_some(Verdict::Rejected),
+            None => is_it(&file.approved).then_some(Verdict::Approved),
+        };
+        verdict.map(|verdict| (verdict, file.reviewer.as_ref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(shown: &[(&str, &str)], rejected: &[&str]) -> JudgedFiles {
+        let content = |id: &str| (id != "-").then(|| id.to_owned());
+        JudgedFiles {
+            files: shown.iter().map(|(path, _)| (*path).to_owned()).collect(),
+            contents: shown.iter().map(|(path, id)| ((*path).to_owned(), content(id))).collect(),
+            rejected: (!rejected.is_empty()).then(|| rejected.iter().map(|path| (*path).to_owned()).collect()),
+        }
+    }
+
+    fn after(verdicts: &[(Verdict, JudgedFiles)]) -> FileVerdicts {
+        let mut all = FileVerdicts::default();
+        for (verdict, judged) in verdicts {
+            all.add(*verdict, None, judged);
+        }
+        all
+    }
+
+    fn on(verdicts: &FileVerdicts, path: &str, id: &str) -> Option<Verdict> {
+        verdicts.on(path, &(id != "-").then(|| id.to_owned())).map(|(verdict, _)| verdict)
+    }
+
+    #[test]
+    fn a_verdict_covers_the_content_that_was_shown() {
+        let verdicts = after(&[(Verdict::Approved, judged(&[("a", "1"), ("gone", "-")], &[]))]);
+        assert_eq!(on(&verdicts, "a", "1"), Some(Verdict::Approved));
+        assert_eq!(on(&verdicts, "gone", "-"), Some(Verdict::Approved));
+        assert_eq!(
+            [on(&verdicts, "a", "2"), on(&verdicts, "a", "-"), on(&verdicts, "gone", "1"), on(&verdicts, "b", "1")],
+            [None; 4]
+        );
+    }
+
+    #[test]
+    fn rejected_content_stays_rejected_until_other_content_is_approved() {
+        let rejected = (Verdict::Rejected, judged(&[("a", "1"), ("b", "1")], &["a"]));
+        let same = (Verdict::Approved, judged(&[("a", "1"), ("b", "2")], &[]));
+        let verdicts = after(&[rejected.clone(), same.clone()]);
+        assert_eq!(verdicts.rejected_among(&same.1).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(
+            (on(&verdicts, "a", "1"), on(&verdicts, "b", "2")),
+            (Some(Verdict::Rejected), Some(Verdict::Approved))
+        );
+        let other = (Verdict::Approved, judged(&[("a", "2")], &[]));
+        let verdicts = after(&[rejected.clone(), other]);
+        assert_eq!(on(&verdicts, "a", "2"), Some(Verdict::Approved));
+        // Back to what was rejected first.
+        let again = (Verdict::Rejected, judged(&[("a", "2")], &[]));
+        let back = (Verdict::Approved, judged(&[("a", "1")], &[]));
+        assert_eq!(on(&after(&[rejected, again, back]), "a", "1"), Some(Verdict::Rejected));
+    }
+
+    #[test]
+    fn what_was_rejected_together_needs_one_change() {
+        let rejected = (Verdict::Rejected, judged(&[("a", "1"), ("b", "1")], &[]));
+        let revised = (Verdict::Approved, judged(&[("a", "2"), ("b", "1")], &[]));
+        assert_eq!(on(&after(&[rejected, revised]), "b", "1"), Some(Verdict::Approved));
+    }
+
+    #[test]
+    fn verdicts_without_contents_are_read_as_before() {
+        let old = |verdict| (verdict, JudgedFiles { files: vec!["a".to_owned()], ..JudgedFiles::default() });
+        let verdicts = after(&[old(Verdict::Rejected)]);
+        assert_eq!(on(&verdicts, "a", "1"), Some(Verdict::Rejected));
+        let verdicts = after(&[old(Verdict::Rejected), old(Verdict::Approved)]);
+        assert_eq!(on(&verdicts, "a", "1"), Some(Verdict::Approved));
+    }
+}
