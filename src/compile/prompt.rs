@@ -146,10 +146,11 @@ pub(super) fn message_in_choice(message: &str) -> String {
 }
 
 /// Asks the reviewer for a verdict on the authors' work, or on what is there already if there is none. `unchanged`:
-/// files that are as they were when they were rejected. `diff`: all changes.
+/// files that are as they were when they were rejected. `others`: changes that no agent made. `diff`: all changes.
 pub(crate) fn review_prompt(
     message: &str,
     work: &[Colleague<'_>],
+    others: &[Change],
     unchanged: &[&String],
     diff: &str,
     directory: &str,
@@ -163,6 +164,10 @@ pub(crate) fn review_prompt(
     });
     prompt.push_str(&quote(message));
     push_work(&mut prompt, work);
+    if !others.is_empty() {
+        let others: Vec<&Change> = others.iter().collect();
+        prompt.push_str(&format!("\nFiles that changed meanwhile, by none of them: {}\n", files(&others)));
+    }
     if !unchanged.is_empty() {
         let files = list(unchanged.iter().take(MAX_FILES).map(|path| format!("`{}`", shown(path))));
         prompt.push_str(&format!("\nUnchanged since it was rejected: {files}\n"));
@@ -329,12 +334,8 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
             prompt.push_str(&format!("\n(The report goes on for {left} bytes more.)\n"));
         }
         let Some(changed) = colleague.changed else { continue };
-        let (own, others): (Vec<&Change>, Vec<&Change>) =
-            changed.iter().partition(|change| change.class.is_of_agents());
+        let own: Vec<&Change> = changed.iter().filter(|change| change.class.is_of_agents()).collect();
         prompt.push_str(&format!("\nFiles it changed: {}\n", files(&own)));
-        if !others.is_empty() {
-            prompt.push_str(&format!("Files that changed meanwhile, not by it: {}\n", files(&others)));
-        }
     }
 }
 
@@ -437,16 +438,17 @@ mod tests {
             changed: Some(&changed),
             verdict: None,
         };
-        let prompt = review_prompt("Build it", &[report], &[&"own.rs".to_owned()], "+x", "/repo");
+        let others = &changed[2..];
+        let prompt = review_prompt("Build it", &[report], others, &[&"own.rs".to_owned()], "+x", "/repo");
         for line in [
             "Files it changed: `own.rs` (+1 -0), `together.rs` (+1 -0; together: `ada` and `bob`)",
-            "Files that changed meanwhile, not by it: `yours.rs` (+1 -0; yours: the person or another program), \
+            "Files that changed meanwhile, by none of them: `yours.rs` (+1 -0; yours: the person or another program), \
              `other run.rs` (+1 -0; other run), `unknown.rs` (+1 -0; unknown: while the run was down)",
             "Unchanged since it was rejected: `own.rs`",
         ] {
             assert!(prompt.lines().any(|it| it == line), "{line}\n{prompt}");
         }
-        let alone = review_prompt("Review main", &[], &[], "", "/repo");
+        let alone = review_prompt("Review main", &[], &[], &[], "", "/repo");
         assert!(alone.starts_with("Do the review that the task quoted below asks for."), "{alone}");
     }
 

@@ -149,7 +149,12 @@ impl Executor<'_> {
         }
         let workers = self.workers.at(position);
         let Submission { now, all } = submission;
-        let mut files: Vec<String> = changed_by(all).map(|change| change.path.clone()).collect();
+        let others = match &workers.tree {
+            Some(tree) => tree.of_others().await,
+            None => Vec::new(),
+        };
+        let changed = changed_by(all).chain(&others);
+        let mut files: Vec<String> = changed.map(|change| change.path.clone()).collect();
         files.sort();
         files.dedup();
         let (diff, contents) = match &workers.tree {
@@ -161,7 +166,8 @@ impl Executor<'_> {
         let judged = JudgedFiles { files, contents, rejected: None };
         let unchanged: Vec<&String> = verdicts.rejected_among(&judged).collect();
         let directory = &workers.requests.project;
-        let prompt = compile::review_prompt(&self.order.message, &reports_of(now), &unchanged, &diff, directory);
+        let reports = reports_of(now);
+        let prompt = compile::review_prompt(&self.order.message, &reports, &others, &unchanged, &diff, directory);
         let job = self.job(reviewer, plan.tier, prompt, WorkKind::Review, position.attempt > Some(1));
         let goes_on = self.past.interrupted(&reviewer.slug, position);
         let work = workers.work(Job { goes_on, ..job }).await;

@@ -52,7 +52,8 @@ impl Interval {
             (0, true) if self.is_down => (ChangeClass::Unknown, ours, None),
             (0, true) => (ChangeClass::Yours, ours, None),
             (1, true) => (ChangeClass::Own, ours, Some(how)),
-            _ => (ChangeClass::Together, &ours | others, Some(how)),
+            // Agents of another run may have the same names.
+            _ => (ChangeClass::Together, ours, Some(how)),
         }
     }
 }
