@@ -10,7 +10,7 @@ const REASON: &str = "it was asked for work, but used no tool and changed nothin
 
 fn last_line(output: &Output) -> &str {
     let is_last = |line: &&str| line.starts_with("squad ") && line.contains(" agent");
-    output.err.lines().rfind(is_last).unwrap_or_else(|| panic!("no last line: {output}"))
+    output.err.lines().rfind(is_last).expect("a last line")
 }
 
 /// The run's status, work and messages of the newest run, as recorded and as shown.
@@ -152,6 +152,26 @@ fn a_claim_is_worse_than_completed_work_and_better_than_failed_or_stopped_work()
         let end = events.last().expect("an end");
         assert_eq!((output.code, end["status"].as_str()), (code, Some(status)), "{other}: {output}");
         assert_eq!(end["agents"]["ada"], "claimed");
+    }
+}
+
+#[test]
+fn work_that_a_colleague_hands_on_is_judged_by_its_own_task() {
+    for (task, status, code) in [("Add tests for the login", "claimed", 1), ("Explain the login", "completed", 0)] {
+        let repo = TestRepo::with_small_team();
+        let script = format!(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{{ tool = \"squad_route\", args = {{ agent = \"bob\", task = \"{task}\" }} }}, \
+             {{ say = \"Done.\" }}]\n[[turn]]\nagent = \"bob\"\nsteps = [{{ say = \"All is tested.\" }}]\n"
+        );
+        let arguments =
+            ["--json", "--permissions", "allow", "--tier", "standard", "--agent", "ada", "Look after the login"];
+        let output = repo.rehearse(&script, &arguments);
+        let events = TestRepo::events(&output);
+        let end = events.last().expect("an end");
+        assert_eq!((output.code, &end["agents"]), (code, &json!({"ada": "completed", "bob": status})), "{output}");
+        let answer = events.iter().find(|event| event["tool"] == "squad_route" && event["type"] == "tool.completed");
+        let answer = answer.expect("an answer")["result"].to_string();
+        assert_eq!(answer.contains(&format!("did not complete it (claimed: {REASON})")), code == 1, "{answer}");
     }
 }
 

@@ -132,7 +132,7 @@ fn step(line: &str) -> Option<&str> {
 
 fn is_ci(path: &str) -> bool {
     const FILES: [&str; 4] = [".gitlab-ci.yml", ".circleci/config.yml", "azure-pipelines.yml", ".travis.yml"];
-    FILES.contains(&path) || (path.starts_with(WORKFLOWS) && path.ends_with(|c| c == 'l'))
+    FILES.contains(&path) || (path.starts_with(WORKFLOWS) && [".yml", ".yaml"].iter().any(|end| path.ends_with(end)))
 }
 
 /// The command for Python tests, run by the tool that the lock file belongs to.

@@ -221,12 +221,8 @@ impl McpServer {
         let each = (REPLY / (2 * result.members.len().max(1) as u64)).max(LEAST);
         let members: Vec<Value> =
             result.members.iter().map(|member| shown(project, &result.run, member, (each, now))).collect();
-        let mut value = json!({"squadId": result.run, "status": result.status, "members": members});
-        let claim = result.claim();
-        if claim.is_some() {
-            value["status"] = "error".into();
-        }
-        if let Some(reason) = result.reason.clone().or(claim) {
+        let mut value = json!({"squadId": result.run, "status": result.shown_status(), "members": members});
+        if let Some(reason) = result.reason.clone().or_else(|| result.claim()) {
             value["reason"] = reason.into();
         }
         if let Some(hint) = &result.hint {

@@ -45,8 +45,7 @@ impl McpServer {
             value
         };
         let members: Vec<Value> = result.members.iter().map(member).collect();
-        let mut value =
-            json!({"squadId": result.run, "status": result.status, "message": result.message, "members": members});
+        let mut value = json!({"squadId": result.run, "status": result.shown_status(), "message": result.message, "members": members});
         if let Some(answer) = &result.answer {
             value["answer"] = answer.as_str().into();
         }

@@ -179,6 +179,11 @@ impl RunResult {
         }
     }
 
+    /// The run's status for MCP clients, which know of no claims.
+    pub(crate) fn shown_status(&self) -> &str {
+        if self.claim().is_some() { "error" } else { &self.status }
+    }
+
     /// Who only claimed to have worked, if that is the run's status.
     pub(crate) fn claim(&self) -> Option<String> {
         if self.status != Outcome::Claimed.to_string() {
