@@ -85,7 +85,9 @@ pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
                 "squad       nobody may revise it: `squad review lift {}` allows its authors to, in a new run",
                 ended.run
             ));
-        } else if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::Claimed | Outcome::TimedOut) {
+        } else if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::Claimed | Outcome::TimedOut)
+            || ended.unrecorded.is_some()
+        {
             ui.say(&format!("squad       to resume: squad orchestrate --resume {}", ended.run));
         }
     }

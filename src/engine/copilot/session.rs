@@ -73,23 +73,20 @@ impl Session {
     /// Creates or resumes the session, and again if the CLI dies meanwhile and is restarted: no prompt was sent to the
     /// session yet.
     async fn create_or_resume(&self, params: &OpenParams, resume: bool) -> Result<Opened, EngineError> {
-        let report = |fact| {
-            // Without the session nobody waits for it.
-            let _ = self.server.registry.with(&self.id, |session| session.report(fact));
-        };
+        let report = |fact| self.server.registry.with(&self.id, |session| session.report(fact));
         let mut attempts = 0;
         loop {
             let opened = if resume { self.resume_once(params).await } else { self.create_once(params).await };
             match opened {
                 Ok(opened) => {
                     if attempts > 0 {
-                        report(Fact::ConnectionRestored { attempts });
+                        let _ = report(Fact::ConnectionRestored { attempts });
                     }
                     return Ok(opened);
                 }
                 Err(CallError::Closed(reason)) if attempts < RESTARTS => {
                     attempts += 1;
-                    report(Fact::ConnectionLost(format!("{reason}; the session is opened again")));
+                    let _ = report(Fact::ConnectionLost(format!("{reason}; the session is opened again")));
                 }
                 Err(CallError::Refused { message, .. }) if resume => {
                     return Err(EngineError::NotResumable { session: self.id.clone(), reason: message });
