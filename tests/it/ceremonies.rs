@@ -64,9 +64,9 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
         rex         completed, 0.0 s, no tool used
         squad       step 2 of 2: ada and bob
         ada         write api.txt
+        bob         write tests.txt
         ada         The endpoint is there.
         ada         completed, 0.0 s, 1 tool call
-        bob         write tests.txt
         bob         They pass.
         bob         completed, 0.0 s, 1 tool call
         coordinator completed, 0.0 s

@@ -52,7 +52,7 @@ fn a_value_goes_from_ledger_rescues_and_object_database() {
     repo.write(".git/squad/queue/left-by-the-dead.done", SECRET);
     let before = ledger(&repo, &root);
     let rehearsal = scrub(&repo, &root, SECRET, &["--dry-run"]);
-    assert!(rehearsal.err.contains("It would be removed from 2 entries of the ledger and 1 rescue."), "{rehearsal}");
+    assert!(rehearsal.err.contains("It would be removed from 3 entries of the ledger and 1 rescue."), "{rehearsal}");
     assert!(
         !rehearsal.to_string().contains(SECRET) && rehearsal.out.contains("memory.logged.md  the value"),
         "{rehearsal}"
@@ -60,7 +60,7 @@ fn a_value_goes_from_ledger_rescues_and_object_database() {
     assert_eq!(ledger(&repo, &root), before);
 
     let output = scrub(&repo, &root, SECRET, &["--prune"]);
-    assert!(output.err.contains("Removed from 2 entries of the ledger and 1 rescue."), "{output}");
+    assert!(output.err.contains("Removed from 3 entries of the ledger and 1 rescue."), "{output}");
     assert!(!everything(&repo, &root).contains(SECRET));
     assert!(!root.join(".git/squad/queue").exists() && !output.out.contains("queue"), "{output}");
     repo.assert_sound();
@@ -140,7 +140,7 @@ fn a_scrub_is_undone_until_the_old_objects_are_pruned() {
     repo.git(&["gc", "--quiet", "--prune=now"]);
     let undone = repo.squad(&["scrub", "--undo"]);
     assert!(
-        undone.code == 0 && undone.err.starts_with("Restored it in 2 entries of the ledger and 1 rescue."),
+        undone.code == 0 && undone.err.starts_with("Restored it in 3 entries of the ledger and 1 rescue."),
         "{undone}"
     );
     assert!(prompt().contains(&format!("The gate opens with {SECRET}, always.")) && prompt().contains("Life goes on."));
