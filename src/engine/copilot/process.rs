@@ -67,8 +67,9 @@ impl Process {
         self.child.wait().await.ok()
     }
 
-    pub(crate) fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)))
+    /// Whether it was killed or has failed. One that found its input closed ends well.
+    pub(crate) fn has_died(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(status)) if !status.success())
     }
 
     /// How the process ended, if it has, and its last line of stderr.

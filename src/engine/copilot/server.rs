@@ -106,7 +106,7 @@ async fn launch(
                 CallError::TimedOut(_) => String::new(),
                 _ => format!("; {}", process.exit_report().await),
             };
-            let is_dead = process.has_ended();
+            let is_dead = process.has_died();
             process.kill().await;
             connection.fail("the engine did not start");
             let reason = format!(
