@@ -470,7 +470,7 @@ pub(super) fn result(done: Result<String, String>) -> ToolResult {
 }
 
 /// A path from an engine, relative to the project's root with `/`; `None` if outside.
-pub(super) fn in_project(project: &str, path: &str) -> Option<String> {
+pub(crate) fn in_project(project: &str, path: &str) -> Option<String> {
     let path = Path::new(path);
     let inner = if path.is_absolute() { path.strip_prefix(project).ok()? } else { path };
     let mut parts = Vec::new();

@@ -111,7 +111,7 @@ fn unchanged_files_are_removed_and_edited_files_stay() {
         size                            1.0 KB      2.3 KB
         tokens an agent                     31         325
         routing rules read                   0           2
-        coordinator's tokens                28         401
+        coordinator's tokens                28         416
         --- stderr
         warning: .squad/routing.md:7: `{domain 1}` is a template's placeholder row
         hint: fill it in or delete the row

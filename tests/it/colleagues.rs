@@ -48,7 +48,7 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
         rex         VERDICT: approved
         rex         completed, 0.0 s, no tool used
         rex         approves the work of ada and bob
-        squad       1 decision landed on main in 928a67aa60
+        squad       1 decision landed on main in 5f9a0718b9
         squad       completed: 3 agents, 2.0 s, 5 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); rex changed nothing; rex: no tool used
         squad       details: squad log 20260105-090000-000001
         --- exit 0

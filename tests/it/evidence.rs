@@ -374,7 +374,7 @@ steps = [{ wait = "2s" }, { say = "Wrote all the tests." }]
     let repo = TestRepo::with_small_team();
     let output = repo.rehearse(script, arguments);
     let last = output.err.lines().rev().find(|line| line.contains("completed: ")).expect("a last line");
-    assert!(last.ends_with("; ada changed 2 files (+4 -0); bob changed nothing"), "{output}");
+    assert!(last.ends_with("; ada changed 2 files (+4 -0); bob changed nothing; bob: no tool used"), "{output}");
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
     repo.assert_sound();
 }

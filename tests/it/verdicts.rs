@@ -174,7 +174,8 @@ fn revised(revision: &str) -> (TestRepo, Output, Vec<Value>) {
 #[test]
 fn an_approval_of_the_rejected_content_does_not_count() {
     for revision in [
-        "{ say = \"It is fine as it is.\" }".to_owned(),
+        "{ tool = \"squad_remember\", args = { text = \"It is fine.\" } }, { say = \"It is fine as it is.\" }"
+            .to_owned(),
         writes("other.txt", "beside it"),
         writes("login.txt", "plain"),
     ] {
@@ -189,6 +190,14 @@ fn an_approval_of_the_rejected_content_does_not_count() {
         let why = repo.squad(&["why", "login.txt"]);
         assert!(why.out.contains("rex: rejected") && !why.out.contains("approved"), "{why}");
     }
+}
+
+/// Whoever only says that it is fine has revised nothing, so nobody reviews it again.
+#[test]
+fn a_revision_that_is_only_claimed_leaves_the_rejection() {
+    let (_, output, events) = revised("{ say = \"It is fine as it is.\" }");
+    let end = events.last().expect("an end");
+    assert_eq!((output.code, &end["status"], &end["agents"]["bob"]), (1, &"failed".into(), &"claimed".into()));
 }
 
 #[test]

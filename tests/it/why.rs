@@ -62,7 +62,7 @@ fn a_line_has_a_task_an_agent_and_a_review() {
     .assert_eq(&repo.squad(&["why", &id[..10]]).to_string());
     expect![[r#"
         src/api.txt:3  }
-          commit    bcca583ed4 squashed (Ann, 2026-01-05)
+          commit    b86ce2fd95 squashed (Ann, 2026-01-05)
           unknown   the line is too common to tell who wrote it; src/api.txt was written by ada in run 20260105-090000-000001
         --- exit 1
     "#]]

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use crate::git::WorkTreeSnapshot;
-use crate::model::{Event, EventKind, Slug};
+use crate::model::{Access, Event, EventKind, Slug, change_by};
 use crate::ops::run::resume::{Past, opens_session};
-use crate::pool::{Before, Interval};
+use crate::pool::{Before, Interval, in_project};
 
-/// `None`: the snapshots no longer exist. `prefix`: the project's path in the repository, ending in `/`, or empty.
+/// `None`: the snapshots no longer exist. `root` and `prefix`: the project's path, and the same in the repository, ending
+/// in `/`, or empty.
 /// `first`: the commit of the run's first snapshot, which may have been taken just before the run was killed.
 pub(super) fn before(
     past: &Past,
-    prefix: &str,
+    (root, prefix): (&str, &str),
     first: Option<&str>,
     read: impl Fn(&str) -> Option<WorkTreeSnapshot>,
 ) -> Option<Before> {
@@ -25,7 +26,7 @@ pub(super) fn before(
     let is_before = |(place, _): &&(usize, &str)| begins.is_some_and(|begins| *place < begins);
     let first = commits.first().copied().or(first.map(|commit| (0, commit)))?;
     let base = commits.iter().rev().find(is_before).copied().unwrap_or(first);
-    let mut reader = Reader::new(prefix, read(base.1)?);
+    let mut reader = Reader::new((root, prefix), read(base.1)?);
     // An agent's session may be there before the first snapshot is.
     for (place, event) in past.events.iter().enumerate().skip(begins.unwrap_or_default()) {
         if place > base.0 || !matches!(event.kind, EventKind::SnapshotTaken { .. }) {
@@ -37,17 +38,20 @@ pub(super) fn before(
 
 /// Follows the entries from one snapshot to the next.
 struct Reader<'a> {
+    root: &'a str,
     prefix: &'a str,
     snapshots: Vec<(WorkTreeSnapshot, Interval)>,
     open: Interval,
+    /// Calls that write and have no end yet, with the index of the snapshot before them and the file if it is known.
+    writes: BTreeMap<(Slug, String), (usize, Option<String>)>,
     /// Agents whose work has begun and not completed, with the index of the snapshot it began at.
     begun: BTreeMap<Slug, usize>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(prefix: &'a str, base: WorkTreeSnapshot) -> Self {
+    fn new((root, prefix): (&'a str, &'a str), base: WorkTreeSnapshot) -> Self {
         let snapshots = vec![(base, Interval::default())];
-        Self { prefix, snapshots, open: Interval::default(), begun: BTreeMap::new() }
+        Self { root, prefix, snapshots, open: Interval::default(), writes: BTreeMap::new(), begun: BTreeMap::new() }
     }
 
     fn read(&mut self, event: &Event, read: &impl Fn(&str) -> Option<WorkTreeSnapshot>) {
@@ -63,11 +67,17 @@ impl<'a> Reader<'a> {
                     self.snapshots.push((snapshot, std::mem::replace(&mut self.open, next)));
                 }
             }
-            (EventKind::ToolCompleted { call, wrote: Some(wrote), .. }, Some(agent)) => {
-                let path = format!("{}{}", self.prefix, wrote.path);
-                // A snapshot may have been taken while it wrote.
-                let ended = self.snapshots.last_mut().map(|(_, interval)| interval);
-                ended.into_iter().chain([&mut self.open]).for_each(|interval| interval.name(agent, call, &path));
+            (EventKind::ToolStarted { call, tool, detail }, Some(agent)) => {
+                let path = in_project(self.root, detail).filter(|_| change_by(tool) == Some(Access::Write));
+                let path = path.map(|path| format!("{}{path}", self.prefix));
+                self.writes.insert((agent.clone(), call.clone()), (self.snapshots.len(), path));
+            }
+            (EventKind::ToolCompleted { call, wrote, .. }, Some(agent)) => {
+                let begun = self.writes.remove(&(agent.clone(), call.clone())).map(|(begun, _)| begun);
+                if let Some(wrote) = wrote {
+                    let path = format!("{}{}", self.prefix, wrote.path);
+                    self.name(agent, call, &path, begun.unwrap_or(self.snapshots.len()));
+                }
             }
             (EventKind::Completed(_), Some(agent)) => drop(self.begun.remove(agent)),
             (_, Some(agent)) if opens_session(event) => {
@@ -77,7 +87,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn before(self, first: WorkTreeSnapshot) -> Before {
+    /// Names a file that a call wrote between this snapshot and now.
+    fn name(&mut self, agent: &Slug, call: &str, path: &str, since: usize) {
+        let ended = self.snapshots.iter_mut().skip(since).map(|(_, interval)| interval);
+        ended.chain([&mut self.open]).for_each(|interval| interval.name(agent, call, path));
+    }
+
+    fn before(mut self, first: WorkTreeSnapshot) -> Before {
+        // Nobody knows whether these have written.
+        for ((agent, call), (begun, path)) in std::mem::take(&mut self.writes) {
+            path.iter().for_each(|path| self.name(&agent, &call, path, begun));
+        }
         let Self { snapshots, open, begun, .. } = self;
         Before { first, snapshots, open, begun }
     }
