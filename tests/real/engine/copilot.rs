@@ -612,7 +612,7 @@ async fn a_cli_that_does_not_come_back_is_lost() {
     std::fs::create_dir(&folder).expect("a folder");
     let program = folder.join("copilot-runtime");
     let mut options = world.options();
-    std::os::unix::fs::symlink(locate::locate(&options).expect("it is installed").path(), &program).expect("a link");
+    std::os::unix::fs::symlink(locate(&options).expect("it is installed").path(), &program).expect("a link");
     options.program = Some(program.clone());
     options.timeouts.backoff = Duration::from_millis(50);
     let copilot = Copilot::start(options).await.expect("it starts");
