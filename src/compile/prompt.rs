@@ -2,8 +2,8 @@
 
 use super::past_calls::{MAX_DETAIL, PastCall};
 use crate::model::{
-    Ceremony, CeremonyTiming, Change, ChangeClass, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list,
-    printable, quote, without_hidden,
+    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable,
+    quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.
@@ -357,23 +357,11 @@ fn shown(path: &str) -> String {
     printable(path).replace(['`', '\n'], "?")
 }
 
-/// Who changed a file, if not the agent alone.
-fn whose(change: &Change) -> Option<String> {
-    let class = change.class;
-    Some(match class {
-        ChangeClass::Own => return None,
-        ChangeClass::Together => format!("{class}: {}", names(&change.by)),
-        ChangeClass::Yours => format!("{class}: the person or another program"),
-        ChangeClass::OtherRun => class.to_string(),
-        ChangeClass::Unknown => format!("{class}: while the run was down"),
-    })
-}
-
 /// `none`, `` `src/a.rs` (+3 -1), `b.png` ``.
 fn files(changed: &[&Change]) -> String {
     let lines = |change: &Change| {
         let lines = change.added.zip(change.removed).map(|(added, removed)| format!("+{added} -{removed}"));
-        let parts: Vec<String> = lines.into_iter().chain(whose(change)).collect();
+        let parts: Vec<String> = lines.into_iter().chain(change.whose()).collect();
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
     };
     let mut named: Vec<String> =
@@ -388,6 +376,7 @@ fn files(changed: &[&Change]) -> String {
 mod tests {
     use super::*;
     use crate::compile::unknown_calls;
+    use crate::model::ChangeClass;
 
     #[test]
     fn an_interrupted_agent_is_told_its_recorded_calls() {
@@ -441,9 +430,9 @@ mod tests {
         let others = &changed[2..];
         let prompt = review_prompt("Build it", &[report], others, &[&"own.rs".to_owned()], "+x", "/repo");
         for line in [
-            "Files it changed: `own.rs` (+1 -0), `together.rs` (+1 -0; together: `ada` and `bob`)",
+            "Files it changed: `own.rs` (+1 -0), `together.rs` (+1 -0; together: ada and bob)",
             "Files that changed meanwhile, by none of them: `yours.rs` (+1 -0; yours: the person or another program), \
-             `other run.rs` (+1 -0; other run), `unknown.rs` (+1 -0; unknown: while the run was down)",
+             `other run.rs` (+1 -0; other run), `unknown.rs` (+1 -0; unknown: while the run was interrupted)",
             "Unchanged since it was rejected: `own.rs`",
         ] {
             assert!(prompt.lines().any(|it| it == line), "{line}\n{prompt}");

@@ -331,12 +331,20 @@ kinds! {
         agents: BTreeMap<Slug, Outcome>,
         #[serde(default)]
         work: Vec<WorkReport>,
+        /// How often work was rejected.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        rejections: u64,
         commits: Vec<String>,
         usage: Usage,
         /// Why no agent could begin. With `--json`, only the run's last line has it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<RunError>,
     };
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 impl EventKind {

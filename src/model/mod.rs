@@ -34,7 +34,7 @@ pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use lists::{List, find_words};
 pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, GitChanges, Judgement,
-    OtherRuns, Outcome, RefChange, SkippedFile, Usage, Verdict, WorkReport, remarks_on, seconds,
+    OtherRuns, Outcome, RefChange, SkippedFile, Usage, Verdict, WorkReport, seconds,
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
@@ -42,7 +42,7 @@ pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
     SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
-pub(crate) use summary::ChangeSummary;
+pub(crate) use summary::{failure, run_end};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, indented, indented_beginning, list, plural, quote};
 pub(crate) use tier::Tier;

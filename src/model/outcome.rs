@@ -314,7 +314,7 @@ impl fmt::Display for CheckRun {
 }
 
 /// What a person has to know of an end besides its status.
-fn remarks(no_tool_used: bool, commands: CommandCounts, check: Option<&CheckRun>) -> Vec<String> {
+pub(super) fn remarks(no_tool_used: bool, commands: CommandCounts, check: Option<&CheckRun>) -> Vec<String> {
     let no_tool = no_tool_used.then(|| "no tool used".to_owned());
     let failed = (commands.failed > 0).then(|| format!("{} failed", plural(commands.failed as usize, "command")));
     let check = check.filter(|check| !check.passed).map(|check| format!("last check failed: {check}"));
@@ -324,25 +324,6 @@ fn remarks(no_tool_used: bool, commands: CommandCounts, check: Option<&CheckRun>
 impl End {
     pub(crate) fn remarks(&self) -> Vec<String> {
         remarks(self.no_tool_used, self.commands, self.check.as_ref())
-    }
-}
-
-/// The remarks on all work, for a line about the run: `; ada: 1 command failed`. A check that failed is left out if one
-/// passed in a later step or attempt.
-pub(crate) fn remarks_on(work: &[WorkReport]) -> String {
-    let passed = work.iter().filter(|work| work.check.as_ref().is_some_and(|check| check.passed));
-    let last_passed = passed.map(WorkReport::position).max();
-    let of_agent = work.iter().filter_map(|work| {
-        let check = work.check.as_ref().filter(|_| last_passed.is_none_or(|passed| passed <= work.position()));
-        let remarks = remarks(work.no_tool_used, work.commands, check);
-        (!remarks.is_empty()).then(|| format!("; {}: {}", work.agent, remarks.join(", ")))
-    });
-    of_agent.collect()
-}
-
-impl WorkReport {
-    fn position(&self) -> (Option<u32>, Option<u32>) {
-        (self.step, self.attempt)
     }
 }
 

@@ -251,6 +251,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 reason: String::new(),
                 usage: usage(),
             }],
+            rejections: 1,
             commits: vec![commit()],
             usage: usage(),
             error: Some(RunError {

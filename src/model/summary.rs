@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{Change, ChangeClass, GitChanges, RefChange, Slug, WorkReport, list, plural};
+use super::outcome::remarks;
+use super::{
+    Change, ChangeClass, ChangeEvidence, GitChanges, Outcome, RefChange, Slug, WorkReport, first_line, list, plural,
+    printable_line,
+};
 
 /// The changes of a run, each once however many agents report it.
 #[derive(Debug, Default)]
-pub(crate) struct ChangeSummary {
+struct ChangeSummary {
     /// Agents in order of appearance; those that changed nothing have none.
     own: Vec<(Slug, FileCount)>,
     /// Several agents were at work, any of whom may have made them.
@@ -39,7 +43,7 @@ impl fmt::Display for FileCount {
 }
 
 impl ChangeSummary {
-    pub(crate) fn of(work: &[WorkReport]) -> Self {
+    fn of(work: &[WorkReport]) -> Self {
         let mut summary = Self::default();
         let mut seen: BTreeSet<(&str, ChangeClass, &[Slug], Option<u32>)> = BTreeSet::new();
         for WorkReport { agent, step, changed, git, .. } in work.iter().filter(|work| work.step.is_some()) {
@@ -88,16 +92,13 @@ impl fmt::Display for ChangeSummary {
             write!(f, "; {agent} changed {count}")?;
         }
         for (by, count) in &self.together {
-            match by.is_empty() {
-                true => write!(f, "; agents at work together changed {count}")?,
-                false => write!(f, "; {} together changed {count}", list(by))?,
-            }
+            write!(f, "; {} ({}): {count}", ChangeClass::Together, list(by))?;
         }
         for (agent, git) in self.git.iter().filter(|(_, git)| !git.is_empty()) {
             write!(f, "; {agent} changed git: {git}")?;
         }
         for (class, count) in &self.others {
-            write!(f, "; {count} changed {}", class.by_whom())?;
+            write!(f, "; {class}: {count}")?;
         }
         let idle = self.own.iter().map(|(agent, _)| agent).filter(|agent| !self.has_changed(agent));
         let idle: Vec<&Slug> = idle.collect();
@@ -108,19 +109,71 @@ impl fmt::Display for ChangeSummary {
     }
 }
 
-impl ChangeClass {
-    /// Who made a change of this class, for text that says that a file changed.
-    pub(crate) fn by_whom(self) -> &'static str {
-        match self {
-            Self::Own => "by one agent",
-            Self::Together => "by agents that worked together",
-            Self::Yours => "by you or another program",
-            Self::OtherRun => "by another run",
-            Self::Unknown => "while the run was interrupted",
-        }
+/// `failed (exit 3): no such file`
+pub(crate) fn failure(exit_code: Option<i64>, result: &str) -> String {
+    let code = exit_code.map(|code| format!(" (exit {code})")).unwrap_or_default();
+    match first_line(result, RESULT) {
+        line if line.is_empty() => format!("failed{code}"),
+        line => format!("failed{code}: {line}"),
     }
 }
 
+/// One line about a run's end. `spent`: time and tokens.
+pub(crate) fn run_end(status: Outcome, rejections: u64, agents: usize, spent: &str, work: &[WorkReport]) -> String {
+    let after = match rejections {
+        0 => String::new(),
+        count => format!(", after {}", plural(count as usize, "rejection")),
+    };
+    let agents = if agents == 0 { "nobody".to_owned() } else { plural(agents, "agent") };
+    format!("{status}{after}: {agents}, {spent}{}{}", ChangeSummary::of(work), remarks_on(work))
+}
+
+/// The remarks on all work, for a line about the run: `; ada: 1 command failed`. A check that failed is left out if one
+/// passed in a later step or attempt.
+fn remarks_on(work: &[WorkReport]) -> String {
+    let passed = work.iter().filter(|work| work.check.as_ref().is_some_and(|check| check.passed));
+    let last_passed = passed.map(WorkReport::position).max();
+    let of_agent = work.iter().filter_map(|work| {
+        let check = work.check.as_ref().filter(|_| last_passed.is_none_or(|passed| passed <= work.position()));
+        let remarks = remarks(work.no_tool_used, work.commands, check);
+        (!remarks.is_empty()).then(|| format!("; {}: {}", work.agent, remarks.join(", ")))
+    });
+    of_agent.collect()
+}
+
+impl WorkReport {
+    fn position(&self) -> (Option<u32>, Option<u32>) {
+        (self.step, self.attempt)
+    }
+}
+
+/// `src/a.rs (+3 -1; together: ada and bob)`
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.added.zip(self.removed).map(|(added, removed)| format!("+{added} -{removed}"));
+        let how = (self.how == Some(ChangeEvidence::Command)).then(|| "by a command".to_owned());
+        let parts: Vec<String> = lines.into_iter().chain(self.whose()).chain(how).collect();
+        f.write_str(&printable_line(&self.path))?;
+        if parts.is_empty() { Ok(()) } else { write!(f, " ({})", parts.join("; ")) }
+    }
+}
+
+impl Change {
+    /// Who made it, if not the agent alone.
+    pub(crate) fn whose(&self) -> Option<String> {
+        let class = self.class;
+        Some(match class {
+            ChangeClass::Own => return None,
+            ChangeClass::Together => format!("{class}: {}", list(&self.by)),
+            ChangeClass::Yours => format!("{class}: the person or another program"),
+            ChangeClass::OtherRun => class.to_string(),
+            ChangeClass::Unknown => format!("{class}: while the run was interrupted"),
+        })
+    }
+}
+
+/// Characters shown of a result.
+const RESULT: usize = 90;
 /// The most commits or refs that are named.
 const NAMED: usize = 3;
 
@@ -174,7 +227,7 @@ impl fmt::Display for RefChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CommandCounts, Outcome, Usage};
+    use crate::model::{CommandCounts, Usage};
 
     fn slug(name: &str) -> Slug {
         Slug::fold(name).expect("a slug")
@@ -227,10 +280,9 @@ mod tests {
         let eve = work("eve", vec![change("mine", ChangeClass::Yours, &[])], GitChanges::default());
         assert_eq!(
             ChangeSummary::of(&[&reports[..], &[eve]].concat()).to_string(),
-            "; ada changed 1 file (+2 -1); ada and bob together changed 1 file (+2 -1); bob changed git: 1 commit \
-             (ccccccc), tag v1 created, configuration core.hooksPath, hooks pre-commit, 1 path staged or unstaged; 1 file \
-             (+2 -1) changed by you or another program; 1 file (+2 -1) changed by another run; 1 file (+2 -1) changed \
-             while the run was interrupted; eve changed nothing"
+            "; ada changed 1 file (+2 -1); together (ada and bob): 1 file (+2 -1); bob changed git: 1 commit (ccccccc), tag \
+             v1 created, configuration core.hooksPath, hooks pre-commit, 1 path staged or unstaged; yours: 1 file (+2 -1); \
+             other run: 1 file (+2 -1); unknown: 1 file (+2 -1); eve changed nothing"
         );
     }
 }

@@ -9,8 +9,8 @@ use super::ask::{Output, Terminal};
 use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
-    ChangeSummary, End, Event, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict,
-    first_line, indented, indented_beginning, list, plural, remarks_on,
+    End, Event, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict, failure, first_line,
+    indented, indented_beginning, list, plural, run_end,
 };
 use crate::pool::Show;
 
@@ -36,8 +36,6 @@ pub(crate) struct Lines<S> {
     is_alone: bool,
     has_engine: bool,
     may_change: bool,
-    /// The number of rejections so far.
-    rejections: usize,
 }
 
 impl<S: Screen> Lines<S> {
@@ -54,7 +52,6 @@ impl<S: Screen> Lines<S> {
             is_alone: false,
             has_engine: true,
             may_change: true,
-            rejections: 0,
         }
     }
 
@@ -154,19 +151,12 @@ impl<S: Screen> Lines<S> {
                 let more = if more > 0 { format!(", and {more} more") } else { String::new() };
                 self.line("squad", LineStyle::Faint, &format!("left out of the snapshot: {shown}{more}"));
             }
-            EventKind::RunCompleted { status, agents, work, usage, .. } if self.has_engine => {
+            EventKind::RunCompleted { status, agents, work, rejections, usage, .. } if self.has_engine => {
                 // The message turned out not to be the answer.
                 let answering = self.answering.clone();
                 self.say_pending(&answering);
                 let style = if *status == Outcome::Completed { LineStyle::Good } else { LineStyle::Bad };
-                let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
-                let (status, changes) =
-                    (format!("{status}{}", after_rejections(self.rejections)), ChangeSummary::of(work));
-                self.line(
-                    "squad",
-                    style,
-                    &format!("{status}: {agents}, {}{changes}{}", spent(usage), remarks_on(work)),
-                );
+                self.line("squad", style, &run_end(*status, *rejections, agents.len(), &spent(usage), work));
             }
             _ => {}
         }
@@ -236,8 +226,8 @@ impl<S: Screen> Lines<S> {
                 self.say_pending(agent);
                 self.doing(agent, &format!("{tool} {detail}"));
             }
-            EventKind::ToolCompleted { tool, ok, detail, result, .. } => {
-                self.tool_completed(agent, tool, *ok, detail, result);
+            EventKind::ToolCompleted { tool, ok, exit_code, detail, result, .. } => {
+                self.tool_completed(agent, tool, (*ok, *exit_code), (detail, result));
             }
             EventKind::ToolDenied { tool, detail, reason } => {
                 self.refused.insert(agent.clone());
@@ -293,13 +283,19 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    fn tool_completed(&mut self, agent: &Slug, tool: &str, ok: bool, detail: &str, result: &str) {
+    fn tool_completed(
+        &mut self,
+        agent: &Slug,
+        tool: &str,
+        (ok, exit_code): (bool, Option<i64>),
+        (detail, result): (&str, &str),
+    ) {
         // Other engines' calls of squad's own tools show up as other events.
         if ok && (!tool.starts_with("squad_") || self.governed.contains(agent)) {
             let call = self.call(tool, detail);
             self.line(agent.as_str(), LineStyle::Faint, &call);
         } else if !ok && !self.refused.remove(agent) {
-            let text = self.call_and_end(tool, detail, &format!("failed: {}", first_line(result, DETAIL)));
+            let text = self.call_and_end(tool, detail, &failure(exit_code, result));
             self.line(agent.as_str(), LineStyle::Warning, &text);
         }
     }
@@ -325,7 +321,6 @@ impl<S: Screen> Lines<S> {
             Verdict::Rejected => (LineStyle::Bad, "rejects"),
             Verdict::Unclear => (LineStyle::Warning, "gives no clear verdict on"),
         };
-        self.rejections += usize::from(verdict == Verdict::Rejected);
         if authors.is_empty() {
             // A review of what was there before is the answer.
             return self.line(reviewer.as_str(), style, &format!("{word} it"));
@@ -393,11 +388,6 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
 
 fn spent_and_remarks(usage: &Usage, remarks: Vec<String>) -> String {
     std::iter::once(spent(usage)).chain(remarks).collect::<Vec<_>>().join(", ")
-}
-
-/// `, after 1 rejection`
-pub(crate) fn after_rejections(count: usize) -> String {
-    if count == 0 { String::new() } else { format!(", after {}", plural(count, "rejection")) }
 }
 
 fn spent(usage: &Usage) -> String {

@@ -17,7 +17,7 @@ mod watched;
 pub(crate) use ask::{Terminal, asker};
 pub(crate) use channel::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView};
 pub(crate) use json::json_line;
-pub(crate) use lines::{Lines, after_rejections};
+pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
 pub(crate) use redacting::Redacting;

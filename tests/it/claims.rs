@@ -53,7 +53,9 @@ fn who_was_asked_for_work_and_did_nothing_only_claims_it() {
     let line = log.lines().find(|line| line.contains("run.completed"));
     assert!(log.contains(&format!("agent.claimed        {REASON}")), "{log}");
     assert!(
-        line.is_some_and(|line| line.contains("claimed, 1 agent") && line.ends_with("; ada: no tool used")),
+        line.is_some_and(
+            |line| line.contains("claimed: 1 agent") && line.ends_with("; ada changed nothing; ada: no tool used")
+        ),
         "{log}"
     );
     assert!(repo.squad(&["log"]).out.contains("claimed"));

@@ -48,7 +48,7 @@ fn runs_are_listed_and_one_is_shown_whole() {
         09:00:36  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
         09:00:37  squad        step.completed
         09:00:38  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
-        09:00:39  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
+        09:00:39  squad        run.completed        completed: 1 agent, 0.1 s, 0 in, 0 out; ada changed nothing
         --- exit 0
     "#]].assert_eq(&repo.squad(&["log", &run]).to_string());
     assert_eq!(repo.squad(&["log", "--agent", "rex"]).err, "No run matches.\n");

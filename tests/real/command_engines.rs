@@ -177,7 +177,7 @@ fn retries_are_shown_while_they_last() {
         let world = world_of(|_| {
             [plays("ada", &["busy:2 say:The endpoint is there."]), plays("bob", &["busy:6 say:The tests are there."])]
         });
-        let ended = world.run(&["orchestrate", "--json", "--agent", agent, "--permissions", "allow", "Build it"]);
+        let ended = world.run(&["orchestrate", "--json", "--agent", agent, "--permissions", "allow", "Explain it"]);
         ended.assert_status(0, "completed", &json!({ agent: "completed" }));
         let warnings = ended.of("session.error");
         let is_said =

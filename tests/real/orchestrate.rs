@@ -199,7 +199,7 @@ fn an_agent_is_cancelled_from_another_terminal() {
             Script::new(COORDINATOR, ["say:Only Ada is done."]),
         ]
     });
-    let arguments = ["orchestrate", "--json", "--permissions", "allow", "-a", "ada", "-a", "bob", "Build it"];
+    let arguments = ["orchestrate", "--json", "--permissions", "allow", "-a", "ada", "-a", "bob", "Explain it"];
     let mut run = world.start(&arguments);
     run.wait_for(&["agent.completed", "\"ada\""]);
     world.process("sleep");
@@ -237,7 +237,7 @@ fn a_cli_that_is_killed_ends_no_turn() {
         ]
     });
     let arguments = ["orchestrate", "--json", "--permissions", "allow", "--max-concurrent", "1"];
-    let mut run = world.start(&[&arguments[..], &["-a", "ada", "-a", "bob", "Build it"]].concat());
+    let mut run = world.start(&[&arguments[..], &["-a", "ada", "-a", "bob", "Explain it"]].concat());
     run.wait_for(&["decision.logged"]);
     world.process("sleep");
     signal(world.process("copilot-runtime"), "KILL");

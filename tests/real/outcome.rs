@@ -31,7 +31,8 @@ fn what_a_command_wrote_before_a_kill_is_its_agents() {
     signal(run.id(), "KILL");
     let cut = run.end();
     world.settle();
-    let id = cut.events()[0]["run"].as_str().expect("an id").to_owned();
+    let first: Value = serde_json::from_str(cut.out.lines().next().expect("a line")).expect("JSON");
+    let id = first["run"].as_str().expect("an id").to_owned();
     let resumed = world.run(&["orchestrate", "--json", "--resume", &id]);
     assert_eq!(changes(&resumed), ["one.py own command", "two.py own named"], "{cut}\n{resumed}");
 }
@@ -39,8 +40,8 @@ fn what_a_command_wrote_before_a_kill_is_its_agents() {
 #[test]
 fn what_the_person_changes_is_the_persons_and_what_an_agent_does_to_git_is_said() {
     let world = World::new(|root| {
-        let git = "git checkout -q -b side && echo a > a.txt && git add a.txt && git -c user.name=a -c user.email=a@b \
-                   commit -qm a && git config alias.x y";
+        let git = "git checkout -q -b side; echo a > a.txt; git add a.txt; git -c user.name=a -c user.email=a@b commit -qm a; \
+                   git config alias.x y";
         [plays("ada", &[&shell(git), &format!("sleep:1.5 {}", create(&root.join("b.txt"), "b\n")), "say:Did it."])]
     });
     let mut run = world.start(&[&ARGUMENTS[..], &["Build it"]].concat());

@@ -93,7 +93,7 @@ fn an_agent_is_told_what_is_the_same_first_and_nothing_that_contradicts() {
         let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "--permissions", "allow", message]);
         (ended.events()[0]["run"].clone(), ended.only("agent.completed")["usage"]["context"].clone())
     };
-    let (first, second) = (tell("Add an endpoint"), tell("Times are UTC: say so"));
+    let (first, second) = (tell("Explain the endpoint"), tell("Times are UTC: say so"));
     let requests = requests(&world, creed("ada"));
     let [one, two] = &requests[..] else { panic!("{requests:#?}") };
     let carried = [Carried::of(&world, &first.0, one), Carried::of(&world, &second.0, two)];

@@ -42,8 +42,8 @@ fn a_meeting_before_the_work_is_a_step_and_its_report_reaches_the_others() {
     let world = World::new(|_| {
         [
             plays("cy", &["say:Settled: the field is called `id`."]),
-            plays("ada", &["say:Built."]),
-            plays("bob", &["say:Tested."]),
+            plays("ada", &[&shell("echo built"), "say:Built."]),
+            plays("bob", &[&shell("echo tested"), "say:Tested."]),
             Script::new(COORDINATOR, ["say:All is done."]),
         ]
     });

@@ -67,7 +67,7 @@ fn an_edited_charter_is_in_the_next_answer_and_others_go_on() {
     world.repo.write(".squad/agents/ada/charter.md", &format!("{charter}\nSeventeen gulls watch the pier.\n"));
     watch.wait_for(&["charter.changed", "+Seventeen gulls"]);
     watch.wait_for(&["session.created", "\"agent\":\"ada\""]);
-    let ended = orchestrate(&world, "@ada add an endpoint");
+    let ended = orchestrate(&world, "@ada explain the endpoint");
     assert_eq!(ended.only("session.created")["warm"], true, "{ended}");
     assert!(!world.requests_with("Seventeen gulls watch the pier.").is_empty(), "{ended}");
     let bob = bob.end();
@@ -83,7 +83,7 @@ fn a_cli_that_dies_between_runs_is_back_for_the_next_one() {
     signal(world.process("copilot-runtime"), "KILL");
     watch.wait_for(&["connection.lost"]);
     watch.wait_for(&["connection.restored"]);
-    let ended = orchestrate(&world, "@ada add an endpoint");
+    let ended = orchestrate(&world, "@ada explain the endpoint");
     assert_eq!(ended.only("engine.started")["warm"], true, "{ended}");
     // A watch that is killed leaves nothing running, and the next one takes its place.
     signal(watch.id(), "KILL");
@@ -107,7 +107,7 @@ fn how_long_a_warm_run_takes() {
     };
     let run = || {
         let begun = Instant::now();
-        let ended = orchestrate(&world, "@ada add an endpoint");
+        let ended = orchestrate(&world, "@ada explain the endpoint");
         let spent = begun.elapsed();
         let opened = ended.only("session.created")["seconds"].clone();
         thread::sleep(Duration::from_millis(300));

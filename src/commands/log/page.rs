@@ -1,15 +1,10 @@
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::while_read;
-use crate::model::{EventKind, RunId, Slug, Usage, Verdict, first_line, indented, list, plural, printable, remarks_on};
+use crate::model::{End, EventKind, RunId, Slug, Usage, failure, first_line, indented, list, printable, run_end};
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
-use crate::view::after_rejections;
-
-/// How many characters of a command or its result are shown.
-const DETAIL: usize = 100;
 
 /// `is_filtered`: the runs were selected by agent or time.
 pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool) {
@@ -44,8 +39,6 @@ pub(super) struct Page<'u> {
     /// The run of the last entry shown, if several runs are shown; `Some(None)`: an entry of no run.
     run: Option<Option<RunId>>,
     is_of_one_run: bool,
-    /// The number of rejections in each run so far.
-    rejections: BTreeMap<Option<RunId>, usize>,
 }
 
 impl<'u> Page<'u> {
@@ -53,11 +46,11 @@ impl<'u> Page<'u> {
         if !ui.json() {
             ui.data(&ui.out_paint(STRONG, &format!("run {run}")));
         }
-        Self { ui, run: None, is_of_one_run: true, rejections: BTreeMap::new() }
+        Self { ui, run: None, is_of_one_run: true }
     }
 
     pub(super) fn of_all(ui: &'u mut Ui) -> Self {
-        Self { ui, run: None, is_of_one_run: false, rejections: BTreeMap::new() }
+        Self { ui, run: None, is_of_one_run: false }
     }
 
     /// Breaks when nobody reads the output any more.
@@ -86,13 +79,9 @@ impl<'u> Page<'u> {
             self.run = Some(entry.run.clone());
         }
         let kind = entry.known_kind();
-        let is_rejection = matches!(kind, Some(EventKind::ReviewVerdict { verdict: Verdict::Rejected, .. }));
-        let rejections = self.rejections.entry(entry.run.clone()).or_default();
-        *rejections += usize::from(is_rejection);
-        let rejections = *rejections;
         let time = self.ui.out_paint(FAINT, &entry.at.strftime("%H:%M:%S").to_string());
         let agent = entry.agent.as_ref().map_or("squad", |agent| agent.as_str());
-        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(kind, &entry.text, rejections));
+        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(kind, &entry.text));
         for (number, line) in printable(line.trim_end()).lines().enumerate() {
             self.ui.data(&if number == 0 { format!("{time}  {line}") } else { format!("            {line}") });
         }
@@ -117,7 +106,7 @@ fn as_json(path: &str, read: Read) -> serde_json::Value {
 }
 
 /// One line about an entry, and further ones if a command has them.
-fn detail(kind: Option<EventKind>, text: &str, rejections: usize) -> String {
+fn detail(kind: Option<EventKind>, text: &str) -> String {
     let Some(kind) = kind else { return first_line(text, 80) };
     match kind {
         EventKind::RoutePlanned(plan) => {
@@ -147,8 +136,8 @@ fn detail(kind: Option<EventKind>, text: &str, rejections: usize) -> String {
         EventKind::ToolStarted { tool, detail, .. } | EventKind::ToolCompleted { tool, ok: true, detail, .. } => {
             format!("{tool} {}", indented(&detail))
         }
-        EventKind::ToolCompleted { tool, detail, result, .. } => {
-            call_and_end(&tool, &detail, &format!("failed: {}", first_line(&result, DETAIL)))
+        EventKind::ToolCompleted { tool, detail, exit_code, result, .. } => {
+            call_and_end(&tool, &detail, &failure(exit_code, &result))
         }
         EventKind::ToolDenied { tool, detail, reason } => {
             call_and_end(&tool, &detail, &format!("was refused: {reason}"))
@@ -164,7 +153,7 @@ fn detail(kind: Option<EventKind>, text: &str, rejections: usize) -> String {
         EventKind::Usage(usage) => cost(&usage),
         EventKind::Completed(end) => {
             let about: Vec<String> = std::iter::once(cost(&end.usage)).chain(end.remarks()).collect();
-            format!("{} ({})", first_line(&end.text, 70), about.join(", "))
+            format!("{} ({}){}", first_line(&end.text, 70), about.join(", "), changes(&end))
         }
         EventKind::ReviewVerdict { verdict, authors, .. } => {
             let verdict = format!("{verdict:?}").to_lowercase();
@@ -176,17 +165,24 @@ fn detail(kind: Option<EventKind>, text: &str, rejections: usize) -> String {
         EventKind::CancelRequested { reason } => reason,
         EventKind::UserMessage { text } => first_line(&text, 80),
         EventKind::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
-        EventKind::RunCompleted { status, agents, work, commits, usage, .. } => {
+        EventKind::RunCompleted { status, agents, work, rejections, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
-            let (status, remarks) = (format!("{status}{}", after_rejections(rejections)), remarks_on(&work));
-            format!("{status}, {}{commits} ({}){remarks}", plural(agents.len(), "agent"), cost(&usage))
+            let spent = format!("{}{commits}", cost(&usage));
+            run_end(status, rejections, agents.len(), &spent, &work)
         }
         kind => match kind.end() {
-            Some((_, end)) => end.reason.clone(),
+            Some((_, end)) => format!("{}{}", end.reason, changes(end)),
             None => first_line(text, 80),
         },
     }
+}
+
+/// The files that changed while an agent worked, and what it did to git; each on a line of its own.
+fn changes(end: &End) -> String {
+    let files = end.changed.iter().flatten().map(|change| format!("\n  {change}"));
+    let git = (!end.git.is_empty()).then(|| format!("\n  git: {}", end.git));
+    files.chain(git).collect()
 }
 
 /// A call with its whole command. Its end stands on a line of its own if the command has several.

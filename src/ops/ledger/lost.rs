@@ -8,7 +8,8 @@ use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
-    Access, Change, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, WorkReport, change_by,
+    Access, Change, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, Verdict, WorkReport,
+    change_by,
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
@@ -60,7 +61,8 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
     state.done.iter().for_each(|work| usage += &work.usage);
     let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
     let work = std::mem::take(&mut state.done);
-    let kind = EventKind::RunCompleted { status: Outcome::Lost, agents, work, commits: Vec::new(), usage, error: None };
+    let (status, commits, rejections) = (Outcome::Lost, Vec::new(), state.rejections);
+    let kind = EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error: None };
     let causes = std::mem::take(&mut state.ends);
     push(None, Position::default(), kind, causes);
     if let Some(last) = entries.last_mut() {
@@ -74,6 +76,7 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
 struct RunState {
     has_started: bool,
     has_ended: bool,
+    rejections: u64,
     seq: u64,
     last: Timestamp,
     /// Work that was planned or begun, and has no end.
@@ -159,6 +162,7 @@ impl RunState {
         match (kind, entry.agent.clone()) {
             (EventKind::RunStarted { .. }, _) => self.has_started = true,
             (EventKind::RunCompleted { .. }, _) => self.has_ended = true,
+            (EventKind::ReviewVerdict { verdict: Verdict::Rejected, .. }, _) => self.rejections += 1,
             (EventKind::RunResumed { .. }, _) => self.resume(&entry.id),
             (EventKind::RoutePlanned(plan), _) => {
                 // Plans of earlier squads have only one step.

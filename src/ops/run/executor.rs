@@ -210,6 +210,7 @@ impl Executor<'_> {
         self.workers.colleagues.settled().await;
         results.work.extend(self.workers.colleagues.take_done());
         let status = results.status();
+        let rejections = results.verdicts.iter().filter(|verdict| **verdict == Verdict::Rejected).count() as u64;
         let work = results.work.iter().map(Work::report).collect();
         let mut agents = BTreeMap::new();
         let mut usage = Usage::default();
@@ -245,7 +246,7 @@ impl Executor<'_> {
         if let Some(tree) = &self.workers.tree {
             tree.close();
         }
-        let end = EventKind::RunCompleted { status, agents, work, commits, usage, error: None };
+        let end = EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error: None };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let (run, is_stuck) = (self.run.clone(), results.is_stuck);
         Ended { run, status, answer, refused, has_committed, unlanded, is_stuck, unrecorded, error: None }

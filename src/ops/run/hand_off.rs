@@ -101,7 +101,8 @@ impl Executor<'_> {
     fn check_rejections(&self, judged: &JudgedFiles, results: &mut Results) {
         let rejected: Vec<&String> = results.file_verdicts.rejected_among(judged).collect();
         if !rejected.is_empty() {
-            let reason = format!("{} did not change since it was rejected, so the rejection stands", list(rejected));
+            let stands = if rejected.len() == 1 { "it was" } else { "they were" };
+            let reason = format!("{} did not change since {stands} rejected, so the rejection stands", list(rejected));
             results.is_unapproved = true;
             self.complain(&reason);
         }
