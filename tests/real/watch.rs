@@ -90,7 +90,7 @@ fn a_cli_that_dies_between_runs_is_back_for_the_next_one() {
     watch.end();
     world.settle();
     let watch = ready(&world);
-    let ended = orchestrate(&world, "@ada add another");
+    let ended = orchestrate(&world, "@ada explain another");
     assert_eq!(ended.only("session.created")["warm"], true, "{ended}");
     drop(watch);
     world.settle();

@@ -41,7 +41,7 @@ A script is TOML. The turns of each agent are played in order:
   agent = \"backend\"
   steps = [ { wait = \"300ms\" }, { say = \"…\" }, { write = \"a.txt\", text = \"…\" },
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
-Other steps: ask, listen, fail, hang, die, panic. `models = [\"…\"]` above the turns lists the models
+Other steps: run, ask, listen, fail, hang, die, panic. `models = [\"…\"]` above the turns lists the models
 that the engine offers.")]
 pub(in crate::commands) struct Args {
     /// The task, or `-` to read it from standard input. Without it, a conversation starts on a terminal
