@@ -1,10 +1,11 @@
 //! Tracks changes in the work tree while agents work, and attributes them to agents.
 
+mod activity;
 mod intervals;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use super::Reports;
 use crate::git::WorkTreeSnapshot;
 use crate::model::{Change, Content, EventKind, GitChanges, OtherRuns, Slug, seconds};
+use activity::Activity;
 pub(crate) use intervals::Interval;
 use intervals::{changes_of, git_changes_of};
 
@@ -92,56 +94,6 @@ pub(crate) struct Before {
 pub(crate) struct AgentChanges {
     pub(crate) files: Vec<Change>,
     pub(crate) git: GitChanges,
-}
-
-/// The snapshots so far, and who is at what.
-#[derive(Default)]
-struct Activity {
-    /// The run's first snapshot, if it was taken before the run was resumed.
-    origin: Option<WorkTreeSnapshot>,
-    snapshots: Vec<WorkTreeSnapshot>,
-    /// `intervals[i]` lies between the snapshots `i` and `i + 1`.
-    intervals: Vec<Interval>,
-    /// Since the last snapshot.
-    open: Interval,
-    /// The next interval, while a snapshot is taken: what happens meanwhile belongs to both.
-    next: Option<Interval>,
-    /// The number of snapshots begun.
-    cuts: u64,
-    /// The first snapshot failed, so nothing is known of agents that began before the second one.
-    lacks_first: bool,
-    /// Each agent with the index of the snapshot its work began at.
-    at_work: BTreeMap<Slug, usize>,
-    /// Agents whose work is over and that no snapshot has ended yet.
-    leaving: BTreeSet<Slug>,
-    /// The first and last snapshot of agents that have not fetched them yet.
-    left: BTreeMap<Slug, (usize, usize)>,
-    /// Agents with commands that run now.
-    running: BTreeMap<Slug, Running>,
-    /// The paths that calls in progress name, by agent and call.
-    naming: BTreeMap<(Slug, String), Naming>,
-    /// All files that agents' tools said they write.
-    named: BTreeMap<Slug, BTreeSet<String>>,
-    /// Where interrupted agents began.
-    begun: BTreeMap<Slug, usize>,
-    /// The snapshot before the interruption, for the first agent that begins after it.
-    interrupted_at: Option<usize>,
-}
-
-/// What a call in progress writes.
-#[derive(Default)]
-struct Naming {
-    paths: BTreeSet<String>,
-    /// It may have written, whatever its result.
-    is_allowed: bool,
-}
-
-/// The commands of an agent that run now.
-#[derive(Default)]
-struct Running {
-    calls: BTreeSet<String>,
-    /// An engine that does not ask may run a command at any time of its turn.
-    is_unasked: bool,
 }
 
 impl WorkTree {
@@ -256,14 +208,28 @@ impl WorkTree {
         };
         self.is_ready().await;
         let _guard = self.cutting.lock().await;
-        let is_cut = {
+        let (is_first, is_cut) = {
             let activity = self.activity();
-            !activity.running.is_empty() || activity.cuts > asked
+            (activity.running.is_empty(), activity.cuts > asked)
         };
-        if !is_cut {
-            self.cut_for(Some(agent)).await;
+        match (is_first, is_cut) {
+            (true, false) => {
+                self.cut_for(Some(agent)).await;
+            }
+            (true, true) => self.tell_running(agent),
+            (false, _) => {}
         }
         self.run(&mut self.activity(), agent, call);
+    }
+
+    /// Reports that an agent's commands begin after a snapshot that was taken for another reason: a resumed run has to
+    /// know.
+    fn tell_running(&self, agent: &Slug) {
+        let Some(last) = self.activity().snapshots.last().cloned() else { return };
+        let (left_out, commands, running) = (Vec::new(), Vec::new(), vec![agent.clone()]);
+        let (others, git) = (OtherRuns::default(), GitChanges::default());
+        let (commit, seconds, down) = (last.commit(), 0.0, false);
+        self.tell(EventKind::SnapshotTaken { commit, left_out, seconds, commands, running, others, git, down });
     }
 
     fn run(&self, activity: &mut Activity, agent: &Slug, call: Option<&str>) {
@@ -520,46 +486,6 @@ impl WorkTree {
 
     fn activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Activity {
-    /// Registers something that happens now.
-    fn at_once(&mut self, register: impl Fn(&mut Interval)) {
-        register(&mut self.open);
-        if let Some(next) = &mut self.next {
-            register(next);
-        }
-    }
-
-    /// An interval that begins now, with all that goes on.
-    fn beginning(&self, others: OtherRuns) -> Interval {
-        let mut interval = Interval { commands: self.running.keys().cloned().collect(), others, ..Interval::default() };
-        for ((agent, call), naming) in &self.naming {
-            naming.paths.iter().for_each(|path| interval.name(agent, call, path));
-        }
-        interval
-    }
-
-    /// Registers that an agent's processes have run since its first command.
-    fn ran_on(&mut self, agent: &Slug) {
-        let Some(begun) = self.at_work.get(agent) else { return };
-        let since = self.intervals.get_mut(*begun..).unwrap_or_default();
-        let first = since.iter().position(|interval| interval.commands.contains(agent)).unwrap_or(since.len());
-        for interval in since.get_mut(first..).unwrap_or_default() {
-            interval.commands.insert(agent.clone());
-        }
-        self.at_once(|interval| interval.commands.extend([agent.clone()]));
-    }
-
-    /// Registers the snapshot for the end of these agents.
-    fn end(&mut self, leaving: BTreeSet<Slug>, is_cut: bool) {
-        let ended = self.snapshots.len().saturating_sub(1);
-        for agent in leaving {
-            if let Some(begun) = self.at_work.remove(&agent).filter(|_| is_cut) {
-                self.left.insert(agent, (begun, ended));
-            }
-        }
     }
 }
 

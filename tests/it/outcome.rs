@@ -175,3 +175,33 @@ fn the_persons_change_does_not_make_refused_work_done() {
     let expected = (Some(5), &"stopped".into(), vec!["mine.txt yours -".to_owned()]);
     assert_eq!((code, &end["status"], changes(&end)), expected, "{output}");
 }
+
+/// Killed in the middle of a command, and of another one when it is resumed.
+#[test]
+fn what_a_command_wrote_until_it_was_killed_is_its_agents() {
+    let repo = TestRepo::with_small_team();
+    let first = turn("ada", r#"{ run = "echo a > one.py; touch ready; sleep 20" }"#);
+    repo.write("../play.toml", &first);
+    let arguments = ["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml"];
+    let kill_when_ready = |more: &[&str]| {
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        command.args(arguments).args(more).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it runs");
+        while !repo.exists("ready") {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+        std::fs::remove_file(repo.root().join("ready")).expect("a file");
+    };
+    kill_when_ready(&["--agent", "ada", "Explain it"]);
+    let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let run = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+    // A turn that was cut short is played again.
+    repo.write("../play.toml", &first.replace("one.py", "two.py"));
+    kill_when_ready(&["--resume", &run]);
+    repo.write("../play.toml", &turn("ada", r#"{ write = "three.py", text = "x\n" }"#));
+    let output = repo.squad(&[&arguments[..], &["--resume", &run]].concat());
+    let expected = ["one.py own ada command", "three.py own ada named", "two.py own ada command"];
+    assert_eq!(changes(&last(&output)), expected, "{output}");
+}

@@ -42,16 +42,25 @@ struct Reader<'a> {
     prefix: &'a str,
     snapshots: Vec<(WorkTreeSnapshot, Interval)>,
     open: Interval,
-    /// Calls that write and have no end yet, with the index of the snapshot before them and the file if it is known.
-    writes: BTreeMap<(Slug, String), (usize, Option<String>)>,
+    /// Calls without an end.
+    calls: BTreeMap<(Slug, String), Begun>,
     /// Agents whose work has begun and not completed, with the index of the snapshot it began at.
     begun: BTreeMap<Slug, usize>,
+}
+
+/// A call that has begun.
+struct Begun {
+    /// How many snapshots there were.
+    snapshots: usize,
+    /// The file that it writes, if known.
+    path: Option<String>,
+    is_command: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new((root, prefix): (&'a str, &'a str), base: WorkTreeSnapshot) -> Self {
         let snapshots = vec![(base, Interval::default())];
-        Self { root, prefix, snapshots, open: Interval::default(), writes: BTreeMap::new(), begun: BTreeMap::new() }
+        Self { root, prefix, snapshots, open: Interval::default(), calls: BTreeMap::new(), begun: BTreeMap::new() }
     }
 
     fn read(&mut self, event: &Event, read: &impl Fn(&str) -> Option<WorkTreeSnapshot>) {
@@ -68,12 +77,14 @@ impl<'a> Reader<'a> {
                 }
             }
             (EventKind::ToolStarted { call, tool, detail }, Some(agent)) => {
-                let path = in_project(self.root, detail).filter(|_| change_by(tool) == Some(Access::Write));
+                let access = change_by(tool);
+                let path = in_project(self.root, detail).filter(|_| access == Some(Access::Write));
                 let path = path.map(|path| format!("{}{path}", self.prefix));
-                self.writes.insert((agent.clone(), call.clone()), (self.snapshots.len(), path));
+                let begun = Begun { snapshots: self.snapshots.len(), path, is_command: access == Some(Access::Shell) };
+                self.calls.insert((agent.clone(), call.clone()), begun);
             }
             (EventKind::ToolCompleted { call, wrote, .. }, Some(agent)) => {
-                let begun = self.writes.remove(&(agent.clone(), call.clone())).map(|(begun, _)| begun);
+                let begun = self.calls.remove(&(agent.clone(), call.clone())).map(|begun| begun.snapshots);
                 if let Some(wrote) = wrote {
                     let path = format!("{}{}", self.prefix, wrote.path);
                     self.name(agent, call, &path, begun.unwrap_or(self.snapshots.len()));
@@ -94,9 +105,10 @@ impl<'a> Reader<'a> {
     }
 
     fn before(mut self, first: WorkTreeSnapshot) -> Before {
-        // Nobody knows whether these have written.
-        for ((agent, call), (begun, path)) in std::mem::take(&mut self.writes) {
-            path.iter().for_each(|path| self.name(&agent, &call, path, begun));
+        // Nobody knows whether these have done anything.
+        for ((agent, call), Begun { snapshots, path, is_command }) in std::mem::take(&mut self.calls) {
+            path.iter().for_each(|path| self.name(&agent, &call, path, snapshots));
+            self.open.commands.extend(is_command.then_some(agent));
         }
         let Self { snapshots, open, begun, .. } = self;
         Before { first, snapshots, open, begun }

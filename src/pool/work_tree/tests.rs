@@ -1,5 +1,6 @@
 //! A work tree without files: each path has a version, and a snapshot is a copy of them all.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
