@@ -310,7 +310,8 @@ fn a_run_whose_watch_is_killed_is_lost_and_can_be_resumed() {
     let mut said = String::new();
     std::io::Read::read_to_string(child.stderr.as_mut().expect("a pipe"), &mut said).expect("UTF-8");
     let (out, code) = rest(child);
-    let ended = &events(&out, "run.completed")[0];
+    let ended = events(&out, "run.completed");
+    let ended = ended.first().unwrap_or_else(|| panic!("{out}\n{said}\n{code:?}"));
     let run_id = ended["run"].as_str().expect("an id");
     assert!(out.lines().last().is_some_and(|line| line.contains("\"run.completed\"")), "{out}");
     assert_eq!((&ended["status"], &ended["agents"]["ada"], code), (&"lost".into(), &"lost".into(), Some(1)), "{out}");

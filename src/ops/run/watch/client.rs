@@ -224,7 +224,8 @@ impl Conversation<'_> {
         let (repository, prefix) = (&self.project.repository, self.project.ledger_prefix());
         for _ in 0..LEASE_CHECKS {
             lost::settle(self.env, repository);
-            if !lease::look(&self.project.local()).has(run) {
+            // The kernel frees the locks of a dying process one after another.
+            if !lease::look(&self.project.local()).has(run) && WatchFiles::of(self.project).watcher().is_none() {
                 break;
             }
             std::thread::sleep(LEASE_PAUSE);
