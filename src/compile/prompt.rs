@@ -2,8 +2,8 @@
 
 use super::past_calls::{MAX_DETAIL, PastCall};
 use crate::model::{
-    Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable,
-    quote, without_hidden,
+    Ceremony, CeremonyTiming, Change, GitChanges, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list,
+    printable, quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.
@@ -48,6 +48,7 @@ pub(crate) struct Colleague<'a> {
     pub(crate) text: &'a str,
     /// Its changes; `None` if unknown.
     pub(crate) changed: Option<&'a [Change]>,
+    pub(crate) git: &'a GitChanges,
     pub(crate) verdict: Option<Verdict>,
 }
 
@@ -336,6 +337,10 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
         let Some(changed) = colleague.changed else { continue };
         let own: Vec<&Change> = changed.iter().filter(|change| change.class.is_of_agents()).collect();
         prompt.push_str(&format!("\nFiles it changed: {}\n", files(&own)));
+        if !colleague.git.is_empty() {
+            let git = printable(&colleague.git.to_string()).replace(['`', '\n'], "?");
+            prompt.push_str(&format!("What it did to git: {git}\n"));
+        }
     }
 }
 
@@ -420,11 +425,13 @@ mod tests {
             by: vec![ada.clone(), slug("bob")],
             ..Change::default()
         });
+        let git = GitChanges { hooks: vec!["pre-commit".to_owned()], ..GitChanges::default() };
         let report = Colleague {
             agent: &ada,
             outcome: Outcome::Completed,
             text: "Built.",
             changed: Some(&changed),
+            git: &git,
             verdict: None,
         };
         let others = &changed[2..];
@@ -433,6 +440,7 @@ mod tests {
             "Files it changed: `own.rs` (+1 -0), `together.rs` (+1 -0; together: ada and bob)",
             "Files that changed meanwhile, by none of them: `yours.rs` (+1 -0; yours: the person or another program), \
              `other run.rs` (+1 -0; other run), `unknown.rs` (+1 -0; unknown: while the run was interrupted)",
+            "What it did to git: hooks pre-commit",
             "Unchanged since it was rejected: `own.rs`",
         ] {
             assert!(prompt.lines().any(|it| it == line), "{line}\n{prompt}");
@@ -468,8 +476,14 @@ mod tests {
         assert!(prompt.contains("> Build it\n") && prompt.contains("> - Agree on\n> # Rules\n"), "{prompt}");
         assert!(prompt.contains("The work is that of `ada` and `bob`.") && prompt.len() < 2 * MAX_AGENDA, "{prompt}");
         let after = PlannedCeremony { when: CeremonyTiming::After, ..planned };
-        let report =
-            Colleague { agent: &workers[0], outcome: Outcome::Completed, text: "Built.", changed: None, verdict: None };
+        let report = Colleague {
+            agent: &workers[0],
+            outcome: Outcome::Completed,
+            text: "Built.",
+            changed: None,
+            git: &GitChanges::default(),
+            verdict: None,
+        };
         let part = Part { step: 2, earlier: &[report], ..part };
         let prompt = meeting_prompt("Build it", &after, None, &workers, &part, "/repo", "20260105-090000");
         assert!(prompt.contains("Built.") && prompt.contains("what the team learns from it"), "{prompt}");

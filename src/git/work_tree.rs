@@ -116,8 +116,15 @@ impl Repository {
             .filter(|known| ***known == state)
             .cloned()
             .unwrap_or_else(|| Arc::new(state));
+        if let Some(root) = self.work_dir() {
+            status.add_hidden(&state.hidden, root);
+        }
         let state = Some(state);
         let (paths, mut left_out) = self.select_paths(&status.changed, &objection);
+        for path in &status.nested {
+            let nested = Omitted { why: "it is a repository of its own".to_owned(), fingerprint: blake3::hash(path) };
+            left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
+        }
         let mut edits = std::mem::take(&mut status.staged);
         let mut added_blobs = None;
         if !paths.is_empty() {

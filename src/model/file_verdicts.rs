@@ -21,10 +21,14 @@ pub(crate) struct JudgedFiles {
     /// The files that a rejection is about, if not all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rejected: Option<Vec<String>>,
+    /// The reviewer named these files, so that each of them needs other content. Otherwise one of them does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) are_named: bool,
 }
 
 /// The verdicts that stand. A verdict covers the contents that the reviewer was shown, and nothing else: rejected
-/// contents stay rejected until one of the files rejected with them has other content that is approved.
+/// contents stay rejected until the file, or if the reviewer named none, one of the files rejected with it, has other
+/// content that is approved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileVerdicts {
     files: BTreeMap<String, FileVerdict>,
@@ -84,6 +88,7 @@ impl FileVerdicts {
     fn reject(&mut self, reviewer: Option<&Slug>, judged: &JudgedFiles) {
         self.rejections += 1;
         for path in judged.rejected.as_ref().unwrap_or(&judged.files) {
+            self.rejections += usize::from(judged.are_named);
             let before = self.files.get(path).map(|file| file.rejected.clone()).unwrap_or_default();
             let content = judged.contents.get(path).cloned();
             let file = FileVerdict {
@@ -127,6 +132,7 @@ mod tests {
             files: shown.iter().map(|(path, _)| (*path).to_owned()).collect(),
             contents: shown.iter().map(|(path, id)| ((*path).to_owned(), content(id))).collect(),
             rejected: (!rejected.is_empty()).then(|| rejected.iter().map(|path| (*path).to_owned()).collect()),
+            are_named: !rejected.is_empty(),
         }
     }
 
@@ -176,7 +182,12 @@ mod tests {
     fn what_was_rejected_together_needs_one_change() {
         let rejected = (Verdict::Rejected, judged(&[("a", "1"), ("b", "1")], &[]));
         let revised = (Verdict::Approved, judged(&[("a", "2"), ("b", "1")], &[]));
-        assert_eq!(on(&after(&[rejected, revised]), "b", "1"), Some(Verdict::Approved));
+        assert_eq!(on(&after(&[rejected, revised.clone()]), "b", "1"), Some(Verdict::Approved));
+        // Unless the reviewer named both.
+        let rejected = (Verdict::Rejected, judged(&[("a", "1"), ("b", "1")], &["a", "b"]));
+        let verdicts = after(&[rejected, revised]);
+        assert_eq!(on(&verdicts, "a", "2"), Some(Verdict::Approved));
+        assert_eq!(on(&verdicts, "b", "1"), Some(Verdict::Rejected));
     }
 
     #[test]

@@ -223,6 +223,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                     .map(|(path, id)| (path.to_owned(), id.map(str::to_owned)))
                     .into(),
                 rejected: Some(vec![text("src/api.rs")]),
+                are_named: true,
             },
             text: forged(),
         },

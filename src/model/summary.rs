@@ -19,6 +19,9 @@ struct ChangeSummary {
     /// Nobody of the run made them.
     others: BTreeMap<ChangeClass, FileCount>,
     git: Vec<(Slug, GitChanges)>,
+    skipped: BTreeSet<Slug>,
+    /// What they changed is not known.
+    unseen: BTreeSet<Slug>,
 }
 
 #[derive(Debug, Default)]
@@ -46,8 +49,15 @@ impl ChangeSummary {
     fn of(work: &[WorkReport]) -> Self {
         let mut summary = Self::default();
         let mut seen: BTreeSet<(&str, ChangeClass, &[Slug], Option<u32>)> = BTreeSet::new();
-        for WorkReport { agent, step, changed, git, .. } in work.iter().filter(|work| work.step.is_some()) {
-            let Some(changed) = changed else { continue };
+        for WorkReport { agent, step, status, changed, git, .. } in work.iter().filter(|work| work.step.is_some()) {
+            if *status == Outcome::Skipped {
+                summary.skipped.insert(agent.clone());
+                continue;
+            }
+            let Some(changed) = changed else {
+                summary.unseen.extend((*status != Outcome::Lost).then(|| agent.clone()));
+                continue;
+            };
             summary.of_agent(agent);
             for change in changed {
                 let is_own = change.class == ChangeClass::Own;
@@ -102,10 +112,16 @@ impl fmt::Display for ChangeSummary {
         }
         let idle = self.own.iter().map(|(agent, _)| agent).filter(|agent| !self.has_changed(agent));
         let idle: Vec<&Slug> = idle.collect();
-        match idle.is_empty() {
-            true => Ok(()),
-            false => write!(f, "; {} changed nothing", list(idle)),
+        let has_worked = |agent: &Slug| self.own.iter().any(|(known, _)| known == agent);
+        let notes = [
+            (idle, "changed nothing"),
+            (self.skipped.iter().filter(|agent| !has_worked(agent)).collect(), "skipped"),
+            (self.unseen.iter().collect(), "made changes that could not be seen, if any"),
+        ];
+        for (agents, what) in notes.into_iter().filter(|(agents, _)| !agents.is_empty()) {
+            write!(f, "; {} {what}", list(agents))?;
         }
+        Ok(())
     }
 }
 

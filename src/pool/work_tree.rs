@@ -453,7 +453,10 @@ impl WorkTree {
         let is_new = previous.as_ref().is_none_or(|previous| previous.commit() != snapshot.commit());
         let down = ended.is_down;
         let is_news = is_new || down || !ended.git.is_empty() || begins.is_some();
-        let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
+        let commit = snapshot.commit();
+        // Named once, not with every snapshot.
+        let known = previous.as_ref().map(WorkTreeSnapshot::left_out).unwrap_or_default();
+        let left_out = snapshot.left_out().into_iter().filter(|left| !known.contains(left)).collect();
         let (commands, others, git) =
             (ended.commands.iter().cloned().collect(), ended.others.clone(), ended.git.clone());
         let running = activity.running.keys().chain(begins).cloned().collect();

@@ -176,9 +176,10 @@ fn the_persons_change_does_not_make_refused_work_done() {
     assert_eq!((code, &end["status"], changes(&end)), expected, "{output}");
 }
 
-/// Killed in the middle of a command, and of another one when it is resumed.
+/// Killed in the middle of a command, and of another one when it is resumed: the command may have written a file, or the
+/// person since.
 #[test]
-fn what_a_command_wrote_until_it_was_killed_is_its_agents() {
+fn what_changed_in_a_killed_command_or_since_is_unknown() {
     let repo = TestRepo::with_small_team();
     let first = turn("ada", r#"{ run = "echo a > one.py; touch ready; sleep 20" }"#);
     repo.write("../play.toml", &first);
@@ -202,6 +203,34 @@ fn what_a_command_wrote_until_it_was_killed_is_its_agents() {
     kill_when_ready(&["--resume", &run]);
     repo.write("../play.toml", &turn("ada", r#"{ write = "three.py", text = "x\n" }"#));
     let output = repo.squad(&[&arguments[..], &["--resume", &run]].concat());
-    let expected = ["one.py own ada command", "three.py own ada named", "two.py own ada command"];
+    let expected = ["one.py unknown -", "three.py own ada named", "two.py unknown -"];
     assert_eq!(changes(&last(&output)), expected, "{output}");
+}
+
+/// Ways to change a file that `git status` does not show.
+#[test]
+fn what_an_agent_hides_from_git_is_seen() {
+    let repo = TestRepo::with_small_team();
+    repo.write("a.txt", "a\n");
+    repo.write("b.txt", "b\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "files"]);
+    let run = r#"{ run = "git update-index --assume-unchanged a.txt; git update-index --skip-worktree b.txt; echo x > a.txt; echo x > b.txt; echo c.txt >> .git/info/exclude; echo x > c.txt; git init -q nest; echo x > nest/d.txt" }"#;
+    let output = repo.rehearse(&turn("ada", run), &[&ALLOWED[..], &["Add it"]].concat());
+    let end = last(&output);
+    assert_eq!(changes(&end), ["a.txt own ada command", "b.txt own ada command", "nest/ own ada command"], "{output}");
+    let git = &end["work"][0]["git"];
+    assert_eq!((&git["config"], &git["index"]), (&json!(["info/exclude"]), &json!(["a.txt", "b.txt"])), "{output}");
+    assert!(output.out.contains("it is a repository of its own"), "{output}");
+    repo.assert_sound();
+}
+
+/// Whoever never began is not said to have changed nothing.
+#[test]
+fn who_was_skipped_is_said_to_be() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"no\" }]\n";
+    let output = repo.rehearse(script, &["--permissions", "allow", "First @ada adds the endpoint, then @bob tests it"]);
+    let told = output.err.lines().rev().find(|line| line.contains("failed: ")).expect("a last line");
+    assert!(told.ends_with("; ada changed nothing; bob skipped"), "{output}");
 }

@@ -87,7 +87,7 @@ steps = [{ say = "I try." }, { fail = "the model is gone" }]
         ada         failed: the model is gone
         bob         skipped: step 1 did not complete (ada: failed)
         ada         skipped: step 1 did not complete (ada: failed)
-        squad       failed: 2 agents, 0.0 s; ada and bob changed nothing
+        squad       failed: 2 agents, 0.0 s; ada changed nothing; bob skipped
         squad       details: squad log 20260105-090000-000001
         squad       to resume: squad orchestrate --resume 20260105-090000-000001
         --- exit 1

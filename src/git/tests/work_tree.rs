@@ -144,7 +144,10 @@ fn omitted_files_are_listed_and_their_changes_noticed() {
     let repository = world.repository();
     let first = take(&repository, 1, None);
     let huge = "huge.dat: it is larger than 32 MiB";
-    assert_eq!(left_out(&first), [huge, "key.txt: it is secret", "same.txt: it is secret"]);
+    assert_eq!(
+        left_out(&first),
+        [huge, "key.txt: it is secret", "nested/: it is a repository of its own", "same.txt: it is secret"]
+    );
     world.write("key.txt", "secret two\n");
     world.write("late.txt", "secret\n");
     world.write("a.txt", "secret\n");
@@ -157,6 +160,7 @@ fn omitted_files_are_listed_and_their_changes_noticed() {
         huge,
         "key.txt: it is secret",
         "late.txt: it is secret",
+        "nested/: it is a repository of its own",
         "same.txt: it is secret",
     ];
     assert_eq!(left_out(&second), all);

@@ -11,7 +11,7 @@ use std::{
 use gix::config;
 use serde::{Deserialize, Serialize};
 
-use super::status::Status;
+use super::status::{Entry, Status};
 use crate::git::{
     error::Error,
     mode::is_executable,
@@ -23,7 +23,9 @@ use crate::model::{GitChanges, RefChange};
 /// Refs that squad moves itself.
 const OWN: &str = "refs/squad/";
 /// Refs whose commits others made: only their names are reported.
-const OTHERS: [&str; 2] = ["refs/remotes/", "refs/stash"];
+const REMOTES: &str = "refs/remotes/";
+/// Its commits are git's own.
+const STASH: &str = "refs/stash";
 /// At most this many new commits are listed.
 const COMMITS: usize = 200;
 
@@ -38,10 +40,19 @@ pub(crate) struct RepositoryState {
     packed: Option<Arc<BTreeMap<String, String>>>,
     /// Size and time of the file that `packed` is read from.
     packed_stamp: Option<(u64, SystemTime)>,
+    /// Size and time of the index.
+    #[serde(skip)]
+    index_stamp: Option<(u64, SystemTime)>,
+    /// Index entries that git is told not to look at.
+    #[serde(skip)]
+    pub(super) hidden: Arc<BTreeMap<Vec<u8>, Entry>>,
     /// What is staged, by path.
     staged: BTreeMap<String, String>,
     /// The text of each configuration file of the repository.
     config: Vec<String>,
+    /// The text of each file of the repository that hides others from git.
+    #[serde(default)]
+    rules: BTreeMap<String, String>,
     /// Hashes of the hooks, by name.
     hooks: BTreeMap<String, String>,
 }
@@ -61,11 +72,21 @@ impl RepositoryState {
             let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
             (String::from_utf8_lossy(path).into_owned(), entry)
         });
+        let index_stamp = stamp(&repository.git_dir().join("index"));
+        let same = previous.filter(|known| known.index_stamp.is_some() && known.index_stamp == index_stamp);
+        let hidden = match same {
+            Some(known) => Arc::clone(&known.hidden),
+            None => Arc::new(Status::hidden(repository)?),
+        };
         let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
         let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let config = files.iter().map(|path| text(path).unwrap_or_default()).collect();
         let hooks = hooks(&repository.common_dir().join("hooks"));
-        Ok(Self { head, loose, packed, packed_stamp, staged: staged.collect(), config, hooks })
+        let rules = ["exclude", "attributes"]
+            .map(|name| (format!("info/{name}"), repository.common_dir().join("info").join(name)));
+        let rules = rules.map(|(name, path)| (name, text(&path).unwrap_or_default())).into();
+        let staged = staged.collect();
+        Ok(Self { head, loose, packed, packed_stamp, index_stamp, hidden, staged, config, rules, hooks })
     }
 
     fn value(&self, name: &str) -> Option<&String> {
@@ -100,7 +121,9 @@ impl Repository {
     pub(crate) fn git_changes(&self, from: &RepositoryState, to: &RepositoryState) -> Result<GitChanges, Error> {
         let refs = from.moved(to);
         let commits = if refs.is_empty() { Vec::new() } else { self.new_commits(&refs, from, to)? };
-        let config = from.config.iter().zip(&to.config).flat_map(|(from, to)| changed_keys(from, to)).collect();
+        let config = from.config.iter().zip(&to.config).flat_map(|(from, to)| changed_keys(from, to));
+        let rules = to.rules.iter().filter(|(name, text)| from.rules.get(*name) != Some(text));
+        let config = config.chain(rules.map(|(name, _)| name.clone())).collect();
         let differs = |name: &&String| from.hooks.get(*name) != to.hooks.get(*name);
         let hooks: BTreeSet<&String> = from.hooks.keys().chain(to.hooks.keys()).filter(differs).collect();
         // A commit unstages what it contains.
@@ -108,8 +131,13 @@ impl Repository {
             true => from.staged.keys().chain(to.staged.keys()).collect(),
             false => to.staged.keys().collect(),
         };
-        let index = index.into_iter().filter(|path| from.staged.get(*path) != to.staged.get(*path));
-        let (hooks, index) = (hooks.into_iter().cloned().collect(), index.cloned().collect());
+        let index = index.into_iter().filter(|path| from.staged.get(*path) != to.staged.get(*path)).cloned();
+        // Read back from an earlier process, the hidden ones are unknown.
+        let is_known = from.index_stamp.is_some();
+        let newly = to.hidden.keys().filter(|path| is_known && !from.hidden.contains_key(*path));
+        let newly = newly.map(|path| String::from_utf8_lossy(path).into_owned());
+        let hooks = hooks.into_iter().cloned().collect();
+        let index = index.chain(newly).collect();
         Ok(GitChanges { commits, refs, config, hooks, index })
     }
 
@@ -120,9 +148,12 @@ impl Repository {
         from: &RepositoryState,
         to: &RepositoryState,
     ) -> Result<Vec<String>, Error> {
-        let is_others = |name: &str| OTHERS.iter().any(|other| name.starts_with(other));
+        let is_remote = |name: &str| name.starts_with(REMOTES);
         let is_id = |value: &&String| !value.starts_with("ref");
-        let tips = refs.iter().filter(|moved| !is_others(&moved.name)).filter_map(|moved| moved.to.as_ref());
+        let tips = refs
+            .iter()
+            .filter(|moved| !is_remote(&moved.name) && moved.name != STASH)
+            .filter_map(|moved| moved.to.as_ref());
         let tips: Vec<&String> = tips.filter(is_id).collect();
         if tips.is_empty() {
             return Ok(Vec::new());
@@ -131,7 +162,7 @@ impl Repository {
             .loose
             .iter()
             .chain(to.packed.iter().flat_map(|packed| packed.iter()))
-            .filter(|(name, _)| is_others(name));
+            .filter(|(name, _)| is_remote(name));
         let packed = from.packed.as_ref().or(to.packed.as_ref()).into_iter().flat_map(|packed| packed.values());
         let before = from.loose.values().chain(packed).chain([&from.head]);
         let known = before.chain(remotes.map(|(_, id)| id)).filter(is_id);

@@ -1,10 +1,11 @@
 //! The output of `git status`, as tree entries.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use gix::{ObjectId, hash, objs::tree::EntryMode};
 
-use crate::git::{error::Error, references::parse_id, repository::Repository};
+use crate::git::{error::Error, references::parse_id, repository::Repository, rescue::path_of};
 
 /// Mode and object at a path. `None`: there is nothing.
 pub(super) type Entry = Option<(EntryMode, ObjectId)>;
@@ -17,9 +18,38 @@ pub(super) struct Status {
     pub(super) tracked: BTreeMap<Vec<u8>, Entry>,
     /// Paths where the work tree differs from the index.
     pub(super) changed: BTreeSet<Vec<u8>>,
+    /// Folders with a repository of their own, which git does not look into.
+    pub(super) nested: BTreeSet<Vec<u8>>,
 }
 
 impl Status {
+    /// Adds the files that git is told not to look at, as far as they exist: their content may differ from the index.
+    pub(super) fn add_hidden(&mut self, hidden: &BTreeMap<Vec<u8>, Entry>, root: &Path) {
+        for (path, entry) in
+            hidden.iter().filter(|(path, _)| path_of(path).is_some_and(|path| root.join(path).is_file()))
+        {
+            self.changed.insert(path.clone());
+            self.tracked.insert(path.clone(), *entry);
+        }
+    }
+
+    /// Index entries that git is told not to look at: `assume-unchanged` or `skip-worktree`.
+    pub(super) fn hidden(repository: &Repository) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
+        let listed = repository.call(&["ls-files", "--stage", "-v", "-z"]).succeed()?.stdout;
+        let read = |record: &[u8]| {
+            let (tag, record) = record.split_first()?;
+            if *tag != b'S' && !tag.is_ascii_lowercase() {
+                return None;
+            }
+            // ` mode id stage\tpath`
+            let tab = record.iter().position(|byte| *byte == b'\t')?;
+            let mut fields = record.get(1..tab)?.split(|byte| *byte == b' ');
+            let indexed = entry(fields.next()?, fields.next()?, repository.hash());
+            Some((record.get(tab + 1..)?.to_owned(), indexed))
+        };
+        Ok(listed.split(|byte| *byte == 0).filter_map(read).collect())
+    }
+
     /// Reads the user's index without refreshing it: we must not write it.
     pub(super) fn of(repository: &Repository) -> Result<Self, Error> {
         let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "status"];
@@ -45,9 +75,8 @@ impl Status {
         let path = (*fields.get(count - 1)?).to_owned();
         if count == 2 {
             // A nested repository is listed as a folder.
-            if !path.ends_with(b"/") {
-                self.changed.insert(path);
-            }
+            let paths = if path.ends_with(b"/") { &mut self.nested } else { &mut self.changed };
+            paths.insert(path);
             return Some(());
         }
         let entry = |mode: usize, id: usize| entry(fields.get(mode)?, fields.get(id)?, hash);

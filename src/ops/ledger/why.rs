@@ -274,8 +274,11 @@ fn judge_content(project: &Project, path: &str, answer: &mut Answer) -> Result<(
     let found = verdicts.on(&path, &project.repository.id_in_work_tree(&path)?);
     let review = found.map(|(verdict, reviewer)| Review { reviewer: reviewer.cloned(), verdict });
     for origin in &mut answer.origins {
-        origin.is_review_outdated = origin.review.is_some() && review.is_none();
-        origin.review.clone_from(&review);
+        let was_judged = origin.review.as_ref().is_some_and(|review| review.verdict != Verdict::Unclear);
+        origin.is_review_outdated = was_judged && review.is_none();
+        if was_judged || review.is_some() {
+            origin.review.clone_from(&review);
+        }
     }
     Ok(())
 }

@@ -364,6 +364,7 @@ pub(super) fn reports_of(work: &[Work]) -> Vec<Colleague<'_>> {
             outcome: work.outcome,
             text: if work.text.is_empty() { &work.reason } else { &work.text },
             changed: work.changed.as_deref(),
+            git: &work.git,
             verdict: work.verdict,
         })
         .collect()

@@ -61,7 +61,7 @@ impl Executor<'_> {
             let Review { verdict, reasons, authors, judged, .. } = review;
             results.is_unapproved = was_unapproved || verdict != Verdict::Approved;
             if verdict == Verdict::Approved {
-                self.check_rejections(&judged, results);
+                self.check_approval(&judged, &submission.now, results);
             }
             // Nobody in this run can revise what was there before.
             if done.is_empty() {
@@ -97,8 +97,14 @@ impl Executor<'_> {
         }
     }
 
-    /// An approval of the very content that was rejected does not count.
-    fn check_rejections(&self, judged: &JudgedFiles, results: &mut Results) {
+    /// An approval of the very content that was rejected does not count, and neither does one of changes that could not
+    /// be seen.
+    fn check_approval(&self, judged: &JudgedFiles, work: &[Work], results: &mut Results) {
+        let unseen: Vec<&Slug> = work.iter().filter(|work| work.changed.is_none()).map(|work| &work.agent).collect();
+        if !unseen.is_empty() {
+            results.is_unapproved = true;
+            self.complain(&format!("what {} changed could not be seen, so the approval does not count", list(unseen)));
+        }
         let rejected: Vec<&String> = results.file_verdicts.rejected_among(judged).collect();
         if !rejected.is_empty() {
             let stands = if rejected.len() == 1 { "it was" } else { "they were" };
@@ -164,7 +170,7 @@ impl Executor<'_> {
             }
             None => Default::default(),
         };
-        let judged = JudgedFiles { files, contents, rejected: None };
+        let judged = JudgedFiles { files, contents, ..JudgedFiles::default() };
         let unchanged: Vec<&String> = verdicts.rejected_among(&judged).collect();
         let directory = &workers.requests.project;
         let reports = reports_of(now);
@@ -202,7 +208,8 @@ impl Executor<'_> {
         let is_rejected = verdict == Verdict::Rejected;
         let authors = authors_of(now, if is_rejected { &named } else { &[] });
         let rejected = is_rejected.then(|| rejected_files(&judged.files, now, &named)).flatten();
-        let judged = JudgedFiles { rejected, ..judged };
+        let are_named = is_rejected && judged.files.iter().any(|path| named.contains(path));
+        let judged = JudgedFiles { rejected, are_named, ..judged };
         let event = EventKind::ReviewVerdict {
             verdict,
             authors: authors.clone(),
@@ -354,14 +361,16 @@ fn authors_of(work: &[Work], named: &[String]) -> Vec<Slug> {
     unique(work.iter().map(|work| work.agent.clone()).chain(of_files))
 }
 
-/// The files that a rejection is about, if not all that were shown: agents' files, and of these the named ones.
+/// The files that a rejection is about, if not all that were shown: the named ones, else those of agents.
 fn rejected_files(shown: &[String], work: &[Work], named: &[String]) -> Option<Vec<String>> {
+    let of_named: Vec<String> = shown.iter().filter(|path| named.contains(path)).cloned().collect();
+    if !of_named.is_empty() {
+        return Some(of_named);
+    }
     let others: BTreeSet<&String> =
         changed_by(work).filter(|change| !change.class.is_of_agents()).map(|change| &change.path).collect();
     let of_agents: Vec<&String> = shown.iter().filter(|path| !others.contains(path)).collect();
-    let is_named = of_agents.iter().any(|path| named.contains(path));
-    let rejected = of_agents.into_iter().filter(|path| !is_named || named.contains(path));
-    let rejected: Vec<String> = rejected.cloned().collect();
+    let rejected: Vec<String> = of_agents.into_iter().cloned().collect();
     (rejected.len() < shown.len()).then_some(rejected)
 }
 

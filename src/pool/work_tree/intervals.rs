@@ -50,6 +50,8 @@ impl Interval {
         match (ours.len(), others.is_empty()) {
             (0, false) => (ChangeClass::OtherRun, ours, None),
             (0, true) if self.is_down => (ChangeClass::Unknown, ours, None),
+            // A command ended with the run, and anybody may have changed the file since.
+            (1.., _) if self.is_down && how == ChangeEvidence::Command => (ChangeClass::Unknown, BTreeSet::new(), None),
             (0, true) => (ChangeClass::Yours, ours, None),
             (1, true) => (ChangeClass::Own, ours, Some(how)),
             // Agents of another run may have the same names.

@@ -136,7 +136,7 @@ fn active(words: &[Word<'_>], first: usize, last: usize) -> Option<Range<usize>>
     let (verb, end) = verbs.rev().find_map(|verb| Some((verb, is_review(words, verb)?)))?;
     let (text, between) = (&words[verb], &words[last + 1..verb]);
     let is_base = !text.text.ends_with('s') && !text.text.ends_with("ing");
-    let before = first.checked_sub(1).map(|before| &words[before]);
+    let before = words[..first].iter().rfind(|word| !word.is("the our a"));
     let is_handed = before.is_some_and(|before| before.is(HANDS) && !words[first].is_apart())
         || between.iter().any(|word| word.is("to should must will shall can could would please may"));
     let is_addressed = name.is_at || (name.is_capital && (words[last + 1].is_apart() || is_handed));
