@@ -370,6 +370,29 @@ pub(crate) struct WorkReport {
     pub(crate) usage: Usage,
 }
 
+impl WorkReport {
+    pub(crate) fn of(agent: Slug, (step, attempt): (Option<u32>, Option<u32>), status: Outcome, end: End) -> Self {
+        let End { reason, changed, git, commands, check, no_tool_used, usage, .. } = end;
+        let (refused, verified) = (usage.refused, None);
+        let changed = changed.map(|changed| changed.iter().map(Change::summary).collect());
+        Self {
+            agent,
+            step,
+            attempt,
+            status,
+            changed,
+            refused,
+            verified,
+            git,
+            commands,
+            check,
+            no_tool_used,
+            reason,
+            usage,
+        }
+    }
+}
+
 /// Resources used. Fields missing in entries of older versions are zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -470,10 +470,13 @@ impl Work {
         was_asked.then(|| format!("{engine} does not report refusals, and in its strictest mode nothing was changed"))
     }
 
-    fn event(&self) -> EventKind {
+    fn record(&self) -> End {
         let Self { reason, text, changed, git, commands, check, no_tool_used, left_running, usage, .. } = self.clone();
-        let end = End { reason, text, changed, git, commands, check, no_tool_used, left_running, usage };
-        EventKind::of_end(self.outcome, end)
+        End { reason, text, changed, git, commands, check, no_tool_used, left_running, usage }
+    }
+
+    fn event(&self) -> EventKind {
+        EventKind::of_end(self.outcome, self.record())
     }
 
     /// The verdict a reviewer gave with the tool for it.
@@ -482,24 +485,8 @@ impl Work {
     }
 
     pub(crate) fn report(&self) -> WorkReport {
-        let Self { agent, outcome: status, git, commands, check, no_tool_used, reason, usage, .. } = self.clone();
-        let changed = self.changed.as_ref().map(|changed| changed.iter().map(Change::summary).collect());
-        let (Position { step, attempt }, refused) = (self.position, usage.refused);
-        WorkReport {
-            agent,
-            step,
-            attempt,
-            status,
-            changed,
-            refused,
-            verified: None,
-            git,
-            commands,
-            check,
-            no_tool_used,
-            reason,
-            usage,
-        }
+        let Position { step, attempt } = self.position;
+        WorkReport::of(self.agent.clone(), (step, attempt), self.outcome, self.record())
     }
 }
 

@@ -8,8 +8,7 @@ use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
-    Access, Change, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, Verdict, WorkReport,
-    change_by,
+    Access, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, Verdict, WorkReport, change_by,
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
@@ -123,25 +122,7 @@ impl OpenWork {
 }
 
 fn report(agent: &Slug, position: Position, status: Outcome, end: &End) -> WorkReport {
-    let (Position { step, attempt }, usage) = (position, end.usage.clone());
-    let End { reason, git, commands, check, no_tool_used, .. } = end.clone();
-    let changed = end.changed.as_ref().map(|changed| changed.iter().map(Change::summary).collect());
-    let (agent, refused) = (agent.clone(), usage.refused);
-    WorkReport {
-        agent,
-        step,
-        attempt,
-        status,
-        changed,
-        refused,
-        verified: None,
-        git,
-        commands,
-        check,
-        no_tool_used,
-        reason,
-        usage,
-    }
+    WorkReport::of(agent.clone(), (position.step, position.attempt), status, end.clone())
 }
 
 impl RunState {
