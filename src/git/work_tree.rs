@@ -108,14 +108,9 @@ impl Repository {
     ) -> Result<WorkTreeSnapshot, Error> {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
-        let mut status = Status::of(self)?;
-        let known = previous.and_then(WorkTreeSnapshot::state).map(Arc::as_ref);
-        let state = RepositoryState::of(self, &status, known)?;
-        let state = previous
-            .and_then(WorkTreeSnapshot::state)
-            .filter(|known| ***known == state)
-            .cloned()
-            .unwrap_or_else(|| Arc::new(state));
+        let known = previous.and_then(WorkTreeSnapshot::state);
+        let (mut status, state) = RepositoryState::with_status(self, known.map(Arc::as_ref))?;
+        let state = known.filter(|known| ***known == state).cloned().unwrap_or_else(|| Arc::new(state));
         if let Some(root) = self.work_dir() {
             status.add_hidden(&state.hidden, root);
         }

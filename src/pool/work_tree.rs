@@ -424,14 +424,15 @@ impl WorkTree {
             activity.next = Some(activity.beginning(now.clone()));
             (activity.snapshots.last().cloned(), now)
         };
-        let asked = Instant::now();
         let (source, before) = (Arc::clone(&self.source), previous.clone());
         let taken = self.run_blocking(move || {
+            let asked = Instant::now();
             let taken = source.take(before.as_ref())?;
-            let Some(before) = before else { return Ok((taken, Vec::new(), GitChanges::default())) };
+            let seconds = seconds(asked.elapsed());
+            let Some(before) = before else { return Ok((taken, seconds, Vec::new(), GitChanges::default())) };
             let changes = source.changed(&before, &taken)?;
             let git = source.git_changes(&before, &taken)?;
-            Ok((taken, changes, git))
+            Ok((taken, seconds, changes, git))
         });
         let taken = taken.await;
         let mut activity = self.activity();
@@ -440,7 +441,7 @@ impl WorkTree {
         let mut next = activity.next.take().unwrap_or_default();
         next.others.extend(&others);
         next.others.extend(&now);
-        let (snapshot, changes, git) = match taken {
+        let (snapshot, seconds, changes, git) = match taken {
             Ok(taken) => taken,
             Err(reason) => {
                 drop(activity);
@@ -466,7 +467,6 @@ impl WorkTree {
         activity.snapshots.push(snapshot);
         drop(activity);
         if is_news {
-            let seconds = seconds(asked.elapsed());
             self.tell(EventKind::SnapshotTaken { commit, left_out, seconds, commands, running, others, git, down });
         }
         true

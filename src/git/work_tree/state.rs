@@ -29,6 +29,11 @@ const STASH: &str = "refs/stash";
 /// At most this many new commits are listed.
 const COMMITS: usize = 200;
 
+/// Size and time of a file.
+type Stamp = (u64, SystemTime);
+/// Index entries by path.
+type Entries = BTreeMap<Vec<u8>, Entry>;
+
 /// Compared with another one, it tells what somebody did to the repository.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RepositoryState {
@@ -39,13 +44,13 @@ pub(crate) struct RepositoryState {
     #[serde(skip)]
     packed: Option<Arc<BTreeMap<String, String>>>,
     /// Size and time of the file that `packed` is read from.
-    packed_stamp: Option<(u64, SystemTime)>,
+    packed_stamp: Option<Stamp>,
     /// Size and time of the index.
     #[serde(skip)]
-    index_stamp: Option<(u64, SystemTime)>,
+    index_stamp: Option<Stamp>,
     /// Index entries that git is told not to look at.
     #[serde(skip)]
-    pub(super) hidden: Arc<BTreeMap<Vec<u8>, Entry>>,
+    pub(super) hidden: Arc<Entries>,
     /// What is staged, by path.
     staged: BTreeMap<String, String>,
     /// The text of each configuration file of the repository.
@@ -58,7 +63,30 @@ pub(crate) struct RepositoryState {
 }
 
 impl RepositoryState {
-    pub(super) fn of(repository: &Repository, status: &Status, previous: Option<&Self>) -> Result<Self, Error> {
+    /// The status, and the state beside it.
+    pub(super) fn with_status(repository: &Repository, previous: Option<&Self>) -> Result<(Status, Self), Error> {
+        let index_stamp = stamp(&repository.git_dir().join("index"));
+        let same = previous.filter(|known| known.index_stamp.is_some() && known.index_stamp == index_stamp);
+        let (status, hidden) = match same {
+            Some(known) => (Status::of(repository)?, Arc::clone(&known.hidden)),
+            // Both read the whole index.
+            None => std::thread::scope(|scope| {
+                let hidden = scope.spawn(|| Status::hidden(repository));
+                let status = Status::of(repository)?;
+                let hidden = hidden.join().unwrap_or_else(|_| Status::hidden(repository))?;
+                Ok::<_, Error>((status, Arc::new(hidden)))
+            })?,
+        };
+        let state = Self::of(repository, &status, (index_stamp, hidden), previous)?;
+        Ok((status, state))
+    }
+
+    fn of(
+        repository: &Repository,
+        status: &Status,
+        (index_stamp, hidden): (Option<Stamp>, Arc<Entries>),
+        previous: Option<&Self>,
+    ) -> Result<Self, Error> {
         let head = match repository.head_target()? {
             Target::Symbolic(name) => name,
             Target::Object(id) => id.to_string(),
@@ -72,12 +100,6 @@ impl RepositoryState {
             let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
             (String::from_utf8_lossy(path).into_owned(), entry)
         });
-        let index_stamp = stamp(&repository.git_dir().join("index"));
-        let same = previous.filter(|known| known.index_stamp.is_some() && known.index_stamp == index_stamp);
-        let hidden = match same {
-            Some(known) => Arc::clone(&known.hidden),
-            None => Arc::new(Status::hidden(repository)?),
-        };
         let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
         let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let config = files.iter().map(|path| text(path).unwrap_or_default()).collect();
@@ -175,7 +197,7 @@ impl Repository {
     }
 }
 
-fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.modified().ok()?))
 }
