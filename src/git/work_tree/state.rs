@@ -71,10 +71,11 @@ impl RepositoryState {
             Some(known) => (Status::of(repository)?, Arc::clone(&known.hidden)),
             // Both read the whole index.
             None => std::thread::scope(|scope| {
-                let hidden = scope.spawn(|| Status::hidden(repository));
+                // The system may refuse a thread.
+                let hidden = std::thread::Builder::new().spawn_scoped(scope, || Status::hidden(repository)).ok();
                 let status = Status::of(repository)?;
-                let hidden = hidden.join().unwrap_or_else(|_| Status::hidden(repository))?;
-                Ok::<_, Error>((status, Arc::new(hidden)))
+                let hidden = hidden.and_then(|hidden| hidden.join().ok()).unwrap_or_else(|| Status::hidden(repository));
+                Ok::<_, Error>((status, Arc::new(hidden?)))
             })?,
         };
         let state = Self::of(repository, &status, (index_stamp, hidden), previous)?;
