@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,12 @@ struct Other {
     partial: String,
     is_here: bool,
     running: BTreeSet<Slug>,
+    /// When the run was first seen dead.
+    died: Option<Instant>,
 }
+
+/// How long after its death a run's commands may still write: its guardian ends them.
+const LAST_WRITES: Duration = Duration::from_secs(1);
 
 impl Actions {
     pub(super) fn new(repository: &Repository, local: &Path, files: &RunFiles) -> Self {
@@ -94,11 +100,12 @@ impl Actions {
             }
             since.commands.extend(begun);
             since.extend(&done);
-            // A killed run's commands have ended with it.
             if !other.running.is_empty() {
                 let live = is_live.get_or_insert_with(|| lease::look(&self.local).live);
                 let name = path.file_stem().and_then(|name| name.to_str());
-                if !live.iter().any(|live| Some(live.run.as_str()) == name) {
+                if live.iter().any(|live| Some(live.run.as_str()) == name) {
+                    other.died = None;
+                } else if other.died.get_or_insert_with(Instant::now).elapsed() > LAST_WRITES {
                     other.running.clear();
                 }
             }
@@ -122,7 +129,13 @@ fn append(file: &Option<File>, line: &Line) {
 
 impl Other {
     fn new(file: File) -> Self {
-        Self { reader: BufReader::new(file), partial: String::new(), is_here: false, running: BTreeSet::new() }
+        Self {
+            reader: BufReader::new(file),
+            partial: String::new(),
+            is_here: false,
+            running: BTreeSet::new(),
+            died: None,
+        }
     }
 
     /// Reads what has been appended.
