@@ -26,7 +26,7 @@ use super::{
     repository::Repository,
 };
 use crate::model::SkippedFile;
-pub(super) use index::Index;
+pub(super) use index::{Index, read as read_index};
 pub(crate) use restore::{FileStatus, RescuedFile, TargetState};
 
 pub(super) const FOLDER: &str = "refs/squad/rescue/";

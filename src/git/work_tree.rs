@@ -17,7 +17,7 @@ use std::{
 
 use gix::{
     ObjectId,
-    objs::{self, WriteTo, bstr::BString},
+    objs::{self, WriteTo, bstr::BString, tree::EntryMode},
 };
 use jiff::Timestamp;
 
@@ -128,7 +128,7 @@ impl Repository {
             let (blobs, secrets) = check_blobs(&quarantine, &objection)?;
             added_blobs = Some((quarantine, blobs));
             for path in paths {
-                let entry = added.remove(&path).flatten();
+                let entry = added.remove(&path);
                 match entry.and_then(|(_, id)| secrets.get(&id)) {
                     Some(omitted) => {
                         drop(left_out.insert(String::from_utf8_lossy(&path).into_owned(), omitted.clone()))
@@ -364,27 +364,17 @@ fn add(
     quarantine: &Quarantine<'_>,
     status: &Status,
     paths: &[Vec<u8>],
-) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
-    let index = Index::empty(repository)?;
+) -> Result<BTreeMap<Vec<u8>, (EntryMode, ObjectId)>, Error> {
     let known = paths.iter().filter_map(|path| {
         let (mode, id) = (*status.tracked.get(path)?)?;
-        Some([format!("{mode:o} {id} 0\t").as_bytes(), path, b"\0"].concat())
+        Some((path.as_slice(), mode, id))
     });
-    let known: Vec<u8> = known.flatten().collect();
-    if !known.is_empty() {
-        index.call(&["update-index", "-z", "--index-info"]).input(known).succeed()?;
-    }
+    let index = Index::of(repository, known)?;
     let input: Vec<u8> = paths.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
     // Whether line ends survive a round trip does not matter here.
     let options = ["-c", "core.safecrlf=false", "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
     quarantine.call(index.call(&options)).input(input).succeed()?;
-    // `mode id stage` of each path
-    let entry = |(path, facts): (Vec<u8>, String)| {
-        let mut facts = facts.split(' ');
-        let entry = status::entry(facts.next()?.as_bytes(), facts.next()?.as_bytes(), repository.hash());
-        Some((path, entry))
-    };
-    Ok(index.entries()?.into_iter().filter_map(entry).collect())
+    index.entries()
 }
 
 fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String>) -> Candidate {

@@ -1,8 +1,16 @@
 //! A private copy of git's index.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
 
-use gix::ObjectId;
+use gix::{
+    ObjectId,
+    index::{State, decode, entry, write},
+    objs::tree::EntryMode,
+};
 use tempfile::TempDir;
 
 use crate::git::{error::Error, program::Call, quarantine::Quarantine, references::parse_id, repository::Repository};
@@ -36,14 +44,32 @@ impl<'a> Index<'a> {
         Ok(copy)
     }
 
-    /// `mode id stage` of each path.
-    pub(in crate::git) fn entries(&self) -> Result<Vec<(Vec<u8>, String)>, Error> {
-        let listed = self.call(&["ls-files", "--stage", "-z"]).succeed()?.stdout;
-        let entry = |record: &[u8]| {
-            let tab = record.iter().position(|byte| *byte == b'\t')?;
-            Some((record[tab + 1..].to_owned(), String::from_utf8_lossy(&record[..tab]).into_owned()))
+    /// An index of these entries, which counts as not compared with the work tree.
+    pub(in crate::git) fn of(
+        repository: &'a Repository,
+        entries: impl Iterator<Item = (&'a [u8], EntryMode, ObjectId)>,
+    ) -> Result<Self, Error> {
+        let index = Self::empty(repository)?;
+        let mut state = State::new(repository.hash());
+        for (path, mode, id) in entries {
+            let mode = entry::Mode::from_bits_truncate(u32::from(mode.value()));
+            state.dangerously_push_entry(entry::Stat::default(), id, entry::Flags::empty(), mode, path.into());
+        }
+        state.sort_entries();
+        let mut bytes = Vec::new();
+        let written = gix::index::File::from_state(state, index.path()).write_to(&mut bytes, write::Options::default());
+        written.map_err(|cause| Error::damaged(repository.git_dir(), cause.to_string()))?;
+        fs::write(index.path(), bytes).map_err(Error::io("write to", index.path()))?;
+        Ok(index)
+    }
+
+    /// Mode and object of each path.
+    pub(in crate::git) fn entries(&self) -> Result<BTreeMap<Vec<u8>, (EntryMode, ObjectId)>, Error> {
+        let state = read(&self.path(), self.repository)?;
+        let read = |entry: &gix::index::Entry| {
+            Some((entry.path(&state).to_vec(), (entry.mode.to_tree_entry_mode()?, entry.id)))
         };
-        Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
+        Ok(state.entries().iter().filter_map(read).collect())
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -117,4 +143,11 @@ impl<'a> Index<'a> {
         paths.dedup();
         Ok(paths)
     }
+}
+
+/// Reads an index; a missing file is an empty one.
+pub(in crate::git) fn read(path: &Path, repository: &Repository) -> Result<State, Error> {
+    // git has checked its hash.
+    let read = gix::index::File::at_or_default(path, repository.hash(), true, decode::Options::default());
+    read.map(State::from).map_err(|cause| Error::damaged(path, cause.to_string()))
 }

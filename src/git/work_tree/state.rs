@@ -67,16 +67,10 @@ impl RepositoryState {
     pub(super) fn with_status(repository: &Repository, previous: Option<&Self>) -> Result<(Status, Self), Error> {
         let index_stamp = stamp(&repository.git_dir().join("index"));
         let same = previous.filter(|known| known.index_stamp.is_some() && known.index_stamp == index_stamp);
-        let (status, hidden) = match same {
-            Some(known) => (Status::of(repository)?, Arc::clone(&known.hidden)),
-            // Both read the whole index.
-            None => std::thread::scope(|scope| {
-                // The system may refuse a thread.
-                let hidden = std::thread::Builder::new().spawn_scoped(scope, || Status::hidden(repository)).ok();
-                let status = Status::of(repository)?;
-                let hidden = hidden.and_then(|hidden| hidden.join().ok()).unwrap_or_else(|| Status::hidden(repository));
-                Ok::<_, Error>((status, Arc::new(hidden?)))
-            })?,
+        let status = Status::of(repository)?;
+        let hidden = match same {
+            Some(known) => Arc::clone(&known.hidden),
+            None => Arc::new(Status::hidden(repository)?),
         };
         let state = Self::of(repository, &status, (index_stamp, hidden), previous)?;
         Ok((status, state))

@@ -3,9 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gix::{ObjectId, hash, objs::tree::EntryMode};
+use gix::{
+    ObjectId, hash,
+    index::{self, entry::Flags},
+    objs::tree::EntryMode,
+};
 
-use crate::git::{error::Error, references::parse_id, repository::Repository, rescue::path_of};
+use crate::git::{
+    error::Error,
+    references::parse_id,
+    repository::Repository,
+    rescue::{path_of, read_index},
+};
 
 /// Mode and object at a path. `None`: there is nothing.
 pub(super) type Entry = Option<(EntryMode, ObjectId)>;
@@ -35,19 +44,12 @@ impl Status {
 
     /// Index entries that git is told not to look at: `assume-unchanged` or `skip-worktree`.
     pub(super) fn hidden(repository: &Repository) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
-        let listed = repository.call(&["ls-files", "--stage", "-v", "-z"]).succeed()?.stdout;
-        let read = |record: &[u8]| {
-            let (tag, record) = record.split_first()?;
-            if *tag != b'S' && !tag.is_ascii_lowercase() {
-                return None;
-            }
-            // ` mode id stage\tpath`
-            let tab = record.iter().position(|byte| *byte == b'\t')?;
-            let mut fields = record.get(1..tab)?.split(|byte| *byte == b' ');
-            let indexed = entry(fields.next()?, fields.next()?, repository.hash());
-            Some((record.get(tab + 1..)?.to_owned(), indexed))
+        let index = read_index(&repository.git_dir().join("index"), repository)?;
+        let is_hidden = |entry: &&index::Entry| entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+        let entry = |entry: &index::Entry| {
+            (entry.path(&index).to_vec(), entry.mode.to_tree_entry_mode().map(|mode| (mode, entry.id)))
         };
-        Ok(listed.split(|byte| *byte == 0).filter_map(read).collect())
+        Ok(index.entries().iter().filter(is_hidden).map(entry).collect())
     }
 
     /// Reads the user's index without refreshing it: we must not write it.
@@ -99,7 +101,7 @@ impl Status {
 }
 
 /// An entry from its mode and id as git prints them.
-pub(super) fn entry(mode: &[u8], id: &[u8], hash: hash::Kind) -> Entry {
+fn entry(mode: &[u8], id: &[u8], hash: hash::Kind) -> Entry {
     let id = parse_id(id, hash).filter(|id| !id.is_null())?;
     Some((EntryMode::from_bytes(mode)?, id))
 }
