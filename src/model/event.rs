@@ -1,6 +1,6 @@
 //! The events of a run, as used by screen, NDJSON, ledger and log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -255,9 +255,12 @@ kinds! {
         /// The agents whose commands were running at some time.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commands: Vec<Slug>,
-        /// The agents whose commands run from now on.
+        /// The agents whose commands ran while it was taken, or run from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         running: Vec<Slug>,
+        /// The tool calls, by agent, that were writing while it was taken: it may lack what they wrote.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        writing: BTreeMap<Slug, BTreeSet<String>>,
         #[serde(default, skip_serializing_if = "OtherRuns::is_empty")]
         others: OtherRuns,
         #[serde(default, skip_serializing_if = "GitChanges::is_empty")]

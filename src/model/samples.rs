@@ -180,6 +180,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             seconds: 0.05,
             commands: vec![slug("backend")],
             running: vec![slug("tester")],
+            writing: BTreeMap::from([(slug("backend"), BTreeSet::from([text("call-7")]))]),
             others: OtherRuns {
                 commands: BTreeSet::from([slug("docs")]),
                 named: BTreeMap::from([(text("README.md"), BTreeSet::from([slug("docs")]))]),

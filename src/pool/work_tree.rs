@@ -5,7 +5,7 @@ mod intervals;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -227,9 +227,19 @@ impl WorkTree {
     fn tell_running(&self, agent: &Slug) {
         let Some(last) = self.activity().snapshots.last().cloned() else { return };
         let (left_out, commands, running) = (Vec::new(), Vec::new(), vec![agent.clone()]);
-        let (others, git) = (OtherRuns::default(), GitChanges::default());
+        let (writing, others, git) = (BTreeMap::new(), OtherRuns::default(), GitChanges::default());
         let (commit, seconds, down) = (last.commit(), 0.0, false);
-        self.tell(EventKind::SnapshotTaken { commit, left_out, seconds, commands, running, others, git, down });
+        self.tell(EventKind::SnapshotTaken {
+            commit,
+            left_out,
+            seconds,
+            commands,
+            running,
+            writing,
+            others,
+            git,
+            down,
+        });
     }
 
     fn run(&self, activity: &mut Activity, agent: &Slug, call: Option<&str>) {
@@ -460,14 +470,29 @@ impl WorkTree {
         let left_out = snapshot.left_out().into_iter().filter(|left| !known.contains(left)).collect();
         let (commands, others, git) =
             (ended.commands.iter().cloned().collect(), ended.others.clone(), ended.git.clone());
-        let running = activity.running.keys().chain(begins).cloned().collect();
+        let running: BTreeSet<Slug> = activity.open.commands.iter().chain(begins).cloned().collect();
+        let running = running.into_iter().collect();
+        let mut writing: BTreeMap<Slug, BTreeSet<String>> = BTreeMap::new();
+        for (agent, call) in activity.open.named.values().flatten() {
+            writing.entry(agent.clone()).or_default().insert(call.clone());
+        }
         if previous.is_some() {
             activity.intervals.push(ended);
         }
         activity.snapshots.push(snapshot);
-        drop(activity);
         if is_news {
-            self.tell(EventKind::SnapshotTaken { commit, left_out, seconds, commands, running, others, git, down });
+            // Before anything else can begin: a resumed run knows the intervals by the order of the entries.
+            self.tell(EventKind::SnapshotTaken {
+                commit,
+                left_out,
+                seconds,
+                commands,
+                running,
+                writing,
+                others,
+                git,
+                down,
+            });
         }
         true
     }

@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
 
     fn read(&mut self, event: &Event, read: &impl Fn(&str) -> Option<WorkTreeSnapshot>) {
         match (&event.kind, &event.agent) {
-            (EventKind::SnapshotTaken { commit, commands, running, others, git, down, .. }, _) => {
+            (EventKind::SnapshotTaken { commit, commands, running, writing, others, git, down, .. }, _) => {
                 // Without it, its interval is a part of the next one.
                 self.open.commands.extend(commands.iter().cloned());
                 self.open.others.extend(others);
@@ -73,7 +73,14 @@ impl<'a> Reader<'a> {
                 self.open.is_down |= down;
                 if let Some(snapshot) = read(commit) {
                     let next = Interval { commands: running.iter().cloned().collect(), ..Interval::default() };
-                    self.snapshots.push((snapshot, std::mem::replace(&mut self.open, next)));
+                    let ended = std::mem::replace(&mut self.open, next);
+                    for (path, calls) in &ended.named {
+                        let is_writing = |(agent, call): &&(Slug, String)| {
+                            writing.get(agent).is_some_and(|calls| calls.contains(call))
+                        };
+                        calls.iter().filter(is_writing).for_each(|(agent, call)| self.open.name(agent, call, path));
+                    }
+                    self.snapshots.push((snapshot, ended));
                 }
             }
             (EventKind::ToolStarted { call, tool, detail }, Some(agent)) => {
@@ -112,5 +119,58 @@ impl<'a> Reader<'a> {
         }
         let Self { snapshots, open, begun, .. } = self;
         Before { first, snapshots, open, begun }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(kind: Value) -> Event {
+        let mut event = json!({
+            "seq": 1, "at": "2026-03-01T09:00:00Z", "run": "20260301-090000-abcdef", "agent": "ada",
+            "entry": "019ca8c2-8000-7000-8000-000000000000", "step": 1, "attempt": 1, "causes": [],
+        });
+        event.as_object_mut().expect("an object").append(&mut kind.as_object().expect("an object").clone());
+        serde_json::from_value(event).expect("an event")
+    }
+
+    /// Whether the file that a call wrote is named in the interval after the snapshot.
+    fn names_after(place: usize, writing: &Value) -> bool {
+        let mut events = vec![
+            json!({"type": "tool.started", "call": "1", "tool": "write", "detail": "a.txt"}),
+            json!({"type": "tool.completed", "call": "1", "tool": "write", "ok": true, "exit_code": null,
+                   "seconds": 0.1, "detail": "a.txt", "result": "", "wrote": {"path": "a.txt"}}),
+        ];
+        events.insert(
+            place,
+            json!({"type": "snapshot.taken", "commit": "b", "left_out": [], "seconds": 0.1,
+                                    "writing": writing}),
+        );
+        let mut reader = Reader::new(("", ""), WorkTreeSnapshot::sample(1));
+        for kind in events {
+            reader.read(&event(kind), &|_| Some(WorkTreeSnapshot::sample(2)));
+        }
+        let open = reader.before(WorkTreeSnapshot::sample(1)).open;
+        open.named.contains_key("a.txt")
+    }
+
+    #[test]
+    fn what_was_written_while_a_snapshot_was_taken_is_of_both_intervals() {
+        let writing = json!({"ada": BTreeSet::from(["1"])});
+        let others = json!({"bob": ["1"], "ada": ["2"]});
+        for (place, writing, is_named) in [
+            (0, &json!({}), true),
+            (1, &json!({}), true),
+            (2, &json!({}), false),
+            (2, &others, false),
+            (2, &writing, true),
+        ] {
+            assert_eq!(names_after(place, writing), is_named, "{place} {writing}");
+        }
     }
 }
