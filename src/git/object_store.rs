@@ -5,7 +5,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use gix::{
@@ -14,7 +14,7 @@ use gix::{
     odb::pack::cache::lru::MemoryCappedHashmap,
 };
 
-use super::{error::Error, recent::RecentObjects, references::parse_id, second_copy};
+use super::{error::Error, recent::RecentObjects, references::parse_id, second_copy::Copies};
 
 /// Bytes of pack objects to cache: the next object may be a delta against one of them.
 const PACK_CACHE_SIZE: usize = 2 << 20;
@@ -28,6 +28,10 @@ const MAX_OBJECT_SIZE: u64 = 64 << 20;
 /// `try_find`).
 const RETRY_DELAYS: [u64; 8] = [0, 0, 1, 2, 4, 8, 16, 32];
 
+/// A folder that changed so recently may change again without a different time. File systems keep times to the second
+/// at the coarsest.
+const RACY: Duration = Duration::from_secs(2);
+
 /// The current object database. Reopened when an object is not found.
 pub(super) struct ObjectStore {
     directory: PathBuf,
@@ -36,21 +40,51 @@ pub(super) struct ObjectStore {
     /// Opened on the first lookup that is not cached in `recent`.
     handle: RefCell<Option<gix::odb::Handle>>,
     buffer: RefCell<Vec<u8>>,
-    /// A lookup failed after all retries: later ones retry once, without waiting.
+    /// A lookup failed after all retries: later ones retry once, without waiting, if there may be other packs since.
     has_failed_lookup: Cell<bool>,
+    /// When the folder of packs had last changed before the database was opened.
+    packs_as_of: Cell<Option<SystemTime>>,
+    /// Opened when an object is broken.
+    copies: RefCell<Option<Copies>>,
     /// Size limit in bytes for objects that are read; `None`: no limit.
     size_limit: Option<u64>,
 }
 
 impl ObjectStore {
     pub(super) fn new(directory: &Path, hash: hash::Kind, recent: RecentObjects) -> Self {
-        let (handle, buffer, has_failed_lookup) = (RefCell::default(), RefCell::default(), Cell::default());
-        Self { directory: directory.to_owned(), hash, recent, handle, buffer, has_failed_lookup, size_limit: None }
+        Self {
+            directory: directory.to_owned(),
+            hash,
+            recent,
+            handle: RefCell::default(),
+            buffer: RefCell::default(),
+            has_failed_lookup: Cell::default(),
+            packs_as_of: Cell::default(),
+            copies: RefCell::default(),
+            size_limit: None,
+        }
     }
 
     /// Adds a size limit, for reading untrusted objects: a few compressed bytes can inflate to any size.
     pub(super) fn with_size_limit(self) -> Self {
         Self { size_limit: Some(MAX_OBJECT_SIZE), ..self }
+    }
+
+    /// When the folder of packs last changed.
+    fn packs_changed_at(&self) -> Option<SystemTime> {
+        fs::metadata(self.directory.join("pack")).and_then(|facts| facts.modified()).ok()
+    }
+
+    /// Whether there may be other packs than when the database was opened.
+    fn may_have_other_packs(&self) -> bool {
+        let changed_at = self.packs_changed_at();
+        let is_recent = |at: SystemTime| at.elapsed().map_or(true, |age| age < RACY);
+        changed_at != self.packs_as_of.get() || changed_at.is_none_or(is_recent)
+    }
+
+    fn open_for_lookups(&self) -> Result<gix::odb::Handle, Error> {
+        self.packs_as_of.set(self.packs_changed_at());
+        self.open()
     }
 
     pub(super) fn open(&self) -> Result<gix::odb::Handle, Error> {
@@ -80,13 +114,14 @@ impl ObjectStore {
             return read(found, &bytes);
         }
         let (mut buffer, mut handle) = (self.buffer.borrow_mut(), self.handle.borrow_mut());
-        // Retry at least once: all packs from the time of opening may have been folded.
-        let attempts = if self.has_failed_lookup.get() { 1 } else { RETRY_DELAYS.len() };
+        // All packs from the time of opening may have been folded.
+        let has_failed = self.has_failed_lookup.get();
+        let attempts = if has_failed { 1 } else { RETRY_DELAYS.len() };
         let mut pauses = RETRY_DELAYS[..attempts].iter();
         loop {
             let opened = match handle.take() {
                 Some(opened) => opened,
-                None => self.open()?,
+                None => self.open_for_lookups()?,
             };
             let opened = handle.insert(opened);
             if let Some(size_limit) = self.size_limit
@@ -103,24 +138,37 @@ impl ObjectStore {
                 Ok(None) => (format!("{kind} {id} is missing"), false),
                 Err(cause) => (format!("{kind} {id}: {cause}"), true),
             };
-            let Some(pause) = pauses.next() else {
-                if is_broken && let Some((found, bytes)) = second_copy::find(&self.directory, self.hash, id) {
+            let may_have_other_packs = !has_failed || self.may_have_other_packs();
+            if let Some(pause) = pauses.next().filter(|_| may_have_other_packs) {
+                thread::sleep(Duration::from_millis(*pause));
+                *handle = None;
+                continue;
+            }
+            let mut copies = self.copies.borrow_mut();
+            if may_have_other_packs {
+                *copies = None;
+            }
+            if is_broken {
+                let copies = copies.get_or_insert_with(|| Copies::open(&self.directory, self.hash));
+                if let Some((found, bytes)) = copies.find(self.hash, id) {
                     return read(found, &bytes);
                 }
-                self.check_access(id)?;
-                self.has_failed_lookup.set(true);
-                return Err(damaged(what));
-            };
-            thread::sleep(Duration::from_millis(*pause));
-            *handle = None;
+            }
+            self.check_access(id, may_have_other_packs)?;
+            self.has_failed_lookup.set(true);
+            return Err(damaged(what));
         }
     }
 
-    /// Fails on missing read permission, so that such an object is not taken for lost.
-    fn check_access(&self, id: &gix::oid) -> Result<(), Error> {
-        let folder = self.directory.join("pack");
-        let packs = fs::read_dir(&folder).map(|packs| packs.flatten().map(|file| file.path()).collect());
-        let packs: Vec<PathBuf> = packs.or_else(only_permission_denied).map_err(Error::io("read", folder))?;
+    /// Fails on missing read permission, so that such an object is not taken for lost. `with_packs`: no earlier lookup
+    /// has checked that these packs can be opened.
+    fn check_access(&self, id: &gix::oid, with_packs: bool) -> Result<(), Error> {
+        let mut packs: Vec<PathBuf> = Vec::new();
+        if with_packs {
+            let folder = self.directory.join("pack");
+            let files = fs::read_dir(&folder).map(|packs| packs.flatten().map(|file| file.path()).collect());
+            packs = files.or_else(only_permission_denied).map_err(Error::io("read", folder))?;
+        }
         let hex = id.to_string();
         let loose = [self.directory.join(&hex[..2]), self.directory.join(&hex[..2]).join(&hex[2..])];
         for path in loose.into_iter().chain(packs) {
@@ -140,7 +188,7 @@ impl ObjectStore {
         let mut handle = self.handle.borrow_mut();
         let opened = match handle.take() {
             Some(opened) => opened,
-            None => self.open().ok()?,
+            None => self.open_for_lookups().ok()?,
         };
         Some(handle.insert(opened).try_header(id).ok()??.size)
     }

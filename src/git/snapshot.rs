@@ -147,19 +147,22 @@ impl Snapshot {
         self.reader().skip_unreadable(path, id, self.store.blob(&id))
     }
 
-    /// Whether reported damage is still present.
-    pub(crate) fn still_has(&self, damage: &Damage) -> bool {
-        let Some(root) = self.root else { return true };
-        match self.store.find(root, &damage.path) {
-            Err(_) => true,
-            Ok(None) => false,
-            Ok(Some((_, id))) if Some(id.to_string()) != damage.object => false,
-            Ok(Some((mode, id))) if damage.kind == DamageKind::Unreadable => match mode.is_tree() {
-                true => self.store.tree(&id).is_err(),
-                false => self.store.blob(&id).is_err(),
-            },
-            Ok(Some(_)) => true,
-        }
+    /// Those of the reports whose damage is still present. Reads each folder once.
+    pub(crate) fn still_damaged<'r>(&self, reports: &'r [Damage]) -> impl Iterator<Item = &'r Damage> {
+        let mut finder = self.root.map(|root| self.store.finder(root));
+        reports.iter().filter(move |damage| {
+            let Some(finder) = &mut finder else { return true };
+            match finder.find(&damage.path) {
+                Err(_) => true,
+                Ok(None) => false,
+                Ok(Some((_, id))) if Some(id.to_string()) != damage.object => false,
+                Ok(Some((mode, id))) if damage.kind == DamageKind::Unreadable => match mode.is_tree() {
+                    true => self.store.tree(&id).is_err(),
+                    false => self.store.blob(&id).is_err(),
+                },
+                Ok(Some(_)) => true,
+            }
+        })
     }
 
     /// The paths of the files below a folder. Reads trees only.

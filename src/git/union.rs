@@ -1,7 +1,7 @@
 //! The union of two trees of immutable files, and the files that one tree lacks.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use gix::{ObjectId, objs, objs::Tree, objs::WriteTo, objs::tree};
 
@@ -19,9 +19,8 @@ pub(crate) type MergeFile<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
 /// What scrubs and repairs changed, so that the trees may differ.
 pub(super) struct Scrubbed<'a> {
     pub(super) paths: BTreeSet<String>,
-    /// Entries that were set aside as damaged, by path and object: they stay out, unless one that was unreadable can be
-    /// read here.
-    pub(super) set_aside: &'a [Damage],
+    /// Entries that were set aside as damaged, by path: they stay out, unless one that was unreadable can be read here.
+    pub(super) set_aside: BTreeMap<String, Vec<Damage>>,
     pub(super) merge_file: &'a MergeFile<'a>,
 }
 
@@ -58,11 +57,10 @@ impl Merge<'_> {
     }
 
     fn is_set_aside(&self, path: &str, entry: &tree::Entry) -> bool {
+        let Some(damaged) = self.scrubbed.set_aside.get(path) else { return false };
         let object = entry.oid.to_string();
-        let mut all = self.scrubbed.set_aside.iter();
-        all.any(|damage| {
-            damage.path == path
-                && damage.object.as_ref() == Some(&object)
+        damaged.iter().any(|damage| {
+            damage.object.as_ref() == Some(&object)
                 && (damage.kind != DamageKind::Unreadable || !self.is_readable(entry))
         })
     }
@@ -76,7 +74,8 @@ impl Merge<'_> {
 
     /// Whether an entry below a folder was set aside.
     fn has_removed_below(&self, folder: &str) -> bool {
-        self.scrubbed.set_aside.iter().any(|damage| damage.path.starts_with(folder))
+        let below = self.scrubbed.set_aside.range(folder.to_owned()..).next();
+        below.is_some_and(|(path, _)| path.starts_with(folder))
     }
 
     /// Whether the union of two folders is independent of their path.

@@ -71,6 +71,11 @@ impl DamageLog {
         self.lock().values().cloned().collect()
     }
 
+    /// Whether these are all reports, ordered by path.
+    pub(crate) fn is(&self, reports: &[Damage]) -> bool {
+        self.lock().values().eq(reports)
+    }
+
     /// Empties the log, for callers that report it themselves.
     pub(crate) fn take(&self) -> Vec<Damage> {
         std::mem::take(&mut *self.lock()).into_values().collect()

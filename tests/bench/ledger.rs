@@ -1,6 +1,7 @@
 //! What an acknowledged entry costs, beside what it cannot cost less than, and beside `git commit`.
 
 mod beside;
+mod damage;
 mod decide;
 mod floor;
 mod reader;
@@ -23,6 +24,7 @@ pub(crate) fn bench() {
     grow();
     decide::bench();
     reader::bench();
+    damage::bench();
 }
 
 /// A repository of its own for each figure: after mass deletions file systems are slow for seconds.

@@ -1,6 +1,6 @@
 //! Merging a remote's ledgers into this clone's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -57,23 +57,19 @@ impl Remote<'_> {
                 return Ok(Some(theirs));
             }
             let records = [scrub::records(&store, trees[0])?, scrub::records(&store, trees[1])?];
-            let (mut paths, mut set_aside) = (BTreeSet::new(), Vec::new());
+            let (mut paths, mut set_aside) = (BTreeSet::new(), BTreeMap::<String, Vec<Damage>>::new());
             for (tree, records) in trees.iter().zip(&records) {
                 for record in records {
                     if let Some((_, id)) = store.find(*tree, record)? {
                         let (changed, damaged) = scrubbed(&store.blob(&id)?);
                         paths.extend(changed);
-                        set_aside.extend(damaged);
+                        for damage in damaged {
+                            set_aside.entry(damage.path.clone()).or_default().push(damage);
+                        }
                     }
                 }
             }
-            let tree = union::union(
-                &store,
-                trees[0],
-                trees[1],
-                &Scrubbed { paths, set_aside: &set_aside, merge_file },
-                objects,
-            )?;
+            let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, set_aside, merge_file }, objects)?;
             // Sorted, so that every clone creates the same commit.
             let mut parents = vec![(ours, trees[0], &records[0]), (theirs, trees[1], &records[1])];
             parents.sort_by_key(|(commit, _, _)| *commit);

@@ -11,7 +11,7 @@ const ROUNDS: usize = 15;
 /// Without an index a look takes long.
 const COLD: usize = 3;
 /// Entries of a run.
-const EACH: usize = 10;
+pub(super) const EACH: usize = 10;
 const DAYS: usize = 100;
 
 pub(super) fn bench() {
@@ -80,7 +80,7 @@ fn begin(run: usize, runs: usize) -> jiff::Timestamp {
 }
 
 /// For `git fast-import`.
-fn runs(count: usize) -> String {
+pub(super) fn runs(count: usize) -> String {
     let mut stream =
         String::from("commit refs/squad/log\ncommitter squad <squad@localhost> 1767600000 +0000\ndata 5\nbench\n");
     let usage = r#"{"input_tokens":1,"output_tokens":1,"cost_usd":null,"turns":1,"tool_calls":0,"seconds":1.0}"#;

@@ -164,24 +164,21 @@ impl<'a> Index<'a> {
     fn report_known_damage(&self) -> Result<(), Error> {
         let known: Vec<Damage> = self.cache_folder.read(&self.name, DAMAGE).unwrap_or_default();
         if !known.is_empty() {
-            let snapshot = self.snapshot()?;
-            known.iter().filter(|damage| snapshot.still_has(damage)).for_each(|one| self.report(one.clone()));
+            self.snapshot()?.still_damaged(&known).for_each(|one| self.report(one.clone()));
         }
         self.known_damage.replace(known);
-        self.store_damage();
         Ok(())
     }
 
     fn store_damage(&self) {
-        let found = self.repository.damage().all();
-        if found == *self.known_damage.borrow() {
+        let log = self.repository.damage();
+        if log.is(&self.known_damage.borrow()) {
             return;
         }
-        match found.is_empty() {
-            true => self.cache_folder.remove(&self.name, DAMAGE),
-            false => self.store(&self.name, DAMAGE, &found),
+        match log.all() {
+            found if found.is_empty() => self.cache_folder.remove(&self.name, DAMAGE),
+            found => self.store(&self.name, DAMAGE, &found),
         }
-        self.known_damage.replace(found);
     }
 
     pub(in crate::ops) fn report(&self, damage: Damage) {
@@ -253,7 +250,6 @@ impl<'a> Index<'a> {
                 self.report(row.damage(*kind, reason.clone()));
             }
         }
-        self.store_damage();
         Ok(rows)
     }
 
@@ -373,6 +369,13 @@ impl<'a> Index<'a> {
     fn are_runs_current(&self, span: &Span) -> Result<bool, Error> {
         let cached = self.cache_folder.read::<Runs>(&file_name(&span.path), RUNS).filter(|runs| runs.span == span.key);
         cached.map_or(Ok(true), |runs| Ok(runs == Runs::of(span, &self.derive(span, None)?)))
+    }
+}
+
+/// Once, and not after each span: damage may be in every one of them.
+impl Drop for Index<'_> {
+    fn drop(&mut self) {
+        self.store_damage();
     }
 }
 

@@ -40,8 +40,7 @@ pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<
     let snapshot = snapshot.require_readable()?;
     let (cache_folder, name) = (cache_folder(repository), file_name(prefix));
     let known: Vec<Damage> = cache_folder.read(&name, DAMAGE).unwrap_or_default();
-    let holds = known.iter().filter(|damage| snapshot.still_has(damage));
-    holds.for_each(|damage| repository.damage().add(damage.clone()));
+    snapshot.still_damaged(&known).for_each(|damage| repository.damage().add(damage.clone()));
     let unlanded = read(repository, &snapshot, prefix)?;
     let found = repository.damage().all();
     if found.is_empty() {
