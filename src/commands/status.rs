@@ -40,6 +40,10 @@ impl Args {
             (None, None) => ui.data("team        none; `squad init` installs one"),
         }
         ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
+        if !status.withdrawn.is_empty() {
+            ui.data(&format!("decisions   {}", printable(&status.withdrawn.message())));
+            ui.hint(&status.withdrawn.hint());
+        }
         if let Some(WatchStatus { watcher, state }) = &status.watch {
             let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
             ui.data(&printable(&format!("watch       process {}, {state}", watcher.pid)));

@@ -9,11 +9,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use gix::ObjectId;
+
 use super::commit::Identity;
 use super::contents::contents;
 use super::error::Error;
+use super::incoming::Incoming;
 use super::landing::NewFile;
-use super::ledger::REFERENCE;
+use super::ledger::{PREFIX, REFERENCE};
 use super::ledger_tree::TreeReader;
 use super::path::check_path;
 use super::program::Call;
@@ -26,7 +29,7 @@ const TEAM: &str = "refs/heads/team";
 /// The team's folder in the bundled commit, whatever its name in the source repository.
 pub(crate) const FOLDER: &str = ".squad";
 
-/// The refs of a bundle that was read but not taken over yet. Not a remote: nobody shares it.
+/// Where earlier versions kept the refs of a bundle while they read it. A killed one left them.
 const IMPORTS: &str = "refs/squad/imports/";
 
 /// The contents of a bundle.
@@ -36,8 +39,17 @@ pub(crate) struct Bundle {
     pub(crate) files: Vec<NewFile>,
     /// The paths of links and submodules, which are left out.
     pub(crate) left_out: Vec<String>,
-    /// The number of entries that our ledger lacks; `None`: the bundle has no ledger.
-    pub(crate) entries: Option<usize>,
+    /// `None`: the bundle has no ledger.
+    pub(crate) ledger: Option<BundledLedger>,
+}
+
+/// The ledger of a bundle, outside the repository.
+#[derive(Debug)]
+pub(crate) struct BundledLedger {
+    /// The number of entries that our ledger lacks.
+    pub(crate) entries: usize,
+    tip: ObjectId,
+    incoming: Incoming,
 }
 
 impl Repository {
@@ -88,15 +100,11 @@ impl Repository {
 
     /// Reads a bundle without taking it over. `largest`: the size limit of one file in bytes.
     pub(crate) fn read_bundle(&self, file: &Path, largest: u64) -> Result<Bundle, Error> {
-        self.forget_imports()?;
-        let quiet =
-            ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"];
         // The ledger is a pattern, since it is optional.
-        let refspecs = [format!("+{TEAM}:{IMPORTS}team"), format!("+{REFERENCE}*:{IMPORTS}log*")];
-        let fetch = self.call(&["-c", "fetch.unpackLimit=1", "-c", "fetch.fsckObjects=true", "fetch"]);
-        fetch.arguments(&quiet).arguments(&["--"]).arguments(&[file]).arguments(&refspecs).succeed()?;
-        let (store, references) = (self.objects(), self.references());
-        let team = references.read(&format!("{IMPORTS}team"))?;
+        let refspecs = [format!("+{TEAM}:{TEAM}"), format!("+{REFERENCE}*:{REFERENCE}*")];
+        let incoming = Incoming::fetch(self, &["-c", "fetch.fsckObjects=true"], file.as_os_str(), &refspecs)?;
+        let (store, references) = (incoming.repository().ledger_objects(), incoming.repository().references());
+        let team = references.read(TEAM)?;
         let Some(team) = team else { return Err(Error::damaged(file, "it holds no team")) };
         let root = store.tree_of(&team)?;
         let inner = |path: &str| path.strip_prefix(FOLDER).unwrap_or(path).trim_start_matches('/').to_owned();
@@ -106,42 +114,68 @@ impl Repository {
         let executables: BTreeSet<&str> =
             all.iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path.as_str()).collect();
         let left_out = all.iter().filter(|(_, mode, _)| !mode.is_blob()).map(|(path, ..)| inner(path)).collect();
-        let entries = match references.read(&format!("{IMPORTS}log"))? {
-            None => None,
-            Some(theirs) => {
-                let ours = references.read(REFERENCE)?.map(|tip| store.tree_of(&tip)).transpose()?;
-                let (limited, ours) = (self.ledger_objects(), ours.into_iter().collect::<Vec<_>>());
-                let theirs = limited.tree_of(&theirs)?;
-                Some(count_missing(&TreeReader::new(&limited, self.damage()), theirs, &ours)?)
-            }
-        };
         let file = |(path, bytes): (String, Vec<u8>)| NewFile {
             path: inner(&path),
             bytes,
             executable: executables.contains(&*path),
         };
-        Ok(Bundle { files: files.into_iter().map(file).collect(), left_out, entries })
+        let files = files.into_iter().map(file).collect();
+        let ledger = references.read(REFERENCE)?.map(|tip| BundledLedger::new(self, incoming, tip)).transpose()?;
+        Ok(Bundle { files, left_out, ledger })
     }
 
-    /// Merges the ledger of the last bundle read into this clone's, durably.
+    /// Merges a bundle's ledger into this clone's, durably.
     pub(crate) fn take_bundled_ledger(
         &self,
+        ledger: &BundledLedger,
         scrubbed: &Records<'_>,
         merge_file: &MergeFile<'_>,
         identity: &Identity,
     ) -> Result<(), Error> {
-        match self.references().read(&format!("{IMPORTS}log"))? {
-            Some(theirs) => self.remote(IMPORTS).merge_ledger(theirs, scrubbed, merge_file, identity),
-            None => Ok(()),
-        }
+        let kept = ledger.incoming.take(self)?;
+        self.remote("import").merge_ledger(ledger.tip, scrubbed, merge_file, identity)?;
+        drop(kept);
+        Ok(())
     }
 
-    /// Deletes the refs of a bundle that was read.
+    /// Deletes the refs that a killed import left. git fails on them once their objects are gone.
     pub(crate) fn forget_imports(&self) -> Result<(), Error> {
-        let references = self.references();
-        for name in references.list(IMPORTS)? {
-            self.call(&["update-ref", "-d", &name]).succeed()?;
+        self.delete_references(&self.references().list(IMPORTS)?)
+    }
+
+    /// Refs of ours that git fails on: they lead to no commit. The ledger's own is not among them.
+    pub(crate) fn dangling_references(&self) -> Result<Vec<String>, Error> {
+        let (references, store) = (self.references(), self.objects());
+        let mut names = references.list(PREFIX)?;
+        names.retain(|name| name != REFERENCE);
+        let mut dangling = Vec::new();
+        for name in names {
+            let Some(commit) = references.read(&name)? else { continue };
+            match store.tree_of(&commit).and_then(|tree| store.tree(&tree)) {
+                Ok(_) => {}
+                Err(Error::Object { .. }) => dangling.push(name),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        Ok(dangling)
+    }
+
+    pub(crate) fn delete_references(&self, names: &[String]) -> Result<(), Error> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let input: String = names.iter().map(|name| format!("delete {name}\0\0")).collect();
+        self.call(&["update-ref", "-z", "--stdin"]).input(input).succeed().map(drop)
+    }
+}
+
+impl BundledLedger {
+    fn new(ours: &Repository, incoming: Incoming, tip: ObjectId) -> Result<Self, Error> {
+        let known = ours.references().read(REFERENCE)?.map(|tip| ours.objects().tree_of(&tip)).transpose()?;
+        incoming.see_objects_of(ours)?;
+        let store = incoming.repository().ledger_objects();
+        let reader = TreeReader::new(&store, ours.damage());
+        let entries = count_missing(&reader, store.tree_of(&tip)?, known.as_slice())?;
+        Ok(Self { entries, tip, incoming })
     }
 }

@@ -22,7 +22,7 @@ use super::{
 pub(super) const REFERENCE: &str = "refs/squad/log";
 
 /// The prefix of all our refs.
-const PREFIX: &str = "refs/squad/";
+pub(super) const PREFIX: &str = "refs/squad/";
 
 /// The result of adding the files of several appends to the tree.
 enum AddResult {

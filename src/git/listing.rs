@@ -4,6 +4,12 @@ use std::env;
 
 use super::{error::Error, repository::Repository};
 
+#[derive(Debug, Default)]
+pub(crate) struct StagedMoves {
+    pub(crate) added: Vec<String>,
+    pub(crate) deleted: Vec<String>,
+}
+
 impl Repository {
     /// The files of the work tree that git tracks or would add, as `/` paths from its root.
     pub(crate) fn listed_files(&self) -> Result<Vec<String>, Error> {
@@ -11,6 +17,23 @@ impl Repository {
         let listed = self.call(&list).succeed()?.stdout;
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
+    }
+
+    /// The files below a folder that the next commit would add or delete. Empty before the first commit, and while a
+    /// rebase or the like is going on, whose business the index is.
+    pub(crate) fn staged_moves(&self, folder: &str) -> Result<StagedMoves, Error> {
+        let mut moves = StagedMoves::default();
+        if self.head()?.commit.is_none() || self.operation().is_some() {
+            return Ok(moves);
+        }
+        let diff = ["diff-index", "--cached", "--no-renames", "--diff-filter=AD", "--name-status", "-z", "HEAD", "--"];
+        let listed = self.call(&["--literal-pathspecs"]).arguments(&diff).arguments(&[folder]).succeed()?.stdout;
+        let mut fields = listed.split(|byte| *byte == 0);
+        while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
+            let path = String::from_utf8_lossy(path).into_owned();
+            if status == b"D" { moves.deleted.push(path) } else { moves.added.push(path) }
+        }
+        Ok(moves)
     }
 
     /// The tracked files below folders, as `/` paths from the work tree's root.

@@ -12,6 +12,7 @@
 //! | `object_store`, `tree`, `contents` | reading objects, folders and files of a commit |
 //! | `tree_edit` | adding files to a tree |
 //! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `incoming` | objects of remotes and bundles, before they are taken |
 //! | `repair` | recovering lost ledger objects, and carrying on without the rest |
 //! | `ledger_tree` | reading a ledger with damaged parts |
 //! | `sync`, `union` | merging the ledgers of two clones |
@@ -37,6 +38,7 @@ mod disk;
 mod error;
 mod foreign;
 mod history;
+mod incoming;
 mod intent;
 mod landing;
 mod ledger;
@@ -64,7 +66,6 @@ mod rescue;
 mod rewrite;
 mod scrub;
 mod second_copy;
-
 mod snapshot;
 mod staging;
 mod sync;
@@ -78,6 +79,7 @@ mod work_tree;
 mod tests;
 
 pub(crate) use self::{
+    bundle::BundledLedger,
     commit::Identity,
     error::Error,
     foreign::ForeignRepository,
@@ -95,5 +97,5 @@ pub(crate) use self::{
     scrub::UndoCounts,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
-    work_tree::{RepositoryState, WorkTreeSnapshot},
+    work_tree::{RepositoryState, RunOfSnapshots, WorkTreeSnapshot},
 };

@@ -69,8 +69,16 @@ impl PackFolder {
     /// Writes the objects as one pack, which git keeps until the result is published and dropped.
     pub(super) fn stage(&self, objects: &NewObjects) -> Result<NewPack<'_>, Error> {
         let encoded = self.encode(objects).map_err(Error::io("write to", &self.folder))?;
-        let keep = KeepFile::create(self)?;
+        let keep = KeepFile::create(self, Content::Written)?;
         self.write(keep.name.clone(), Some(keep), &encoded)
+    }
+
+    /// A copy of a pack that git made elsewhere, durably; kept like those of [`Self::add`].
+    pub(super) fn copy_of(&self, index: &Path) -> Result<KeptPack, Error> {
+        let read = |path: PathBuf| std::fs::read(&path).map_err(Error::io("read", &path));
+        let encoded = Encoded { pack: read(index.with_extension("pack"))?, index: read(index.to_owned())? };
+        let keep = KeepFile::create(self, Content::Deltas)?;
+        self.write(keep.name.clone(), Some(keep), &encoded)?.publish()
     }
 
     /// Writes the objects, durably. git keeps them until the result is dropped: do that once the ref that references
@@ -130,10 +138,10 @@ struct KeepFile {
 }
 
 impl KeepFile {
-    fn create(packs: &PackFolder) -> Result<Self, Error> {
+    fn create(packs: &PackFolder, content: Content) -> Result<Self, Error> {
         let failed = |cause| Error::io("write to", &packs.folder)(cause);
         for _ in 0..64 {
-            let name = packs.name(Content::Written);
+            let name = packs.name(content);
             let path = packs.file(&name, "keep");
             let mut file = match disk::create_read_only(&path) {
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {

@@ -4,7 +4,6 @@ use std::{
     cell::RefCell,
     collections::{HashMap, HashSet, VecDeque},
     fs,
-    path::Path,
     time::Duration,
 };
 
@@ -14,11 +13,11 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
+    incoming::Incoming,
     ledger::{Ledger, REFERENCE},
     ledger_tree::{DISPLACED, TreeReader, join},
     object_store::ObjectStore,
     objects::{NewObjects, identify},
-    recent::RecentObjects,
     references::parse_id,
     repository::Repository,
     scrub::RECORDS,
@@ -103,21 +102,13 @@ impl Repository {
     /// Fetches everything into a separate repository without our objects: a plain fetch would skip objects that our
     /// refs claim to have.
     pub(crate) fn fetch_lost(&self, remote: &str, lost: &[String]) -> Result<usize, Error> {
-        let squad = self.common_dir().join("squad");
-        let folder = tempfile::Builder::new().prefix("repair-").tempdir_in(&squad);
-        let folder = folder.map_err(Error::io("write to", &squad))?;
-        let place = folder.path().display().to_string();
-        let format = format!("--object-format={}", self.hash());
-        self.call(&["init", "--quiet", "--bare", &format, &place]).succeed()?;
         let url = self.call(&["remote", "get-url", "--", remote]).succeed()?.text();
         let ledgers = ["log", "clones/", "state"].map(|name| match name {
             "state" => "+refs/heads/squad/state*:refs/found/state*".to_owned(),
             name => format!("+refs/squad/{name}*:refs/found/{name}*"),
         });
-        let git_dir = format!("--git-dir={place}");
-        let call = self.call(&[&git_dir, "fetch", "--quiet", "--no-tags", "--", &url]).arguments(&ledgers);
-        call.timeout(TIMEOUT).succeed()?;
-        let theirs = ObjectStore::new(&Path::new(&place).join("objects"), self.hash(), RecentObjects::default());
+        let incoming = Incoming::fetch(self, &[], url.as_ref(), &ledgers)?;
+        let theirs = incoming.repository().objects();
         let ours = self.objects();
         let mut objects = NewObjects::new(self.hash());
         let mut queue: VecDeque<ObjectId> = lost.iter().filter_map(|id| parse_id(id.as_bytes(), self.hash())).collect();
@@ -241,6 +232,9 @@ impl Ledger<'_> {
             let root = store.tree_of(&tip).unwrap_or(store.hash().empty_tree());
             let is_readable = store.tree(&root).is_ok();
             let mut edit = TreeEdit::new(&store, is_readable.then_some(root))?;
+            let mut finder = store.finder(root);
+            // Only a folder has older versions; those of an entry would be looked for in the whole history.
+            let mut is_file = |path: &str| matches!(finder.find(path), Ok(Some((mode, _))) if mode.is_blob());
             for damage in damaged {
                 let object = damage.object.as_deref().and_then(|id| parse_id(id.as_bytes(), store.hash()));
                 if let Some(object) = object.filter(|_| !damage.path.is_empty()) {
@@ -248,7 +242,7 @@ impl Ledger<'_> {
                 }
             }
             let lost = damaged.iter().filter(|damage| damage.kind == DamageKind::Unreadable);
-            for damage in lost.filter(|damage| !(is_readable && damage.path.is_empty())) {
+            for damage in lost.filter(|damage| !(is_readable && (damage.path.is_empty() || is_file(&damage.path)))) {
                 for (path, blob) in self.repository().older_version(&store, tip, original_path(&damage.path)) {
                     if read_intact(&store, blob)?.is_some() {
                         edit.insert(&path, blob)?;

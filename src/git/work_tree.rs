@@ -5,6 +5,7 @@
 //! counts are as in a commit. The resulting objects stay in a quarantine until they are checked: content with a secret
 //! never reaches the object database.
 
+mod only_copies;
 mod state;
 mod status;
 
@@ -31,6 +32,7 @@ use super::{
     rescue::{self, BATCH, Index, LARGEST, path_of},
 };
 use crate::model::{Change, Content, SkippedFile};
+pub(crate) use only_copies::RunOfSnapshots;
 pub(crate) use state::RepositoryState;
 use status::{Entry, Status};
 
@@ -254,8 +256,7 @@ impl Repository {
             references.into_iter().filter(|name| run_of(name).is_some_and(|run| !is_wanted(&run))).collect();
         if !unwanted.is_empty() {
             self.record_replaced(&self.squad_commits(&unwanted)?)?;
-            let input: String = unwanted.iter().map(|name| format!("delete {name}\0\0")).collect();
-            self.call(&["update-ref", "-z", "--stdin"]).input(input).succeed()?;
+            self.delete_references(&unwanted)?;
         }
         Ok(unwanted.len())
     }

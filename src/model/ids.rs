@@ -76,6 +76,13 @@ impl RunId {
         &self.0
     }
 
+    /// When it began, to the second. `None`: its id does not say.
+    pub(crate) fn began(&self) -> Option<jiff::Timestamp> {
+        let date = self.0.get(..15)?;
+        let date = jiff::civil::DateTime::strptime("%Y%m%d-%H%M%S", date).ok()?;
+        Some(date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    }
+
     /// Its last part, which distinguishes runs of the same day.
     pub(crate) fn short(&self) -> &str {
         self.0.rsplit('-').next().unwrap_or(&self.0)

@@ -225,3 +225,49 @@ fn adding_a_decision_reads_no_other() {
     repo.git(&["checkout", "-q", "--", "."]);
     assert_eq!(repo.squad(&["decisions", "land"]).err, "There is nothing to land.\n");
 }
+
+#[test]
+fn a_decision_that_is_deleted_in_the_index_is_named_until_it_is_back() {
+    for (removes, options) in [(&["rm", "--cached"][..], "--staged"), (&["rm"], "--staged --worktree")] {
+        let repo = TestRepo::with_small_team();
+        assert_eq!(repo.squad(&["decisions", "add", "Sails are red."]).code, 0);
+        let path = repo.git(&["ls-files", ".squad/decisions"]).trim().to_owned();
+        let said = |arguments: &[&str]| {
+            let output = repo.squad(arguments);
+            output.out + &output.err
+        };
+        let message = "1 decision of this branch is deleted in the index: the next commit withdraws it";
+        let everybody = |repo: &TestRepo| {
+            assert_eq!(repo.squad(&["decisions", "add", "--json", "Another."]).code, 0);
+            [said(&["status"]), said(&["doctor"]), said(&["decisions", "land"]), said(&["decisions", "add", "More."])]
+        };
+        assert!(everybody(&repo).iter().all(|said| !said.contains("deleted in the index")));
+        repo.git(&[removes, &["--quiet", "--", &path]].concat());
+        let command = format!("git restore {options} -- ':/{path}'");
+        for said in everybody(&repo) {
+            assert!(said.contains(message) && said.contains(&format!("`{command}`")), "{removes:?} {said}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+        assert_eq!(json["withdrawn"]["paths"][0], path, "{json}");
+        let restored = repo.command("sh", &repo.root()).args(["-c", &command]).status().expect("it runs");
+        assert!(restored.success() && repo.git(&["status", "--porcelain"]).is_empty(), "{command}");
+        assert!(everybody(&repo).iter().all(|said| !said.contains("deleted in the index")));
+    }
+}
+
+#[test]
+fn a_renamed_decision_and_the_index_of_a_rebase_are_the_users_business() {
+    let repo = TestRepo::with_small_team();
+    assert_eq!(repo.squad(&["decisions", "add", "Sails are red."]).code, 0);
+    let path = repo.git(&["ls-files", ".squad/decisions"]).trim().to_owned();
+    let renamed = path.replace("sails-are-red", "red-sails");
+    assert_ne!(path, renamed);
+    repo.git(&["mv", &path, &renamed]);
+    assert!(!repo.squad(&["status"]).out.contains("deleted in the index"));
+    repo.git(&["commit", "--quiet", "--message=renamed"]);
+    repo.git(&["rm", "--quiet", &renamed]);
+    assert!(repo.squad(&["status"]).out.contains("deleted in the index"));
+    // As a rebase that has stopped does.
+    fs::create_dir(repo.root().join(".git/rebase-merge")).expect("a folder");
+    assert!(!repo.squad(&["status"]).out.contains("deleted in the index"));
+}

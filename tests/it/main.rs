@@ -26,6 +26,7 @@ mod evidence;
 mod exit_codes;
 mod export;
 mod gc;
+mod gc_snapshots;
 mod hand_off;
 mod hidden;
 mod histories;
@@ -41,6 +42,7 @@ mod init_kinds;
 mod kills;
 mod landing;
 mod ledger;
+mod leftover_refs;
 #[cfg(unix)]
 mod live_view;
 mod log;

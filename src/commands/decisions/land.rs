@@ -23,9 +23,10 @@ impl Args {
                 "commit": landed.commit,
                 "unlanded": landed.left.as_ref().and_then(|left| left.count).unwrap_or(0),
             }));
-        } else if landed.decisions.is_empty() && landed.left.is_none() {
-            ui.say("There is nothing to land.");
         } else {
+            if landed.decisions.is_empty() && landed.left.is_none() {
+                ui.say("There is nothing to land.");
+            }
             show(ui, &landed);
         }
         Ok(u8::from(landed.left.is_some()))
@@ -40,5 +41,9 @@ pub(super) fn show(ui: &mut Ui, landed: &Landed) {
     if let Some(pending) = &landed.left {
         ui.warning(&format!("{} recorded but not on the branch yet: {}", pending.what(), pending.reason));
         ui.hint(&format!("{}; then `squad decisions land`", pending.hint));
+    }
+    if !landed.withdrawn.is_empty() {
+        ui.warning(&landed.withdrawn.message());
+        ui.hint(&landed.withdrawn.hint());
     }
 }

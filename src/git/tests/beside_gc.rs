@@ -216,3 +216,44 @@ fn one_gc_of_a_large_repository_takes_no_decision() {
         println!("round {round}: {DECISIONS} decisions beside a gc of {took:.1?}");
     }
 }
+
+/// A bundle's objects come in under a `.keep`, and nothing comes in before they are wanted.
+#[test]
+fn a_bundle_comes_in_beside_a_gc_whole_or_not_at_all() {
+    let source = World::new();
+    source.write(".squad/team.md", "team");
+    source.git(&["add", "."]);
+    source.git(&["commit", "-qm", "team"]);
+    for number in 0..20 {
+        source.append(&format!("log/2026/03/04/{number}.md"), &number.to_string());
+    }
+    let (head, bundle) = (source.git(&["rev-parse", "HEAD"]), source.folder.path().join("team.squad"));
+    source.repository().write_bundle(head.trim(), ".squad", true, &ada(), &bundle).unwrap();
+    for round in 0..4 {
+        let world = World::new();
+        world.append("log/2026/03/04/ours.md", "ours");
+        let everything = |world: &World| world.git(&["for-each-ref"]) + &world.git(&["count-objects", "-v"]);
+        let before = everything(&world);
+        let read = world.repository().read_bundle(&bundle, 1 << 20).unwrap();
+        assert_eq!((read.files.len(), everything(&world)), (1, before), "reading takes nothing");
+        let ledger = read.ledger.unwrap();
+        assert_eq!(ledger.entries, 20);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    world.git(if round % 2 == 0 { &["gc", "--prune=now", "-q"] } else { &["repack", "-adq"] });
+                }
+            });
+            let taken = with_window(|| {
+                world.repository().take_bundled_ledger(&ledger, &|_| Default::default(), &|a, _| a.to_owned(), &ada())
+            });
+            is_over.store(true, Ordering::Relaxed);
+            taken.unwrap();
+        });
+        assert_eq!(world.entries().len(), 21);
+        world.assert_sound();
+        world.git(&["gc", "--prune=now", "-q"]);
+        assert!(files_in(&world.packs(), "keep").is_empty());
+    }
+}

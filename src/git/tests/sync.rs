@@ -1,6 +1,7 @@
 //! Merging ledgers.
 
 use super::*;
+use crate::git::{Difference, PushResult};
 
 /// Two clones that have fetched each other's ledger but not merged it.
 fn strangers(init: &[&str], ours: &[(&str, &str)], theirs: &[(&str, &str)]) -> [World; 2] {
@@ -163,4 +164,51 @@ fn remotes_whose_names_could_be_anything_else_are_not_taken() {
     assert_eq!(world.repository().remotes().unwrap(), ["origin", "fork-2", "mine"]);
     world.git(&["config", "branch.main.remote", "mine"]);
     assert_eq!(world.repository().remotes().unwrap(), ["mine", "origin", "fork-2"]);
+}
+
+/// A ref of another clone is deleted from the remote once ours has its entries, but only if it is still what we merged.
+#[test]
+fn a_ref_that_moved_after_the_fetch_is_not_tidied_away() {
+    for moves in [false, true] {
+        let (hub, job, world) = (World::new(), World::new(), World::new());
+        let url = hub.root().display().to_string();
+        let own = "refs/squad/clones/job";
+        let push = |path: &str| {
+            job.append(path, path);
+            job.git(&["push", "--quiet", "--force", &url, &format!("refs/squad/log:{own}")]);
+        };
+        push("log/2026/03/04/a.md");
+        world.git(&["remote", "add", "origin", &url]);
+        let repository = world.repository();
+        let remote = repository.remote("origin");
+        assert_eq!(remote.fetch().unwrap().to_receive, 1);
+        if moves {
+            push("log/2026/03/04/b.md");
+        }
+        merge_fetched(&world);
+        assert_eq!(remote.push("refs/squad/log", &ada()).unwrap(), PushResult::Done);
+        remote.tidy().unwrap();
+        assert_eq!(hub.try_git(&["rev-parse", "--verify", "--quiet", own]).status.success(), moves);
+        // Nothing is lost either way, and the next round has it all.
+        remote.fetch().unwrap();
+        merge_fetched(&world);
+        assert_eq!(world.entries().len(), if moves { 2 } else { 1 });
+    }
+}
+
+/// What git fetched and nobody merged is merged before the copy of it is deleted or overwritten.
+#[test]
+fn what_is_only_fetched_counts_as_missing_until_it_is_merged() {
+    let (theirs, world) = (World::new(), World::new());
+    theirs.append("log/2026/03/04/a.md", "a");
+    world.append("log/2026/03/04/b.md", "b");
+    let repository = world.repository();
+    let remote = repository.remote("origin");
+    let difference = |(to_send, to_receive): (usize, usize)| Difference { to_send, to_receive };
+    assert_eq!(remote.difference().unwrap(), difference((1, 0)), "nothing was fetched");
+    know(&world, &theirs);
+    assert_eq!(remote.difference().unwrap(), difference((1, 1)), "fetched and not merged");
+    merge_fetched(&world);
+    assert_eq!(remote.difference().unwrap(), difference((1, 0)), "merged");
+    assert_eq!(world.entries().len(), 2);
 }

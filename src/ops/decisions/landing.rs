@@ -11,6 +11,7 @@ use crate::error::Failure;
 use crate::git::{Change, Landing, NewFile, Repository};
 use crate::model::{Actor, Decision, DecisionId, EntryId, EventKind, RunId, Slug, first_line, list, plural};
 use crate::ops::Workspace;
+use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::index::Unlanded;
 use crate::ops::ledger::journal::{append, aside};
@@ -55,6 +56,9 @@ pub(crate) struct Landed {
     pub(crate) branch: String,
     /// The decisions that stay unlanded, and why.
     pub(crate) left: Option<Pending>,
+    /// Decisions of the branch that the next commit would withdraw.
+    #[serde(default, skip_serializing_if = "Withdrawn::is_empty")]
+    pub(crate) withdrawn: Withdrawn,
     /// Held until the landing is recorded, so that nothing lands twice. The kernel frees the lock of a process that dies.
     #[serde(skip)]
     _lock: Option<File>,
@@ -72,14 +76,15 @@ pub(crate) struct Pending {
 impl Landed {
     /// A copy for another process; this process keeps the lock.
     pub(crate) fn without_lock(&self) -> Self {
-        let Self { decisions, causes, commit, branch, left, _lock } = self;
-        let left = left.clone();
+        let Self { decisions, causes, commit, branch, left, withdrawn, _lock } = self;
+        let (left, withdrawn) = (left.clone(), withdrawn.clone());
         Self {
             decisions: decisions.clone(),
             causes: causes.clone(),
             commit: commit.clone(),
             branch: branch.clone(),
             left,
+            withdrawn,
             _lock: None,
         }
     }
@@ -117,6 +122,12 @@ impl Lander {
 
     /// Lands every selected decision that has not landed anywhere, in one commit. The caller records the landing.
     pub(crate) fn land(&self, which: Which) -> Result<Landed, Failure> {
+        let landed = self.land_waiting(which)?;
+        // Afterwards: another git may have read the branch before the landing.
+        Ok(Landed { withdrawn: Withdrawn::find(&self.repository, &self.folder).unwrap_or_default(), ..landed })
+    }
+
+    fn land_waiting(&self, which: Which) -> Result<Landed, Failure> {
         let lock = self.lock()?;
         let head = self.repository.head()?;
         let recorded = as_recorded(head.work());
@@ -176,7 +187,7 @@ impl Lander {
         };
         let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();
         let causes = waiting.iter().map(|logged| logged.entry.clone()).collect();
-        Ok(Landed { decisions, causes, commit, branch, left: None, _lock: Some(lock) })
+        Ok(Landed { decisions, causes, commit, branch, _lock: Some(lock), ..Landed::default() })
     }
 
     /// The team's files on the branch, and decision files that it has removed since these decisions were made. Empty if

@@ -6,3 +6,4 @@ pub(crate) mod landing;
 pub(crate) mod list;
 pub(crate) mod radar;
 pub(crate) mod review;
+pub(crate) mod withdrawn;

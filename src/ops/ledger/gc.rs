@@ -1,16 +1,18 @@
 //! `squad gc`: packs the ledger. Every append makes a small pack; earlier versions made nine loose objects each.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::Extent;
+use crate::git::{Extent, Repository, RunOfSnapshots};
 use crate::model::RunId;
 use crate::ops::ledger::log::{self, Choice};
 use crate::ops::ledger::lost;
 use crate::ops::repository;
+use crate::ops::run::lease::Leases;
 use crate::ops::run::{homes, lease};
 use crate::ops::team::workspace::{ledger_prefix, project_path, team_folder};
 
@@ -20,22 +22,37 @@ pub(crate) struct GcReport {
     pub(crate) after: Extent,
     /// Deleted snapshots of finished runs.
     pub(crate) snapshots: usize,
+    /// Old runs whose snapshots hold what is nowhere else: they stay, or with `force` are deleted with it.
+    pub(crate) only_copies: Vec<OnlyCopies>,
+    pub(crate) force: bool,
     /// Removed engine data of finished sessions.
     pub(crate) sessions: usize,
     /// The size of that data.
     pub(crate) session_bytes: u64,
 }
 
+/// What the snapshots of one run hold that is nowhere else.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct OnlyCopies {
+    pub(crate) run: String,
+    /// As git takes them: `REF:PATH` or `commit ID`.
+    pub(crate) copies: Vec<String>,
+}
+
+/// How long all snapshots of a run are kept: as long as it can be resumed.
+const KEPT: Duration = homes::RESUMABLE;
+
 /// Packs loose objects, including the user's, as git's own maintenance does, and folds the ledger's packs into one.
 /// Deletes no object that is not in another pack. Clears session data of engines that is no longer useful.
-pub(crate) fn gc(env: &Env, directory: &Path) -> Result<GcReport, Failure> {
+///
+/// `force`: deletes old snapshots that hold what is nowhere else, too.
+pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     lost::settle(env, &repository);
     let before = repository.extent()?;
     let local = repository.common_dir().join("squad");
     let leases = lease::look(&local);
-    let snapshots =
-        repository.forget_snapshots(|run| RunId::parse(run).is_some_and(|run| leases.status(&run) == "running"))?;
+    let (snapshots, only_copies) = forget_snapshots(env, &repository, &leases, force)?;
     for (_, path) in lease::repository_files(&local).filter(|(run, _)| leases.status(run) != "running") {
         let _ = std::fs::remove_file(path);
     }
@@ -44,6 +61,35 @@ pub(crate) fn gc(env: &Env, directory: &Path) -> Result<GcReport, Failure> {
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     let cleared = homes::clear(&local, &runs, env.clock.now().into());
     repository.pack()?;
-    let (sessions, session_bytes) = (cleared.sessions, cleared.bytes);
-    Ok(GcReport { before, after: repository.extent()?, snapshots, sessions, session_bytes })
+    let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);
+    Ok(GcReport { before, after, snapshots, only_copies, force, sessions, session_bytes })
+}
+
+/// Deletes the snapshots of old runs, and returns their number.
+fn forget_snapshots(
+    env: &Env,
+    repository: &Repository,
+    leases: &Leases,
+    force: bool,
+) -> Result<(usize, Vec<OnlyCopies>), Failure> {
+    let now = env.clock.now();
+    let is_kept = |snapshots: &RunOfSnapshots| {
+        let run = RunId::parse(&snapshots.run);
+        // A run may have been resumed long after it began.
+        let last = snapshots.at.max(run.as_ref().and_then(RunId::began));
+        let is_recent = last.is_some_and(|at| Duration::try_from(now.duration_since(at)).is_ok_and(|age| age < KEPT));
+        is_recent || last.is_some_and(|at| at > now) || run.is_some_and(|run| leases.status(&run) == "running")
+    };
+    let runs = repository.runs_of_snapshots()?;
+    let (kept, old): (Vec<_>, Vec<_>) = runs.iter().partition(|run| is_kept(run));
+    // Nobody can tell where a part of the history cannot be read.
+    let unknown = |error| vec![vec![format!("unknown: {error}")]; old.len()];
+    let copies = repository.only_copies(&old, &kept).unwrap_or_else(unknown);
+    let unwanted = old.iter().zip(&copies).filter(|(_, copies)| force || copies.is_empty());
+    let unwanted: Vec<&str> = unwanted.map(|(run, _)| run.run.as_str()).collect();
+    let only_copies = old.iter().zip(copies.iter().cloned()).filter(|(_, copies)| !copies.is_empty());
+    let only_copies = only_copies.map(|(run, copies)| OnlyCopies { run: run.run.clone(), copies }).collect();
+    // Not all but those that stay: a run may have begun meanwhile.
+    let deleted = repository.forget_snapshots(|run| !unwanted.contains(&run))?;
+    Ok((deleted, only_copies))
 }

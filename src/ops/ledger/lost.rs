@@ -16,9 +16,12 @@ use crate::ops::run::lease;
 use crate::ops::team::secrets;
 use crate::record::{Entry, Read, entry_of};
 
-/// Records the end of every dead run of this clone. If that fails, the next command tries again: an old run must not
-/// block the user's command.
+/// Records the end of every dead run of this clone, and deletes the refs that a killed import left. If that fails, the
+/// next command tries again: what is old must not block the user's command.
 pub(crate) fn settle(env: &Env, repository: &Repository) {
+    if let Err(error) = repository.forget_imports() {
+        tracing::debug!("the refs of an import cannot be deleted: {error}");
+    }
     for dead in lease::dead(&repository.common_dir().join("squad")) {
         match record_end(env, repository, dead.team.as_deref().unwrap_or_default(), &dead.run) {
             Ok(()) => dead.forget(),

@@ -28,6 +28,8 @@ pub(crate) struct Repaired {
     pub(crate) put_back: usize,
     /// Entries that nobody had or that squad did not write, removed from the ledger.
     pub(crate) set_aside: Vec<Damage>,
+    /// Deleted refs of squad's that led to no commit, so that git failed on them.
+    pub(crate) references: Vec<String>,
     /// Remotes whose ledger still references them, as far as this clone knows.
     pub(crate) remotes: Vec<String>,
     /// Remotes that could not be reached, and why.
@@ -37,12 +39,14 @@ pub(crate) struct Repaired {
 /// Calls `ask` once, before anything changes.
 pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) -> bool) -> Result<Repaired, Failure> {
     let (repository, _) = repository(env, directory)?;
+    repository.forget_imports()?;
     let Findings { damage, displaced, mut lost } = find_damage(env, &repository)?;
     let mut repaired = Repaired {
         dry_run: true,
         lost: lost.len(),
         put_back: displaced.len(),
         set_aside: damage,
+        references: repository.dangling_references()?,
         ..Repaired::default()
     };
     if repaired.is_needless() || !ask(&repaired) {
@@ -75,6 +79,9 @@ pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) ->
         repaired.put_back += found.displaced.len();
         repaired.set_aside.extend(if found.displaced.is_empty() { found.damage } else { Vec::new() });
     }
+    // What a remote had is back, and is no longer missing.
+    repaired.references = repository.dangling_references()?;
+    repository.delete_references(&repaired.references)?;
     let index = repository.common_dir().join("squad").join("index");
     if index.exists() {
         fs::remove_dir_all(&index)
@@ -117,19 +124,25 @@ fn set_aside(env: &Env, repository: &Repository, damage: &[Damage]) -> Result<()
 impl Repaired {
     /// Whether there was nothing to repair.
     pub(crate) fn is_needless(&self) -> bool {
-        self.set_aside.is_empty() && self.lost == 0 && self.put_back == 0
+        self.set_aside.is_empty() && self.lost == 0 && self.put_back == 0 && self.references.is_empty()
     }
 
     /// A one-sentence summary.
     pub(crate) fn summary(&self) -> String {
         let aside = plural(self.set_aside.len(), "entry");
-        match self.dry_run {
+        let references = match (self.references.len(), self.dry_run) {
+            (0, _) => String::new(),
+            (count, true) => format!("; {} without a commit would be deleted", plural(count, "ref")),
+            (count, false) => format!(", {} without a commit deleted", plural(count, "ref")),
+        };
+        let summary = match self.dry_run {
             true => format!("objects that remotes have would be fetched; up to {aside} would be set aside"),
             false if self.put_back > 0 => {
                 let (objects, folders) = (plural(self.fetched, "object"), plural(self.put_back, "folder"));
                 format!("{objects} fetched, {folders} put back, {aside} set aside")
             }
             false => format!("{} fetched, {aside} set aside", plural(self.fetched, "object")),
-        }
+        };
+        summary + &references
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, dry_run: bool)
     done.branches = on_branches(&repository, &redactor)?;
     let local = repository.common_dir().join("squad");
     if !dry_run {
-        // Snapshots contain old work trees, and the next `squad gc` would delete them anyway.
+        // Snapshots contain old work trees, which are not searched for the secret.
         repository.forget_snapshots(|_| false)?;
         remove_derived(&local)?;
     }

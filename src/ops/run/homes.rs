@@ -13,7 +13,7 @@ use crate::pool::run_of_session;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long sessions are kept of runs that did not complete or are unknown.
-const RESUMABLE: Duration = DAY.saturating_mul(14);
+pub(in crate::ops) const RESUMABLE: Duration = DAY.saturating_mul(14);
 /// How long sessions of completed runs are kept.
 const OVER: Duration = DAY.saturating_mul(3);
 /// The total size of completed runs' sessions, in bytes; the oldest are removed first.

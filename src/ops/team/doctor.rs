@@ -9,6 +9,7 @@ use crate::error::Failure;
 use crate::model::{DecisionState, Problem, Severity, Source, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list as decisions;
+use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::prove::{self, Proof};
 use crate::ops::team::engines;
@@ -111,6 +112,14 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
     if let Some(begun) = project.repository.begun()? {
         let message = format!("`squad {}` was interrupted", begun.command);
         find(Severity::Warning, "unfinished", &message, &format!("`squad {}` finishes it", begun.command));
+    }
+    let withdrawn = Withdrawn::find(&project.repository, &project.folder_in_repository())?;
+    if !withdrawn.is_empty() {
+        find(Severity::Warning, "withdrawn", &withdrawn.message(), &withdrawn.hint());
+    }
+    for reference in project.repository.dangling_references()? {
+        let message = format!("{reference} leads to no commit, so `git gc` and `git fsck` fail");
+        find(Severity::Error, "ref-dangling", &message, "`squad doctor --repair` deletes it");
     }
     // If the ledger cannot be read at all, that is reported elsewhere.
     let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());

@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{NewFile, Repository};
+use crate::git::{BundledLedger, NewFile, Repository};
 use crate::model::{Problem, Severity, Source, plural};
 use crate::ops::ledger::journal::writer;
+use crate::ops::ledger::lost;
 use crate::ops::repository;
 use crate::ops::team::export::MAX_SIZE;
 use crate::ops::team::init::{self, FOLDER, Installed};
@@ -45,7 +46,7 @@ pub(crate) struct Imported {
 struct Contents {
     /// Paths are from the team's folder.
     files: Vec<NewFile>,
-    entries: Option<usize>,
+    ledger: Option<BundledLedger>,
     problems: Vec<Problem>,
 }
 
@@ -55,9 +56,7 @@ pub(crate) fn import(env: &Env, directory: &Path, options: &Options) -> Result<I
     let file = directory.join(&options.file);
     let file = dunce::canonicalize(&file).unwrap_or(file);
     let read = read(&repository, &file);
-    let imported = read.and_then(|contents| install(env, (&repository, &work_dir), options, contents));
-    repository.forget_imports()?;
-    imported
+    read.and_then(|contents| install(env, (&repository, &work_dir), options, contents))
 }
 
 fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
@@ -82,7 +81,7 @@ fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
         Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-link", message)
     };
     let problems = bundle.left_out.into_iter().map(left_out).collect();
-    Ok(Contents { files: bundle.files, entries: bundle.entries, problems })
+    Ok(Contents { files: bundle.files, ledger: bundle.ledger, problems })
 }
 
 fn install(
@@ -91,7 +90,8 @@ fn install(
     options: &Options,
     contents: Contents,
 ) -> Result<Imported, Failure> {
-    let Contents { files, entries, mut problems } = contents;
+    let Contents { files, ledger, mut problems } = contents;
+    let entries = ledger.as_ref().map_or(0, |ledger| ledger.entries);
     if !files.iter().any(|file| file.path == "team.md") {
         return Err(Failure::team("it contains no team.md").at(options.file.display()));
     }
@@ -105,7 +105,7 @@ fn install(
     let in_folder = |file: NewFile| NewFile { path: format!("{FOLDER}/{}", file.path), ..file };
     let files: Vec<NewFile> = if is_installed { Vec::new() } else { files.into_iter().map(in_folder).collect() };
     let paths = files.iter().map(|file| file.path.clone()).collect();
-    let mut imported = Imported { files: paths, commit: None, reason: None, entries: entries.unwrap_or(0), problems };
+    let mut imported = Imported { files: paths, commit: None, reason: None, entries, problems };
     if options.dry_run {
         return Ok(imported);
     }
@@ -117,8 +117,9 @@ fn install(
             Installed::Already { .. } => {}
         }
     }
-    if entries.is_some_and(|count| count > 0) {
-        repository.take_bundled_ledger(&scrubbed_paths, &settle, &writer())?;
+    lost::settle(env, repository);
+    if let Some(ledger) = ledger.filter(|_| entries > 0) {
+        repository.take_bundled_ledger(&ledger, &scrubbed_paths, &settle, &writer())?;
     }
     Ok(imported)
 }

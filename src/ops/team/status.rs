@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, RunActivity, RunId, SessionStatus, Slug};
+use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::watch::{self, WatchFiles, WatchState, Watcher};
@@ -39,6 +40,9 @@ pub(crate) struct Status {
     /// The sessions of live runs and of `squad watch`.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
+    /// Decisions that the next commit would withdraw.
+    #[serde(skip_serializing_if = "Withdrawn::is_empty")]
+    pub(crate) withdrawn: Withdrawn,
     /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<InterruptedCommand>,
@@ -108,6 +112,9 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let runs_lost = dead.into_iter().map(advised).collect();
     let (runs_live, mut sessions) = live_runs(&local, live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
+    // What is wrong with the index is git's to say.
+    let withdrawn = |folder: &String| Withdrawn::find(&repository, folder).unwrap_or_default();
+    let withdrawn = team_folder.as_ref().map(withdrawn).unwrap_or_default();
     let mut watch = team_folder.as_ref().and_then(|folder| watch_of(&repository, folder));
     if let Some(state) = watch.as_mut().and_then(|watch| watch.state.as_mut()) {
         // Sessions in use by a run are already listed.
@@ -130,6 +137,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         runs_lost,
         sessions,
         ledger: LedgerStatus { entries, unsynced },
+        withdrawn,
         // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),
     })

@@ -83,7 +83,7 @@ pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
         problems.push(Problem::new(Severity::Note, source, "import-routing", message));
     }
     let files = files.into_iter().map(|(path, bytes)| NewFile::plain(path, bytes)).collect();
-    Ok(Contents { files, entries: None, problems })
+    Ok(Contents { files, ledger: None, problems })
 }
 
 fn is_name(name: &str) -> bool {
