@@ -63,6 +63,45 @@ fn a_run_is_cancelled_from_another_work_tree_as_by_an_interrupt() {
     assert_eq!((stranger.code, stranger.err.as_str()), (2, expected.as_str()));
 }
 
+/// A prefix with one, two and no live runs that it fits.
+#[test]
+fn of_two_live_runs_a_prefix_cancels_the_one_that_it_fits() {
+    let repo = TestRepo::with_small_team();
+    let [first, second] = [(); 2].map(|()| {
+        let mut child = start(&repo, SLOW, &["x"]);
+        let run = run_of(&wait_for(&mut child, "Begun."));
+        (child, run)
+    });
+    let live = |repo: &TestRepo| {
+        let status = json(&repo.squad(&["status", "--json"]));
+        let runs = status["runs_live"].as_array().expect("a list").iter();
+        let mut runs: Vec<String> = runs.map(|run| run["run"].as_str().expect("an id").to_owned()).collect();
+        runs.sort();
+        runs
+    };
+    let mut both = vec![first.1.clone(), second.1.clone()];
+    both.sort();
+    for arguments in [&["cancel", "20"][..], &["cancel", "20", "ada"]] {
+        let unclear = repo.squad(arguments);
+        assert!(unclear.code == 2 && unclear.err.contains("`20` is ambiguous: "), "{unclear}");
+        assert!(both.iter().all(|run| unclear.err.contains(run)), "{unclear}");
+    }
+    assert_eq!(live(&repo), both, "neither was cancelled");
+    let shared = first.1.chars().zip(second.1.chars()).take_while(|(one, other)| one == other).count();
+    let prefix = &first.1[..=shared];
+    let output = repo.squad(&["cancel", prefix]);
+    assert_eq!(output.to_string(), format!("--- stderr\nrun {} is being cancelled.\n--- exit 0\n", first.1));
+    assert_eq!(rest(first.0).1, Some(130));
+    assert_eq!(live(&repo), [second.1.as_str()]);
+    // One that is over does not make it ambiguous, and is not asked for in its place.
+    assert!(repo.squad(&["cancel", prefix]).code == 0 && live(&repo) == [second.1.as_str()]);
+    let output = repo.squad(&["cancel", "20"]);
+    assert_eq!(output.to_string(), format!("--- stderr\nrun {} is being cancelled.\n--- exit 0\n", second.1));
+    assert_eq!((rest(second.0).1, live(&repo).len()), (Some(130), 0));
+    let none = repo.squad(&["cancel", "20"]);
+    assert!(none.code == 2 && none.err.contains("`20` is ambiguous: "), "{none}");
+}
+
 #[test]
 fn an_agent_is_cancelled_and_the_others_go_on() {
     let repo = TestRepo::with_small_team();

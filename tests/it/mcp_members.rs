@@ -555,3 +555,61 @@ fn long_output_is_cut_in_replies_and_whole_behind_its_link() {
     assert_eq!(first, format!("[the first {} of {size} bytes are left out; all are in {path}]", size - kept));
     assert!(rest.len() == kept && rest.starts_with("xxx") && rest.ends_with("x\n"), "{}", rest.len());
 }
+
+/// One member, and then the run: in the words of the tool, with and without `memberId`.
+#[test]
+fn a_member_is_cancelled_and_the_others_go_on_until_the_run_is() {
+    let hangs =
+        |agent: &str| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = \"Begun.\" }}, {{ hang = true }}]\n");
+    let (repo, script) = world(&(hangs("ada") + &hangs("tester") + &hangs("tester-2")));
+    let mut client = client(&repo, &script, &[], &[]);
+    let members =
+        json!([{"roleId": "ada", "task": "x"}, {"roleId": "tester", "task": "x"}, {"roleId": "tester", "task": "x"}]);
+    let started = client.structured("start_squad_members", json!({"members": members, "wait": false}));
+    let run = &started["squadId"];
+    let states = |result: &Value| -> Vec<String> {
+        let members = result["members"].as_array().expect("a list").iter();
+        members.map(|member| member["status"].as_str().expect("a word").to_owned()).collect()
+    };
+    until(&mut client, run, |result| states(result) == ["running"; 3]);
+    for (member, status, expected) in [
+        (Some("tester"), "running", ["running", "error", "running"]),
+        // Again, which changes nothing.
+        (Some("tester"), "running", ["running", "error", "running"]),
+        (Some("ada"), "running", ["error", "error", "running"]),
+        (None, "cancelled", ["error"; 3]),
+        (Some("ada"), "cancelled", ["error"; 3]),
+    ] {
+        let mut asked = json!({"squadId": run});
+        if let Some(member) = member {
+            asked["memberId"] = member.into();
+        }
+        client.structured("cancel_run", asked);
+        let result = until(&mut client, run, |result| states(result) == expected);
+        assert_eq!(result["status"], status, "{member:?} {result}");
+    }
+}
+
+/// A chat that a live run is in, asked for by its own server and by another process.
+#[test]
+fn a_chat_in_use_is_refused_to_every_process_until_its_run_is_over() {
+    let script = say("ada", "First.") + "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { hang = true }]\n";
+    let (repo, script) = world(&script);
+    let stateful = [("STATE_MODE", "stateful")];
+    let mut ours = client(&repo, &script, &[], &stateful);
+    let first = ours.structured("start_squad_members", json!({"members": [{"roleId": "ada", "task": "Begin."}]}));
+    let chat = first["members"][0]["chatId"].as_str().expect("a handle").to_owned();
+    let member = |chat: &str| json!({"members": [{"roleId": "ada", "task": "Go on.", "chatId": chat}], "wait": false});
+    let second = ours.structured("start_squad_members", member(&chat));
+    let run = &second["squadId"];
+    until(&mut ours, run, |result| result["members"][0]["status"] == "running");
+    let mut other = client(&repo, &script, &[], &stateful);
+    for client in [&mut ours, &mut other] {
+        let said = client.refused("start_squad_members", member(&chat));
+        assert!(said.contains(&format!("chatId `{chat}` is in use by run {}", run.as_str().expect("an id"))), "{said}");
+    }
+    ours.structured("cancel_run", json!({"squadId": run}));
+    until(&mut ours, run, is_over);
+    let third = other.structured("start_squad_members", member(&chat));
+    assert_eq!(third["members"][0]["chatId"], chat.as_str(), "{third}");
+}

@@ -101,9 +101,9 @@ fn squad(repo: &TestRepo, arguments: &[&str]) -> Output {
 }
 
 /// Runs squad in a process of its own and kills it when it has shown so many lines. Returns whether it was still alive.
-fn kill_after(repo: &TestRepo, lines: usize, message: &str) -> bool {
+fn kill_after(repo: &TestRepo, lines: usize, arguments: &[&str]) -> bool {
     let mut command = repo.command(BINARY, &repo.root());
-    command.args(flags(repo)).arg(message).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(flags(repo)).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("squad runs");
     let mut shown = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let cut_short = (0..lines).all(|_| shown.next().is_some_and(|line| line.is_ok()));
@@ -130,6 +130,16 @@ fn outcome(repo: &TestRepo) -> Vec<String> {
     found
 }
 
+/// Resumes a run that was killed, unless that was between its last entry and its end.
+fn resume_to_the_end(repo: &TestRepo, run: &str, when: &str) -> Output {
+    let resumed = squad(repo, &["--resume", run]);
+    if !(resumed.code == 2 && resumed.out.contains("is completed")) {
+        assert_eq!(resumed.code, 0, "{when}: {resumed}");
+        assert_eq!(TestRepo::events(&resumed)[0]["type"], "run.resumed", "{when}: {resumed}");
+    }
+    resumed
+}
+
 fn killed_anywhere(script: &str, message: &str) {
     let undisturbed = repo(script);
     let whole = squad(&undisturbed, &[message]);
@@ -141,17 +151,12 @@ fn killed_anywhere(script: &str, message: &str) {
     for number in 0..kills {
         let after = 1 + number * (lines - 1) / kills;
         let repo = repo(script);
-        if !kill_after(&repo, after, message) {
+        if !kill_after(&repo, after, &[message]) {
             continue;
         }
         cut_short += 1;
         let run = newest(&repo)["run"].as_str().expect("an id").to_owned();
-        let resumed = squad(&repo, &["--resume", &run]);
-        // Killed between its last entry and its end, it is done.
-        if !(resumed.code == 2 && resumed.out.contains("is completed")) {
-            assert_eq!(resumed.code, 0, "after {after}: {resumed}");
-            assert_eq!(TestRepo::events(&resumed)[0]["type"], "run.resumed", "after {after}: {resumed}");
-        }
+        let resumed = resume_to_the_end(&repo, &run, &format!("after {after}"));
         assert_eq!(outcome(&repo), wanted, "after {after}: {}", resumed.err);
         repo.assert_sound();
     }
@@ -161,6 +166,30 @@ fn killed_anywhere(script: &str, message: &str) {
 #[test]
 fn killed_at_any_line_steps_end_as_if_nothing_had_happened() {
     killed_anywhere(STEPS, ORDERED);
+}
+
+/// The second kill, and a third: a resumed run is as good as one that was never killed.
+#[test]
+fn killed_again_while_it_is_resumed_a_run_ends_as_if_nothing_had_happened() {
+    for (script, message) in [(STEPS, ORDERED), (HANDED_ON, REVIEWED)] {
+        let undisturbed = repo(script);
+        assert_eq!(squad(&undisturbed, &[message]).code, 0);
+        let wanted = outcome(&undisturbed);
+        let mut kills = 0;
+        for lines in [[9, 1, 1], [9, 2, 12], [14, 8, 3], [18, 12, 6]] {
+            let repo = repo(script);
+            kills += usize::from(kill_after(&repo, lines[0], &[message]));
+            let run = newest(&repo)["run"].as_str().expect("an id").to_owned();
+            for lines in &lines[1..] {
+                kills += usize::from(kill_after(&repo, *lines, &["--resume", &run]));
+            }
+            let resumed = resume_to_the_end(&repo, &run, &format!("after {lines:?}"));
+            assert_eq!(outcome(&repo), wanted, "after {lines:?}: {}", resumed.err);
+            assert_eq!(newest(&repo)["run"], run.as_str(), "it is one run all the time");
+            repo.assert_sound();
+        }
+        assert!(kills > 4, "nothing was interrupted twice");
+    }
 }
 
 #[test]

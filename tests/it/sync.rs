@@ -149,6 +149,31 @@ fn git_fetch_brings_the_ledger_too_and_never_fails_for_want_of_it() {
     assert_eq!(shared.repo.git(&["config", "--get-all", "remote.origin.fetch"]).lines().count(), 2);
 }
 
+/// git fetched it, nobody merged it, and then the remote lost it: this clone has the only copy.
+#[test]
+fn what_git_fetched_and_the_remote_lost_is_merged_by_the_next_sync() {
+    for fetches in [false, true] {
+        let shared = Shared::new();
+        let (theirs, ours) = (shared.clone("theirs", &[]), shared.repo.root());
+        shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
+        shared.sync(&theirs);
+        shared.sync(&ours);
+        let before = shared.tip(&ours);
+        shared.repo.squad_in(&theirs, &["decisions", "add", "More"]);
+        shared.sync(&theirs);
+        if fetches {
+            shared.repo.git(&["fetch", "--quiet"]);
+        }
+        assert_eq!(shared.tip(&ours), before, "a fetch merges nothing");
+        let has = || shared.repo.squad(&["decisions", "list"]).out.contains("More");
+        assert!(!has());
+        shared.repo.git_in(&shared.hub(), &["update-ref", "refs/squad/log", before.trim()]);
+        shared.sync(&ours);
+        assert_eq!((has(), shared.tip(&ours) == shared.tip(&shared.hub())), (fetches, true));
+        shared.assert_sound(&ours);
+    }
+}
+
 #[test]
 fn a_remote_that_is_not_there_is_said() {
     let shared = Shared::new();
