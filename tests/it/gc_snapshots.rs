@@ -22,6 +22,9 @@ fn after_a_loss(days: u64) -> TestRepo {
     repo
 }
 
+/// What somebody does after the loss.
+type Act<'a> = &'a dyn Fn(&TestRepo);
+
 fn snapshots(repo: &TestRepo) -> Vec<String> {
     let listed = repo.git(&["for-each-ref", "--format=%(refname)", "refs/squad/runs/"]);
     listed.lines().map(str::to_owned).collect()
@@ -91,7 +94,7 @@ fn what_is_somewhere_else_too_is_not_kept() {
     };
     let nothing = |_: &TestRepo| {};
     // What the agent wrote is in the work tree, until it goes.
-    let cases: [(&str, &dyn Fn(&TestRepo), usize); 7] = [
+    let cases: [(&str, Act<'_>, usize); 7] = [
         ("work tree", &work_tree, 1),
         ("branch", &branch, 1),
         ("other branch", &other_branch, 1),
