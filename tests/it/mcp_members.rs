@@ -593,13 +593,15 @@ fn a_member_is_cancelled_and_the_others_go_on_until_the_run_is() {
 /// A chat that a live run is in, asked for by its own server and by another process.
 #[test]
 fn a_chat_in_use_is_refused_to_every_process_until_its_run_is_over() {
-    let script = say("ada", "First.") + "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { hang = true }]\n";
-    let (repo, script) = world(&script);
+    let (repo, script) = world(&say("ada", "First."));
     let stateful = [("STATE_MODE", "stateful")];
     let mut ours = client(&repo, &script, &[], &stateful);
     let first = ours.structured("start_squad_members", json!({"members": [{"roleId": "ada", "task": "Begin."}]}));
     let chat = first["members"][0]["chatId"].as_str().expect("a handle").to_owned();
     let member = |chat: &str| json!({"members": [{"roleId": "ada", "task": "Go on.", "chatId": chat}], "wait": false});
+    // Each run plays the script from its beginning.
+    let hangs = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { hang = true }]\n";
+    fs::write(&script, hangs).expect("a script");
     let second = ours.structured("start_squad_members", member(&chat));
     let run = &second["squadId"];
     until(&mut ours, run, |result| result["members"][0]["status"] == "running");
@@ -610,6 +612,7 @@ fn a_chat_in_use_is_refused_to_every_process_until_its_run_is_over() {
     }
     ours.structured("cancel_run", json!({"squadId": run}));
     until(&mut ours, run, is_over);
+    fs::write(&script, say("ada", "Third.")).expect("a script");
     let third = other.structured("start_squad_members", member(&chat));
     assert_eq!(third["members"][0]["chatId"], chat.as_str(), "{third}");
 }
