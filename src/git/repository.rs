@@ -33,8 +33,8 @@ pub(crate) struct Repository {
     environment: Environment,
     recent: RecentObjects,
     damage: DamageLog,
-    /// The configured user name.
-    user: Option<String>,
+    /// The configured user name, once known.
+    user: Arc<OnceLock<String>>,
     /// The author identity from git, once known; a missing identity is not cached, since it can be set while we run.
     identity: Arc<OnceLock<Identity>>,
 }
@@ -114,7 +114,7 @@ impl Repository {
                     return Err(discover::unsupported(&git_dir, format!("keeps its refs in the format {other:?}")));
                 }
             },
-            user: text("user.name").filter(|name| !name.trim().is_empty()),
+            user: Arc::default(),
             git_dir,
             environment: environment.clone(),
             recent: RecentObjects::default(),
@@ -170,9 +170,14 @@ impl Repository {
         id.map(Target::Object).ok_or_else(|| Error::damaged(&self.git_dir, "HEAD does not hold an object id"))
     }
 
-    /// The configured user name.
+    /// The configured user name, from the repository's or the user's configuration. Runs `git` the first time.
     pub(crate) fn user(&self) -> Option<&str> {
-        self.user.as_deref()
+        if let Some(known) = self.user.get() {
+            return Some(known);
+        }
+        let answer = self.call(&["config", "--get", "user.name"]).run().ok()?;
+        let name = answer.is_success().then(|| answer.text()).filter(|name| !name.trim().is_empty())?;
+        Some(self.user.get_or_init(|| name))
     }
 
     /// The author identity git would use now. `None`: none is configured; an identity that git derives from login and

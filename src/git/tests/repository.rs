@@ -49,6 +49,30 @@ fn a_repository_of_another_user_needs_safe_directory() {
 }
 
 #[test]
+fn the_users_name_is_the_nearest_that_is_configured() {
+    let world = World::new();
+    let global = world.environment.variables.get(&OsString::from("GIT_CONFIG_GLOBAL")).unwrap();
+    let included = format!("{}.d", Path::new(global).display());
+    for (general, own, name) in [
+        ("", None, None),
+        ("[user]\n name = Ann Global\n", None, Some("Ann Global")),
+        ("[user]\n name = Ann Global\n", Some("Ann Here"), Some("Ann Here")),
+        ("", Some("Ann Here"), Some("Ann Here")),
+        ("[user]\n name = \" \"\n", None, None),
+        (&format!("[include]\n path = {included}\n"), None, Some("Ann Included")),
+    ] {
+        fs::write(&included, "[user]\n name = Ann Included\n").unwrap();
+        fs::write(global, general).unwrap();
+        let _ = fs::remove_file(world.root().join(".git/config.worktree"));
+        world.git(&["config", "user.name", own.unwrap_or("x")]);
+        if own.is_none() {
+            world.git(&["config", "--unset", "user.name"]);
+        }
+        assert_eq!(world.repository().user(), name, "{general} {own:?}");
+    }
+}
+
+#[test]
 fn bare_repositories_open_without_a_work_tree() {
     let world = World::unborn(&["--bare"]);
     assert_eq!(world.repository().work_dir(), None);
