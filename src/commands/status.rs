@@ -1,12 +1,16 @@
 use super::{Context, Ended};
 use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, plural, printable};
+use crate::ops::Project;
 use crate::ops::run::watch::WatchState;
 use crate::ops::team::manifest::Due;
+use crate::ops::team::project::require_merged;
 use crate::ops::team::status::{WatchStatus, status};
+use crate::settings::Layer;
 
 /// Show what is going on
 ///
 /// Lists the live runs in all work trees of this repository, with their agents and sessions. `squad cancel` ends a run.
+/// Exits with 3 if one of the team's files holds the markers of an unfinished merge.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad status\n  squad status --json")]
 pub(super) struct Args {}
@@ -14,7 +18,13 @@ pub(super) struct Args {}
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let status = status(context.env, &context.directory, &context.ui.progress())?;
+        let merged = match &status.team {
+            Some(_) => Project::open(context.env, &context.directory, Layer::default())
+                .and_then(|project| require_merged(&project.problems)),
+            None => Ok(()),
+        };
         if context.ui.json() {
+            merged?;
             context.value(&status);
             return Ok(0);
         }
@@ -68,7 +78,7 @@ impl Args {
                 }
             }
         }
-        Ok(0)
+        merged.map(|()| 0)
     }
 }
 

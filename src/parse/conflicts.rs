@@ -29,14 +29,20 @@ pub(crate) fn conflicts(files: &Files) -> Vec<Problem> {
     found.map(problem).collect()
 }
 
-/// The line of the first conflict in a file: `<<<<<<<`, `=======` and `>>>>>>>`, in this order, each at the beginning
-/// of a line. A conflict inside a fence is taken for an example. Even a real one would do no harm there: no table,
-/// field or heading is read from a fence.
+/// The line of the first conflict in a file, or of the first marker that was left of one. A conflict inside a fence is
+/// taken for an example. Even a real one would do no harm there: no table, field or heading is read from a fence.
 fn conflict(path: &str, text: &str) -> Option<usize> {
-    if !text.contains("<<<<<<<") {
+    if !["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|mark| text.contains(mark)) {
         return None;
     }
-    let has_fences = path.to_ascii_lowercase().ends_with(".md");
+    let is_markdown = path.to_ascii_lowercase().ends_with(".md");
+    let whole = whole_conflict(is_markdown, text);
+    whole.into_iter().chain(leftover(is_markdown, text)).min()
+}
+
+/// The line of the first whole conflict: `<<<<<<<`, `=======` and `>>>>>>>`, in this order, each at the beginning of a
+/// line.
+fn whole_conflict(has_fences: bool, text: &str) -> Option<usize> {
     let mut fence: Option<(usize, &str)> = None;
     let (mut open, mut in_fence): (Option<Open>, Option<usize>) = (None, None);
     for (index, line) in text.lines().enumerate() {
@@ -70,10 +76,35 @@ fn conflict(path: &str, text: &str) -> Option<usize> {
     in_fence
 }
 
+/// The line of the first marker outside fences that somebody forgot to delete. It has git's usual length, since other
+/// lengths are more often quotations or lines drawn by hand.
+fn leftover(is_markdown: bool, text: &str) -> Option<usize> {
+    let mut fence: Option<&str> = None;
+    let mut above = "";
+    for (index, line) in text.lines().enumerate() {
+        match (fence, fence_mark(line).filter(|_| is_markdown)) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(opened), Some(mark)) if closes(line, mark, opened) => fence = None,
+            _ => {}
+        }
+        let is_left = match marker(line).filter(|(_, length)| *length == SHORTEST && fence.is_none()) {
+            Some(('<' | '>' | '|', _)) => true,
+            // Below text, it makes a heading.
+            Some(('=', _)) => !is_markdown || above.trim_start().starts_with('|'),
+            _ => false,
+        };
+        if is_left {
+            return Some(index + 1);
+        }
+        above = line;
+    }
+    None
+}
+
 /// The marker at the beginning of a line, and its length. Outer markers may have a label. Jujutsu separates the sides
 /// with `%` and `+`.
 fn marker(line: &str) -> Option<(char, usize)> {
-    let mark = line.chars().next().filter(|mark| "<=>%+".contains(*mark))?;
+    let mark = line.chars().next().filter(|mark| "<=>|%+".contains(*mark))?;
     let rest = line.trim_start_matches(mark);
     let length = line.len() - rest.len();
     let ends = if mark == '=' { rest.trim().is_empty() } else { rest.is_empty() || rest.starts_with(' ') };
@@ -112,9 +143,20 @@ mod tests {
             ("<<<<<<< a\nTitle\n=======\n=======\nTitle\n=======\n>>>>>>> b\n", 1),
             // Jujutsu's.
             ("<<<<<<< Conflict 1 of 1\n%%%%%%% Changes\n-a\n+++++++ Contents\nb\n>>>>>>> Conflict 1 of 1 ends\n", 1),
-            // The marks of one that somebody has half tidied up, above one that is whole.
-            ("<<<<<<< a\n\n<<<<<<< b\n=======\n>>>>>>> c\n", 3),
-            (">>>>>>> a\n=======\n<<<<<<< b\n=======\n>>>>>>> c\n", 3),
+            // What somebody left of one, alone or above one that is whole.
+            ("<<<<<<< a\n\n<<<<<<< b\n=======\n>>>>>>> c\n", 1),
+            (">>>>>>> a\n=======\n<<<<<<< b\n=======\n>>>>>>> c\n", 1),
+            ("| Name | Role |\n|---|---|\n<<<<<<< HEAD\n| Ada | Dev |\n", 3),
+            ("| Name | Role |\n|---|---|\n| Ada | Dev |\n=======\n| Bob | Dev |\n", 4),
+            ("| Name | Role |\r\n|---|---|\r\n| Ada | Dev |\r\n>>>>>>> topic\r\n", 4),
+            ("| Name | Role |\n|---|---|\n| Ada | Dev |\n||||||| 1a2b3c4\n", 4),
+            ("a\n>>>>>>>", 2),
+            ("<<<<<<< a\nno end\n=======\n", 1),
+            ("<<<<<<< a\nno middle\n>>>>>>> b\n=======\n", 1),
+            ("<<<<<<< a\n======= not it\n>>>>>>> b\n", 1),
+            ("<<<<<<< a\n=======\n>>>>>>>> b\n", 1),
+            ("=======\n<<<<<<< a\n>>>>>>> b\n", 2),
+            ("Title\n=======\n\n>>>>>>> deep quote\n", 4),
         ] {
             assert_eq!(conflict("team.md", text), Some(line), "{text}");
         }
@@ -125,17 +167,15 @@ mod tests {
         for text in [
             "",
             "Title\n=======\n",
-            "Title\n=======\n\n>>>>>>> deep quote\n",
-            "<<<<<<< a\nno end\n=======\n",
-            "<<<<<<< a\nno middle\n>>>>>>> b\n=======\n",
-            "<<<<<<< a\n======= not it\n>>>>>>> b\n",
+            "Title\n=======\n\n>>>>>>>> deeper quote\n",
+            "Text\n\n=======\n\nmore text\n",
+            "| Name | Role |\n|---|---|\n========\n",
+            "||||||||\n",
             "<<<<<<<a\n=======\n>>>>>>>b\n",
             "<<<<<< a\n======\n>>>>>> b\n",
-            "<<<<<<< a\n=======\n>>>>>>>> b\n",
             "    <<<<<<< a\n    =======\n    >>>>>>> b\n",
             "> <<<<<<< a\n> =======\n> >>>>>>> b\n",
             "- <<<<<<< a\n- =======\n- >>>>>>> b\n",
-            "=======\n<<<<<<< a\n>>>>>>> b\n",
         ] {
             assert_eq!(conflict("agents/ada/charter.md", text), None, "{text}");
         }
@@ -149,7 +189,11 @@ mod tests {
             ("charter.md", format!("~~~~text\n{example}~~~\n{example}~~~~\n"), None),
             ("charter.md", format!("- like this\n   ```diff\n{example}   ```\n"), None),
             ("charter.md", format!("```\n{example}```\n\n{example}"), Some(9)),
-            // A fence is nothing to TOML or JSON.
+            ("charter.md", "```\n>>>>>>> topic\n```\n".to_owned(), None),
+            ("charter.md", "```\nx\n```\n>>>>>>> topic\n".to_owned(), Some(4)),
+            // A fence is nothing to TOML or JSON, and neither is a heading.
+            ("config.toml", "a = 1\n=======\n".to_owned(), Some(2)),
+            ("config.toml", "```\n>>>>>>> topic\n```\n".to_owned(), Some(2)),
             ("config.toml", format!("```\n{example}```\n"), Some(2)),
             // The merge has the fence, or a side of it has.
             ("charter.md", "<<<<<<< a\n```\nx\n```\n=======\n```\ny\n```\n>>>>>>> b\n".to_owned(), Some(1)),

@@ -82,10 +82,53 @@ fn every_file_that_is_read_counts_and_every_command_says_so() {
             assert!(output.code == 3 && error["error"]["source"] == place.as_str(), "{path} {command:?}: {output}");
         }
         let told = format!("{place}: a merge was not finished here");
-        for (command, code) in [("agents", 0), ("doctor", 1)] {
+        for (command, code) in [("agents", 3), ("status", 3), ("doctor", 1)] {
             let output = repo.squad(&[command]);
             let all = format!("{}{}", output.out, output.err);
             assert!(output.code == code && all.matches(&told).count() == 1, "{path} {command}: {output}");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_a_conflict_stops_the_same_commands() {
+    const COMMANDS: [&[&str]; 4] = [
+        &["agents"],
+        &["status"],
+        &["orchestrate", "--engine", "rehearsal", "Add an endpoint"],
+        &["route", "Add an endpoint"],
+    ];
+    let table = |mark: &str| format!("| Name | Role |\n|---|---|\n| Ada | Backend Dev |\n{mark}\n| Rex | Reviewer |\n");
+    let mut cases = Vec::new();
+    for mark in ["<<<<<<< HEAD", "||||||| 1a2b3c4", "=======", ">>>>>>> topic", ">>>>>>>", ">>>>>>> topic\r"] {
+        cases.push((".squad/team.md", format!("# Small\n\n{}", table(mark)), 6));
+        cases.push((".squad/routing.md", table(mark).replace("Name | Role", "Work Type | Route To"), 4));
+        cases.push((".squad/config.toml", format!("[models]\n{mark}\ndefault = \"m\"\n"), 2));
+    }
+    for (path, text, line) in cases {
+        let repo = TestRepo::with_small_team();
+        repo.write(path, &text);
+        for command in COMMANDS {
+            // The second time, the answer comes from what was cached the first time.
+            for json in [false, true, false] {
+                let output = repo.squad(&[command, if json { &["--json"][..] } else { &[] }].concat());
+                let place = if json { format!("\"{path}:{line}\"") } else { format!("error: {path}:{line}: a merge") };
+                let all = format!("{}{}", output.out, output.err);
+                assert!(output.code == 3 && all.contains(&place), "{text} {command:?}: {output}");
+            }
+        }
+    }
+    // Other problems do not keep the team from being listed.
+    for (path, text) in [
+        (".squad/team.md", "nothing\n"),
+        (".squad/config.toml", "[models\n"),
+        (".squad/routing.md", "| Work Type | Route To |\n|---|---|\n| API | Nobody |\n"),
+    ] {
+        let repo = TestRepo::with_small_team();
+        repo.write(path, text);
+        for command in [&["agents"][..], &["status"]] {
+            let output = repo.squad(command);
+            assert_eq!(output.code, 0, "{path} {command:?}: {output}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::model::{
 use crate::ops::ledger::contents as ledger;
 use crate::ops::team::cache::key_of;
 use crate::ops::team::members::{named_member, startable};
-use crate::ops::team::project::Opening;
+use crate::ops::team::project::{Opening, require_merged};
 use crate::ops::{Project, Workspace};
 use crate::settings::Layer;
 
@@ -104,7 +104,7 @@ pub(crate) struct PromptOptions<'a> {
     pub(crate) tier: Tier,
 }
 
-/// The whole team, cached until something that it is made from changes.
+/// The whole team, cached until something that it is made from changes. Fails if a merge was not finished in it.
 pub(crate) fn report(env: &Env, directory: &Path) -> Result<TeamReport, Failure> {
     const KIND: &str = "agents";
     let workspace = Workspace::find(env, directory)?;
@@ -115,7 +115,9 @@ pub(crate) fn report(env: &Env, directory: &Path) -> Result<TeamReport, Failure>
     if let Some(report) = key.as_ref().and_then(|key| cache.get(KIND, key)) {
         return Ok(report);
     }
-    let report = compiled_team(&opening.read())?;
+    let project = opening.read();
+    require_merged(&project.problems)?;
+    let report = compiled_team(&project)?;
     if let Some(key) = &key {
         cache.put(KIND, key, &report);
     }

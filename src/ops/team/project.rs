@@ -48,10 +48,7 @@ impl Project {
     }
 
     fn fail_on(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
-        match self.problems.iter().find(|problem| problem.severity == Severity::Error && matters(problem)) {
-            None => Ok(()),
-            Some(problem) => Err(Failure::of_problem(problem)),
-        }
+        fail_on(&self.problems, matters)
     }
 
     /// The decisions in the work tree's files.
@@ -64,8 +61,20 @@ impl Project {
 pub(crate) fn require_readable(workspace: &Workspace) -> Result<(), Failure> {
     let (files, mut problems) = store::read_but_decisions(&workspace.folder);
     problems.extend(parse::conflicts(&files));
-    let mut problems = problems.iter().filter(|problem| problem.severity == Severity::Error);
-    problems.find(|problem| is_unread(problem)).map_or(Ok(()), |problem| Err(Failure::of_problem(problem)))
+    fail_on(&problems, is_unread)
+}
+
+/// Fails if one of these problems is an unfinished merge: half of it is nobody's team.
+pub(crate) fn require_merged(problems: &[Problem]) -> Result<(), Failure> {
+    fail_on(problems, |problem| problem.code == parse::CONFLICT)
+}
+
+/// Fails with the first error that matters.
+fn fail_on(problems: &[Problem], matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
+    match problems.iter().find(|problem| problem.severity == Severity::Error && matters(problem)) {
+        None => Ok(()),
+        Some(problem) => Err(Failure::of_problem(problem)),
+    }
 }
 
 /// Whether this problem prevents reading a file.
