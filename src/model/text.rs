@@ -7,6 +7,7 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
         (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{count} {stem}ies"),
+        _ if noun.ends_with('s') => format!("{count} {noun}es"),
         _ => format!("{count} {noun}s"),
     }
 }

@@ -15,6 +15,9 @@ use super::secret_patterns::{RULES, Rule};
 /// The kind of values known to be secret in this project.
 const KNOWN: &str = "known-secret";
 
+/// The kind of an e-mail address, which is personal and no secret.
+pub(crate) const EMAIL: &str = "email";
+
 /// The kind of a value named by the user.
 pub(crate) const SCRUBBED: &str = "scrubbed";
 
@@ -126,7 +129,7 @@ impl Redactor {
     pub(crate) fn kinds(&self, text: &str) -> BTreeSet<String> {
         let mut found = Vec::new();
         self.text(text, &mut found);
-        found.into_iter().map(|redaction| redaction.kind).filter(|kind| kind != "email").collect()
+        found.into_iter().map(|redaction| redaction.kind).filter(|kind| kind != EMAIL).collect()
     }
 
     /// The bytes without secrets, and the kinds removed; `None` if there are none.

@@ -63,6 +63,37 @@ fn the_ledger_is_exported_only_on_request_and_exports_are_reproducible() {
 }
 
 #[test]
+fn an_address_is_said_and_stops_nothing() {
+    const KEY: &str = "key: ghp_0123456789abcdefghijklmnopqrstuvwxyz\n";
+    let address = "# Notes\n\n**By:** Ann <ann@example.com>\n";
+    for (text, has_secret) in [(address.to_owned(), false), (format!("{address}{KEY}"), true)] {
+        let repo = team();
+        repo.write(".squad/notes.md", &text);
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "--quiet", "--message=notes"]);
+        let exported = repo.squad(&["export", "team.squad"]);
+        assert_eq!(exported.code, u8::from(has_secret), "{exported}");
+        if has_secret {
+            assert!(
+                exported.err.contains(".squad/notes.md:4: it holds what looks like a secret (github-"),
+                "{exported}"
+            );
+            assert_eq!(repo.squad(&["export", "team.squad", "--force"]).code, 0);
+        } else {
+            assert!(exported.err.contains(".squad/notes.md:3: it holds 1 e-mail address"), "{exported}");
+            assert!(!exported.err.contains("ann@"), "{exported}");
+        }
+        let other = TestRepo::empty();
+        copied(&repo, &other, "team.squad");
+        let imported = other.squad(&["import", "../team.squad"]);
+        assert_eq!(imported.code, u8::from(has_secret), "{imported}");
+        assert_eq!(other.exists(".squad"), !has_secret);
+        let said = if has_secret { "looks like a secret (github-" } else { "it holds 1 e-mail address" };
+        assert!(imported.err.contains(said), "{imported}");
+    }
+}
+
+#[test]
 fn a_suspected_secret_stops_the_export() {
     let repo = team();
     repo.write(".squad/notes.md", "# Notes\n\nkey: ghp_0123456789abcdefghijklmnopqrstuvwxyz\n");

@@ -1,13 +1,14 @@
 //! Collects known secrets, so that they are never recorded: values from the project's `.env` files and from squad's
 //! environment variables.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Problem, Severity, Source, printable};
-use crate::policy::Redactor;
+use crate::model::{Problem, Severity, Source, plural, printable};
+use crate::policy::{EMAIL, Redaction, Redactor};
 
 /// Larger files are not `.env` files.
 const MAX_SIZE: u64 = 256 * 1024;
@@ -77,7 +78,11 @@ fn is_secret(name: &str) -> bool {
     name.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|word| ENDS.iter().any(|end| word.ends_with(end)))
 }
 
-/// One problem for each file with suspected secrets, at the first such line.
+/// The code of the problem for a suspected secret.
+const SECRET: &str = "secret";
+
+/// For each file, a problem at the first suspected secret, and one at the first e-mail address: teams sign their records
+/// with them, so that is said and stops nothing.
 pub(super) fn suspicious<'a>(
     env: &Env,
     project: &Path,
@@ -86,29 +91,48 @@ pub(super) fn suspicious<'a>(
     let redactor = redactor(env, project);
     let mut problems = Vec::new();
     for (path, bytes) in files {
-        let mut found = Vec::new();
         let text = String::from_utf8_lossy(bytes);
+        let mut found = Vec::new();
         redactor.text(&text, &mut found);
-        if found.is_empty() {
-            continue;
-        }
-        let is_in = |line: &str| {
-            let mut found = Vec::new();
-            redactor.text(line, &mut found);
-            !found.is_empty()
+        let (addresses, secrets): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| found.kind == EMAIL);
+        let mut add = |code, severity, message: String, found: &[Redaction]| {
+            let line = first_line_with(&redactor, &text, found);
+            problems.push(Problem::new(severity, Source::new(path, line), code, message));
         };
-        let line = text.lines().position(is_in).map_or(0, |at| at + 1);
-        let kinds: Vec<String> = redactor.kinds(&text).into_iter().collect();
-        let message = format!("it holds what looks like a secret ({})", printable(&kinds.join(", ")));
-        problems.push(Problem::new(Severity::Warning, Source::new(path, line), "secret", message));
+        if !secrets.is_empty() {
+            let kinds: BTreeSet<&str> = secrets.iter().map(|found| found.kind.as_str()).collect();
+            let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+            add(
+                SECRET,
+                Severity::Warning,
+                format!("it holds what looks like a secret ({})", printable(&kinds)),
+                &secrets,
+            );
+        }
+        let count = addresses.iter().map(|found| found.count).sum::<usize>();
+        if count > 0 {
+            let message = format!("it holds {}", plural(count, "e-mail address"));
+            add("email", Severity::Note, message, &addresses);
+        }
     }
     problems
 }
 
-/// Fails with the first of these problems, if there are any.
+/// The first line that holds one of these kinds by itself; 0 if they stretch over several lines.
+fn first_line_with(redactor: &Redactor, text: &str, kinds: &[Redaction]) -> usize {
+    let is_in = |line: &str| {
+        let mut found = Vec::new();
+        redactor.text(line, &mut found);
+        found.iter().any(|found| kinds.iter().any(|kind| kind.kind == found.kind))
+    };
+    text.lines().position(is_in).map_or(0, |at| at + 1)
+}
+
+/// Fails with the first suspected secret, if there is one.
 pub(super) fn refuse(suspicious: &[Problem], hint: &str) -> Result<(), Failure> {
-    let Some(first) = suspicious.first() else { return Ok(()) };
-    let more = if suspicious.len() > 1 { format!(", and {} more", suspicious.len() - 1) } else { String::new() };
+    let secrets: Vec<&Problem> = suspicious.iter().filter(|problem| problem.code == SECRET).collect();
+    let Some(first) = secrets.first() else { return Ok(()) };
+    let more = if secrets.len() > 1 { format!(", and {} more", secrets.len() - 1) } else { String::new() };
     let place = format!("{}:{}", first.file, first.line);
     Err(Failure::failed(format!("{}{more}", first.message)).at(place).hint(hint))
 }
