@@ -113,6 +113,12 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         let lines = adopted.unignored.join(", ");
         ui.say(&printable_line(&format!("git sees decisions again that were hidden from it: {lines}.")));
     }
+    if !adopted.triage.is_empty() {
+        let verb = if is_shown { "would stop" } else { "stops" };
+        let files = list(&adopted.triage);
+        ui.warning(&printable_line(&format!("triage of issues {verb}: squad has nothing in the place of {files}")));
+        ui.hint("`squad orchestrate` and `squad watch` work on what they are given; restore the workflow to keep it");
+    }
     let count = plural(adopted.files.len(), "file");
     match &adopted.commit {
         Some(commit) => {

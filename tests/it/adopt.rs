@@ -42,7 +42,7 @@ fn written_in(repo: &TestRepo, root: &str, folder: &str) {
     in_team("roster.md", TEMPLATE);
     write(".github/agents/squad.agent.md", &PROMPT.replace("0.0.0-source", "0.10.0"));
     write(".github/workflows/squad-triage.yml", WORKFLOW);
-    write(".github/workflows/squad-heartbeat.yml", "name: Ours by now\nrun: node .squad/templates/triage.js\n");
+    write(".github/workflows/agents.yml", "name: Ours\nrun: node .squad/templates/triage.js\n");
     write(".github/workflows/ci.yml", "name: CI\n");
     write(".github/skills/hand-over/SKILL.md", SKILL);
     write(".mcp.json", SERVERS);
@@ -103,9 +103,8 @@ fn unchanged_files_are_removed_and_edited_files_stay() {
         removed  .squad/roster.md
         removed  .squad/skills/hand-over/SKILL.md
         removed  .squad/templates/charter.md
-        left     .github/workflows/squad-heartbeat.yml  (no known release installs this version of it)
         left     .squad/templates/skill.md  (no known release installs this version of it)
-        left     .squad/templates/triage.js  (.github/workflows/squad-heartbeat.yml uses it)
+        left     .squad/templates/triage.js  (.github/workflows/agents.yml uses it)
                                         before       after
         files                               19          14
         size                            1.0 KB      2.3 KB
@@ -117,6 +116,8 @@ fn unchanged_files_are_removed_and_edited_files_stay() {
         hint: fill it in or delete the row
         Rules are counted before as that tool's own parser reads them, and after as squad does.
         git sees decisions again that were hidden from it: .gitignore:4.
+        warning: triage of issues stops: squad has nothing in the place of .github/workflows/squad-triage.yml
+        hint: `squad orchestrate` and `squad watch` work on what they are given; restore the workflow to keep it
         Adopted the team: 8 files, committed in COMMIT.
         hint: `git revert` of that commit undoes it; `squad doctor` checks the team
         --- exit 0
@@ -137,6 +138,50 @@ fn unchanged_files_are_removed_and_edited_files_stay() {
     assert!(again.code == 0 && again.err.contains("There is nothing to adopt"), "{again}");
     assert_eq!((repo.git(&["rev-parse", "HEAD"]), repo.git(&["status", "--porcelain"])), (head, String::new()));
     assert_undone(&repo);
+}
+
+/// The prompt and the workflows name each other: half of them would give issues to nobody.
+#[test]
+fn the_coordinator_and_its_workflows_go_together() {
+    const PROMPT_PATH: &str = ".github/agents/squad.agent.md";
+    const TRIAGE_PATH: &str = ".github/workflows/squad-triage.yml";
+    const OTHER: &str = ".github/workflows/squad-heartbeat.yml";
+    for (prompt, other, is_taken) in [
+        (Some("as installed"), None, true),
+        (Some("as installed"), Some(WORKFLOW), true),
+        (Some("as installed"), Some("name: Ours by now\non: push\n"), false),
+        (Some("edited"), None, false),
+        (Some("edited"), Some("name: Ours by now\non: push\n"), false),
+        (None, None, true),
+        (None, Some("name: Ours by now\non: push\n"), false),
+    ] {
+        let repo = theirs();
+        match prompt {
+            Some("edited") => repo.write(PROMPT_PATH, "You are our own coordinator.\n"),
+            Some(_) => {}
+            None => std::fs::remove_file(repo.root().join(PROMPT_PATH)).expect("it is there"),
+        }
+        if let Some(text) = other {
+            repo.write(OTHER, text);
+        }
+        repo.git(&["add", "--all"]);
+        repo.git(&["commit", "--quiet", "--allow-empty", "--message=edited"]);
+        let before = prompt.map(|_| repo.read(PROMPT_PATH));
+        let shown = repo.squad(&["adopt", "--dry-run"]);
+        let adopted = repo.squad(&["adopt"]);
+        assert_eq!(adopted.code, 0, "{adopted}");
+        assert_eq!(repo.exists(TRIAGE_PATH), !is_taken, "{prompt:?} {other:?}: {adopted}");
+        if let Some(before) = before {
+            assert_eq!(repo.read(PROMPT_PATH) != before, is_taken, "{prompt:?} {other:?}: {adopted}");
+        }
+        let edited = if prompt == Some("edited") { PROMPT_PATH } else { OTHER };
+        let why = format!("{TRIAGE_PATH}  (it works with {edited}, which was edited)");
+        assert_eq!(adopted.out.contains(&why), !is_taken, "{prompt:?} {other:?}: {adopted}");
+        // What nobody does any more is named, before and after.
+        assert_eq!(shown.err.contains("triage of issues would stop"), is_taken, "{shown}");
+        assert_eq!(adopted.err.contains("triage of issues stops"), is_taken, "{adopted}");
+        assert_eq!(adopted.err.contains(TRIAGE_PATH), is_taken, "{adopted}");
+    }
 }
 
 #[test]

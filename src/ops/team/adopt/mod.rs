@@ -56,6 +56,8 @@ pub(crate) struct Adopted {
     /// Removed `.gitignore` lines that hid decisions, as `FILE:LINE`.
     #[serde(rename = "lifted")]
     pub(crate) unignored: Vec<String>,
+    /// Removed workflows that ran for issues: nothing takes their place.
+    pub(crate) triage: Vec<String>,
     /// `None` for a new team.
     pub(crate) before: Option<Measure>,
     pub(crate) after: Option<Measure>,
@@ -121,7 +123,8 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adop
     require_readable(&workspace)?;
     let report = agents::report(env, directory)?;
     let files = ToolFiles::read(&workspace, mode)?;
-    let Plan { changes, skipped, servers, unignored } = Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
+    let Plan { changes, skipped, servers, unignored, triage } =
+        Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
     let message = message(&files, &changes);
     let changeset = Changeset::new(COMMAND, message, changes);
     let mut adopted = Adopted {
@@ -134,6 +137,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adop
         skipped,
         servers,
         unignored,
+        triage,
         unused_roles: members::unused_roles(&workspace),
         state: state::import(env, &workspace, true)?,
         other_squad: shell::other_squad(env),

@@ -25,14 +25,17 @@ pub(super) struct Plan {
     pub(super) servers: Vec<String>,
     /// Removed `.gitignore` lines that hid decisions, as `FILE:LINE`.
     pub(super) unignored: Vec<String>,
+    /// Removed workflows that ran for issues.
+    pub(super) triage: Vec<String>,
 }
 
 impl Plan {
     /// `folder` is the team's folder.
     pub(super) fn new(files: &ToolFiles, folder: &str, known: &KnownFiles) -> Self {
         let mut plan = Self::default();
-        let removed = plan.removals(files, known);
-        plan.prompt(files, known);
+        let edited = coordination(files).find(|path| !is_replaceable(files, path, known));
+        let removed = plan.removals(files, known, edited);
+        plan.prompt(files, known, edited);
         plan.servers(files);
         plan.git_files(files, folder);
         plan.moves(files, folder, &removed);
@@ -41,8 +44,9 @@ impl Plan {
         plan
     }
 
-    /// Removes unchanged files that the other tool installed, unless another file uses them.
-    fn removals(&mut self, files: &ToolFiles, known: &KnownFiles) -> BTreeSet<String> {
+    /// Removes unchanged files that the other tool installed, unless another file uses them. Workflows stay if some part
+    /// of the coordination was edited.
+    fn removals(&mut self, files: &ToolFiles, known: &KnownFiles, edited: Option<&str>) -> BTreeSet<String> {
         let mut removed = BTreeSet::new();
         let users: Vec<(&String, String)> = files
             .texts
@@ -55,11 +59,15 @@ impl Plan {
             let why = match known.contains(bytes) {
                 false if !belongs_to_tool(path) => continue,
                 false => "no known release installs this version of it".to_owned(),
-                true => match user() {
-                    Some((user, _)) => format!("{} uses it", files.full(user)),
-                    None => {
+                true => match (user(), edited.filter(|_| is_workflow(path))) {
+                    (_, Some(edited)) => format!("it works with {}, which was edited", files.full(edited)),
+                    (Some((user, _)), None) => format!("{} uses it", files.full(user)),
+                    (None, None) => {
                         removed.insert(path.clone());
                         self.changes.push(change(files, path, None));
+                        if is_workflow(path) && reacts_to_issues(bytes) {
+                            self.triage.push(files.full(path));
+                        }
                         continue;
                     }
                 },
@@ -69,8 +77,13 @@ impl Plan {
         removed
     }
 
-    fn prompt(&mut self, files: &ToolFiles, known: &KnownFiles) {
+    fn prompt(&mut self, files: &ToolFiles, known: &KnownFiles, edited: Option<&str>) {
         match files.texts.get(PROMPT) {
+            Some(bytes) if known.contains(bytes) && edited.is_some() => {
+                let edited = files.full(edited.unwrap_or_default());
+                let why = format!("it works with {edited}, which was edited");
+                self.skipped.push(SkippedFile { path: files.full(PROMPT), why });
+            }
             Some(bytes) if known.contains(bytes) => {
                 self.changes.push(change(files, PROMPT, Some(PROMPT_TEXT.as_bytes().to_owned())))
             }
@@ -173,14 +186,40 @@ fn is_installed(path: &str) -> bool {
     TEMPLATES.iter().chain(&FOLDERS).any(|folder| path.starts_with(folder)) || path == "squad.config.ts"
 }
 
+/// The files that give issues to agents: the coordinator's prompt and the workflows. They name each other, so they are
+/// taken over together or not at all.
+fn coordination(files: &ToolFiles) -> impl Iterator<Item = &str> {
+    files.texts.keys().map(String::as_str).filter(|path| *path == PROMPT || is_workflow(path))
+}
+
+/// Whether squad may replace or remove this part of the coordination.
+fn is_replaceable(files: &ToolFiles, path: &str, known: &KnownFiles) -> bool {
+    let is_own = |bytes: &Vec<u8>| path == PROMPT && bytes == PROMPT_TEXT.as_bytes();
+    files.texts.get(path).is_none_or(|bytes| known.contains(bytes) || is_own(bytes))
+}
+
+/// Whether this is one of the other tool's workflows, edited or not.
+fn is_workflow(path: &str) -> bool {
+    path.strip_prefix(".github/workflows/")
+        .is_some_and(|name| name.starts_with("squad-") && name != "squad-review.yml" || name == "sync-squad-labels.yml")
+}
+
+/// Whether a workflow has `issues` among its events.
+fn reacts_to_issues(workflow: &[u8]) -> bool {
+    String::from_utf8_lossy(workflow).lines().any(|line| {
+        let words = line.trim().trim_start_matches("- ");
+        let events = words.strip_prefix("on:").unwrap_or(words).trim_matches([' ', '[', ']']);
+        events.trim_end_matches(':').split(',').any(|event| event.trim() == "issues")
+    })
+}
+
 /// Whether a file at this path belongs to the other tool even if it was edited.
 fn belongs_to_tool(path: &str) -> bool {
-    const WORKFLOWS: &str = ".github/workflows/";
     let is_template = in_team(path).is_some_and(|inner| inner.starts_with("templates/"));
-    let is_workflow = path.strip_prefix(WORKFLOWS).is_some_and(|name| {
-        name.starts_with("squad-") && name != "squad-review.yml" || name == "sync-squad-labels.yml"
-    });
-    is_template || is_workflow || TEMPLATES.iter().any(|folder| path.starts_with(folder)) || path == "squad.config.ts"
+    is_template
+        || is_workflow(path)
+        || TEMPLATES.iter().any(|folder| path.starts_with(folder))
+        || path == "squad.config.ts"
 }
 
 /// Whether agents or CI follow this file, so that templates it names are needed. Mentions in records do not count.
