@@ -53,12 +53,8 @@ impl Args {
             .filter(|agent| !agent.is_empty())
             .collect();
         let own = self.from.map(|from| Preset::read(context.env, &context.directory, &from)).transpose()?;
-        let options = Options {
-            agents: preset.unwrap_or(agents),
-            commit: !self.no_commit,
-            ci: self.ci,
-            preset: own.as_ref().map(|preset| preset.files.clone()),
-        };
+        let options =
+            Options { agents: preset.unwrap_or(agents), commit: !self.no_commit, ci: self.ci, preset: own.clone() };
         let is_silent =
             !options.agents.is_empty() || !context.ui.can_ask() || context.ui.json() || context.ui.is_quiet();
         let Context { env, directory, ui, .. } = context;

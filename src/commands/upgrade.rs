@@ -7,7 +7,7 @@ use crate::ui::Ui;
 
 /// Bring the files that squad installed up to date
 ///
-/// Merges what this squad installs into what your team has made of it, in one commit that `git revert` undoes. Your
+/// Merges what this squad, or the preset of `squad init --from`, installs into what your team has made of it, in one commit that `git revert` undoes. Your
 /// edits are kept. If you and squad changed the same lines, your file stays and squad's version is written next to it as
 /// FILE.new, uncommitted. team.md, decisions, histories and all files of your own are never touched, and neither is a
 /// team that squad did not install. Files made by `squad agents export` follow the team's files. squad never upgrades by
@@ -58,6 +58,10 @@ fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
     }
     if upgraded.files.is_empty() {
         ui.say(&match upgraded.from {
+            Some(_) if upgraded.preset.is_some() => {
+                let preset = upgraded.preset.as_deref().unwrap_or_default();
+                printable_line(&format!("There is nothing to upgrade: the team's files are those of {preset}."))
+            }
             Some(from) => format!("There is nothing to upgrade: the team's files are up to release {from}."),
             None => "There is nothing to upgrade: this team has no manifest, so all its files are its own.".to_owned(),
         });

@@ -117,6 +117,23 @@ impl Repository {
         Ok(Some(answer.text()).filter(|commit| answer.is_success() && !commit.is_empty()))
     }
 
+    /// The texts that a file had on the current branch, newest first; those that the clone lacks are left out.
+    pub(crate) fn versions_of(&self, path: &str) -> Result<Vec<Vec<u8>>, Error> {
+        /// More changes than a team makes to a file that squad installed.
+        const MOST: &str = "--max-count=500";
+        /// The largest file in bytes, far above what squad installs.
+        const LARGEST: u64 = 1024 * 1024;
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let answer = self.call(&["log", MOST, "--format=%H", "HEAD", "--", path]).run()?;
+        let commits = answer.text();
+        let mut versions = Vec::new();
+        for commit in commits.lines().filter(|_| answer.is_success()) {
+            let found = self.files_at(commit, folder, |file| (file == path).then_some(LARGEST)).unwrap_or_default();
+            versions.extend(found.into_iter().map(|(_, bytes)| bytes));
+        }
+        Ok(versions)
+    }
+
     /// Whether a commit exists in this clone and on no remote-tracking branch.
     pub(crate) fn is_of_this_clone(&self, commit: &str) -> bool {
         let contains = format!("--contains={commit}");

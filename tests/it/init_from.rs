@@ -64,6 +64,7 @@ fn assert_installed(repo: &TestRepo) {
             ".squad/agents/ann/charter.md",
             ".squad/agents/bob/charter.md",
             ".squad/config.toml",
+            ".squad/manifest.toml",
             ".squad/routing.md",
             ".squad/skills/book/SKILL.md",
             ".squad/team.md"
@@ -228,4 +229,61 @@ fn the_user_chooses_among_the_presets_agents() {
     let roster = repo.read(".squad/team.md");
     assert!(roster.contains("- **Purpose:** Pays people") && !roster.contains("Ann"), "{roster}");
     assert!(repo.exists(".squad/agents/bob/charter.md") && !repo.exists(".squad/agents/ann"));
+}
+
+fn rewrite(path: &std::path::Path, old: &str, new: &str) {
+    let text = std::fs::read_to_string(path).expect("a file");
+    assert!(text.contains(old), "{text}");
+    std::fs::write(path, text.replace(old, new)).expect("a file");
+}
+
+/// The team keeps its edits, and receives what the preset has changed since, whether it is a folder or a repository.
+#[test]
+fn a_team_is_upgraded_from_its_preset() {
+    for is_bare in [false, true] {
+        let repo = project();
+        // Its folder gets an owner, which the preset does not know.
+        repo.write("src/lib.rs", "");
+        repo.git(&["add", "--all"]);
+        repo.git(&["commit", "--quiet", "--message=code"]);
+        let source = if is_bare { bare(&repo) } else { preset(&repo) };
+        let from = if is_bare { "../preset.git" } else { "../preset" };
+        assert_eq!(repo.squad(&["init", "--from", from]).code, 0);
+        assert!(repo.read(".squad/manifest.toml").contains(&format!("preset = \"{from}\"\n")));
+        let none = repo.squad(&["upgrade"]);
+        let said = format!("There is nothing to upgrade: the team's files are those of {from}.\n");
+        assert!(none.code == 0 && none.err == said, "{none}");
+
+        repo.write(".squad/agents/bob/charter.md", "# Bob — Tester\n\nTests.\n\nOur own rule.\n");
+        repo.git(&["commit", "--quiet", "--all", "--message=ours"]);
+        let folder = repo.root().join("../preset");
+        rewrite(&folder.join(".squad/agents/ann/charter.md"), "Books.", "Keeps books.");
+        rewrite(&folder.join(".squad/agents/bob/charter.md"), "# Bob — Tester", "# Bob — Patient Tester");
+        rewrite(&folder.join(".squad/routing.md"), "booking", "booking, refunds");
+        rewrite(&folder.join(".squad/team.md"), "Ours.", "Theirs.");
+        if is_bare {
+            let who = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"];
+            repo.git_in(&folder, &[&who[..], &["commit", "--quiet", "--all", "--message=more"]].concat());
+            repo.git_in(&folder, &["push", "--quiet", &source.display().to_string(), "main"]);
+        }
+        let roster = repo.read(".squad/team.md");
+        let shown = repo.squad(&["upgrade", "--dry-run"]);
+        assert!(shown.code == 0 && shown.err.contains("4 files would be upgraded"), "{shown}");
+        let upgraded = repo.squad(&["upgrade"]);
+        assert!(upgraded.code == 0 && upgraded.err.contains("Upgraded 4 files, committed"), "{upgraded}");
+        assert!(repo.read(".squad/agents/ann/charter.md").ends_with("Keeps books.\n"));
+        assert_eq!(repo.read(".squad/agents/bob/charter.md"), "# Bob — Patient Tester\n\nTests.\n\nOur own rule.\n");
+        let routing = repo.read(".squad/routing.md");
+        assert!(routing.contains("booking, refunds"), "{routing}");
+        assert_eq!(repo.read(".squad/team.md"), roster);
+        assert_eq!(repo.git(&["status", "--porcelain"]), "");
+        assert!(repo.squad(&["upgrade"]).err.contains("There is nothing to upgrade"));
+        assert_eq!(repo.squad(&["doctor"]).out.contains("release"), false);
+        repo.assert_sound();
+
+        // Without it, nothing is upgraded, and the message says what is missing.
+        std::fs::rename(&source, repo.root().join("../moved")).expect("renamed");
+        let gone = repo.squad(&["upgrade"]);
+        assert!(gone.code != 0 && gone.err.contains("preset"), "{gone}");
+    }
 }

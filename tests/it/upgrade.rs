@@ -201,6 +201,51 @@ fn the_dry_run_equals_the_real_run() {
     }
 }
 
+/// A base that is in no release this squad has: what the team made of the file decides.
+#[test]
+fn a_file_from_an_unknown_text_is_never_overwritten() {
+    const PATH: &str = ".squad/agents/bob/charter.md";
+    const OLD: &str = "# Bob — Tester\n\nExact.\n";
+    const NEW: &str = "# Bob — Tester\n\nExact and patient.\n";
+    const FOREIGN: &str = "# Bob — Tester\n\nOf a squad nobody has.\n";
+    for (base, in_history, ours, expected, is_conflict) in [
+        // Its text is nowhere.
+        (FOREIGN, false, OLD, OLD, true),
+        (FOREIGN, false, NEW, NEW, false),
+        (FOREIGN, false, "ours\n", "ours\n", true),
+        (FOREIGN, false, &NEW.replace('\n', "\r\n"), &NEW.replace('\n', "\r\n"), false),
+        // It is the file itself, or stands in the branch's history.
+        (FOREIGN, false, FOREIGN, NEW, false),
+        (FOREIGN, true, "ours\n", "ours\n", true),
+        (FOREIGN, true, &FOREIGN.replace("Tester", "Slow Tester"), &NEW.replace("Tester", "Slow Tester"), false),
+        // Known, for comparison.
+        (OLD, false, OLD, NEW, false),
+        (OLD, false, "ours\n", "ours\n", true),
+    ] {
+        for writes in [&["upgrade"][..], &["upgrade", "--no-commit"]] {
+            let mut repo = first();
+            if in_history {
+                repo.write(PATH, base);
+                repo.git(&["commit", "--quiet", "--all", "--message=installed"]);
+            }
+            repo.write(PATH, ours);
+            let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex()[..32].to_owned();
+            let manifest = repo.read(".squad/manifest.toml");
+            assert!(manifest.contains(&hash(OLD)), "{manifest}");
+            repo.write(".squad/manifest.toml", &manifest.replace(&hash(OLD), &hash(base)));
+            repo.git(&["commit", "--quiet", "--all", "--allow-empty", "--message=ours"]);
+            to(&mut repo, 3);
+            let output = repo.squad(writes);
+            assert_eq!(output.code, 0, "{output}");
+            assert_eq!(repo.read(PATH), expected, "{base:?} {in_history} {ours:?} {writes:?}: {output}");
+            assert_eq!(repo.exists(&format!("{PATH}.new")), is_conflict, "{base:?} {ours:?}: {output}");
+            if is_conflict {
+                assert_eq!(repo.read(&format!("{PATH}.new")), NEW);
+            }
+        }
+    }
+}
+
 #[test]
 fn deleted_moved_and_rewritten_files_stay_so() {
     let mut repo = first();

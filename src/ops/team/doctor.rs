@@ -139,7 +139,7 @@ fn manifest(env: &Env, project: &Project) -> Option<Finding> {
     let newest = Templates::newest(env);
     let (severity, message, hint) = match Manifest::read(&text, &file) {
         Err(failure) => (Severity::Warning, failure.message, failure.hint.unwrap_or_default()),
-        Ok(Manifest { release, .. }) if release < newest => {
+        Ok(Manifest { release, preset: None, .. }) if release < newest => {
             let message = format!("the team's files are of release {release}; this squad installs release {newest}");
             (Severity::Note, message, "`squad upgrade --dry-run` lists what would change".to_owned())
         }

@@ -158,6 +158,14 @@ fn without_removed(line: &str, is_removed: &impl Fn(&str) -> bool) -> String {
     }
 }
 
+/// The heading of the section that [`fill_in`] appends to the routing.
+const OWNERSHIP: &str = "\n## Module Ownership\n";
+
+/// The routing as it was before [`fill_in`] appended a section.
+pub(super) fn without_ownership(routing: &str) -> Option<&str> {
+    routing.find(OWNERSHIP).and_then(|at| routing.get(..at))
+}
+
 /// Fills in facts about the project and the owners of folders. With `only_blanks`, keeps values that are already set.
 pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey, only_blanks: bool) {
     let roster = text(files, ROSTER);
@@ -172,14 +180,12 @@ pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey, only_blanks: bool)
         put(files, ROSTER, filled);
     }
     let routing = text(files, ROUTING);
-    if !rows.is_empty() && !routing.contains("## Module Ownership") {
+    if !rows.is_empty() && !routing.contains(OWNERSHIP) {
         let table = "| Path | Owner |\n|------|-------|\n";
         put(
             files,
             ROUTING,
-            format!(
-                "{routing}\n## Module Ownership\n\nA message that names a path goes to its owner.\n\n{table}{rows}"
-            ),
+            format!("{routing}{OWNERSHIP}\nA message that names a path goes to its owner.\n\n{table}{rows}"),
         );
     }
 }

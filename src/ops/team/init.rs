@@ -10,6 +10,7 @@ use crate::ops::repository;
 use crate::ops::team::adopt::{self, TeamRead};
 use crate::ops::team::fit::{self, TeamFiles};
 use crate::ops::team::manifest::{FILE, Manifest};
+use crate::ops::team::preset::Preset;
 use crate::ops::team::survey::{self, Survey};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
@@ -31,7 +32,7 @@ pub(crate) struct Options {
     /// Also install the workflow that reviews pull requests.
     pub(crate) ci: bool,
     /// The user's own preset, instead of the built-in team.
-    pub(crate) preset: Option<TeamFiles>,
+    pub(crate) preset: Option<Preset>,
 }
 
 /// The user's answers to questions about a new team.
@@ -69,7 +70,10 @@ pub(crate) fn init(
     let mut files = Vec::new();
     if existing.is_none() {
         let is_own_preset = options.preset.is_some();
-        let mut team = options.preset.unwrap_or_else(|| team_files(env));
+        let mut team = match options.preset {
+            Some(preset) => preset_files(preset, directory, &work_dir),
+            None => team_files(env),
+        };
         let mut survey = surveyed(&repository, &work_dir)?;
         let answers = ask(survey.purpose.as_deref())?;
         survey.purpose = answers.purpose.or(survey.purpose);
@@ -200,8 +204,22 @@ fn write((repository, work_dir): (&Repository, &Path), command: &str, files: &[N
 
 /// The files of a new team, by path relative to its folder, including the manifest for `squad upgrade`.
 fn team_files(env: &Env) -> TeamFiles {
-    let templates = Templates::of(env);
-    let manifest = (FILE.to_owned(), Manifest::of(&templates).text().into_bytes());
+    with_manifest(Templates::of(env), None)
+}
+
+/// The same for a team from the user's own preset.
+fn preset_files(preset: Preset, directory: &Path, work_dir: &Path) -> TeamFiles {
+    let folder = directory.join(&preset.from);
+    let is_elsewhere = folder.is_dir() && dunce::canonicalize(directory).ok().as_deref() != Some(work_dir);
+    let from = match is_elsewhere {
+        true => dunce::canonicalize(&folder).unwrap_or(folder).display().to_string(),
+        false => preset.from,
+    };
+    with_manifest(Templates::of_preset(preset.files), Some(from))
+}
+
+fn with_manifest(templates: Templates, preset: Option<String>) -> TeamFiles {
+    let manifest = (FILE.to_owned(), Manifest::of(&templates, preset).text().into_bytes());
     templates.files.into_iter().chain([manifest]).collect()
 }
 

@@ -28,6 +28,10 @@ pub(crate) struct Manifest {
     format: u32,
     /// The release of the files.
     pub(crate) release: u32,
+    /// The user's own preset that the team was made from: a URL, or a folder's path from the project's root. `None`:
+    /// squad's own templates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) preset: Option<String>,
     /// Files by path relative to the team folder.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, Owned>,
@@ -44,9 +48,9 @@ pub(crate) struct Owned {
 }
 
 impl Manifest {
-    pub(crate) fn of(templates: &Templates) -> Self {
+    pub(crate) fn of(templates: &Templates, preset: Option<String>) -> Self {
         let owned = |(path, bytes): (&String, &Vec<u8>)| (path.clone(), Owned { base: hash(bytes), template: None });
-        Self { format: FORMAT, release: templates.release, files: templates.owned().map(owned).collect() }
+        Self { format: FORMAT, release: templates.release, preset, files: templates.owned().map(owned).collect() }
     }
 
     /// Fails if it is not a valid manifest, or if a newer squad wrote it.
@@ -110,8 +114,9 @@ pub(crate) struct Due {
     pub(crate) newest: u32,
 }
 
-/// `None` if there is no manifest, or if it cannot be read, which `doctor` reports.
+/// `None` if there is no manifest, or if it cannot be read, which `doctor` reports. Whether a preset has changed is not
+/// known without fetching it.
 pub(crate) fn due(folder: &Path, newest: u32) -> Option<Due> {
     let manifest = Manifest::read(&fs::read_to_string(folder.join(FILE)).ok()?, FILE).ok()?;
-    (manifest.release != newest).then_some(Due { release: manifest.release, newest })
+    (manifest.release != newest && manifest.preset.is_none()).then_some(Due { release: manifest.release, newest })
 }

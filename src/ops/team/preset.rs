@@ -24,6 +24,9 @@ const MAX_DEPTH: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preset {
+    /// What the team's manifest records, so that `squad upgrade` finds the preset again: a URL without a password, or a
+    /// folder's path from where the command ran.
+    pub(crate) from: String,
     pub(crate) files: TeamFiles,
     pub(crate) left_out: Vec<SkippedFile>,
 }
@@ -69,7 +72,7 @@ impl Preset {
                 .at(from)
                 .hint("a preset has a team.md at its root or in `.squad/`"));
         };
-        let mut preset = Self::default();
+        let mut preset = Self { from: without_password(from), ..Self::default() };
         for (path, is_plain) in source.files(folder)? {
             preset.add(source, folder, &path, is_plain)?;
         }
@@ -233,6 +236,19 @@ fn is_bare(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && folder.join("objects").is_dir()
 }
 
+/// A URL without the password or token in it, which must not be recorded.
+fn without_password(url: &str) -> String {
+    let parts = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let (host, _) = rest.split_once('/')?;
+        let (user, host) = host.rsplit_once('@')?;
+        let name = user.split(':').next().filter(|_| !scheme.starts_with("http"));
+        let name = name.map(|name| format!("{name}@")).unwrap_or_default();
+        Some(format!("{scheme}://{name}{host}{}", &rest[user.len() + 1 + host.len()..]))
+    };
+    parts().unwrap_or_else(|| url.to_owned())
+}
+
 /// Fails unless this is a repository's URL that cannot start a command.
 fn check_url(url: &str) -> Result<(), Failure> {
     let refused = |what: &str| {
@@ -321,7 +337,22 @@ fn walk(folder: &Path, inner: &str, depth: usize, found: &mut BTreeSet<(String, 
 
 #[cfg(test)]
 mod tests {
-    use super::check_url;
+    use super::{check_url, without_password};
+
+    #[test]
+    fn passwords_are_not_recorded() {
+        for (url, kept) in [
+            ("https://ann:pass@example.com/a@b.git", "https://example.com/a@b.git"),
+            ("https://token@example.com/a", "https://example.com/a"),
+            ("ssh://git:pass@example.com/a", "ssh://git@example.com/a"),
+            ("ssh://git@example.com/a", "ssh://git@example.com/a"),
+            ("git@example.com:a/b.git", "git@example.com:a/b.git"),
+            ("https://example.com/a@b", "https://example.com/a@b"),
+            ("../presets/a", "../presets/a"),
+        ] {
+            assert_eq!(without_password(url), kept);
+        }
+    }
 
     #[test]
     fn urls_that_start_commands_are_refused() {

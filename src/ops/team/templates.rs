@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use include_dir::{Dir, include_dir};
 
+use super::fit::TeamFiles;
 use crate::env::{Env, Release};
 
 static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
@@ -43,6 +44,11 @@ impl Templates {
         env.releases.last().map_or(RELEASE, |release| release.number)
     }
 
+    /// The files of the user's own preset, which has no releases.
+    pub(crate) fn of_preset(files: TeamFiles) -> Self {
+        Self::new(RELEASE, files.into_iter().collect(), Vec::new())
+    }
+
     fn new(release: u32, files: Vec<(String, Vec<u8>)>, older: Vec<(String, Vec<u8>)>) -> Self {
         let texts = files.iter().chain(&older).map(|(_, bytes)| (hash(bytes), bytes.clone())).collect();
         Self { release, files: files.into_iter().collect(), texts }
@@ -56,6 +62,11 @@ impl Templates {
     /// The text with this hash, if any release had it.
     pub(crate) fn text(&self, hash: &str) -> Option<&[u8]> {
         self.texts.get(hash).map(Vec::as_slice)
+    }
+
+    /// Adds a text of an earlier state.
+    pub(crate) fn add(&mut self, text: Vec<u8>) {
+        self.texts.insert(hash(&text), text);
     }
 
     /// Whether any release had this text.

@@ -17,8 +17,10 @@ use crate::git::Repository;
 use crate::model::SkippedFile;
 use crate::ops::Workspace;
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, branch_tip, write_files};
+use crate::ops::team::fit::without_ownership;
 use crate::ops::team::hosts;
 use crate::ops::team::merge::{Conflict, Merged, conflict_copy, merged, same};
+use crate::ops::team::preset::Preset;
 use crate::ops::team::write_mode::WriteMode;
 
 const COMMAND: &str = "upgrade";
@@ -32,6 +34,9 @@ pub(crate) struct Upgraded {
     /// The release of the team's files before the upgrade. `None`: the team has no manifest.
     pub(crate) from: Option<u32>,
     pub(crate) to: u32,
+    /// The user's own preset that the files came from; `None`: squad itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) preset: Option<String>,
     pub(crate) files: Vec<ChangedFile>,
     /// Files that stay as they are, with squad's new version next to each.
     pub(crate) conflicts: Vec<Conflict>,
@@ -64,13 +69,19 @@ enum Action {
 pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Upgraded, Failure> {
     let workspace = Workspace::find(env, directory)?;
     let _lock = mode.lock(env, &workspace, "upgrade")?;
-    let templates = Templates::of(env);
+    let mut templates = Templates::of(env);
     let files = team_files(&workspace, mode)?;
+    let mut preset = None;
     let owned = match files.get(FILE) {
         Some(text) => {
             let at = format!("{}/{FILE}", workspace.folder_in_repository());
             let manifest = Manifest::read(&String::from_utf8_lossy(text), &at)?;
             manifest.require_known_release(&templates, &at)?;
+            if let Some(from) = &manifest.preset {
+                templates = Templates::of_preset(Preset::read(env, &workspace.folder.root, from)?.files);
+            }
+            find_bases(&workspace, &manifest, &files, &mut templates)?;
+            preset.clone_from(&manifest.preset);
             let plan = Plan::new(&workspace.repository, &templates, &manifest, &files)?;
             Some((manifest.release, plan.changes(&workspace, &manifest)?))
         }
@@ -84,6 +95,7 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Up
     let mut upgraded = Upgraded {
         from,
         to: templates.release,
+        preset,
         files: changeset.changed_files(),
         conflicts: planned.conflicts.into_iter().chain(hosts.conflicts.iter().map(|(one, _)| one.clone())).collect(),
         unmanaged: planned.unmanaged,
@@ -154,6 +166,36 @@ fn team_files(workspace: &Workspace, mode: WriteMode) -> Result<BTreeMap<String,
         is_file.then(|| fs::read(&place).ok()).flatten().map(|bytes| (path, bytes))
     };
     Ok(all.filter_map(read).collect())
+}
+
+/// Looks in the branch's history for the texts that files were made from and that `templates` lacks.
+fn find_bases(
+    workspace: &Workspace,
+    manifest: &Manifest,
+    files: &BTreeMap<String, Vec<u8>>,
+    templates: &mut Templates,
+) -> Result<(), Failure> {
+    let folder = workspace.folder_in_repository();
+    for (path, owned) in &manifest.files {
+        if templates.text(&owned.base).is_some() {
+            continue;
+        }
+        let mut add = |text: &[u8]| {
+            let routing = std::str::from_utf8(text).ok().and_then(without_ownership).map(str::as_bytes);
+            let base = [Some(text), routing].into_iter().flatten().find(|text| hash(text) == owned.base);
+            base.map(|text| templates.add(text.to_vec())).is_some()
+        };
+        if files.get(path).is_none_or(|text| add(text)) {
+            continue;
+        }
+        let names = [Some(path), owned.template.as_ref()].into_iter().flatten();
+        for name in names.map(|name| format!("{folder}/{name}")) {
+            if workspace.repository.versions_of(&name)?.iter().any(|text| add(text)) {
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Paths are from the team folder.
