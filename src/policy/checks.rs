@@ -53,12 +53,20 @@ pub(super) fn is_authorization(text: &str, range: Range<usize>) -> bool {
     (has_mark || line.contains("authorization")) && entropy(value) >= 3.0 && is_secret_value(text, range)
 }
 
+/// Whether the name before a value says that it belongs to a public key: `PublicKeyToken=` is in every .NET assembly.
+fn is_public_key(before: &str) -> bool {
+    let name = before.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let name = name.rsplit(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-')).next().unwrap_or_default();
+    name.to_lowercase().replace(['_', '-'], "").contains("publickey")
+}
+
 /// Whether a value looks generated rather than written by a person: letters and digits with enough entropy.
 pub(super) fn is_random_value(text: &str, range: Range<usize>) -> bool {
     let value = &text[range.clone()];
     let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
     let others = value.bytes().any(|b| b.is_ascii_digit() || b"!@#$%^&*+/=_".contains(&b));
     !is_code(text, &range)
+        && !is_public_key(&text[..range.start])
         && letters
         && others
         && value.bytes().any(|b| b.is_ascii_digit())

@@ -207,3 +207,17 @@ fn keys_of_values_are_cleaned_too() {
     redactor.value(&mut value, &mut Vec::new());
     assert!(!value.to_string().contains("Swordfish"), "{value}");
 }
+
+#[test]
+fn a_public_key_is_no_secret_whatever_its_name_ends_in() {
+    let value = "b03f5f7f11d50a3a";
+    for name in ["PublicKeyToken", "publicKeyToken", "public_key_token", "PUBLIC-KEY-TOKEN"] {
+        for text in [format!("System.Xml, {name}={value}, Culture=neutral"), format!("{name}: \"{value}\"")] {
+            assert_eq!(redacted(&text), (text.clone(), Vec::new()));
+        }
+    }
+    // Only the name right before a value counts.
+    for text in [format!("PublicKeyToken=null, token={value}x1"), format!("public key; api_key = {value}x1")] {
+        assert_eq!(redacted(&text).1.len(), 1, "{text}");
+    }
+}
