@@ -276,11 +276,15 @@ struct Collector<'a> {
     items: Vec<(Range<usize>, Option<String>)>,
     in_code_block: bool,
     row_offset: usize,
+    /// Where the last bold text begins in `text`.
+    strong: usize,
 }
 
 impl Collector<'_> {
     fn take(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
+            Event::Start(Tag::Strong) => self.strong = self.text.len(),
+            Event::End(TagEnd::Strong) => self.break_before_key(),
             Event::Start(tag) => self.open(&tag, range),
             Event::End(tag) => self.close(tag, range),
             Event::Text(text) if !self.in_code_block => self.text.push_str(&text),
@@ -321,7 +325,7 @@ impl Collector<'_> {
                 let kind = if self.is_ruled_paragraph(&range) {
                     BlockKind::Paragraph(text)
                 } else {
-                    BlockKind::Heading { level: level as u8, text }
+                    BlockKind::Heading { level: level as u8, text: text.replace('\n', " ") }
                 };
                 self.blocks.push(Block { kind, range });
             }
@@ -360,6 +364,17 @@ impl Collector<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// `**By:** Ada **Date:** 2026-01-05` is two lines with one key each.
+    fn break_before_key(&mut self) {
+        let (Some(before), Some(key)) = (self.text.get(..self.strong), self.text.get(self.strong..)) else { return };
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let is_after_key = line.trim_end().ends_with([',', ';', '.']) || line.ends_with(' ');
+        if key.ends_with(':') && is_after_key && field(line).is_some_and(|(_, value)| !value.is_empty()) {
+            let end = before.trim_end_matches([' ', ',', ';', '|', '·', '•']).len();
+            self.text.replace_range(end..self.strong, "\n");
         }
     }
 

@@ -77,14 +77,25 @@ pub(in super::super) fn model_name(value: &str) -> Option<String> {
     if words.len() == 1 {
         return Some(name.to_owned());
     }
-    if has_digit(first) && first.contains(['-', '/', ':']) {
+    let is_display = first.starts_with(|c: char| c.is_ascii_uppercase());
+    if has_digit(first) && first.contains(['-', '/', ':']) && !is_display {
         // An id, followed by prose.
         return Some(first.trim_end_matches(MARKUP).to_owned());
     }
     let versioned = words.iter().take(5).position(|word| has_digit(word))?;
     let known =
         words[..=versioned].iter().all(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)));
-    known.then(|| words[..=versioned].join(" "))
+    // `GPT-5.6 Sol`: a display name may go on after its version.
+    let goes_on = is_display && !words[versioned].ends_with('.');
+    let is_part = |word: &&&str| goes_on && is_capitalized(word);
+    let end = versioned + 1 + words.iter().skip(versioned + 1).take_while(is_part).count();
+    known.then(|| words[..end].join(" ").trim_end_matches('.').to_owned())
+}
+
+/// Whether a word is a part of a name: letters and digits, the first of them a capital or a digit.
+fn is_capitalized(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
 const MARKUP: &[char] = &['`', '"', '\'', '*', '_', '“', '”', ' '];
@@ -143,6 +154,13 @@ mod tests {
             ("claude-sonnet-4.5 for most work", "claude-sonnet-4.5"),
             ("Claude Opus 4.7", "Claude Opus 4.7"),
             ("Claude Opus 4.7 (premium)", "Claude Opus 4.7"),
+            ("GPT-5.6 Sol", "GPT-5.6 Sol"),
+            ("**GPT-5.6 Sol** — for code", "GPT-5.6 Sol"),
+            ("GPT-5.6 Sol for reviews", "GPT-5.6 Sol"),
+            ("GPT-5.6 for reviews", "GPT-5.6"),
+            ("GPT-5.6. Reviews only.", "GPT-5.6"),
+            ("Claude Opus 4.7 Thinking", "Claude Opus 4.7 Thinking"),
+            ("gpt-5.6 Sol", "gpt-5.6"),
             ("gpt-5, then whatever is there", "gpt-5"),
             ("\"gemini-3-pro\"", "gemini-3-pro"),
             ("vendor/model:7b", "vendor/model:7b"),

@@ -5,6 +5,8 @@
 //! begins an entry if it, or the lines right below it, have a date or an author. Files without any are read by their
 //! outline. An entry ends where the next one begins.
 
+use std::borrow::Cow;
+
 use super::super::Files;
 use super::super::markdown::{Block, Document};
 use super::date::{Dated, begins_with_unread_day, dated};
@@ -55,6 +57,10 @@ fn marked_entries(
             continue;
         }
         let (mut status, mut end) = (heading.metadata.status, heading.end);
+        let mut metadata = Cow::Borrowed(&heading.metadata);
+        if let Some(section) = rest.peek().filter(|next| next.part == Part::Section && is_section(next.raw)) {
+            metadata = Cow::Owned(heading.metadata.clone().or(section.metadata.clone()));
+        }
         while let Some(section) = rest.next_if(|next| next.part == Part::Section) {
             let below = document.text(&(section.body..section.end));
             status = status.or_else(|| status::of_heading(section.raw, below));
@@ -66,7 +72,7 @@ fn marked_entries(
         let source = files.at(path, document.line(heading.offset));
         let Dated { title, date, .. } = &heading.dated;
         decisions.push(LocatedDecision {
-            decision: Decision { status, ..decision(title, date.clone(), &heading.metadata, text, source) },
+            decision: Decision { status, ..decision(title, date.clone(), &metadata, text, source) },
             start: document.line_start(heading.offset),
             body: document.line_end(heading.body),
             end,
@@ -128,7 +134,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
         let mut part = part(headings, index, inside, siblings, ruled.is_some());
         day = day.filter(|day| level > day.level);
         if let Some(found) = day_of(headings, index).filter(|_| !is_imported) {
-            part = Part::Frame;
+            part = if headings[index].has_text { Part::Entry } else { Part::Frame };
             day = Some(found);
         } else if let Some(day) = day.as_ref().filter(|day| day.entries == level) {
             headings[index].metadata.date.get_or_insert_with(|| day.date.clone());
@@ -161,7 +167,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     }
 }
 
-/// A heading that is only a date, above the entries of that day.
+/// A heading with a date, above the entries of that day.
 struct Day {
     level: u8,
     entries: u8,
@@ -171,8 +177,21 @@ struct Day {
 fn day_of(headings: &[Heading<'_>], index: usize) -> Option<Day> {
     let (heading, next) = (&headings[index], headings.get(index + 1)?);
     let over = next.level > heading.level && !is_section(next.raw) && !next.dated.leads;
-    let date = heading.dated.date.clone().filter(|_| heading.dated.bare && !heading.has_text && over)?;
+    let is_day = heading.dated.bare && !heading.has_text || are_signed(headings, index);
+    let date = heading.dated.date.clone().filter(|_| over && is_day)?;
     Some(Day { level: heading.level, entries: next.level, date })
+}
+
+/// Whether a heading has no author, and each of the headings right below it has one. Below text, one may be a remark.
+fn are_signed(headings: &[Heading<'_>], index: usize) -> bool {
+    let outer = &headings[index];
+    let below = || headings.iter().skip(index + 1).take_while(|heading| heading.level > outer.level);
+    let Some(level) = below().map(|heading| heading.level).min() else { return false };
+    let is_signed = |heading: &&Heading<'_>| {
+        heading.metadata.has_author && heading.dated.date.is_none() && !is_section(heading.raw)
+    };
+    let inner: Vec<_> = below().filter(|heading| heading.level == level).collect();
+    !outer.metadata.has_author && inner.iter().all(is_signed) && (inner.len() > 1 || !outer.has_text)
 }
 
 fn is_dated(heading: &Heading<'_>) -> bool {
@@ -202,18 +221,23 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     if is_field(heading.raw) {
         return Part::Section;
     }
+    let is_over_section = next.is_some_and(|next| next.level > heading.level && is_section(next.raw));
     let holds_only_entries = !heading.has_text
         && next.is_some_and(|next| {
             next.level > heading.level && has_date_or_author(next) && (next.dated.leads || next.metadata.has_date)
-        });
+        })
+        && !(is_over_section && heading.level == 1);
     if heading.dated.leads && !heading.dated.bare {
         return Part::Entry;
     }
     if holds_only_entries && !inside {
         return Part::Frame;
     }
+    // The title of a document whose first section says when or by whom.
+    let is_document = heading.level == 1 && is_over_section && next.is_some_and(has_date_or_author);
     let entry = heading.dated.leads
-        || heading.metadata.has_date
+        || (is_document && !is_section(heading.raw))
+        || (heading.metadata.has_date && !(inside && is_section(heading.raw)))
         || (dated_by_title && !inside)
         || (heading.metadata.has_author && !inside && !ruled)
         || (heading.level == 1 && index > 0 && siblings.is_some() && !is_section(heading.raw))
@@ -240,7 +264,7 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
         } else if ruled.is_some() || is_frame(heading.raw) || is_template(heading.raw) {
             Part::Frame
         } else if heading.level == 1 && !(several_first_levels && index > 0) {
-            if is_note(heading.raw) { Part::Entry } else { Part::Frame }
+            if is_note(heading.raw) || is_document(headings, index) { Part::Entry } else { Part::Frame }
         } else {
             let groups = !heading.has_text && next.is_some_and(|n| n.level > heading.level && !is_section(n.raw));
             if groups { Part::Frame } else { Part::Entry }
@@ -250,6 +274,16 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
         }
         headings[index].part = part;
     }
+}
+
+/// Whether most of the headings right below one are the usual sections: then it is the title of one document.
+fn is_document(headings: &[Heading<'_>], index: usize) -> bool {
+    let outer = &headings[index];
+    let below = || headings.iter().skip(index + 1).take_while(|heading| heading.level > outer.level);
+    let Some(level) = below().map(|heading| heading.level).min() else { return false };
+    let (sections, others): (Vec<_>, Vec<_>) =
+        below().filter(|heading| heading.level == level).partition(|heading| is_section(heading.raw));
+    !is_title(outer.raw) && sections.len() > others.len()
 }
 
 /// After an import, the headings left over have lost their context, so only dated ones are entries.

@@ -7,7 +7,7 @@ use super::date::date_in;
 use super::status;
 use crate::model::LegacyStatus;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Metadata {
     pub(super) date: Option<String>,
     pub(super) by: Option<String>,
@@ -49,7 +49,7 @@ const AUTHOR: &str = "\
     submitted by, written by, conducted by, decision maker, decision makers, analyst, auditor, facilitator";
 
 /// Keys that sections use too, so they do not make a heading an entry.
-const ATTRIBUTION: [&str; 7] = ["owner", "owners", "reviewer", "decider", "deciders", "from", "requested by"];
+const ATTRIBUTION: [&str; 6] = ["owner", "owners", "reviewer", "decider", "deciders", "from"];
 
 /// Metadata is read from so many blocks at the start of an entry.
 pub(super) const HEAD: usize = 16;
@@ -67,7 +67,7 @@ pub(super) fn of_note(fields: &[(String, String)]) -> Metadata {
         })
     };
     let author = find(AUTHOR).or_else(|| find(abroad::AUTHOR));
-    let by = author.map(without_pictographs).filter(|by| !by.is_empty());
+    let by = author.map(|by| without_pictographs(without_requester(by))).filter(|by| !by.is_empty());
     let attributed = || {
         let of = |name: &&str| fields.iter().find(|(key, value)| key == name && !is_blank(value));
         ATTRIBUTION.iter().find_map(of).map(|(_, value)| without_pictographs(value))
@@ -81,6 +81,16 @@ pub(super) fn of_note(fields: &[(String, String)]) -> Metadata {
         status: fields.iter().find_map(|(key, value)| status::of_field(key, value)),
         by: by.or_else(attributed),
     }
+}
+
+/// `Ada (backend), requested by Uwe`: who asked for a decision did not make it.
+fn without_requester(by: &str) -> &str {
+    const MARK: &str = "requested by ";
+    let at = by
+        .char_indices()
+        .map(|(at, _)| at)
+        .find(|at| by.get(*at..at + MARK.len()).is_some_and(|word| word.eq_ignore_ascii_case(MARK)));
+    at.filter(|at| *at > 0).map_or(by, |at| by[..at].trim_end_matches([' ', ',', ';', '(', '—', '–', '-', '·']))
 }
 
 fn dates(fields: &[(String, String)], names: &str) -> Option<String> {

@@ -66,7 +66,8 @@ pub(super) fn is_section(title: &str) -> bool {
         action, actions, alternatives, approach, background, benefits, changes, conclusion, consequences, context, \
         decision, decisions, description, details, evidence, files, findings, follow, goal, goals, how, impact, \
         implementation, implications, issue, key, metrics, motivation, next, notes, open, options, outcome, problem, \
-        rationale, reasoning, references, related, results, risks, status, summary, tests, why";
+        rationale, reasoning, recommendation, recommendations, references, related, results, risks, status, summary, \
+        tests, verdict, why";
     const WHOLE: &str = "\
         what, who, when, scope, verification, validation, testing, trade offs, tradeoffs, team impact, \
         success criteria, acceptance criteria";

@@ -26,6 +26,8 @@ pub(super) fn read<'d>(document: &'d Document<'_>) -> Lists<'d> {
     let (mut headings, mut items) = (Vec::new(), Vec::new());
     let (mut unread, mut loose) = (Vec::new(), Vec::new());
     let mut section: Option<(u8, &str)> = None;
+    // Whether the section has rows of a table that Markdown does not read as one: then members are not its list.
+    let mut has_rows = false;
     // The end of the item of the last member: what is inside is about that member.
     let mut about = 0;
     for block in &document.blocks {
@@ -33,6 +35,7 @@ pub(super) fn read<'d>(document: &'d Document<'_>) -> Lists<'d> {
         match &block.kind {
             BlockKind::Heading { level, text } => {
                 let text = without_number(text);
+                has_rows = false;
                 let below = section.filter(|(outer, _)| level > outer);
                 match (below, parts(text)) {
                     (Some((_, heading)), Some((name, role))) => {
@@ -46,10 +49,12 @@ pub(super) fn read<'d>(document: &'d Document<'_>) -> Lists<'d> {
                     }
                 }
             }
+            BlockKind::Paragraph(text) => has_rows |= text.lines().any(|line| line.matches('|').count() > 1),
             BlockKind::Item(text) if offset >= about => {
                 let Some((_, heading)) = section else { continue };
                 let line = without_box(text.lines().next().unwrap_or_default());
-                if let Some((name, role)) = parts(line) {
+                let is_field = has_rows && field(line).is_some();
+                if let Some((name, role)) = parts(line).filter(|_| !is_field) {
                     items.push(ListedMember { name, role, heading, offset });
                     about = block.range.end;
                 } else if document.text(&block.range).contains("**") && field(line).is_none() {

@@ -9,7 +9,7 @@ mod unread;
 use std::collections::BTreeSet;
 
 use super::markdown::{Document, Row};
-use super::roster::MemberIndex;
+use super::roster::{HELPERS, MemberIndex};
 use super::words::{comma_list, is_blank, is_placeholder, without_struck};
 use super::{Files, context, line_feeds, report_stray_rows};
 use crate::model::{
@@ -159,6 +159,17 @@ impl RoutingReader<'_> {
     /// Reports rules that lead to former members, people or bots, whom squad does not start.
     fn idle(&mut self, subject: &str, named: &Named, source: &Source) {
         let member = |slug: &Slug| self.roll.members.iter().find(|member| member.slug == *slug);
+        let is_helper = |slug: &Slug| match member(slug) {
+            Some(member) => member.kind == Kind::Helper,
+            None => HELPERS.contains(&slug.as_str()),
+        };
+        if !named.agents.is_empty() && named.agents.iter().all(is_helper) {
+            let helpers = list(named.agents.iter().map(|slug| format!("`{slug}`")));
+            let message = format!("`{subject}` routes to {helpers} only: a built-in helper, which squad never starts");
+            let hint = "squad does a helper's work itself; delete the rule, or route it to an agent";
+            let problem = Problem::warning(source.clone(), "routing-helper", message).hint(hint);
+            return self.problems.push(problem);
+        }
         let members: Vec<&Member> = named.agents.iter().filter_map(member).collect();
         // Squad does the built-in helpers' work itself.
         let (idle, others): (Vec<&Member>, Vec<&Member>) =

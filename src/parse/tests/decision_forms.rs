@@ -15,8 +15,12 @@ fn decided(text: &str) -> (Vec<Decision>, Vec<Problem>) {
 
 /// `date title / by`, in the order of the file.
 fn rows(text: &str) -> Vec<String> {
+    decided(text).0.iter().map(row).collect()
+}
+
+fn row(decision: &Decision) -> String {
     let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    decided(text).0.iter().map(|d| format!("{} {} / {}", or_dash(&d.date), d.title, or_dash(&d.by))).collect()
+    format!("{} {} / {}", or_dash(&decision.date), decision.title, or_dash(&decision.by))
 }
 
 /// Every byte of the file is in a piece or between two, and the pieces are the entries.
@@ -262,4 +266,88 @@ fn milliseconds_and_seconds_sort_together() {
     all.extend(own.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     let ids: Vec<String> = read(&all).0.decisions.iter().map(|decision| decision.id.to_string()).collect();
     assert_eq!(ids, ["e5", "a1", "c3", "b2", "d4"]);
+}
+
+/// One document is one decision, wherever it is kept and whether or not its sections say by whom and when.
+#[test]
+fn sections_of_one_document_are_no_decisions() {
+    let body = "## Context\n\nIt leaks.\n\n## Verdict\n\nTar.\n\n## Consequences\n\nBlack hands.\n\n## Files changed\n\nhull.md\n";
+    let signed = body.replace("## Verdict\n", "## Verdict\n**By:** Uwe\n**Date:** 2026-03-01\n");
+    let first = body.replace("## Context\n", "## Context\n**By:** Uwe\n**Date:** 2026-03-01\n");
+    for (text, expected) in [
+        (format!("# Review of the hull\n\n{body}"), "- Review of the hull / -"),
+        (format!("# Review of the hull\n\nIn short: tar.\n\n{body}"), "- Review of the hull / -"),
+        (format!("# Review of the hull (2026-03-01)\n\n{signed}"), "2026-03-01 Review of the hull / -"),
+        (format!("# Review of the hull\n\n{first}"), "2026-03-01 Review of the hull / Uwe"),
+        (format!("# Review of the hull\n**Date:** 2026-02-01\n\n{first}"), "2026-02-01 Review of the hull / Uwe"),
+    ] {
+        for path in ["decisions.md", "decisions-archive.md", "decisions/archive/hull.md"] {
+            let (team, _) = read(&[TEAM, ROUTING, (path, &text)]);
+            let found: Vec<String> = team.decisions.iter().chain(&team.archived).map(row).collect();
+            assert_eq!(found, [expected], "{path}: {text}");
+        }
+    }
+    // A list stays a list.
+    for text in
+        ["# Choices\n\n## Use tar\n\nx\n\n## Use wax\n\ny\n", "# Decisions\n\n## Why tar\n\nx\n\n## Use wax\n\ny\n"]
+    {
+        assert_eq!(rows(text).len(), 2, "{text}");
+    }
+    assert_eq!(rows("# Choices\n\n## Context\n\nx\n\n## Use tar\n\nx\n\n## Use wax\n\ny\n").len(), 3);
+}
+
+#[test]
+fn who_asked_for_a_decision_did_not_make_it() {
+    for (lines, by) in [
+        ("**Requested by:** Ann\n", "-"),
+        ("**Requested by:** Ann\n**Owner:** Uwe\n", "Uwe"),
+        ("**By:** Uwe\n**Requested by:** Ann\n", "Uwe"),
+        ("**By:** Uwe (hull), requested by Ann\n", "Uwe (hull)"),
+        ("**By:** Uwe (Requested by Ann)\n", "Uwe"),
+        ("**By:** Requested by Ann\n", "Requested by Ann"),
+    ] {
+        assert_eq!(
+            rows(&format!("### 2026-03-01: Tar\n{lines}\nBlack.\n")),
+            [format!("2026-03-01 Tar / {by}")],
+            "{lines}"
+        );
+    }
+}
+
+#[test]
+fn several_bold_keys_may_share_a_line() {
+    for line in [
+        "**By:** Uwe **Date:** 2026-03-01",
+        "**Date:** 2026-03-01 **By:** Uwe",
+        "**By:** Uwe, **Date:** 2026-03-01",
+        "**By:** Uwe | **Date:** 2026-03-01",
+        "- **By:** Uwe **Date:** 2026-03-01 **Status:** accepted",
+        "**Date:** 2026-03-01   **By:** Uwe **What:** black, **not** blue",
+    ] {
+        assert_eq!(rows(&format!("# Decisions\n\n## Tar\n{line}\n\nBlack.\n")), ["2026-03-01 Tar / Uwe"], "{line}");
+    }
+    // A bold word in a sentence is no key.
+    let text = "### 2026-03-01: Tar\n**By:** Uwe of the **Date: 2025-01-01** club\n";
+    assert_eq!(rows(text), ["2026-03-01 Tar / Uwe of the Date: 2025-01-01 club"]);
+}
+
+#[test]
+fn a_dated_heading_does_not_swallow_signed_entries() {
+    let inner = "### Tar\n**By:** Uwe\n\nBlack.\n\n### Wax\n**By:** Ilse\n\n#### Why\n\nIt shines.\n";
+    let both = ["2026-03-01 Tar / Uwe", "2026-03-01 Wax / Ilse"];
+    for heading in ["## 2026-03-01: Meeting", "## 2026-03-01", "## Meeting (2026-03-01)"] {
+        let text = format!("# Decisions\n\n{heading}\n\n{inner}\n## 2026-02-01: Flags\n\nRed.\n");
+        assert_eq!(rows(&text), [&both[..], &["2026-02-01 Flags / -"]].concat(), "{heading}");
+    }
+    // What the heading says itself is an entry too.
+    let text = format!("## 2026-03-01: Meeting\n\nAll were there.\n\n{inner}");
+    assert_eq!(rows(&text), [&["2026-03-01 Meeting / -"][..], &both].concat());
+    // Sections, or what only one of them signs, belong to the entry.
+    for text in [
+        "## 2026-03-01: Tar\n\nBlack.\n\n### Review\n**By:** Ilse\n\n### Steps\n\nx\n",
+        "## 2026-03-01: Tar\n\nBlack.\n\n### Verdict\n**By:** Ilse\n",
+        "## 2026-03-01: Tar\n**By:** Uwe\n\n### Answer\n**By:** Ilse\n",
+    ] {
+        assert_eq!(rows(text).len(), 1, "{text}");
+    }
 }

@@ -234,3 +234,17 @@ fn another_cell_may_name_the_folder() {
         assert_eq!(said(&with_folders(&text, &["other"]).0), ["C# Dev (c-dev): Helm"], "{header}");
     }
 }
+
+#[test]
+fn fields_below_a_broken_table_are_no_members() {
+    let rows = "| Name | Role |\nAda | Backend |\n| Bob | Tester |\n\n";
+    let fields = "- **Database:** Postgres\n- **Front end:** React\n- **Cloud:** none yet\n";
+    let (team, problems) = read(&[("team.md", &format!("# Team\n\n## Members\n\n{rows}{fields}"))]);
+    assert_eq!(said(&team), [] as [&str; 0]);
+    assert!(problems.iter().any(|problem| problem.severity == Severity::Error), "{problems:?}");
+    // Without the rows, or as `Name — Role`, they are a list of members.
+    assert_eq!(members("## Members\n\n- **Ada:** Backend\n- **Bob:** Tester\n").len(), 2);
+    assert_eq!(members(&format!("## Members\n\n{rows}- **Ada** — Backend\n- **Bob** — Tester\n")).len(), 2);
+    // The rows of one section say nothing about another.
+    assert_eq!(members(&format!("## Project\n\n{rows}## Members\n\n- **Ada:** Backend\n- **Bob:** Tester\n")).len(), 2);
+}

@@ -2,7 +2,7 @@
 
 use super::super::linked_files;
 use super::{codes, files, read};
-use crate::model::{Problem, Team};
+use crate::model::{Problem, Severity, Team};
 
 const TEAM: &str = "| Name | Role | Status |\n|-|-|-|\n| Ilse | Pilot | Active |\n| Otto Brand | Cook | Active |\n| Uwe | Lead | Active |\n| Scribe | Session Logger | Silent |\n";
 
@@ -209,7 +209,7 @@ fn what_goes_to_the_coordinator_is_no_problem() {
     let routing = "| Work | Agent |\n|-|-|\n| Small talk | Squad (Coordinator) |\n| Plans | Coordinator |\n| Notes | (automatic) Scribe |\n";
     let (team, problems) = read(&[team, ("routing.md", routing)]);
     let agents: Vec<_> = team.rules.iter().map(|rule| rule.agents.len()).collect();
-    assert_eq!((agents, problems), (vec![0, 0, 1], Vec::new()));
+    assert_eq!((agents, codes(&problems)), (vec![0, 0, 1], vec![("routing-helper", 5)]));
 }
 
 #[test]
@@ -220,4 +220,24 @@ fn who_is_not_on_the_roster_is_said() {
     assert_eq!(rules(&team), ["Several: uwe", "Fix: uwe ilse", "Facts: ", "All: ", "Odd: uwe"]);
     let lines: Vec<usize> = codes(&problems).into_iter().map(|(_, line)| line).collect();
     assert_eq!(lines, [6, 3, 4, 7]);
+}
+
+/// Rows for built-in helpers match no message, on the roster or not.
+#[test]
+fn rows_for_helpers_only_are_said() {
+    for (cell, said) in [
+        ("Scribe", Some("`scribe`")),
+        ("Scribe, Ralph", Some("`scribe` and `ralph`")),
+        ("Rai", Some("`rai`")),
+        ("@scribe", Some("`scribe`")),
+        ("Scribe, Ilse", None),
+        ("Ilse", None),
+    ] {
+        let (team, problems) = routed(&format!("# Routing\n\n| Signal | Agent |\n|-|-|\n| logging | {cell} |\n"));
+        assert_eq!(team.rules.len(), 1, "{cell}");
+        let found = problems.iter().find(|problem| problem.code == "routing-helper");
+        assert_eq!(found.map(|found| (found.line, found.severity)), said.map(|_| (5, Severity::Warning)), "{cell}");
+        let message = found.map(|found| found.message.clone()).unwrap_or_default();
+        assert!(said.is_none_or(|names| message.contains(&format!("`logging` routes to {names} only"))), "{message}");
+    }
 }

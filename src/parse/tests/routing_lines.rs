@@ -125,9 +125,11 @@ fn who_has_gone_or_is_human_starts_nothing() {
     let problems = routed(text).1;
     let mut lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
     lines.sort_unstable();
-    assert!(lines == [3, 4, 5] && problems.iter().all(|problem| problem.code == "routing-idle-agent"), "{problems:?}");
+    assert_eq!(lines, [3, 4, 5, 6]);
+    let code = |line| if line == 6 { "routing-helper" } else { "routing-idle-agent" };
+    assert!(problems.iter().all(|problem| problem.code == code(problem.line)), "{problems:?}");
     let severities: Vec<_> = problems.iter().map(|problem| problem.severity.to_string()).collect();
-    assert_eq!(severities, ["warning", "warning", "note"]);
+    assert_eq!(severities, ["warning", "warning", "warning", "note"]);
 }
 
 #[test]
