@@ -15,8 +15,8 @@ use crate::ui::{FAINT, STRONG, Ui};
 /// Show the team as squad reads it
 ///
 /// Lists the members, the model each one gets and why, and everything in the team's files that squad could not
-/// read. Listing exits with 0, unless a file holds the markers of an unfinished merge. `add`, `retire` and `rename` change the team's files; `export` writes agent files for
-/// other hosts.
+/// read. Listing exits with 0, unless a file holds the markers of an unfinished merge. `add`, `retire` and `rename`
+/// change the team's files; `export` writes agent files for other hosts.
 #[derive(Default, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -1,11 +1,9 @@
 use super::{Context, Ended};
+use crate::error::Failure;
 use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, plural, printable};
-use crate::ops::Project;
 use crate::ops::run::watch::WatchState;
 use crate::ops::team::manifest::Due;
-use crate::ops::team::project::require_merged;
 use crate::ops::team::status::{WatchStatus, status};
-use crate::settings::Layer;
 
 /// Show what is going on
 ///
@@ -18,11 +16,7 @@ pub(super) struct Args {}
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let status = status(context.env, &context.directory, &context.ui.progress())?;
-        let merged = match &status.team {
-            Some(_) => Project::open(context.env, &context.directory, Layer::default())
-                .and_then(|project| require_merged(&project.problems)),
-            None => Ok(()),
-        };
+        let merged = status.unmerged.as_ref().map_or(Ok(0), |problem| Err(Failure::of_problem(problem)));
         if context.ui.json() {
             merged?;
             context.value(&status);
@@ -78,7 +72,7 @@ impl Args {
                 }
             }
         }
-        merged.map(|()| 0)
+        merged
     }
 }
 

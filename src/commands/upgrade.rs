@@ -7,11 +7,11 @@ use crate::ui::Ui;
 
 /// Bring the files that squad installed up to date
 ///
-/// Merges what this squad, or the preset of `squad init --from`, installs into what your team has made of it, in one commit that `git revert` undoes. Your
-/// edits are kept. If you and squad changed the same lines, your file stays and squad's version is written next to it as
-/// FILE.new, uncommitted. team.md, decisions, histories and all files of your own are never touched, and neither is a
-/// team that squad did not install. Files made by `squad agents export` follow the team's files. squad never upgrades by
-/// itself; `squad status` says when an upgrade is due.
+/// Merges what this squad installs, or the preset that `squad init --from` took, into what your team has made of it, in
+/// one commit that `git revert` undoes. Your edits are kept. If you and squad changed the same lines, your file stays and
+/// squad's version is written next to it as FILE.new, uncommitted. team.md, decisions, histories and all files of your
+/// own are never touched, and neither is a team that squad did not install. Files made by `squad agents export` follow
+/// the team's files. squad never upgrades by itself; `squad status` says when an upgrade is due.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -278,7 +278,7 @@ fn a_team_is_upgraded_from_its_preset() {
         assert_eq!(repo.read(".squad/team.md"), roster);
         assert_eq!(repo.git(&["status", "--porcelain"]), "");
         assert!(repo.squad(&["upgrade"]).err.contains("There is nothing to upgrade"));
-        assert_eq!(repo.squad(&["doctor"]).out.contains("release"), false);
+        assert!(!repo.squad(&["doctor"]).out.contains("release"));
         repo.assert_sound();
 
         // Without it, nothing is upgraded, and the message says what is missing.

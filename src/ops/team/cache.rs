@@ -56,7 +56,7 @@ struct Index {
     key: String,
     /// The settings files.
     config: Files,
-    /// Problems while reading; problems while parsing are stored with the team.
+    /// Problems while reading, and unfinished merges; other problems are stored with the team.
     problems: Vec<Problem>,
 }
 
@@ -85,7 +85,8 @@ impl Cache {
             return CachedTeam { folder: folder.clone(), index, is_complete: true, files: None };
         }
         let fingerprint = self.cache_folder.prepare().and_then(|cache| Fingerprint::begin(cache, folder));
-        let (files, problems) = store::read(folder);
+        let (files, mut problems) = store::read(folder);
+        problems.extend(parse::conflicts(&files));
         // A file that could not be read may become readable without a change of its metadata.
         let is_complete = !problems.iter().any(|problem| problem.severity == Severity::Error);
         let fingerprint = fingerprint.filter(|_| is_complete).and_then(|found| found.with_files(folder, &files));

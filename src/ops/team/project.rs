@@ -65,7 +65,7 @@ pub(crate) fn require_readable(workspace: &Workspace) -> Result<(), Failure> {
 }
 
 /// Fails if one of these problems is an unfinished merge: half of it is nobody's team.
-pub(crate) fn require_merged(problems: &[Problem]) -> Result<(), Failure> {
+pub(super) fn require_merged(problems: &[Problem]) -> Result<(), Failure> {
     fail_on(problems, |problem| problem.code == parse::CONFLICT)
 }
 
@@ -110,7 +110,8 @@ impl Opening {
     pub(in crate::ops) fn read(self) -> Project {
         let Self { workspace, cache, cached, settings, settings_problems } = self;
         let mut problems = cached.problems().to_vec();
-        let (mut team, more) = cache.team(cached);
+        let (mut team, mut more) = cache.team(cached);
+        more.retain(|problem| problem.code != parse::CONFLICT);
         settle_ties(&workspace, &mut team.decisions);
         // Files that cannot be read are not missing, and other problems may only follow from that.
         let unreadable = problems.iter().any(is_unread);

@@ -8,17 +8,19 @@ use serde::{Serialize, Serializer};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
-use crate::model::{AgentState, OpenQuestion, RunActivity, RunId, SessionStatus, Slug};
+use crate::model::{AgentState, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::watch::{self, WatchFiles, WatchState, Watcher};
 use crate::ops::run::{live, resume};
+use crate::ops::team::cache::Cache;
 use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
 use crate::ops::team::manifest::{self, Due};
 use crate::ops::team::templates::Templates;
 use crate::ops::{Workspace, repository};
+use crate::parse;
 use crate::view::Progress;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,6 +45,9 @@ pub(crate) struct Status {
     /// Decisions that the next commit would withdraw.
     #[serde(skip_serializing_if = "Withdrawn::is_empty")]
     pub(crate) withdrawn: Withdrawn,
+    /// An unfinished merge in one of the team's files.
+    #[serde(skip)]
+    pub(crate) unmerged: Option<Problem>,
     /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<InterruptedCommand>,
@@ -91,7 +96,7 @@ pub(crate) struct LedgerStatus {
     pub(crate) unsynced: usize,
 }
 
-/// Reads the team only if it was exported: prompts and editors call this often.
+/// Reads the team only if it was exported or has changed: prompts and editors call this often.
 pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
@@ -126,6 +131,10 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let exports_stale = exported
         .and_then(|_| Workspace::find(env, directory).ok())
         .map_or(0, |workspace| hosts::stale_count(&workspace));
+    let unmerged = folder.as_ref().and_then(|folder| {
+        let problems = Cache::new(env, &local).look_up(folder).problems().to_vec();
+        problems.into_iter().find(|problem| problem.code == parse::CONFLICT)
+    });
     let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
     Ok(Status {
         repository: work_dir.display().to_string(),
@@ -138,6 +147,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         sessions,
         ledger: LedgerStatus { entries, unsynced },
         withdrawn,
+        unmerged,
         // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),
     })
