@@ -113,12 +113,7 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         let lines = adopted.unignored.join(", ");
         ui.say(&printable_line(&format!("git sees decisions again that were hidden from it: {lines}.")));
     }
-    if !adopted.triage.is_empty() {
-        let verb = if is_shown { "would stop" } else { "stops" };
-        let files = list(&adopted.triage);
-        ui.warning(&printable_line(&format!("triage of issues {verb}: squad has nothing in the place of {files}")));
-        ui.hint("`squad orchestrate` and `squad watch` work on what they are given; restore the workflow to keep it");
-    }
+    said_triage(ui, adopted, is_shown);
     let count = plural(adopted.files.len(), "file");
     match &adopted.commit {
         Some(commit) => {
@@ -129,6 +124,17 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         None => ui.say(&format!("Adopted the team: {count}, not committed.")),
     }
     ui.all_problems(adopted.other_squad.as_ref().map(OtherSquad::problem).iter());
+}
+
+/// Names the removed workflows that ran for issues.
+fn said_triage(ui: &mut Ui, adopted: &Adopted, is_shown: bool) {
+    if adopted.triage.is_empty() {
+        return;
+    }
+    let verb = if is_shown { "would stop" } else { "stops" };
+    let files = list(&adopted.triage);
+    ui.warning(&printable_line(&format!("triage of issues {verb}: squad has nothing in the place of {files}")));
+    ui.hint("`squad orchestrate` and `squad watch` work on what they are given; restore the workflow to keep it");
 }
 
 /// The files, those of one folder with one fate in one line.

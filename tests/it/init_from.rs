@@ -271,6 +271,7 @@ fn a_team_is_upgraded_from_its_preset() {
         assert!(shown.code == 0 && shown.err.contains("4 files would be upgraded"), "{shown}");
         let upgraded = repo.squad(&["upgrade"]);
         assert!(upgraded.code == 0 && upgraded.err.contains("Upgraded 4 files, committed"), "{upgraded}");
+        assert_eq!(repo.git(&["log", "-1", "--format=%s"]).trim(), "squad: upgrade the team's files from its preset");
         assert!(repo.read(".squad/agents/ann/charter.md").ends_with("Keeps books.\n"));
         assert_eq!(repo.read(".squad/agents/bob/charter.md"), "# Bob — Patient Tester\n\nTests.\n\nOur own rule.\n");
         let routing = repo.read(".squad/routing.md");
@@ -284,6 +285,6 @@ fn a_team_is_upgraded_from_its_preset() {
         // Without it, nothing is upgraded, and the message says what is missing.
         std::fs::rename(&source, repo.root().join("../moved")).expect("renamed");
         let gone = repo.squad(&["upgrade"]);
-        assert!(gone.code != 0 && gone.err.contains("preset"), "{gone}");
+        assert!(gone.code != 0 && gone.err.contains(".squad/manifest.toml: "), "{gone}");
     }
 }

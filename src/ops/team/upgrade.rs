@@ -78,7 +78,8 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Up
             let manifest = Manifest::read(&String::from_utf8_lossy(text), &at)?;
             manifest.require_known_release(&templates, &at)?;
             if let Some(from) = &manifest.preset {
-                templates = Templates::of_preset(Preset::read(env, &workspace.folder.root, from)?.files);
+                let preset = Preset::read(env, &workspace.folder.root, from).map_err(|failure| failure.at(&at))?;
+                templates = Templates::of_preset(preset.files);
             }
             find_bases(&workspace, &manifest, &files, &mut templates)?;
             preset.clone_from(&manifest.preset);
@@ -88,7 +89,7 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Up
         None => None,
     };
     let (from, mut planned) = owned.map_or_else(Default::default, |(release, planned)| (Some(release), planned));
-    let message = message(from, templates.release, !planned.changes.is_empty());
+    let message = message(from, templates.release, preset.is_some(), !planned.changes.is_empty());
     let hosts = hosts::plan_update(&workspace, &planned.changes, mode)?.unwrap_or_default();
     planned.changes.extend(hosts.changes);
     let changeset = Changeset::new(COMMAND, message, planned.changes);
@@ -124,8 +125,12 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Up
     Ok(upgraded)
 }
 
-fn message(from: Option<u32>, to: u32, has_owned: bool) -> String {
+fn message(from: Option<u32>, to: u32, has_preset: bool, has_owned: bool) -> String {
     match from.filter(|_| has_owned) {
+        Some(_) if has_preset => {
+            "squad: upgrade the team's files from its preset\n\nMerges what the preset has changed into them.\n"
+                .to_owned()
+        }
         Some(from) => format!(
             "squad: upgrade the team's files to release {to}\n\nMerges the changes since release {from} into them.\n"
         ),

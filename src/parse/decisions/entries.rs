@@ -58,10 +58,13 @@ fn marked_entries(
         }
         let (mut status, mut end) = (heading.metadata.status, heading.end);
         let mut metadata = Cow::Borrowed(&heading.metadata);
-        if let Some(section) = rest.peek().filter(|next| next.part == Part::Section && is_section(next.raw)) {
-            metadata = Cow::Owned(heading.metadata.clone().or(section.metadata.clone()));
-        }
+        let is_unsigned = heading.dated.date.is_none() && !has_date_or_author(heading);
+        let first = rest.peek().map(|next| next.offset);
         while let Some(section) = rest.next_if(|next| next.part == Part::Section) {
+            // The sections of a document may say by whom and when.
+            if is_section(section.raw) && (is_unsigned || first == Some(section.offset)) {
+                metadata = Cow::Owned(metadata.into_owned().or(section.metadata.clone()));
+            }
             let below = document.text(&(section.body..section.end));
             status = status.or_else(|| status::of_heading(section.raw, below));
             end = section.end;
@@ -221,22 +224,21 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     if is_field(heading.raw) {
         return Part::Section;
     }
-    let is_over_section = next.is_some_and(|next| next.level > heading.level && is_section(next.raw));
+    // A document whose sections say by whom or when.
+    let is_document = !inside && !is_section(heading.raw) && is_document(headings, index, has_date_or_author);
     let holds_only_entries = !heading.has_text
+        && !is_document
         && next.is_some_and(|next| {
             next.level > heading.level && has_date_or_author(next) && (next.dated.leads || next.metadata.has_date)
-        })
-        && !(is_over_section && heading.level == 1);
+        });
     if heading.dated.leads && !heading.dated.bare {
         return Part::Entry;
     }
     if holds_only_entries && !inside {
         return Part::Frame;
     }
-    // The title of a document whose first section says when or by whom.
-    let is_document = heading.level == 1 && is_over_section && next.is_some_and(has_date_or_author);
     let entry = heading.dated.leads
-        || (is_document && !is_section(heading.raw))
+        || is_document
         || (heading.metadata.has_date && !(inside && is_section(heading.raw)))
         || (dated_by_title && !inside)
         || (heading.metadata.has_author && !inside && !ruled)
@@ -264,7 +266,7 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
         } else if ruled.is_some() || is_frame(heading.raw) || is_template(heading.raw) {
             Part::Frame
         } else if heading.level == 1 && !(several_first_levels && index > 0) {
-            if is_note(heading.raw) || is_document(headings, index) { Part::Entry } else { Part::Frame }
+            if is_note(heading.raw) || is_document(headings, index, |_| true) { Part::Entry } else { Part::Frame }
         } else {
             let groups = !heading.has_text && next.is_some_and(|n| n.level > heading.level && !is_section(n.raw));
             if groups { Part::Frame } else { Part::Entry }
@@ -276,14 +278,15 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
     }
 }
 
-/// Whether most of the headings right below one are the usual sections: then it is the title of one document.
-fn is_document(headings: &[Heading<'_>], index: usize) -> bool {
+/// Whether most of the headings right below one are the usual sections, and one of those is as wanted: then it is the
+/// title of one document.
+fn is_document(headings: &[Heading<'_>], index: usize, is_wanted: impl Fn(&Heading<'_>) -> bool) -> bool {
     let outer = &headings[index];
     let below = || headings.iter().skip(index + 1).take_while(|heading| heading.level > outer.level);
     let Some(level) = below().map(|heading| heading.level).min() else { return false };
     let (sections, others): (Vec<_>, Vec<_>) =
         below().filter(|heading| heading.level == level).partition(|heading| is_section(heading.raw));
-    !is_title(outer.raw) && sections.len() > others.len()
+    !is_title(outer.raw) && sections.len() > others.len() && sections.into_iter().any(is_wanted)
 }
 
 /// After an import, the headings left over have lost their context, so only dated ones are entries.

@@ -278,6 +278,11 @@ fn sections_of_one_document_are_no_decisions() {
         (format!("# Review of the hull\n\n{body}"), "- Review of the hull / -"),
         (format!("# Review of the hull\n\nIn short: tar.\n\n{body}"), "- Review of the hull / -"),
         (format!("# Review of the hull (2026-03-01)\n\n{signed}"), "2026-03-01 Review of the hull / -"),
+        (format!("# Review of the hull\n\n{signed}"), "2026-03-01 Review of the hull / Uwe"),
+        (
+            format!("# Archive\n\n{}", format!("# Review of the hull\n\n{signed}").replace("# ", "## ")),
+            "2026-03-01 Review of the hull / Uwe",
+        ),
         (format!("# Review of the hull\n\n{first}"), "2026-03-01 Review of the hull / Uwe"),
         (format!("# Review of the hull\n**Date:** 2026-02-01\n\n{first}"), "2026-02-01 Review of the hull / Uwe"),
     ] {
