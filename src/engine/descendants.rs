@@ -42,20 +42,27 @@ impl Descendants {
 
     /// Ends them at once, and gives their command lines.
     pub(super) async fn end(&self) -> Vec<String> {
+        self.end_all_in(Processes::read).await
+    }
+
+    /// Ends those that `read` finds, however long it takes to read.
+    async fn end_all_in(&self, read: impl Fn() -> Processes) -> Vec<String> {
         // By their ids: one that dies slowly is met again.
         let mut ended = BTreeMap::new();
-        // A process may start another between being seen and being killed, so look again, but not for ever.
-        let deadline = Instant::now() + Duration::from_millis(200);
+        let mut deadline = None;
         loop {
-            let processes = Processes::read();
+            let processes = read();
             let found = self.among(&processes);
-            if found.is_empty() || Instant::now() >= deadline {
-                return ended.into_values().collect();
-            }
-            for process in found {
+            for process in &found {
                 if process.kill() {
                     ended.entry(process.id).or_insert_with(|| process.command_line.clone());
                 }
+            }
+            // A process may start another between being seen and being killed, so look again, but not for ever. The time
+            // counts from the first kills: on a busy machine one look takes longer.
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(200));
+            if found.is_empty() || Instant::now() >= deadline {
+                return ended.into_values().collect();
             }
             sleep(Duration::from_millis(5)).await;
         }
@@ -123,6 +130,19 @@ mod tests {
         let ended = Descendants::of(&[(NAME, "its-parents")]).end().await;
         assert!(ended.contains(&child) && ended.len() == 2, "{ended:?}");
         shell.wait().expect("it has ended");
+    }
+
+    #[tokio::test]
+    async fn a_slow_look_ends_them_all_the_same() {
+        let (mut shell, child) = shell("slow", 7403);
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(300));
+            Processes::read()
+        };
+        let ended = Descendants::of(&[(NAME, "slow")]).end_all_in(slow).await;
+        shell.kill().expect("it ends");
+        shell.wait().expect("it has ended");
+        assert!(ended.contains(&child) && ended.len() == 2, "{ended:?}");
     }
 
     #[tokio::test]
