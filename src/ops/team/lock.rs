@@ -12,6 +12,23 @@ use crate::pool::Cancel;
 /// A landing takes about 20 ms, and up to 10 s if a signing program hangs.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a lock may be held without an owner: a child that another process or thread has just forked has the file
+/// open until it executes its program.
+const OWNERLESS: Duration = Duration::from_secs(1);
+
+/// Takes a lock unless somebody keeps it. False: somebody does.
+pub(crate) fn take(file: &File) -> io::Result<bool> {
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if start.elapsed() < OWNERLESS => thread::sleep(Duration::from_millis(5)),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
 /// Waits for the lock, and holds it while the returned file is open. The kernel frees the lock of a process that dies.
 /// `doing` says in error messages what the process that holds the lock is doing.
 pub(crate) fn acquire(path: &Path, doing: &str, cancel: Option<&Cancel>) -> Result<File, Failure> {

@@ -1,6 +1,6 @@
 //! A chat has one user at a time: two messages at once would mix.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::model::RunId;
 use crate::ops::Project;
 use crate::ops::run::order::NamedMember;
+use crate::ops::team::lock;
 
 /// The live run that works in a chat.
 pub(crate) fn user_of(project: &Project, chat: &str) -> Option<RunId> {
@@ -21,7 +22,7 @@ pub(crate) fn user_of(project: &Project, chat: &str) -> Option<RunId> {
 }
 
 /// Locks the chats that members continue, for as long as the files are open. Two runs may have looked at the same time.
-pub(super) fn lock(local: &Path, members: &[NamedMember]) -> Result<Vec<File>, Failure> {
+pub(super) fn lock_all(local: &Path, members: &[NamedMember]) -> Result<Vec<File>, Failure> {
     let chats = members.iter().filter_map(|member| member.given.chat.as_ref());
     chats.map(|chat| lock_one(local, chat)).collect()
 }
@@ -33,11 +34,11 @@ fn lock_one(local: &Path, chat: &str) -> Result<File, Failure> {
     fs::create_dir_all(&folder).map_err(failed)?;
     let lock = open_regular(File::options().write(true).create(true).truncate(false), &folder.join("lock"));
     let file = lock.map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Failure::failed(format!("the chat `{chat}` is in use"))
+    match lock::take(&file) {
+        Ok(true) => Ok(file),
+        Ok(false) => Err(Failure::failed(format!("the chat `{chat}` is in use"))
             .hint("wait for that run's end, or start a new chat")),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
+        Err(error) => Err(failed(error)),
     }
 }
 

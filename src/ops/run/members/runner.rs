@@ -330,7 +330,7 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
         project.settings.engine.name.clone_from(&profile.name);
     }
     let script = engines::script(&project.settings, &project.folder.root)?;
-    let chats = chats::lock(&project.local(), &members)?;
+    let chats = chats::lock_all(&project.local(), &members)?;
     let agents = named_agents(&project.team, &agents)?;
     let default_tier = project.settings.sessions.default_tier;
     let order = Order {
