@@ -190,7 +190,7 @@ impl Workers {
         let mut new_messages = messages.take(&work.agent).into_iter();
         while let Some(text) = new_messages.next() {
             if !matches!(session.steer(&without_hidden(text.clone())).await, Ok(true)) {
-                new_messages.rev().chain([text]).for_each(|text| messages.put_back(&work.agent, text));
+                messages.put_back(&work.agent, [text].into_iter().chain(new_messages));
                 return false;
             }
         }

@@ -67,9 +67,9 @@ impl UserMessages {
         self.state().past.remove(agent).unwrap_or_default()
     }
 
-    /// Puts back a message that could not be delivered.
-    pub(super) fn put_back(&self, agent: &Slug, text: String) {
-        self.state().waiting.entry(agent.clone()).or_default().insert(0, text);
+    /// Puts back messages that could not be delivered, before those that came meanwhile.
+    pub(super) fn put_back(&self, agent: &Slug, texts: impl IntoIterator<Item = String>) {
+        self.state().waiting.entry(agent.clone()).or_default().splice(0..0, texts);
     }
 
     /// Stops accepting messages for the agent, unless some are still undelivered; those are returned.

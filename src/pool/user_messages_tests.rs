@@ -32,10 +32,33 @@ async fn a_message_after_the_end_of_a_turn_starts_another_turn() {
     let said = workers.requests.user_messages.clone();
     let says = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        said.put_back(&slug("ada"), "and the tests".to_owned());
+        said.put_back(&slug("ada"), ["and the tests".to_owned()]);
     };
     let (work, ()) = tokio::join!(workers.work(job("ada")), says);
     assert_eq!((work.outcome, work.text.as_str(), work.usage.turns), (Outcome::Completed, "Second.", 2));
+}
+
+/// Each of three × heard in one turn or put back.
+#[tokio::test(start_paused = true)]
+async fn messages_are_heard_in_their_order() {
+    for (heard, last) in [(1, "one"), (2, "two"), (3, "three")] {
+        let listens = "{ listen = true }, ".repeat(heard);
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ wait = \"2s\" }}, {listens}]\n");
+        let (workers, _messages) = workers(&script, 1, MINUTES);
+        let said = workers.requests.user_messages.clone();
+        let says = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(["one", "two", "three"].iter().all(|text| said.say(&slug("ada"), text, false)));
+        };
+        let (work, ()) = tokio::join!(workers.work(job("ada")), says);
+        assert_eq!((work.outcome, work.text), (Outcome::Completed, format!("I was told: {last}")));
+    }
+    let messages = UserMessages::default();
+    messages.say(&slug("ada"), "three", true);
+    messages.say(&slug("bob"), "another's", true);
+    messages.put_back(&slug("ada"), ["one", "two"].map(str::to_owned));
+    assert_eq!(messages.take(&slug("ada")), ["one", "two", "three"]);
+    assert_eq!(messages.take(&slug("bob")), ["another's"]);
 }
 
 #[test]
