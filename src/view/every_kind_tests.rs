@@ -1,16 +1,18 @@
 //! Rules for showing every kind of event. The tests of `pool` cover how each is kept, those of `record` how it is
 //! written.
 
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::Redacting;
-use crate::env::{Clock, Ids};
+use super::{Lines, Redacting, Watched};
+use crate::env::{Clock, Ids, Streams};
 use crate::model::samples::every_kind;
 use crate::model::{EntryId, Event, EventKind, Keeping, Position, RunId, Slug};
 use crate::policy::Redactor;
 use crate::pool::{Dispatcher, Journal, Reports, Show};
+use crate::ui::{OutputOptions, Ui};
 
 fn event(kind: EventKind) -> Event {
     Event {
@@ -41,7 +43,7 @@ fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
 
 /// Inserts a secret into each text that accepts it, and counts those. Names and ids that no longer parse with it are
 /// left alone.
-fn planted(kind: &EventKind, secret: &str) -> (EventKind, usize) {
+pub(super) fn planted(kind: &EventKind, secret: &str) -> (EventKind, usize) {
     let mut value = serde_json::to_value(kind).expect("events are JSON");
     let mut places = Vec::new();
     texts(&value, "", &mut places);
@@ -94,6 +96,72 @@ fn nothing_of_any_kind_shows_a_secret() {
         }
     }
     assert!(planted_in > 50, "{planted_in}");
+}
+
+/// Begins a title, clears the screen, goes back in the line: as a model or a file may have it.
+pub(super) const ESCAPES: &str = "\u{1b}]0;t\u{7}\u{1b}[2J\u{9b}1A\r\u{8}";
+
+/// What of a text a terminal would take for a command.
+pub(super) fn commands(text: &str) -> Vec<char> {
+    text.chars().filter(|c| c.is_control() && !matches!(c, '\n' | '\t')).collect()
+}
+
+/// What is shown on a terminal that has no colours, so that every escape sequence is somebody else's.
+#[derive(Clone, Default)]
+struct Terminal(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Terminal {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("one thread").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Terminal {
+    fn ui(&self, is_animated: bool, verbose: bool) -> Ui {
+        let (out, err) = (Box::new(self.clone()), Box::new(self.clone()));
+        let streams = Streams { out, err, err_is_terminal: is_animated, ..Streams::silent() };
+        Ui::new(streams, OutputOptions { colorless: true, verbose, ..OutputOptions::default() })
+    }
+}
+
+/// Every kind × a run and a watch × animated and plain × brief and verbose × an agent's and the run's.
+#[test]
+fn no_kind_lets_an_escape_sequence_through() {
+    let first: Vec<EventKind> =
+        every_kind().into_iter().filter(|kind| matches!(kind, EventKind::SessionCreated { .. })).collect();
+    let mut shown = 0;
+    for kind in every_kind() {
+        let (planted, _) = planted(&kind, ESCAPES);
+        for (is_animated, verbose, agent) in
+            (0..8).map(|bits| (bits & 1 > 0, bits & 2 > 0, (bits & 4 > 0).then(|| Slug::fold("tester")).flatten()))
+        {
+            let terminal = Terminal::default();
+            let mut lines = Lines::new(terminal.ui(is_animated, verbose));
+            let events =
+                first.iter().map(|kind| event(kind.clone())).chain([Event { agent, ..event(planted.clone()) }]);
+            let events: Vec<Event> = events.collect();
+            events.iter().for_each(|event| lines.show(event));
+            let animated = lines.animated();
+            lines.show(&event(EventKind::MessageDelta { text: "more".to_owned() }));
+            let screen = Mutex::new(terminal.ui(is_animated, verbose));
+            let mut watched = Watched::new(&screen, false);
+            events.iter().for_each(|event| watched.show(event));
+            let text = String::from_utf8(terminal.0.lock().expect("one thread").clone()).expect("UTF-8");
+            assert_eq!(commands(&text), [' '; 0], "{kind:?}: {text:?}");
+            for text in animated {
+                assert_eq!(commands(&text), [' '; 0], "animated: {kind:?}: {text:?}");
+                assert!(!text.contains('\n'), "{text:?}");
+                shown += usize::from(text.contains("U+001B"));
+            }
+            shown += usize::from(text.contains("U+001B"));
+        }
+    }
+    assert!(shown > 150, "{shown}");
 }
 
 /// A journal that fails, as on a full disk.

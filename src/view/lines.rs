@@ -99,6 +99,12 @@ impl<S: Screen> Lines<S> {
         }
     }
 
+    /// The texts of the animated lines.
+    #[cfg(test)]
+    pub(super) fn animated(&self) -> Vec<String> {
+        self.bars.values().flat_map(|bar| [bar.prefix(), bar.message()]).collect()
+    }
+
     fn finish(&mut self, agent: &Slug) {
         if let Some(bar) = self.bars.remove(agent) {
             bar.finish_and_clear();

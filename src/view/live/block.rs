@@ -135,6 +135,7 @@ pub(super) fn question_lines(lines: usize) -> usize {
 
 /// The end of a message that an agent is writing.
 pub(super) fn partial_line(text: &str, size: Size) -> String {
+    let text = printable(text);
     let mut room = size.columns.saturating_sub(4);
     let fits = |letter: &char| {
         let width = measure_text_width(letter.encode_utf8(&mut [0; 4]));

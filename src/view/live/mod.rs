@@ -27,7 +27,7 @@ pub(crate) use board::Board;
 use super::keys::{KeyInput, Keys, RawMode, Waker, restore};
 use super::{LineStyle, Screen, ViewInput, ViewReceiver, WatchView, Watched};
 use crate::env::Clock;
-use crate::model::{Event, Slug, printable};
+use crate::model::{Event, Slug};
 use crate::pool::Show;
 use agents::Agents;
 use controls::{Action, Controls};
@@ -164,7 +164,7 @@ impl<'s, S: Screen> Live<'s, S> {
         }
         let mut block = block::block(&self.agents, &self.controls, self.clock.now(), size);
         if let Some(agent) = &self.controls.inspected {
-            let partial = block::partial_line(&printable(self.recent.partial_line(agent)), size);
+            let partial = block::partial_line(self.recent.partial_line(agent), size);
             if !partial.is_empty() && block.len() + 1 < size.lines {
                 block.insert(0, partial);
             }

@@ -3,13 +3,15 @@
 use expect_test::{Expect, expect};
 
 use super::agents::Agents;
-use super::block::{Size, block};
+use super::block::{Size, block, partial_line};
 use super::controls::{Action, Controls};
 use super::recent::Recent;
+use crate::model::samples::every_kind;
 use crate::model::{
     ConnectionState, End, EntryId, Event, EventKind, Plan, PlanKind, Position, RunId, Slug, Tier, Usage,
 };
 use crate::view::channel::UserCommand;
+use crate::view::every_kind_tests::{ESCAPES, commands, planted};
 use crate::view::keys::Key;
 
 const WATCH: &str = "20260105-090000-0000aa";
@@ -373,4 +375,27 @@ fn a_message_in_pieces_is_shown_once() {
     assert_eq!(recent.lines(&ada).count(), 6);
     recent.note(&at(RUN, "ada", 6, delta("so far")));
     assert_eq!(recent.partial_line(&ada), "so far");
+}
+
+/// Every kind × the rows, the line being written, and a dialog.
+#[test]
+fn no_kind_lets_an_escape_sequence_into_the_block() {
+    let now = "2026-01-05T09:01:05Z".parse().expect("a time stamp");
+    let asked = EventKind::QuestionAsked { question: 1, text: format!("May I?\n{ESCAPES} y/n") };
+    let mut shown = 0;
+    for kind in every_kind().into_iter().chain([asked]) {
+        for dialog in ["", "?", "a", "c"] {
+            let (planted, _) = planted(&kind, ESCAPES);
+            let (mut agents, mut recent, mut controls) = (at_work(), Recent::default(), Controls::default());
+            let event = at(RUN, "ada", 5, planted);
+            agents.note(&event);
+            recent.note(&event);
+            dialog.chars().for_each(|key| drop(controls.press(Key::Char(key), &agents)));
+            let mut text = block(&agents, &controls, now, WIDE).join("\n");
+            text.push_str(&partial_line(recent.partial_line(&slug("ada")), WIDE));
+            assert_eq!(commands(&text), [' '; 0], "{kind:?}: {text:?}");
+            shown += usize::from(text.contains("U+001B"));
+        }
+    }
+    assert!(shown > 10, "{shown}");
 }
