@@ -5,7 +5,7 @@ use crate::ui::{BAD, GOOD, STRONG, Ui};
 
 /// List the engines and whether they are ready
 ///
-/// Starts each engine to show its version, its protocol and who is logged in. For engines that act without asking, shows
+/// Starts each engine to show its version, its protocol and who is logged in, and tries your MCP servers. For engines that act without asking, shows
 /// what restricts them. The README describes how to add one of your own.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json")]
@@ -49,6 +49,10 @@ fn shown(ui: &mut Ui, report: &Report) {
         if let Some(value) = value {
             ui.data(&format!("  {key:<9} {}", printable(value)));
         }
+    }
+    for (name, problem) in &report.servers {
+        let state = problem.as_deref().unwrap_or("answers");
+        ui.data(&format!("  server    {}", printable(&format!("{name}: {state}"))));
     }
     for model in &report.models {
         ui.data(&format!("  model     {}", printable(&model.to_string())));

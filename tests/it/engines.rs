@@ -421,3 +421,31 @@ fn a_program_that_is_killed_before_it_says_anything_is_started_again() {
         assert_eq!(of(&events, "connection.restored").len(), usize::from(code == 0 && starts > 1), "{output}");
     }
 }
+
+/// A server of the user's that cannot be used × who says so.
+#[test]
+fn servers_that_cannot_be_used_are_named() {
+    let answers = r#"read line; echo '{\"id\":1,\"result\":{}}'; cat"#;
+    let servers = format!(
+        "[mcp.servers.tides]\ncommand = \"sh\"\nargs = [\"-c\", \"{answers}\"]\n\
+         [mcp.servers.ends]\ncommand = \"sh\"\nargs = [\"-c\", \"exit 3\"]\n\
+         [mcp.servers.gone]\ncommand = \"no-such-server\"\n"
+    );
+    let repo = world(ECHO, &servers);
+    let listed = squad(&repo, &["engines", "copilot", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).expect("JSON");
+    let found = &listed["engines"][0]["servers"];
+    assert!(found["tides"].is_null(), "{found}");
+    assert_eq!(found["ends"], "its program ended without an answer", "{found}");
+    assert!(found["gone"].as_str().is_some_and(|why| why.contains("no-such-server")), "{found}");
+    let shown = squad(&repo, &["engines", "copilot"]).out;
+    for line in ["server    ends: its program ended without an answer", "server    tides: answers"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let doctor = squad(&repo, &["doctor"]);
+    for name in ["ends", "gone"] {
+        let said = format!("the MCP server `{name}` cannot be used: ");
+        assert!(doctor.err.contains(&said) || doctor.out.contains(&said), "{doctor}");
+    }
+    assert!(!format!("{doctor}").contains("`tides`"), "{doctor}");
+}

@@ -257,6 +257,32 @@ fn a_call_with_another_engine_or_other_settings_works_by_itself() {
     assert_eq!(output.status.code(), Some(0), "{said}");
 }
 
+/// What changes after a watch has started × whether a call may use its sessions. The user's own configuration, for a
+/// repository sets none of this.
+#[test]
+fn a_watch_is_not_used_after_settings_of_any_engine_changed() {
+    let watch = Watch::of(SCRIPT);
+    let config = format!("{}/squad/config.toml", watch.repo.variables["XDG_CONFIG_HOME"]);
+    let config = std::path::Path::new(&config);
+    std::fs::create_dir_all(config.parent().expect("a folder")).expect("a folder");
+    let other = "the settings of other engines";
+    for (text, named) in [
+        ("[engines.mine]\nprogram = \"true\"\n", Some(other)),
+        ("[agents.bob]\nengine = \"copilot\"\n", Some(other)),
+        ("[mcp.servers.tides]\ncommand = \"tides\"\n", Some("MCP servers")),
+        ("[engine.copilot]\nhome = \"user\"\n", Some("the engine's settings")),
+        ("[sessions]\ntimeout = \"4m\"\n", None),
+    ] {
+        std::fs::write(config, text).expect("a file");
+        let call = ["orchestrate", "--permissions", "allow", "--no-commit", "@ada x"];
+        let output = watch.command(&call).output().expect("squad runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let differs = named.map(|named| format!("it was started with different values of {named}"));
+        assert_eq!(said.contains("different values"), named.is_some(), "{text}: {said}");
+        assert!(differs.is_none_or(|differs| said.contains(&differs)), "{text}: {said}");
+    }
+}
+
 /// It would do what it was told when it goes on, and the work would be done twice.
 #[test]
 fn a_watch_that_is_stopped_is_told_nothing() {

@@ -23,6 +23,7 @@ mod real_tests;
 mod recall;
 mod registry;
 mod server;
+mod servers;
 mod session;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -43,6 +44,7 @@ use tokio::task::JoinHandle;
 pub(crate) use locate::locate;
 pub(crate) use options::{Home, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use server::{Identity, PROTOCOL};
+pub(crate) use servers::unusable as unusable_servers;
 pub(crate) use session::Session;
 pub(crate) use wire::{Account, ModelInfo};
 

@@ -56,6 +56,8 @@ pub(crate) struct Timeouts {
     pub(crate) offer: Duration,
     /// Creating or resuming a session.
     pub(crate) open: Duration,
+    /// How long one of the user's MCP servers may take for its first answer.
+    pub(crate) server: Duration,
     pub(crate) abort: Duration,
     /// How long a ping of a working CLI may take before we warn. [`Self::ping_interval`] is how often it is sent.
     pub(crate) ping: Duration,
@@ -75,6 +77,7 @@ impl Default for Timeouts {
             request: Duration::from_secs(30),
             offer: Duration::from_secs(5),
             open: Duration::from_secs(60),
+            server: Duration::from_secs(10),
             abort: Duration::from_secs(5),
             ping: Duration::from_secs(5),
             ping_interval: Duration::from_secs(4),

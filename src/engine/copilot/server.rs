@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use super::connection::{CallError, Connection};
 use super::locate::{locate, version_key};
-use super::options::{Home, Options, Provider};
+use super::options::{Home, McpServers, Options, Provider};
 use super::process::{Process, processor_time};
 use super::registry::Registry;
+use super::servers::{self, Unusable};
 use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
 use crate::engine::descendants::Descendants;
 use crate::engine::{EngineError, EngineKind, Fact, backoff};
@@ -38,6 +39,8 @@ pub(crate) struct Server {
     pub(crate) identity: Identity,
     pub(crate) registry: Arc<Registry>,
     state: watch::Sender<State>,
+    /// Which of the user's MCP servers cannot be used; tried when the first session needs them.
+    unusable_servers: OnceCell<Unusable>,
 }
 
 #[derive(Clone)]
@@ -194,7 +197,8 @@ impl Server {
     ) -> (Arc<Self>, oneshot::Sender<()>, impl Future<Output = ()>) {
         let Running { process, connection, identity, home, program, registry } = running;
         let state = watch::Sender::new(State::Connected(Arc::clone(&connection)));
-        let server = Arc::new(Self { options, program, home, identity, registry, state });
+        let unusable_servers = OnceCell::new();
+        let server = Arc::new(Self { options, program, home, identity, registry, state, unusable_servers });
         let (stop, stopped) = oneshot::channel();
         let watcher = Arc::clone(&server).supervise(process, connection, stopped);
         (server, stop, watcher)
@@ -211,6 +215,14 @@ impl Server {
                 Err(EngineError::Unusable { reason: "the engine is gone".into(), hint: None })
             }
         }
+    }
+
+    /// The user's MCP servers that can be used, and why the others cannot.
+    pub(crate) async fn mcp_servers(&self) -> (McpServers, Unusable) {
+        let unusable = self.unusable_servers.get_or_init(|| servers::unusable(&self.options)).await;
+        let mut usable = self.options.mcp_servers.clone();
+        usable.retain(|name, _| !unusable.contains_key(name));
+        (usable, unusable.clone())
     }
 
     /// Ends processes that a session's tools left running. They have the session's id in their environment.

@@ -39,8 +39,11 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) async fn open(server: Arc<Server>, opening: Opening) -> Result<Self, EngineError> {
         server.connection().await?;
-        let mut params = OpenParams::new(&opening, server.options.provider.as_ref())
-            .with_servers(&opening, &server.options.mcp_servers);
+        let (servers, unusable) = match OpenParams::has_servers(&opening) {
+            true => server.mcp_servers().await,
+            false => Default::default(),
+        };
+        let mut params = OpenParams::new(&opening, server.options.provider.as_ref()).with_servers(servers);
         let excluded_servers = repository_file(&server.options.directory, &opening.directory, &[LANGUAGE_SERVERS])
             .filter(|_| params.exclude_language_servers());
         let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
@@ -61,6 +64,9 @@ impl Session {
         }
         session.server.registry.with(&session.id, |session| {
             session.opened();
+            for (name, why) in unusable {
+                session.report(Fact::Warning(format!("the MCP server `{name}` cannot be used: {why}")));
+            }
             if let Some(file) = excluded_servers {
                 let reason = "it names programs to start, so this session has no tool `lsp`";
                 let hint = "put language servers of your own into lsp-config.json in the Copilot CLI's home";

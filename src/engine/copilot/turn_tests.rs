@@ -12,7 +12,7 @@ use super::testing::{READ, answer, event, opening, options, show};
 use super::wire::OpenParams;
 use super::*;
 use crate::engine::{AdapterSession, Approval, Fact, Request, ToolResult};
-use crate::model::ToolChoice;
+use crate::model::{Tier, ToolChoice};
 
 const SESSION: &str = "squad-ada-1";
 
@@ -203,6 +203,36 @@ async fn a_turn_in_which_the_engine_was_lost_has_failed() {
     assert!(lost.starts_with("connection lost: ") && lost.contains("out of memory"), "{facts:?}");
     assert_eq!(restored, "connection restored: 1");
     assert!(failed.starts_with("interrupted the engine was lost in the middle of the turn"), "{facts:?}");
+    drop(session);
+    engine.stop().await;
+}
+
+/// A server of the user's that is missing costs its tools, and no agent.
+#[tokio::test]
+async fn a_session_goes_on_without_a_server_that_cannot_be_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = options(&folder, &format!("{}\ncat >/dev/null", opened()));
+    let server = |command: &str, script: &str| {
+        let args = vec!["-c".to_owned(), script.to_owned()];
+        McpServer::Local { command: command.to_owned(), args, env: Default::default() }
+    };
+    options.mcp_servers = [
+        ("tides".to_owned(), server("sh", r#"read line; echo '{"id":1,"result":{}}'; cat"#)),
+        ("gone".to_owned(), server("no-such-server", "")),
+    ]
+    .into();
+    let engine = Copilot::start(options).await.expect("it starts");
+    let (usable, unusable) = engine.server.mcp_servers().await;
+    assert_eq!(usable.keys().collect::<Vec<_>>(), ["tides"]);
+    assert!(unusable["gone"].contains("no-such-server"), "{unusable:?}");
+    for (tier, warns) in [(Tier::Standard, true), (Tier::Full, true), (Tier::Lightweight, false)] {
+        let mut opening = opening(SESSION, ToolChoice::All);
+        opening.spec.tier = tier;
+        assert_eq!(OpenParams::has_servers(&opening), warns, "{tier:?}");
+    }
+    let mut session = engine.open(opening(SESSION, ToolChoice::All)).await.expect("it opens");
+    let warning = show(&session.next().await);
+    assert!(warning.starts_with("warning the MCP server `gone` cannot be used: "), "{warning}");
     drop(session);
     engine.stop().await;
 }

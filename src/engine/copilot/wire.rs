@@ -162,10 +162,13 @@ impl OpenParams {
         }
     }
 
-    /// Adds MCP servers, except for the small tiers, which work without them.
-    pub(crate) fn with_servers(self, opening: &Opening, servers: &McpServers) -> Self {
-        let is_for = matches!(opening.spec.tier, Tier::Standard | Tier::Full);
-        Self { mcp_servers: if is_for { servers.clone() } else { McpServers::new() }, ..self }
+    /// Whether a session has the user's MCP servers: the small tiers work without them.
+    pub(crate) fn has_servers(opening: &Opening) -> bool {
+        matches!(opening.spec.tier, Tier::Standard | Tier::Full)
+    }
+
+    pub(crate) fn with_servers(self, mcp_servers: McpServers) -> Self {
+        Self { mcp_servers, ..self }
     }
 
     /// Excludes the tool that starts language servers. Returns whether the session would have had it.

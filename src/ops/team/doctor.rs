@@ -170,21 +170,25 @@ fn path(env: &Env, project: &Project) -> Vec<Finding> {
 }
 
 fn engine(env: &Env, project: &Project, directory: &Path) -> Result<Vec<Finding>, Failure> {
-    let at = |code, message: String, hint: Option<String>| {
+    let at = |severity, code, message: String, hint: Option<String>| {
         let place = Source::new(format!("engine {}", project.settings.engine.name), 0);
-        let problem = Problem::new(Severity::Error, place, code, message);
-        let problem = match hint {
-            Some(hint) => problem.hint(hint),
-            None => problem,
-        };
-        vec![Finding { area: Area::Engine, problem }]
+        let problem = Problem { hint, ..Problem::new(severity, place, code, message) };
+        Finding { area: Area::Engine, problem }
     };
     if let Err(failure) = engines::check_names(project) {
-        return Ok(at("engine-unknown", failure.message, failure.hint));
+        return Ok(vec![at(Severity::Error, "engine-unknown", failure.message, failure.hint)]);
     }
-    let reports = engines::check(env, directory, Some(&project.settings.engine.name))?;
-    let trouble = reports.into_iter().find(|report| !report.ready);
-    Ok(trouble.map_or_else(Vec::new, |report| {
-        at("engine-not-ready", report.problem.unwrap_or_else(|| "the engine is not ready".to_owned()), report.hint)
-    }))
+    let mut found = Vec::new();
+    for report in engines::check(env, directory, Some(&project.settings.engine.name))? {
+        if !report.ready {
+            let message = report.problem.unwrap_or_else(|| "the engine is not ready".to_owned());
+            found.push(at(Severity::Error, "engine-not-ready", message, report.hint));
+        }
+        let unusable = report.servers.into_iter().filter_map(|(name, why)| Some((name, why?)));
+        found.extend(unusable.map(|(name, why)| {
+            let hint = format!("agents work without it; fix `mcp.servers.{name}` in your own squad/config.toml");
+            at(Severity::Warning, "mcp-server", format!("the MCP server `{name}` cannot be used: {why}"), Some(hint))
+        }));
+    }
+    Ok(found)
 }

@@ -332,6 +332,8 @@ pub(crate) struct Report {
     /// What restricts an engine that does not ask for permissions.
     pub(crate) governed: Option<String>,
     pub(crate) models: Vec<copilot::ModelInfo>,
+    /// The user's MCP servers by name, and why one cannot be used.
+    pub(crate) servers: BTreeMap<String, Option<String>>,
     pub(crate) problem: Option<String>,
     pub(crate) hint: Option<String>,
 }
@@ -397,6 +399,7 @@ impl Report {
             login: None,
             governed: None,
             models: Vec::new(),
+            servers: BTreeMap::new(),
             problem: None,
             hint: None,
         }
@@ -431,7 +434,9 @@ async fn copilot_report(
         Ok(options) => options,
         Err(error) => return report.with_problem(&error),
     };
-    let probe = match copilot::Copilot::probe(&options).await {
+    let (probe, unusable) = tokio::join!(copilot::Copilot::probe(&options), copilot::unusable_servers(&options));
+    report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).collect();
+    let probe = match probe {
         Ok(probe) => probe,
         Err(error) => return report.with_problem(&error),
     };
