@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -62,6 +62,29 @@ pub struct Streams {
     pub input: fn() -> Box<dyn BufRead>,
     /// Prompts at the terminal for a line without echo.
     pub secret: fn(&str) -> io::Result<String>,
+}
+
+/// A stream that several write to, a piece at a time.
+#[derive(Clone)]
+pub(crate) struct SharedStream(Arc<Mutex<Box<dyn Write + Send>>>);
+
+impl Streams {
+    /// Stderr for others than the owner of these streams.
+    pub(crate) fn share_err(&mut self) -> SharedStream {
+        let shared = SharedStream(Arc::new(Mutex::new(std::mem::replace(&mut self.err, Box::new(io::sink())))));
+        self.err = Box::new(shared.clone());
+        shared
+    }
+}
+
+impl Write for SharedStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
 }
 
 /// The time of day.

@@ -74,12 +74,15 @@ mod ui;
 mod view;
 mod watch;
 
+use std::io::Write;
+
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use commands::{Arguments, Context};
 pub use env::{Clock, DamageLog, Env, Ids, Release, Streams};
 use error::{Failure, FailureKind};
+use model::printable;
 use ui::{OutputOptions, Ui};
 
 /// Runs the program and returns its exit code.
@@ -88,7 +91,7 @@ pub fn run(mut env: Env) -> u8 {
     let arguments = std::iter::once(&name).chain(&env.arguments).cloned().collect::<Vec<_>>();
     let plain = env.variable("TERM") == Some("dumb");
     let colorless = plain || env.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let streams = env.take_streams();
+    let mut streams = env.take_streams();
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -102,6 +105,11 @@ pub fn run(mut env: Env) -> u8 {
         }
     };
     let globals = &arguments.globals;
+    if !globals.quiet {
+        let mut err = streams.share_err();
+        // A stderr that nobody reads is no reason to stop.
+        env.damage.speak_with(move |text| drop(writeln!(err, "{}", printable(text))));
+    }
     let options = OutputOptions {
         json: globals.json,
         quiet: globals.quiet,

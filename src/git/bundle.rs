@@ -103,14 +103,16 @@ impl Repository {
         // The ledger is a pattern, since it is optional.
         let refspecs = [format!("+{TEAM}:{TEAM}"), format!("+{REFERENCE}*:{REFERENCE}*")];
         let incoming = Incoming::fetch(self, &["-c", "fetch.fsckObjects=true"], file.as_os_str(), &refspecs)?;
-        let (store, references) = (incoming.repository().ledger_objects(), incoming.repository().references());
+        let (store, references) = (incoming.repository().limited_objects(), incoming.repository().references());
         let team = references.read(TEAM)?;
         let Some(team) = team else { return Err(Error::damaged(file, "it holds no team")) };
         let root = store.tree_of(&team)?;
         let inner = |path: &str| path.strip_prefix(FOLDER).unwrap_or(path).trim_start_matches('/').to_owned();
-        let files = contents(&store, store.files_below(root, FOLDER)?, |_| Some(largest))?;
-        files.iter().try_for_each(|(path, _)| check_path(path))?;
+        // All of it or nothing: half a team is nobody's.
         let all = store.entries_below(root, FOLDER)?;
+        let plain = all.iter().filter(|(_, mode, _)| mode.is_blob()).map(|(path, _, id)| (path.clone(), *id));
+        let files = contents(&store, plain.collect(), |_| Some(largest))?;
+        files.iter().try_for_each(|(path, _)| check_path(path))?;
         let executables: BTreeSet<&str> =
             all.iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path.as_str()).collect();
         let left_out = all.iter().filter(|(_, mode, _)| !mode.is_blob()).map(|(path, ..)| inner(path)).collect();
@@ -173,7 +175,7 @@ impl BundledLedger {
     fn new(ours: &Repository, incoming: Incoming, tip: ObjectId) -> Result<Self, Error> {
         let known = ours.references().read(REFERENCE)?.map(|tip| ours.objects().tree_of(&tip)).transpose()?;
         incoming.see_objects_of(ours)?;
-        let store = incoming.repository().ledger_objects();
+        let store = incoming.repository().limited_objects();
         let reader = TreeReader::new(&store, ours.damage());
         let entries = count_missing(&reader, store.tree_of(&tip)?, known.as_slice())?;
         Ok(Self { entries, tip, incoming })

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use gix::{ObjectId, objs, objs::tree::EntryKind};
 
-use super::{error::Error, object_store::ObjectStore, objects::identify, references::parse_id, repository::Repository};
+use super::{
+    error::Error, object_store::ObjectStore, objects::identify, references::parse_id, repository::Repository,
+    walk::PassedOver,
+};
 
 /// See [`Repository::plain_files_at`].
 #[derive(Debug, Default)]
@@ -16,8 +19,8 @@ pub(crate) struct PlainFiles {
 }
 
 impl Repository {
-    fn tree_at(&self, commit: &str) -> Result<(ObjectStore, ObjectId), Error> {
-        let store = self.objects();
+    pub(super) fn tree_at(&self, commit: &str) -> Result<(ObjectStore, ObjectId), Error> {
+        let store = self.limited_objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         Ok((store, root))
     }
@@ -32,6 +35,14 @@ impl Repository {
     pub(crate) fn has_at(&self, commit: &str, path: &str) -> Result<bool, Error> {
         let (store, root) = self.tree_at(commit)?;
         Ok(store.find(root, path)?.is_some())
+    }
+
+    /// The file at a path in a commit; `None`: there is none.
+    pub(crate) fn file_at(&self, commit: &str, path: &str, largest: u64) -> Result<Option<Vec<u8>>, Error> {
+        let (store, root) = self.tree_at(commit)?;
+        let file = store.find(root, path)?.filter(|(mode, _)| mode.is_blob()).map(|(_, id)| (path.to_owned(), id));
+        let found = contents(&store, file.into_iter().collect(), |_| Some(largest))?;
+        Ok(found.into_iter().next().map(|(_, bytes)| bytes))
     }
 
     /// Selected files below a folder in a commit, with their full paths. `wanted` returns a file's size limit, or
@@ -99,20 +110,71 @@ impl Repository {
         wanted: impl Fn(&str) -> Option<u64>,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let (store, root) = self.tree_at(commit)?;
-        contents(&store, store.links_below(root, folder)?, wanted)
+        contents(&store, store.links_among(root, &store.entries_below(root, folder)?)?, wanted)
+    }
+
+    /// Like [`Self::files_at`] and [`Self::links_at`] together. What is too large is passed over, and reported at the
+    /// command's end.
+    pub(crate) fn readable_files_at(
+        &self,
+        commit: &str,
+        folder: &str,
+        wanted: impl Fn(&str) -> Option<u64>,
+    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let (store, root) = self.tree_at(commit)?;
+        let mut passed_over = Vec::new();
+        let entries = store.readable_below(root, folder, &mut passed_over)?;
+        let links = store.links_among(root, &entries)?;
+        let files = entries.into_iter().filter(|(_, mode, _)| mode.is_blob()).map(|(path, _, id)| (path, id));
+        let found = readable_contents(&store, files.chain(links), wanted, &mut passed_over)?;
+        self.report(commit, &passed_over);
+        Ok(found)
+    }
+
+    /// Has the command say at its end what was not read of a commit.
+    pub(super) fn report(&self, commit: &str, passed_over: &[PassedOver]) {
+        let commit = commit.get(..12).unwrap_or(commit);
+        for PassedOver { path, why } in passed_over {
+            self.damage().add_passed_over(&format!("{commit}:{path}"), why);
+        }
     }
 }
 
-/// The contents of selected files.
+/// The contents of selected files. Fails if one is too large, or all of them are.
 pub(super) fn contents(
     store: &ObjectStore,
     files: Vec<(String, ObjectId)>,
     wanted: impl Fn(&str) -> Option<u64>,
 ) -> Result<Vec<(String, Vec<u8>)>, Error> {
-    let wanted = files.into_iter().filter_map(|(path, id)| Some((wanted(&path)?, path, id)));
-    let content = |(largest, path, id): (u64, String, ObjectId)| match store.size(&id) {
-        Some(size) if size > largest => Err(Error::TooLarge { path, size, largest }),
-        _ => Ok((path, store.blob(&id)?)),
-    };
-    wanted.map(content).collect()
+    let mut passed_over = Vec::new();
+    let found = readable_contents(store, files.into_iter(), wanted, &mut passed_over)?;
+    passed_over.pop().map_or(Ok(found), |passed_over| Err(Error::TooLarge(passed_over)))
+}
+
+/// The contents of selected files. Those that are too large are added to `passed_over`.
+fn readable_contents(
+    store: &ObjectStore,
+    files: impl Iterator<Item = (String, ObjectId)>,
+    wanted: impl Fn(&str) -> Option<u64>,
+    passed_over: &mut Vec<PassedOver>,
+) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    /// Bytes of all files together: many names may share one content.
+    const ALL: u64 = 256 << 20;
+    let mut found = Vec::new();
+    let mut all = 0;
+    for (path, id) in files {
+        let Some(largest) = wanted(&path) else { continue };
+        let size = store.size(&id).unwrap_or(0);
+        let why = if size > largest {
+            format!("it has {size} bytes in the commit, and at most {largest} are read")
+        } else if size > ALL - all {
+            format!("it and the files before it have more than {ALL} bytes")
+        } else {
+            all += size;
+            found.push((path, store.blob(&id)?));
+            continue;
+        };
+        passed_over.push(PassedOver { path, why });
+    }
+    Ok(found)
 }

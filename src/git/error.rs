@@ -3,6 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::walk::PassedOver;
 use crate::program::ProgramRefusal;
 
 /// Why a repository operation failed. Each message names the path or item it is about.
@@ -28,8 +29,8 @@ pub(crate) enum Error {
     Locked { path: PathBuf },
     /// The ledger already holds different bytes at this path; its files never change.
     Taken { path: String },
-    /// A file in a commit exceeds the size limit for its kind.
-    TooLarge { path: String, size: u64, largest: u64 },
+    /// A file in a commit exceeds the size limit for its kind, or a folder the limits of a walk.
+    TooLarge(PassedOver),
     /// A path that a tree cannot contain.
     BadPath { path: String },
     /// A command was interrupted and must be finished before another one starts here.
@@ -61,7 +62,7 @@ impl Error {
                 format!("if you trust it: git config --global --add safe.directory '{}'", path.display())
             }
             Self::Unsupported { .. } | Self::BadPath { .. } | Self::Taken { .. } => return None,
-            Self::TooLarge { .. } => "split it, and commit the parts".into(),
+            Self::TooLarge(_) => "split it and commit the parts, or take it out of the branch".into(),
             Self::Unreadable { .. } => "check who owns the folder and its permissions".into(),
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => "check who owns the folder and its permissions".into(),
@@ -111,9 +112,7 @@ impl fmt::Display for Error {
             }
             Self::Locked { path } => write!(f, "another git process holds {}", path.display()),
             Self::Taken { path } => write!(f, "the ledger already holds another text under {path}"),
-            Self::TooLarge { path, size, largest } => {
-                write!(f, "{path} is not read: it has {size} bytes in the commit, and at most {largest} are read")
-            }
+            Self::TooLarge(PassedOver { path, why }) => write!(f, "{path} is not read: {why}"),
             Self::BadPath { path } => write!(f, "{path:?} cannot be the path of a file in a repository"),
             Self::InterruptedCommand { command } => write!(f, "`squad {command}` was interrupted"),
             Self::UnknownIntent { path, what } => {

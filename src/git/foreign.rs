@@ -9,6 +9,7 @@ use super::{
     error::Error,
     program::{Call, Environment},
     repository::Repository,
+    walk::PassedOver,
 };
 
 /// How long a fetch may take.
@@ -62,25 +63,21 @@ impl ForeignRepository {
         self.repository.has_at(&self.commit, path)
     }
 
-    /// All files below a folder, by their whole paths.
-    pub(crate) fn files(&self, folder: &str) -> Result<Vec<ForeignFile>, Error> {
-        let store = self.repository.objects();
+    /// All files below a folder, by their whole paths, and what is too large to be walked.
+    pub(crate) fn files(&self, folder: &str) -> Result<(Vec<ForeignFile>, Vec<PassedOver>), Error> {
+        let store = self.repository.limited_objects();
         let root = store.tree_of(&self.repository.parse_commit(&self.commit)?)?;
-        let entries = store.entries_below(root, folder)?;
+        let mut passed_over = Vec::new();
+        let entries = store.readable_below(root, folder, &mut passed_over)?;
         let file = |(path, mode, id): (String, gix::objs::tree::EntryMode, gix::ObjectId)| ForeignFile {
             path,
             // What was too large to be fetched is not there.
             is_plain: matches!(mode.kind(), EntryKind::Blob | EntryKind::BlobExecutable) && store.size(&id).is_some(),
         };
-        Ok(entries.into_iter().map(file).collect())
+        Ok((entries.into_iter().map(file).collect(), passed_over))
     }
 
     pub(crate) fn read(&self, path: &str, largest: u64) -> Result<Option<Vec<u8>>, Error> {
-        let found = self.repository.files_at(&self.commit, parent(path), |file| (file == path).then_some(largest))?;
-        Ok(found.into_iter().next().map(|(_, bytes)| bytes))
+        self.repository.file_at(&self.commit, path, largest)
     }
-}
-
-fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

@@ -5,8 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use gix::ObjectId;
+
 use super::error::Error;
+use super::object_store::ObjectStore;
 use super::repository::Repository;
+use super::walk::{Limits, PassedOver, Walk};
 
 impl Repository {
     /// The commit that a revision names; `None` if there is none here.
@@ -78,23 +82,74 @@ impl Repository {
         Ok(text.lines().map(str::trim).filter(has_key).map(str::to_owned).collect())
     }
 
-    /// The paths below a folder that commits up to this one have removed since a day. Includes paths that came back.
-    pub(crate) fn removed_below(&self, commit: &str, folder: &str, since: Option<Date>) -> Result<Vec<String>, Error> {
+    /// The names of all files that a folder has had at any depth, in this commit and those that led to it since a day.
+    pub(crate) fn names_since(
+        &self,
+        commit: &str,
+        folder: &str,
+        since: Option<Date>,
+    ) -> Result<BTreeSet<String>, Error> {
         let since = since.map(|day| format!("--since={day}T00:00:00Z"));
-        let log = ["log", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=D"];
-        let call = self.call(&log).arguments(since.as_slice()).arguments(&[commit, "--", folder]);
-        let answer = call.succeed()?;
-        let paths = answer.stdout.split(|byte| *byte == 0).map(|path| String::from_utf8_lossy(path).trim().to_owned());
-        Ok(paths.filter(|path| !path.is_empty()).collect())
+        // Without `--full-history`, a merge with a branch that never had the file hides that the other one had it.
+        // Git names the commits only: it walks a folder at each of its paths, and there can be billions.
+        let log = self.call(&["log", "--full-history", "--format=%H %P"]);
+        let changes = log.arguments(since.as_slice()).arguments(&[commit, "--", folder]).succeed()?.text();
+        let commits: BTreeSet<&str> = changes.split_whitespace().chain([commit]).collect();
+        let (store, mut walk, mut names) = (self.limited_objects(), Walk::new(Limits::HISTORY), BTreeSet::new());
+        for commit in commits {
+            let found =
+                self.reading(&store, commit, |store| store.find(store.tree_of(&self.parse_commit(commit)?)?, folder))?;
+            let top = found.filter(|(mode, _)| mode.is_tree()).map(|(_, id)| (folder.to_owned(), id));
+            let mut folders: Vec<(String, ObjectId)> = top.into_iter().collect();
+            while let Some((path, id)) = folders.pop() {
+                if walk.has_entered(&id) {
+                    continue;
+                }
+                walk.enter(&path, id).map_err(|why| Error::TooLarge(PassedOver { path: path.clone(), why }))?;
+                for entry in self.reading(&store, &id.to_string(), |store| store.tree(&id))?.entries {
+                    let name = entry.filename.to_string();
+                    walk.count(&name);
+                    if entry.mode.is_tree() {
+                        folders.push((format!("{path}/{name}"), entry.oid));
+                    } else if !names.contains(&name) {
+                        names.insert(name);
+                    }
+                }
+            }
+        }
+        Ok(names)
     }
 
-    /// The full paths of all folders with one of these names, at any depth. Skips names that are not UTF-8.
+    /// Reads an object, which a partial clone may have to fetch first.
+    fn reading<T>(
+        &self,
+        store: &ObjectStore,
+        object: &str,
+        read: impl Fn(&ObjectStore) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        read(store).or_else(|error| match error {
+            Error::Object { .. }
+                if self.call(&["rev-list", "--objects", "--max-count=1", object]).run()?.is_success() =>
+            {
+                read(store)
+            }
+            error => Err(error),
+        })
+    }
+
+    /// The full paths of all folders with one of these names, at any depth. Skips names that are not UTF-8; what is too
+    /// large to be walked is reported at the command's end.
     pub(crate) fn folders_named(&self, commit: &str, names: &[&str]) -> Result<Vec<String>, Error> {
-        let list = ["ls-tree", "-r", "-d", "-z", "--full-tree", "--name-only", commit];
-        let answer = self.call(&list).succeed()?;
-        let paths = answer.stdout.split(|byte| *byte == 0).filter_map(|path| std::str::from_utf8(path).ok());
-        let is_named = |path: &&str| path.rsplit('/').next().is_some_and(|name| names.contains(&name));
-        Ok(paths.filter(is_named).map(str::to_owned).collect())
+        let (store, root) = self.tree_at(commit)?;
+        let (mut found, mut passed_over) = (Vec::new(), Vec::new());
+        store.walk_below(root, "", &mut passed_over, |(path, mode, _)| {
+            if mode.is_tree() && path.rsplit('/').next().is_some_and(|name| names.contains(&name)) {
+                found.push(path);
+            }
+        })?;
+        self.report(commit, &passed_over);
+        found.sort();
+        Ok(found)
     }
 
     /// Whether another tracked file in the work tree has a line with this text; only the start of a very long text

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
+    holder::Holder,
     ledger_tree,
     lock::{Attempt, LedgerLock, LockFile, PendingUpdate},
     object_store::ObjectStore,
@@ -69,8 +70,8 @@ impl<'a> Ledger<'a> {
         let mut lock = match self.lock_file()?.try_lock()? {
             Attempt::Locked(lock) => self.recover_lock(lock)?,
             Attempt::Busy(lock_file) => match queue.enqueue(files) {
-                None => self.recover_lock(lock_file.lock()?)?,
-                Some(entry) => match entry.wait(lock_file)? {
+                None => self.recover_lock(lock_file.lock(&|holder| self.tell(holder))?)?,
+                Some(entry) => match entry.wait(lock_file, &|holder| self.tell(holder))? {
                     None => return Ok(()),
                     Some(lock) => self.recover_lock(lock)?,
                 },
@@ -117,7 +118,11 @@ impl<'a> Ledger<'a> {
 
     /// Waits for the lock that keeps other squad writers out until it is dropped.
     pub(super) fn lock(&self) -> Result<LedgerLock, Error> {
-        self.recover_lock(self.lock_file()?.lock()?)
+        self.recover_lock(self.lock_file()?.lock(&|holder| self.tell(holder))?)
+    }
+
+    fn tell(&self, holder: &Holder) {
+        self.repository.damage().say(&format!("waiting for the ledger's lock: {holder}"));
     }
 
     fn lock_file(&self) -> Result<LockFile, Error> {
@@ -218,7 +223,7 @@ impl<'a> Ledger<'a> {
     }
 
     fn snapshot_of(&self, tip: ObjectId) -> Result<Snapshot, Error> {
-        Snapshot::open(self.repository.ledger_objects(), tip, self.repository.damage().clone())
+        Snapshot::open(self.repository.limited_objects(), tip, self.repository.damage().clone())
     }
 
     /// The number of commits, and the paths of files that any of them changed or removed: none, if only squad wrote to

@@ -5,18 +5,18 @@
 //! only, since its entries have unique names.
 
 use std::cell::Cell;
-use std::collections::HashSet;
 
 use gix::{ObjectId, objs::Tree, objs::tree};
 
-use super::{error::Error, object_store::ObjectStore};
+use super::{
+    error::Error,
+    object_store::ObjectStore,
+    walk::{Limits, Walk},
+};
 use crate::model::{Damage, DamageKind, DamageLog};
 
 /// The maximum nesting of folders. Ours are nine deep.
-pub(super) const DEPTH: usize = 64;
-
-/// How many folders one walk reads again.
-const REPEATS: usize = 8;
+pub(super) const DEPTH: usize = Limits::LEDGER.depth;
 
 /// Name prefix of a displaced folder: it could not be read when a file was added to it, so it moved one level down,
 /// into a new folder of its name.
@@ -27,13 +27,6 @@ pub(super) fn replacement_for(lost: ObjectId) -> Tree {
     let entry =
         tree::Entry { mode: tree::EntryKind::Tree.into(), filename: format!("{DISPLACED}{lost}").into(), oid: lost };
     Tree { entries: vec![entry] }
-}
-
-/// The folders that a walk has read.
-#[derive(Default)]
-pub(crate) struct VisitedFolders {
-    folders: HashSet<ObjectId>,
-    repeats: usize,
 }
 
 /// An entry of a ledger: its path from the root and its object.
@@ -152,13 +145,14 @@ impl<'a> TreeReader<'a> {
         id: ObjectId,
         mut visit: impl FnMut(PathAndId) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut visited = VisitedFolders::default();
+        let mut visited = Walk::default();
         let mut folders = vec![(path.to_owned(), id)];
         while let Some((path, id)) = folders.pop() {
             if !self.should_read(&path, id, &mut visited) {
                 continue;
             }
             let (mut below, files) = self.children(&path, id)?;
+            below.iter().chain(&files).for_each(|(path, _)| visited.count(path));
             files.into_iter().try_for_each(&mut visit)?;
             below.reverse();
             folders.append(&mut below);
@@ -167,19 +161,12 @@ impl<'a> TreeReader<'a> {
     }
 
     /// Whether to read a folder: not if it is repeated too often or nested too deep.
-    pub(super) fn should_read(&self, path: &str, id: ObjectId, visited: &mut VisitedFolders) -> bool {
-        visited.repeats += usize::from(!visited.folders.insert(id));
-        let reason = if path.matches('/').count() >= DEPTH {
-            format!("the folder lies deeper than {DEPTH}")
-        } else if visited.repeats > REPEATS {
-            // From here on each folder is read once.
-            visited.repeats -= 1;
-            "the folder is one of too many that are the same".to_owned()
-        } else {
-            return true;
-        };
-        self.report(path, Some(id), DamageKind::Malformed, reason);
-        false
+    pub(super) fn should_read(&self, path: &str, id: ObjectId, walk: &mut Walk) -> bool {
+        let entered = walk.enter(path, id);
+        if let Err(reason) = &entered {
+            self.report(path, Some(id), DamageKind::Malformed, reason.clone());
+        }
+        entered.is_ok()
     }
 }
 

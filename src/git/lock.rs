@@ -4,11 +4,17 @@ use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{Read, Seek},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use gix::ObjectId;
 
-use super::{disk, error::Error, objects::Sharing};
+use super::{
+    disk,
+    error::Error,
+    holder::{self, Holder},
+    objects::Sharing,
+};
 
 /// The lock file, open but not locked by us.
 pub(super) struct LockFile {
@@ -49,13 +55,25 @@ impl LockFile {
         }
     }
 
-    /// Waits until no other process or thread holds the lock.
-    pub(super) fn lock(self) -> Result<LedgerLock, Error> {
-        self.file.lock().map_err(Error::io("lock", &self.path))?;
-        Ok(self.held())
+    /// Waits until no other process or thread holds the lock. `tell` says who does, when that takes long.
+    pub(super) fn lock(self, tell: &(dyn Fn(&Holder) + Sync)) -> Result<LedgerLock, Error> {
+        match self.try_lock()? {
+            Attempt::Locked(lock) => Ok(lock),
+            Attempt::Busy(this) => {
+                let locked = holder::wait_for(&this.file, tell, || this.file.lock());
+                locked.map_err(Error::io("lock", &this.path))?;
+                Ok(this.held())
+            }
+        }
+    }
+
+    pub(super) fn holder(&self) -> Holder {
+        Holder::of(&self.file)
     }
 
     fn held(self) -> LedgerLock {
+        // For those who wait. The owner of the file may be another user.
+        let _ = self.file.set_modified(SystemTime::now());
         LedgerLock { file: self.file, path: self.path }
     }
 }

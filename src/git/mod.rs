@@ -10,8 +10,9 @@
 //! | `disk` | every write to disk, as separate steps |
 //! | `objects`, `recent`, `pack`, `quarantine` | writing objects so that neither a power cut nor git's gc loses them |
 //! | `object_store`, `tree`, `contents` | reading objects, folders and files of a commit |
+//! | `walk` | how much one walk of a tree may read |
 //! | `tree_edit` | adding files to a tree |
-//! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `lock`, `holder`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `incoming` | objects of remotes and bundles, before they are taken |
 //! | `repair` | recovering lost ledger objects, and carrying on without the rest |
 //! | `ledger_tree` | reading a ledger with damaged parts |
@@ -38,6 +39,7 @@ mod disk;
 mod error;
 mod foreign;
 mod history;
+mod holder;
 mod incoming;
 mod intent;
 mod landing;
@@ -73,6 +75,7 @@ mod transaction;
 mod tree;
 mod tree_edit;
 mod union;
+mod walk;
 mod work_tree;
 
 #[cfg(test)]
@@ -86,7 +89,6 @@ pub(crate) use self::{
     history::Blame,
     intent::InterruptedCommand,
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
-    ledger_tree::VisitedFolders,
     maintenance::Extent,
     mode::is_executable,
     objects::sha1_of_blob,
@@ -97,5 +99,6 @@ pub(crate) use self::{
     scrub::UndoCounts,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
+    walk::Walk,
     work_tree::{RepositoryState, RunOfSnapshots, WorkTreeSnapshot},
 };

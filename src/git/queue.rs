@@ -10,7 +10,7 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gix::{hash, objs};
@@ -18,6 +18,7 @@ use gix::{hash, objs};
 use super::{
     disk,
     error::Error,
+    holder::{Holder, PATIENCE},
     lock::{Attempt, LedgerLock, LockFile},
     objects::{Sharing, identify},
     path::check_path,
@@ -125,10 +126,15 @@ impl QueueEntry {
     ///
     /// It polls instead of blocking on the lock: newcomers can overtake blocked waiters, so a waiter could stay blocked
     /// long after its append was made.
-    pub(super) fn wait(self, mut lock_file: LockFile) -> Result<Option<LedgerLock>, Error> {
+    /// `tell` says who holds the lock, when that takes long.
+    pub(super) fn wait(self, mut lock_file: LockFile, tell: &dyn Fn(&Holder)) -> Result<Option<LedgerLock>, Error> {
         let mut pause = MIN_PAUSE;
+        let mut silent = Some(Instant::now());
         loop {
             thread::sleep(pause);
+            if silent.take_if(|start| start.elapsed() >= PATIENCE).is_some() {
+                tell(&lock_file.holder());
+            }
             if self.is_done() {
                 return Ok(None);
             }

@@ -192,7 +192,7 @@ impl Ledger<'_> {
     ) -> Result<(), Error> {
         self.advance(|tip, objects| {
             let Some(tip) = tip else { return Ok(None) };
-            let store = self.repository().ledger_objects();
+            let store = self.repository().limited_objects();
             let mut edit = TreeEdit::new(&store, Some(store.tree_of(&tip)?))?;
             for damage in displaced {
                 let object = damage.object.as_deref().and_then(|id| parse_id(id.as_bytes(), store.hash()));
@@ -224,7 +224,7 @@ impl Ledger<'_> {
         let record = RefCell::new(record);
         self.advance(|tip, objects| {
             let Some(tip) = tip else { return Ok(None) };
-            let store = self.repository().ledger_objects();
+            let store = self.repository().limited_objects();
             let tip = match store.commit(&tip) {
                 Err(Error::Object { .. }) => self.repository().newest_ledger(&store)?.unwrap_or(tip),
                 commit => commit.map(|_| tip)?,

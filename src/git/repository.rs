@@ -245,7 +245,7 @@ impl Repository {
     }
 
     /// For reading the ledger, which may be damaged or written by anybody.
-    pub(super) fn ledger_objects(&self) -> ObjectStore {
+    pub(super) fn limited_objects(&self) -> ObjectStore {
         self.objects().with_size_limit()
     }
 

@@ -2,9 +2,10 @@ use gix::ObjectId;
 
 use super::{
     error::Error,
-    ledger_tree::{PathAndId, TreeReader, VisitedFolders},
+    ledger_tree::{PathAndId, TreeReader},
     object_store::ObjectStore,
     union,
+    walk::Walk,
 };
 use crate::model::{Damage, DamageKind, DamageLog};
 
@@ -95,7 +96,7 @@ impl Snapshot {
     pub(crate) fn children(
         &self,
         folder: &Folder,
-        visited: &mut VisitedFolders,
+        visited: &mut Walk,
     ) -> Result<Readable<(Vec<Folder>, usize)>, Error> {
         let reader = self.reader();
         let (below, files) = reader.children(&folder.path, folder.id)?;

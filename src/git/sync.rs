@@ -90,7 +90,7 @@ impl Repository {
 
     /// The number of entries below these folders that no remote had as of the last fetch; `None`: there was no fetch.
     pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
-        let store = self.ledger_objects();
+        let store = self.limited_objects();
         let reader = TreeReader::new(&store, self.damage());
         let tips = self.remote_tips()?.into_iter().map(|tip| self.parse_commit(&tip));
         let known = readable_trees(&store, &tips.collect::<Result<Vec<_>, _>>()?)?;
@@ -275,7 +275,7 @@ impl Remote<'_> {
 
     /// How our ledger differs from the remote's, as of the last fetch.
     pub(crate) fn difference(&self) -> Result<Difference, Error> {
-        let store = self.repository.ledger_objects();
+        let store = self.repository.limited_objects();
         let reader = TreeReader::new(&store, self.repository.damage());
         let commits: Vec<ObjectId> = self.remote_refs()?.into_iter().map(|remote_ref| remote_ref.commit).collect();
         let theirs = readable_trees(&store, &commits)?;

@@ -1,13 +1,20 @@
 //! Reading the folders of a commit.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{HashMap, hash_map};
 
 use gix::{
     ObjectId,
     objs::{Tree, bstr::BStr, tree},
 };
 
-use super::{error::Error, object_store::ObjectStore};
+use super::{
+    error::Error,
+    object_store::ObjectStore,
+    walk::{Limits, PassedOver, Walk},
+};
+
+/// A path from the root of a tree, and what is there.
+pub(super) type Entry = (String, tree::EntryMode, ObjectId);
 
 pub(super) struct Finder<'a> {
     store: &'a ObjectStore,
@@ -24,8 +31,8 @@ impl Finder<'_> {
                 return Ok(None);
             }
             let folder = match self.folders.entry(found.1) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(place) => place.insert(self.store.tree(&found.1)?),
+                hash_map::Entry::Occupied(known) => known.into_mut(),
+                hash_map::Entry::Vacant(place) => place.insert(self.store.tree(&found.1)?),
             };
             match entry_of(folder, name) {
                 Some(entry) => found = (entry.mode, entry.oid),
@@ -55,49 +62,107 @@ impl ObjectStore {
         Ok(files.into_iter().map(|(path, _, id)| (path, id)).collect())
     }
 
-    /// Every symbolic link below a folder, ordered by path, with its target file. Omits links that leave the tree or
-    /// lead to anything but a file.
-    pub(super) fn links_below(&self, root: ObjectId, folder: &str) -> Result<Vec<(String, ObjectId)>, Error> {
-        let mut links = self.entries_below(root, folder)?;
-        links.retain(|(_, mode, _)| mode.is_link());
+    /// Those among the entries below a folder that are symbolic links to files of the same tree, each with its target.
+    /// Omits links that leave the tree or lead to anything but a file.
+    pub(super) fn links_among(&self, root: ObjectId, entries: &[Entry]) -> Result<Vec<(String, ObjectId)>, Error> {
+        /// Bytes of the longest target that a system follows.
+        const LONGEST: u64 = 4096;
         let mut files = Vec::new();
-        for (path, _, link) in links {
-            let target = self.blob(&link)?;
-            let Some(target) = std::str::from_utf8(&target).ok().and_then(|target| link_target(&path, target)) else {
+        let mut finder = self.finder(root);
+        for (path, _, link) in entries.iter().filter(|(_, mode, _)| mode.is_link()) {
+            if self.size(link).is_some_and(|size| size > LONGEST) {
+                continue;
+            }
+            let target = self.blob(link)?;
+            let Some(target) = std::str::from_utf8(&target).ok().and_then(|target| link_target(path, target)) else {
                 continue;
             };
-            if let Some((mode, file)) = self.find(root, &target)?
+            if let Some((mode, file)) = finder.find(&target)?
                 && mode.is_blob()
             {
-                files.push((path, file));
+                files.push((path.clone(), file));
             }
         }
         Ok(files)
     }
 
-    /// Every entry below a folder that is not a folder, ordered by path.
-    pub(super) fn entries_below(
+    /// Every entry below a folder that is not a folder, ordered by path. Fails if that is more than one walk reads.
+    pub(super) fn entries_below(&self, root: ObjectId, folder: &str) -> Result<Vec<Entry>, Error> {
+        let mut passed_over = Vec::new();
+        let entries = self.readable_below(root, folder, &mut passed_over)?;
+        passed_over.pop().map_or(Ok(entries), |passed_over| Err(Error::TooLarge(passed_over)))
+    }
+
+    /// Every entry below a folder that is not a folder, ordered by path, as far as one walk may read. The rest is added
+    /// to `passed_over`.
+    pub(super) fn readable_below(
         &self,
         root: ObjectId,
         folder: &str,
-    ) -> Result<Vec<(String, tree::EntryMode, ObjectId)>, Error> {
-        let folder = folder.trim_matches('/');
+        passed_over: &mut Vec<PassedOver>,
+    ) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
-        let top = self.find(root, folder)?.filter(|(mode, _)| mode.is_tree());
-        let mut folders: Vec<(String, ObjectId)> = top.map(|(_, id)| (folder.to_owned(), id)).into_iter().collect();
-        while let Some((folder, id)) = folders.pop() {
-            for entry in self.tree(&id)?.entries {
-                let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
-                let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-                match entry.mode.is_tree() {
-                    true => folders.push((path, entry.oid)),
-                    false => entries.push((path, entry.mode, entry.oid)),
-                }
+        self.walk_below(root, folder, passed_over, |entry| {
+            if !entry.1.is_tree() {
+                entries.push(entry);
             }
-        }
+        })?;
         entries.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(entries)
     }
+
+    /// Visits every entry below a folder, folders too, as far as one walk may read. Adds to `passed_over` what it does
+    /// not read: of several folders for the same reason, the one that has them all.
+    pub(super) fn walk_below(
+        &self,
+        root: ObjectId,
+        folder: &str,
+        passed_over: &mut Vec<PassedOver>,
+        mut visit: impl FnMut(Entry),
+    ) -> Result<(), Error> {
+        let folder = folder.trim_matches('/');
+        let mut walk = Walk::new(Limits::below(folder));
+        let mut repeated: HashMap<ObjectId, Tree> = HashMap::new();
+        let top = self.find(root, folder)?.filter(|(mode, _)| mode.is_tree());
+        let mut folders: Vec<(String, ObjectId)> = top.map(|(_, id)| (folder.to_owned(), id)).into_iter().collect();
+        while let Some((folder, id)) = folders.pop() {
+            if let Err(why) = walk.enter(&folder, id) {
+                match passed_over.iter_mut().find(|passed_over| passed_over.why == why) {
+                    Some(other) => other.path = common_folder(&other.path, &folder).to_owned(),
+                    None => passed_over.push(PassedOver { path: folder, why }),
+                }
+                continue;
+            }
+            let read;
+            let tree = match walk.is_again() {
+                // Those that are repeated are few.
+                true => match repeated.entry(id) {
+                    hash_map::Entry::Occupied(known) => known.into_mut(),
+                    hash_map::Entry::Vacant(place) => place.insert(self.tree(&id)?),
+                },
+                false => {
+                    read = self.tree(&id)?;
+                    &read
+                }
+            };
+            for entry in &tree.entries {
+                let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
+                let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+                walk.count(&path);
+                if entry.mode.is_tree() {
+                    folders.push((path.clone(), entry.oid));
+                }
+                visit((path, entry.mode, entry.oid));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn common_folder<'p>(one: &'p str, other: &str) -> &'p str {
+    let same = one.split('/').zip(other.split('/')).take_while(|(one, other)| one == other);
+    let length = same.map(|(name, _)| name.len() + 1).sum::<usize>();
+    one.get(..length.saturating_sub(1)).unwrap_or(one)
 }
 
 /// A link's target as a path from the root of its tree; `None`: it is outside.

@@ -1,6 +1,7 @@
 //! Parts of the ledger that cannot be read and are skipped.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -57,36 +58,70 @@ impl Damage {
     }
 }
 
-/// Collects damage found while reading the ledger; the command reports it at its end. Clones share one log.
-#[derive(Clone, Debug, Default)]
-pub struct DamageLog(Arc<Mutex<BTreeMap<String, Damage>>>);
+/// Collects damage found while reading the ledger, and what of a commit is too large to be read; the command reports it
+/// at its end. Clones share one log.
+#[derive(Clone, Default)]
+pub struct DamageLog {
+    damage: Arc<Mutex<BTreeMap<String, Damage>>>,
+    passed_over: Arc<Mutex<BTreeMap<String, Problem>>>,
+    /// Says something at once.
+    voice: Arc<Mutex<Option<Voice>>>,
+}
+
+type Voice = Box<dyn FnMut(&str) + Send>;
+
+impl fmt::Debug for DamageLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DamageLog").field("damage", &self.damage).finish_non_exhaustive()
+    }
+}
 
 impl DamageLog {
     /// Only the first report for each path counts.
     pub(crate) fn add(&self, damage: Damage) {
-        self.lock().entry(damage.path.clone()).or_insert(damage);
+        lock(&self.damage).entry(damage.path.clone()).or_insert(damage);
     }
 
+    /// `place`: a path in a commit, which is not read.
+    pub(crate) fn add_passed_over(&self, place: &str, why: &str) {
+        let problem =
+            Problem::warning(Source::new(place.to_owned(), 0), "too-large", format!("{why}; it is passed over"));
+        lock(&self.passed_over).insert(place.to_owned(), problem);
+    }
+
+    pub(crate) fn speak_with(&self, voice: impl FnMut(&str) + Send + 'static) {
+        *lock(&self.voice) = Some(Box::new(voice));
+    }
+
+    /// Says at once what keeps the command waiting.
+    pub(crate) fn say(&self, text: &str) {
+        if let Some(voice) = lock(&self.voice).as_mut() {
+            voice(text);
+        }
+    }
+
+    /// The damage of the ledger.
     pub(crate) fn all(&self) -> Vec<Damage> {
-        self.lock().values().cloned().collect()
+        lock(&self.damage).values().cloned().collect()
     }
 
     /// Whether these are all reports, ordered by path.
     pub(crate) fn is(&self, reports: &[Damage]) -> bool {
-        self.lock().values().eq(reports)
+        lock(&self.damage).values().eq(reports)
     }
 
     /// Empties the log, for callers that report it themselves.
     pub(crate) fn take(&self) -> Vec<Damage> {
-        std::mem::take(&mut *self.lock()).into_values().collect()
+        std::mem::take(&mut *lock(&self.damage)).into_values().collect()
     }
 
     pub(crate) fn problems(&self) -> Vec<Problem> {
-        self.lock().values().map(Damage::problem).collect()
+        let damage: Vec<Problem> = lock(&self.damage).values().map(Damage::problem).collect();
+        damage.into_iter().chain(lock(&self.passed_over).values().cloned()).collect()
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Damage>> {
-        // Each report is added in one step, so a panic leaves nothing half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Each report is added in one step, so a panic leaves nothing half done.
+fn lock<T>(reports: &Mutex<T>) -> MutexGuard<'_, T> {
+    reports.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,7 +29,7 @@ impl Args {
         let workspace = Workspace::find_or_root(context.env, &context.directory)?;
         let radar = radar::radar(&workspace, self.base.as_deref(), &self.revisions)?;
         if context.ui.json() {
-            context.ui.value(&radar);
+            context.value(&radar);
         } else {
             show(&mut context.ui, &radar);
         }

@@ -53,8 +53,8 @@ impl Args {
             false => vec![review::review(&workspace, range)?],
         };
         match (context.ui.json(), self.every_team) {
-            (true, true) => context.ui.value(&serde_json::json!({ "teams": reviews })),
-            (true, false) => reviews.iter().for_each(|review| context.ui.value(review)),
+            (true, true) => context.value(serde_json::json!({ "teams": reviews })),
+            (true, false) => reviews.iter().for_each(|review| context.value(review)),
             (false, _) => {
                 let limit = self.limit / reviews.len().max(1);
                 let pages: Vec<String> = reviews.iter().map(|review| page(review, limit)).collect();

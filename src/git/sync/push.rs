@@ -108,7 +108,7 @@ impl Remote<'_> {
 
     /// What can be sent if git cannot read all of it.
     fn readable_part(&self, ours: ObjectId, theirs: Option<ObjectId>, identity: &Identity) -> Result<Part, Error> {
-        let store = self.repository.ledger_objects();
+        let store = self.repository.limited_objects();
         let reader = TreeReader::new(&store, self.repository.damage());
         let base = theirs.map(|theirs| store.tree_of(&theirs)).transpose()?;
         let mut files = Vec::new();

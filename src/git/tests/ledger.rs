@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::git::{Error, VisitedFolders};
+use crate::git::{Error, Walk};
 
 #[test]
 fn entries_come_back_as_they_were_written() {
@@ -18,7 +18,7 @@ fn entries_come_back_as_they_were_written() {
     world.append("decisions/2026/03/04/d.md", "decided");
     let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
     let log = snapshot.folder("log").unwrap().unwrap();
-    let (years, files) = snapshot.children(&log, &mut VisitedFolders::default()).unwrap().value;
+    let (years, files) = snapshot.children(&log, &mut Walk::default()).unwrap().value;
     assert_eq!((years.iter().map(|year| &*year.path).collect::<Vec<_>>(), files), (vec!["log/2025", "log/2026"], 0));
     let listing = snapshot.listing("log/2026").unwrap().value;
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Landing: recorded decisions become files on the branch they were made for, in one commit.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -190,15 +191,15 @@ impl Lander {
         Ok(Landed { decisions, causes, commit, branch, _lock: Some(lock), ..Landed::default() })
     }
 
-    /// The team's files on the branch, and decision files that it has removed since these decisions were made. Empty if
-    /// no branch can have these decisions yet.
+    /// The team's files on the branch, and the decision files that it has had since these decisions were made. Empty if no
+    /// branch can have these decisions yet.
     fn files_known(&self, commit: Option<&str>, decisions: &[&Decision]) -> Result<Vec<String>, Failure> {
         let Some(commit) = commit.filter(|_| decisions.iter().any(|decision| Some(&decision.id) != self.new.as_ref()))
         else {
             return Ok(Vec::new());
         };
         let mut files = self.repository.paths_at(commit, &self.folder)?;
-        files.extend(removed(&self.repository, &self.folder, commit, decisions.iter().copied())?);
+        files.extend(files_since(&self.repository, &self.folder, commit, decisions.iter().copied())?);
         Ok(files)
     }
 
@@ -248,22 +249,22 @@ fn elsewhere(others: &[Unlanded]) -> String {
     }
 }
 
-/// The decision files that were removed in the history of a commit, as far back as these decisions go.
-pub(in crate::ops) fn removed<'d>(
+/// The names of the decision files that a commit and its history have, as far back as these decisions go.
+pub(in crate::ops) fn files_since<'d>(
     repository: &Repository,
     folder: &str,
     commit: &str,
     decisions: impl Iterator<Item = &'d Decision>,
-) -> Result<Vec<String>, crate::git::Error> {
+) -> Result<BTreeSet<String>, crate::git::Error> {
     let days: Vec<Option<&str>> = decisions.map(|decision| decision.date.as_deref()?.get(..10)).collect();
     if days.is_empty() {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
     // `None` sorts first: a decision without a date may be as old as the repository.
     let oldest = days.into_iter().min().flatten().and_then(|day| day.parse::<Date>().ok());
     // Two days of tolerance for clocks and time zones that differ.
     let since = oldest.and_then(|day| day.checked_sub(2.days()).ok());
-    repository.removed_below(commit, &format!("{folder}/decisions"), since)
+    repository.names_since(commit, &format!("{folder}/decisions"), since)
 }
 
 /// Whether a path is a decision's file. Only the end of the name counts, because people may rename the rest.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Source, list, printable};
-use crate::ops::decisions::landing::{Lander, is_file_of, removed};
+use crate::ops::decisions::landing::{Lander, files_since, is_file_of};
 use crate::ops::ledger::contents::{self as ledger, BranchLanding, as_recorded, newest_first, order_of};
 use crate::ops::ledger::journal::{append, logged_decision};
 use crate::ops::ledger::lost;
@@ -57,13 +57,13 @@ pub(crate) fn all(project: &Project) -> Result<Vec<ListedDecision>, Failure> {
     logged.retain(|logged| known.insert(logged.decision.id.clone()));
     // An unreadable file still means that the decision is on the branch.
     let has_file = |id: &DecisionId| here.paths.iter().any(|path| is_file_of(path, id));
-    let removed_files = match &head.commit {
+    let earlier_files = match &head.commit {
         Some(commit) => {
             let landed = logged.iter().filter(|logged| !logged.landed.is_empty() && !has_file(&logged.decision.id));
             let landed = landed.map(|logged| &logged.decision);
-            removed(&project.repository, &project.folder_in_repository(), commit, landed)?
+            files_since(&project.repository, &project.folder_in_repository(), commit, landed)?
         }
-        None => Vec::new(),
+        None => BTreeSet::new(),
     };
     // Another clone's branch of the same name is a different branch, until its commits have arrived here.
     let mut is_ours: BTreeMap<String, bool> = BTreeMap::new();
@@ -78,7 +78,7 @@ pub(crate) fn all(project: &Project) -> Result<Vec<ListedDecision>, Failure> {
             continue;
         } else if logged.landed.is_empty() {
             DecisionState::Unlanded
-        } else if removed_files.iter().any(|path| is_file_of(path, &decision.id))
+        } else if earlier_files.iter().any(|path| is_file_of(path, &decision.id))
             || logged.landed.iter().filter(|landing| Some(&landing.branch) == branch.as_ref()).any(&mut was_here)
         {
             DecisionState::Withdrawn

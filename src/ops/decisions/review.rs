@@ -134,6 +134,9 @@ pub(in crate::ops) fn revision(workspace: &Workspace, name: String) -> Result<Re
     }
 }
 
+/// How many teams one review covers. A folder that is repeated can make any number of them.
+const MAX_TEAMS: usize = 500;
+
 /// Reviews all teams of either end of the range, and keeps the reviews that are not empty; if all are, returns the one
 /// of the repository's root.
 pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<Review>, Failure> {
@@ -145,7 +148,11 @@ pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<R
     }
     // A folder inside a team's folder, such as a template, is not a team.
     places.retain(|place| !place.split('/').any(|part| store::FOLDERS.contains(&part)));
-    let teams = places.iter().map(|place| workspace.of_team(place, store::FOLDERS[0]));
+    let teams = places.iter().take(MAX_TEAMS).map(|place| workspace.of_team(place, store::FOLDERS[0]));
+    if let Some(next) = places.iter().nth(MAX_TEAMS) {
+        let why = format!("there are {} teams, and at most {MAX_TEAMS} are reviewed", places.len());
+        workspace.repository.damage().add_passed_over(&format!("{}:{next}", range.head.name), &why);
+    }
     let mut reviews = teams.map(|team| review(&team, range.clone())).collect::<Result<Vec<_>, _>>()?;
     reviews.retain(|review| !review.is_empty());
     if reviews.is_empty() {

@@ -151,7 +151,7 @@ fn on_branches(repository: &Repository, redactor: &Redactor) -> Result<Vec<Strin
             continue;
         }
         let is_team = |path: &str| path.split('/').any(|part| store::FOLDERS.contains(&part));
-        for (path, bytes) in repository.files_at(&commit, "", |path| is_team(path).then_some(u64::MAX))? {
+        for (path, bytes) in repository.readable_files_at(&commit, "", |path| is_team(path).then_some(u64::MAX))? {
             if redactor.bytes(&bytes).is_some() {
                 found.push(format!("{branch}:{path}"));
             }

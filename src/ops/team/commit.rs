@@ -8,7 +8,8 @@ use crate::ops::team::workspace::{below, project_path};
 use crate::parse::{Files, conflicts, linked_files, text_of};
 use crate::store;
 
-/// The team's files in a commit; none if the commit has no such team.
+/// The team's files in a commit; none if the commit has no such team. What is too large is passed over, and reported at
+/// the command's end.
 pub(in crate::ops) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Failure> {
     let root = project_path(&workspace.folder, &workspace.work_dir);
     for name in store::FOLDERS {
@@ -16,13 +17,9 @@ pub(in crate::ops) fn files_at(workspace: &Workspace, commit: &str) -> Result<Fi
         let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
         let is_wanted = |path: &String| store::is_team_file(path) || store::may_be_linked(path);
         let wanted = |path: &str| inner(path).filter(is_wanted).map(|path| store::largest(&path));
-        let found = workspace.repository.files_at(commit, &folder, wanted)?;
-        let links = workspace.repository.links_at(commit, &folder, wanted)?;
-        let texts: BTreeMap<String, String> = found
-            .into_iter()
-            .chain(links)
-            .filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0)))
-            .collect();
+        let found = workspace.repository.readable_files_at(commit, &folder, wanted)?;
+        let texts: BTreeMap<String, String> =
+            found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0))).collect();
         let mut files = Files { folder: name.to_owned(), texts };
         if !files.texts.is_empty() {
             let linked = linked_files(&files);

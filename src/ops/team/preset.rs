@@ -90,7 +90,7 @@ impl Preset {
     fn add(&mut self, source: &Source<'_>, folder: &str, path: &str, is_plain: bool) -> Result<(), Failure> {
         let mut omit = |why: &str| self.left_out.push(SkippedFile { path: path.to_owned(), why: why.to_owned() });
         if !is_plain {
-            omit("a link, a submodule or a very large file");
+            omit("a link, a submodule, or too large");
             return Ok(());
         }
         if path == "config.toml" {
@@ -287,9 +287,16 @@ impl Source<'_> {
                 Ok(found.into_iter().collect())
             }
             Self::Repository(repository) => {
-                let files = repository.files(folder)?;
+                let (mut files, passed_over) = repository.files(folder)?;
+                // Deep folders must not leave out what a team is made of.
+                files.sort_by_key(|file| file.path.matches('/').count());
                 let inner = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
-                Ok(files.into_iter().take(MAX_ENTRIES).map(|file| (inner(&file.path), file.is_plain)).collect())
+                // Of those that are not listed, the first is named as left out.
+                let next = files.get(MAX_ENTRIES).map(|file| file.path.clone());
+                let left_out = passed_over.into_iter().map(|passed_over| passed_over.path).chain(next);
+                let left_out: Vec<_> = left_out.map(|path| (inner(&path), false)).collect();
+                let files = files.into_iter().take(MAX_ENTRIES).map(|file| (inner(&file.path), file.is_plain));
+                Ok(files.chain(left_out).collect())
             }
         }
     }

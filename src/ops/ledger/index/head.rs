@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Error, Folder, Readable, Snapshot, VisitedFolders};
+use crate::git::{Error, Folder, Readable, Snapshot, Walk};
 
 /// A folder with at most this many entries is one span. A larger limit would make reading the newest entries slow, a
 /// smaller one would make many files.
@@ -96,13 +96,8 @@ impl Head {
     ) -> Result<(Self, Vec<String>), Error> {
         let old = old.map(|old| old.places).unwrap_or_default();
         let mut is_whole = true;
-        let mut builder = NodeBuilder {
-            snapshot,
-            visited: VisitedFolders::default(),
-            divided: Vec::new(),
-            report_progress,
-            counted: 0,
-        };
+        let mut builder =
+            NodeBuilder { snapshot, visited: Walk::default(), divided: Vec::new(), report_progress, counted: 0 };
         let mut places = Vec::new();
         for (at, place) in Place::ALL.iter().enumerate() {
             let found = snapshot.find_folder(&place.path(prefix))?;
@@ -148,7 +143,7 @@ fn collect(node: &Node, root: usize, spans: &mut Vec<Span>) {
 
 struct NodeBuilder<'a> {
     snapshot: &'a Snapshot,
-    visited: VisitedFolders,
+    visited: Walk,
     /// The paths of folders that are no longer spans.
     divided: Vec<String>,
     report_progress: &'a dyn Fn(usize),

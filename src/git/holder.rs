@@ -1,0 +1,108 @@
+//! Who holds a lock file, said to those who wait for it.
+
+use std::fmt;
+use std::fs::File;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// How long a wait may be silent.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The process that holds a lock.
+#[derive(Debug, Default)]
+pub(super) struct Holder {
+    process: Option<Process>,
+    /// How long it has held the lock.
+    held_for: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct Process {
+    id: u32,
+    command_line: String,
+    is_stopped: bool,
+}
+
+impl Holder {
+    /// Of a lock file whose date is that of its last change of hands.
+    pub(super) fn of(lock: &File) -> Self {
+        let metadata = lock.metadata();
+        let held_for = metadata.as_ref().ok().and_then(|metadata| metadata.modified().ok()?.elapsed().ok());
+        Self { process: metadata.ok().and_then(|metadata| system::holder(&metadata)), held_for }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.process {
+            Some(Process { id, command_line, .. }) if command_line.is_empty() => write!(f, "process {id}")?,
+            Some(Process { id, command_line, .. }) => write!(f, "process {id} (`{command_line}`)")?,
+            None => write!(f, "another process")?,
+        }
+        write!(f, " has held it")?;
+        match self.held_for {
+            Some(time) => write!(f, " for {} s", time.as_secs())?,
+            None => write!(f, " all the time")?,
+        }
+        match &self.process {
+            Some(Process { id, is_stopped: true, .. }) => {
+                write!(f, ", and is stopped: `kill -CONT {id}` lets it go on, `kill -KILL {id}` ends it")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Waits, and has `tell` say who holds the lock when that takes long.
+pub(super) fn wait_for<T>(lock: &File, tell: &(dyn Fn(&Holder) + Sync), wait: impl FnOnce() -> T) -> T {
+    let (end, ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                tell(&Holder::of(lock));
+            }
+        });
+        let result = wait();
+        drop(end);
+        result
+    })
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::fs::{self, Metadata};
+    use std::os::unix::fs::MetadataExt;
+
+    use super::Process;
+
+    /// Read from `/proc/locks`, which has lines like `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`.
+    pub(super) fn holder(lock: &Metadata) -> Option<Process> {
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        let inode = format!(":{}", lock.ino());
+        let id = locks.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            match fields[..] {
+                // A waiting process has an arrow in the second field.
+                [_, "FLOCK", _, "WRITE", id, file, ..] if file.ends_with(&inode) => id.parse().ok(),
+                _ => None,
+            }
+        })?;
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.trim_start().chars().next());
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let command_line = String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned();
+        Some(Process { id, command_line, is_stopped: matches!(state, Some('T' | 't')) })
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::fs::Metadata;
+
+    use super::Process;
+
+    pub(super) fn holder(_lock: &Metadata) -> Option<Process> {
+        None
+    }
+}
