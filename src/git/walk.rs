@@ -34,8 +34,8 @@ impl Limits {
     /// Of a folder in a commit. A large real team has 2,500 files.
     const FOLDER: Self = Self {
         depth: 64,
-        repeats: 10_000,
-        repeated: 50_000,
+        repeats: 5_000,
+        repeated: 20_000,
         entries: 1_000_000,
         paths: 128 << 20,
         time: Duration::from_secs(20),
@@ -43,8 +43,8 @@ impl Limits {
     /// Of all that a commit has. Vendored packages repeat many folders.
     const COMMIT: Self = Self {
         depth: 256,
-        repeats: 500_000,
-        repeated: 1_000_000,
+        repeats: 50_000,
+        repeated: 100_000,
         entries: 10_000_000,
         paths: 2 << 30,
         time: Duration::from_secs(120),

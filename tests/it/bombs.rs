@@ -62,10 +62,12 @@ fn folders_that_repeat_for_ever_are_named_and_passed_over() {
         let warning = format!(":{place}: the folder is one of too many that are the same; it is passed over");
         let named = if folder.is_empty() { "" } else { &warning };
         ok(repo.squad(&["decisions", "review", "main..bomb"]), named);
-        let code = if folder.is_empty() { "" } else { "too-large" };
-        ok(repo.squad(&["decisions", "review", "main..bomb", "--json"]), code);
         ok(repo.squad(&["decisions", "radar", "bomb", "other"]), named);
         ok(repo.squad(&["decisions", "radar"]), "1 decision on 1 branch");
+        if folder.is_empty() {
+            continue;
+        }
+        ok(repo.squad(&["decisions", "review", "main..bomb", "--json"]), "too-large");
         ok(repo.squad(&["decisions", "review", "--every-team", "main..bomb"]), "one of too many that are the same");
         repo.assert_sound();
     }

@@ -160,7 +160,7 @@ fn decisions_stand_as_the_commits_say() {
     assert!(compared > 0);
 }
 
-/// The case that people meet: a pull request is reverted, and an older branch merged after it.
+/// The case that people meet: a pull request is reverted, and an older branch with a decision merged after it.
 #[test]
 fn an_older_branch_hides_no_withdrawal() {
     let mut history = History::new(0);
@@ -168,7 +168,7 @@ fn an_older_branch_hides_no_withdrawal() {
     history.git("switch -q -c feature");
     let id = history.repo.squad(&["decisions", "add", "First"]).out.trim().to_owned();
     history.git("switch -q older");
-    history.commit("older.txt");
+    assert_eq!(history.repo.squad(&["decisions", "add", "Second"]).code, 0);
     history.git("switch -q main");
     history.git("merge -q --no-ff -m merged feature");
     history.git("revert --no-edit -m 1 HEAD");
