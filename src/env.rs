@@ -9,9 +9,10 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use uuid::Uuid;
+use uuid::{ContextV7, Uuid};
 
 pub use crate::model::DamageLog;
 use crate::model::{EntryId, RunId};
@@ -237,8 +238,8 @@ impl Clock {
         match self {
             // Millisecond precision is enough for ids and people.
             Self::System => {
-                let now = Timestamp::now();
-                Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+                let millis = i64::try_from(since_epoch(SystemTime::now()).as_millis()).unwrap_or(i64::MAX);
+                Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
             }
             Self::Stepping { start, looks } => {
                 let seconds = i64::try_from(looks.fetch_add(1, Ordering::Relaxed)).unwrap_or(i64::MAX);
@@ -248,12 +249,26 @@ impl Clock {
     }
 }
 
+/// The last second of the year 9999: later times have no place in a timestamp.
+const LATEST: u64 = 253_402_207_199;
+
+/// The time since 1970. A clock that is set before it, or beyond the year 9999, counts as being at that end.
+fn since_epoch(now: SystemTime) -> Duration {
+    now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().min(Duration::from_secs(LATEST))
+}
+
+/// An id that no other process gives out. Those of one process are in the order of their creation.
+pub(crate) fn unique_id() -> Uuid {
+    static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
+    let now = since_epoch(SystemTime::now());
+    Uuid::new_v7(uuid::Timestamp::from_unix(&CONTEXT, now.as_secs(), now.subsec_nanos()))
+}
+
 impl Ids {
     pub(crate) fn entry(&self, at: Timestamp) -> EntryId {
         let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
         let id = match self {
-            // `now_v7` keeps the ids of one process in the order of their creation.
-            Self::Random => Uuid::now_v7(),
+            Self::Random => unique_id(),
             Self::Counting(count) => {
                 let mut tail = [0; 10];
                 tail[2..].copy_from_slice(&count.fetch_add(1, Ordering::Relaxed).to_be_bytes());
@@ -265,10 +280,39 @@ impl Ids {
 
     pub(crate) fn run(&self, at: Timestamp) -> RunId {
         let tail = match self {
-            Self::Random => (Uuid::now_v7().as_u128() & 0xff_ffff) as u64,
+            Self::Random => (unique_id().as_u128() & 0xff_ffff) as u64,
             Self::Counting(count) => count.fetch_add(1, Ordering::Relaxed),
         };
         let run = format!("{}-{tail:06x}", at.strftime("%Y%m%d-%H%M%S"));
         RunId::parse(&run).expect("a time and a number are digits and hyphens")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_wrong_by_centuries_still_gives_a_time() {
+        let epoch = SystemTime::UNIX_EPOCH;
+        for (now, seconds) in [
+            (epoch.checked_sub(Duration::from_secs(1)), 0),
+            (Some(epoch), 0),
+            (epoch.checked_add(Duration::from_secs(5)), 5),
+            (epoch.checked_add(Duration::from_secs(LATEST)), LATEST),
+            (epoch.checked_add(Duration::from_secs(LATEST * 2)), LATEST),
+        ] {
+            let time = since_epoch(now.expect("a time that the system can have"));
+            assert_eq!(time.as_secs(), seconds);
+            let at = Timestamp::from_second(i64::try_from(seconds).expect("small")).expect("a time");
+            Ids::Random.entry(at);
+            Ids::Random.run(at);
+        }
+    }
+
+    #[test]
+    fn ids_of_one_process_are_in_order() {
+        let ids: Vec<Uuid> = (0..1000).map(|_| unique_id()).collect();
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
     }
 }

@@ -44,9 +44,10 @@ use serde_json::Value;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Outcome, Recovered};
-use crate::model::Problem;
+use crate::model::{Problem, Team};
 use crate::ops::Workspace;
 use crate::ops::team::hooks;
+use crate::route::Router;
 use crate::settings::BAD_VALUE;
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
@@ -82,6 +83,14 @@ fn require_flags(problems: &[Problem]) -> Result<(), Failure> {
     match problems.iter().find(is_flags) {
         Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),
         None => Ok(()),
+    }
+}
+
+/// Warns about `@names` in a message that look mistyped: routing goes on without them.
+fn say_mistyped(ui: &mut Ui, team: &Team, message: &str) {
+    for (name, near) in Router::new(team, &[]).mistyped(message) {
+        ui.warning(&format!("nobody on the team is called @{name}"));
+        ui.hint(&format!("did you mean @{near}?"));
     }
 }
 

@@ -4,6 +4,7 @@ use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, pl
 use crate::ops::run::watch::WatchState;
 use crate::ops::team::manifest::Due;
 use crate::ops::team::status::{WatchStatus, status};
+use crate::ops::team::workspace::restoring;
 
 /// Show what is going on
 ///
@@ -41,7 +42,10 @@ impl Args {
                     "team        none; {path} is in the way, because it is not a folder: move it, then `squad init`"
                 ));
             }
-            (None, None) => ui.data("team        none; `squad init` installs one"),
+            (None, None) => ui.data(&match status.left_out {
+                Some(folder) => format!("team        {folder}, not in this work tree: {}", restoring(folder)),
+                None => "team        none; `squad init` installs one".to_owned(),
+            }),
         }
         ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
         if !status.withdrawn.is_empty() {
@@ -53,7 +57,10 @@ impl Args {
             ui.data(&printable(&format!("watch       process {}, {state}", watcher.pid)));
         }
         for (run, advice) in &status.runs_lost {
-            ui.data(&format!("runs        {run} was killed; {advice}; `squad log {run}` shows what it did"));
+            ui.data(&match advice {
+                Some(advice) => format!("runs        {run} was killed; {advice}; `squad log {run}` shows what it did"),
+                None => format!("runs        {run} was killed; this team's ledger has nothing of it"),
+            });
         }
         if status.runs_live.is_empty() && status.runs_lost.is_empty() {
             ui.data("runs        none");

@@ -37,14 +37,22 @@ impl Args {
         let options =
             Options { remote: self.remote, dry_run: self.dry_run, is_confirmed: self.yes, own_ref: self.own_ref };
         let ui = &mut context.ui;
+        let mut is_declined = false;
         let synced = sync::sync(context.env, &context.directory, &options, |plan| {
-            ui.confirm(&format!(
+            let is_agreed = ui.confirm(&format!(
                 "{} would be pushed to `{}`, for everyone who can read it, and {} fetched. Store the ledger there?",
                 plural(plan.sent, "entry"),
                 plan.remote,
                 plural(plan.taken, "entry")
-            ))
-        })?;
+            ));
+            is_declined = !is_agreed && ui.can_ask() && !ui.json();
+            is_agreed
+        });
+        if is_declined {
+            context.ui.say("Nothing was pushed.");
+            return Ok(0);
+        }
+        let synced = synced?;
         if context.ui.json() {
             context.value(&synced);
         } else {

@@ -65,6 +65,9 @@ fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
             Some(from) => format!("There is nothing to upgrade: the team's files are up to release {from}."),
             None => "There is nothing to upgrade: this team has no manifest, so all its files are its own.".to_owned(),
         });
+        if let Some(old) = &upgraded.adoptable {
+            ui.hint(&format!("`squad adopt` takes over the team in {old}"));
+        }
         for path in &upgraded.uncommitted {
             ui.hint(&printable_line(&format!("{path} has uncommitted changes, which an upgrade ignores")));
         }

@@ -267,9 +267,11 @@ fn push_calls(prompt: &mut String, calls: &[PastCall]) {
     push_known_calls(prompt, &known);
     if !unknown.is_empty() {
         let shown = unknown.get(unknown.len().saturating_sub(MAX_CALLS)..).unwrap_or_default();
-        prompt.push_str(
-            "\nThese calls began, and nobody knows whether they finished. Check what each has done before you repeat it:\n\n",
-        );
+        let more = more_than(shown, &unknown);
+        prompt.push_str(&format!(
+            "\nThese calls began, and nobody knows whether they finished{more}. Check what each has done before you repeat \
+             it:\n\n",
+        ));
         shown.iter().for_each(|call| prompt.push_str(&quote(&call.named())));
     }
 }
@@ -279,13 +281,17 @@ fn push_known_calls(prompt: &mut String, calls: &[PastCall]) {
     if shown.is_empty() {
         return;
     }
-    let more =
-        if shown.len() < calls.len() { format!(", the last {MAX_CALLS} of {}", calls.len()) } else { String::new() };
+    let more = more_than(shown, calls);
     prompt.push_str(&format!(" You do not remember these calls, which squad has recorded{more}:\n\n"));
     for PastCall { tool, detail, ok, .. } in shown {
         let end = if *ok == Some(true) { "succeeded" } else { "failed or was cut short" };
         prompt.push_str(&quote(&format!("{} {end}: {}", first_line(tool, MAX_DETAIL), detail)));
     }
+}
+
+/// `, the last 40 of 50`, if not all are shown.
+fn more_than(shown: &[PastCall], calls: &[PastCall]) -> String {
+    if shown.len() < calls.len() { format!(", the last {MAX_CALLS} of {}", calls.len()) } else { String::new() }
 }
 
 /// The prompt for work that a colleague hands on.
@@ -487,5 +493,30 @@ mod tests {
         let part = Part { step: 2, earlier: &[report], ..part };
         let prompt = meeting_prompt("Build it", &after, None, &workers, &part, "/repo", "20260105-090000");
         assert!(prompt.contains("Built.") && prompt.contains("what the team learns from it"), "{prompt}");
+    }
+
+    #[test]
+    fn the_last_calls_of_many_are_told_and_the_number_of_all() {
+        // Of a prompt: the numbers of the calls in it, in order.
+        let told = |prompt: &str| -> Vec<usize> {
+            prompt.lines().filter_map(|line| line.rsplit_once("call-")?.1.parse().ok()).collect()
+        };
+        for (ok, end) in [(Some(true), "succeeded"), (Some(false), "cut short"), (None, "nobody knows")] {
+            for (calls, first) in [(0, 0), (1, 0), (39, 0), (40, 0), (41, 1), (50, 10), (1000, 960)] {
+                let past: Vec<PastCall> =
+                    (0..calls).map(|n| PastCall::new("id", "bash", &format!("call-{n}"), ok)).collect();
+                for prompt in [interrupted_prompt(&past), continuation_prompt(&[], &past)] {
+                    assert_eq!(told(&prompt), (first..calls).collect::<Vec<_>>(), "{calls} {end}");
+                    assert_eq!(prompt.contains(end), calls > 0, "{prompt}");
+                    assert_eq!(prompt.contains(&format!("the last 40 of {calls}")), calls > 40, "{prompt}");
+                }
+            }
+        }
+        // Each kind has its own last 40, whichever came last.
+        let mixed = (0..100).map(|n| PastCall::new("id", "bash", &format!("call-{n}"), (n % 2 == 0).then_some(true)));
+        let prompt = interrupted_prompt(&mixed.collect::<Vec<_>>());
+        let (known, unknown) = ((20..100).step_by(2), (21..100).step_by(2));
+        assert_eq!(told(&prompt), known.chain(unknown).collect::<Vec<_>>());
+        assert_eq!(prompt.matches("the last 40 of 50").count(), 2, "{prompt}");
     }
 }

@@ -393,7 +393,7 @@ impl AdapterSession for Session {
 pub(crate) fn backoff(unit: Duration, attempt: u32) -> Duration {
     let wait = unit * 2_u32.saturating_pow(attempt - 1);
     // The random bits of a fresh UUID are good enough for this.
-    let share = f64::from(uuid::Uuid::now_v7().as_bytes()[15]) / 255.0;
+    let share = f64::from(crate::env::unique_id().as_bytes()[15]) / 255.0;
     wait + wait.mul_f64(share / 4.0)
 }
 

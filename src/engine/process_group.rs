@@ -127,7 +127,7 @@ impl Mark {
     const NAME: &str = "SQUAD_PROCESS";
 
     pub(super) fn new() -> Self {
-        let value = uuid::Uuid::now_v7().to_string();
+        let value = crate::env::unique_id().to_string();
         let descendants = Descendants::of(&[(Self::NAME, &value)]);
         Self {
             value,

@@ -37,6 +37,8 @@ pub(crate) enum Error {
     InterruptedCommand { command: String },
     /// The intent file of an interrupted command cannot be read.
     UnknownIntent { path: PathBuf, what: String },
+    /// Git could not reach a remote.
+    Unreachable { remote: String, message: String },
     /// The `git` program could not be run, or failed.
     Program { command: String, message: String },
     /// There is no `git` program that we are allowed to run.
@@ -79,6 +81,9 @@ impl Error {
             Self::UnknownIntent { path, .. } => {
                 format!("see what `git status` says, then remove '{}'", path.display())
             }
+            Self::Unreachable { remote, .. } => {
+                format!("check its address, your network and your access: git ls-remote {remote}")
+            }
             Self::Program { .. } => "check that git runs in this folder: git status".into(),
             Self::NoGit(ProgramRefusal::InCheckout(path)) => format!(
                 "install git elsewhere; or, if you trust that one: squad config set --user git.program '{}'",
@@ -118,6 +123,7 @@ impl fmt::Display for Error {
             Self::UnknownIntent { path, what } => {
                 write!(f, "a command was stopped, and its record {} cannot be read: {what}", path.display())
             }
+            Self::Unreachable { remote, message } => write!(f, "cannot reach the remote `{remote}`: {message}"),
             Self::Program { command, message } => write!(f, "`{command}` failed: {message}"),
             Self::NoGit(unfit) => write!(f, "git cannot be run: {unfit}"),
         }

@@ -106,7 +106,7 @@ impl PackFolder {
 
     /// A unique name for a new pack.
     fn name(&self, content: Content) -> String {
-        let id = uuid::Uuid::now_v7().simple().to_string();
+        let id = crate::env::unique_id().simple().to_string();
         let digit = Content::ALL.iter().find(|(other, _)| *other == content).map_or('0', |(_, digit)| *digit);
         let length = "pack-".len() + self.hash.len_in_hex();
         // Skip the first digits of the time, which stay the same for decades.

@@ -75,7 +75,7 @@ impl Queue {
         let bytes = serde_json::to_vec(&texts?).ok()?;
         // The file name is its content hash, so a torn write is detected.
         let id = identify(self.hash, objs::Kind::Blob, &bytes).ok()?;
-        let name = format!("{id}-{}.{PENDING}", uuid::Uuid::now_v7().simple());
+        let name = format!("{id}-{}.{PENDING}", crate::env::unique_id().simple());
         let path = self.folder.join(name);
         let mut file = match disk::create_new(&path) {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {

@@ -159,6 +159,15 @@ impl Remote<'_> {
         Ok(reference.to_owned())
     }
 
+    /// Where the remote's ledger is read: where it is pushed to. Read elsewhere, it would lack what we pushed.
+    fn place(&self) -> Result<String, Error> {
+        let key = |name: &str| format!("remote.{}.{name}", self.name);
+        let all = |name: &str| Ok::<_, Error>(self.repository.call(&["config", "--get-all", &key(name)]).run()?.text());
+        let (pushed, fetched) = (all("pushurl")?, all("url")?);
+        let is_fetched = fetched.lines().next().is_some_and(|url| pushed.lines().any(|other| other == url));
+        Ok(pushed.lines().next().filter(|_| !is_fetched).unwrap_or(&self.name).to_owned())
+    }
+
     fn key(&self) -> String {
         format!("remote.{}.squadLedger", self.name)
     }
@@ -237,14 +246,18 @@ impl Remote<'_> {
             "--refmap=",
         ];
         let more = ["--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--"];
-        self.call(&arguments).arguments(&more).arguments(&[&self.name]).arguments(&refspecs).succeed()?;
+        self.call(&arguments).arguments(&more).arguments(&[self.place()?]).arguments(&refspecs).succeed()?;
         disk::flush_folder(&self.repository.objects_directory().join("pack"))
     }
 
     /// The remote's current ledger refs.
     fn list(&self) -> Result<BTreeMap<String, ObjectId>, Error> {
-        let call = self.call(&["ls-remote", "--", &self.name]).arguments(&[REFERENCE, BRANCH, &format!("{CLONES}*")]);
-        let listed = call.succeed()?.text();
+        let call = self.call(&["ls-remote", "--", &self.place()?]);
+        let listed = call.arguments(&[REFERENCE, BRANCH, &format!("{CLONES}*")]).succeed().map_err(|error| match error {
+            Error::Program { message, .. } => Error::Unreachable { remote: self.name.clone(), message },
+            other => other,
+        });
+        let listed = listed?.text();
         let lines = listed.lines().filter_map(|line| line.split_once('\t'));
         // The patterns also match the ends of other names.
         let lines = lines.filter(|(_, reference)| self.local_copy(reference).is_some());

@@ -50,6 +50,17 @@ pub(crate) enum Confirmed {
     InputRequired(Box<ToolResult>),
 }
 
+impl Confirmed {
+    /// `None`: nobody answered.
+    fn of(answer: Option<bool>) -> Self {
+        match answer {
+            Some(true) => Self::Yes,
+            Some(false) => Self::No,
+            None => Self::Unavailable,
+        }
+    }
+}
+
 impl Call {
     pub(super) fn new(
         context: &RequestContext<RoleServer>,
@@ -90,16 +101,11 @@ impl Call {
             return Confirmed::Unavailable;
         }
         if let Some(answer) = self.answers.get(CONFIRM) {
-            let answer = serde_json::from_value(answer.clone());
-            return if answer.is_ok_and(|answer| is_yes(&answer)) { Confirmed::Yes } else { Confirmed::No };
+            return Confirmed::of(serde_json::from_value(answer.clone()).ok().as_ref().and_then(answer_of));
         }
         let Some(question) = form(question) else { return Confirmed::Unavailable };
         if self.version.has_initialize() {
-            return match self.send(Message::Question(question)) {
-                Some(true) => Confirmed::Yes,
-                Some(false) => Confirmed::No,
-                None => Confirmed::Unavailable,
-            };
+            return Confirmed::of(self.send(Message::Question(question)));
         }
         let question = InputRequest::Elicitation(ElicitRequest::new(question));
         let questions = [(CONFIRM.to_owned(), question)].into();
@@ -122,9 +128,14 @@ fn form(question: &str) -> Option<ElicitRequestParams> {
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message: question.to_owned(), requested_schema })
 }
 
-fn is_yes(answer: &ElicitResult) -> bool {
+/// `None`: the user closed the form, or never saw it.
+fn answer_of(answer: &ElicitResult) -> Option<bool> {
     let is_checked = answer.content.as_ref().and_then(|content| content.get(CONFIRM)?.as_bool());
-    answer.action == ElicitationAction::Accept && is_checked == Some(true)
+    match answer.action {
+        ElicitationAction::Accept => Some(is_checked == Some(true)),
+        ElicitationAction::Decline => Some(false),
+        _ => None,
+    }
 }
 
 impl Outgoing {
@@ -139,7 +150,7 @@ impl Outgoing {
                 Message::Question(question) => {
                     let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
                     match peer.send_request(request).await {
-                        Ok(ClientResult::ElicitResult(answer)) => Some(is_yes(&answer)),
+                        Ok(ClientResult::ElicitResult(answer)) => answer_of(&answer),
                         _ => None,
                     }
                 }

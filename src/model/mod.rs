@@ -10,6 +10,7 @@ mod file_verdicts;
 mod hidden;
 mod ids;
 mod lists;
+mod nearest;
 mod outcome;
 mod plan;
 mod problem;
@@ -32,6 +33,7 @@ pub(crate) use file_verdicts::{Content, FileVerdicts, JudgedFiles};
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use lists::{List, find_words};
+pub(crate) use nearest::nearest;
 pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, GitChanges, Judgement,
     OtherRuns, Outcome, RefChange, SkippedFile, Usage, Verdict, WorkReport, seconds,

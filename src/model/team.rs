@@ -153,6 +153,11 @@ impl Team {
         self.members.iter().filter(|member| member.is_startable())
     }
 
+    /// The agent whose slug is most like a mistyped name.
+    pub(crate) fn nearest(&self, name: &str) -> Option<&str> {
+        super::nearest(name, 0.6, self.startable().map(|member| member.slug.as_str()))
+    }
+
     /// The member with this slug, if it can be given work.
     pub(crate) fn startable_member(&self, slug: &Slug) -> Option<&Member> {
         self.member(slug).filter(|member| member.is_startable())

@@ -7,6 +7,10 @@ pub(crate) mod ledger;
 pub(crate) mod run;
 pub(crate) mod team;
 
+use std::io;
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+
 use tokio::runtime::Runtime;
 
 use crate::env::Env;
@@ -19,5 +23,17 @@ pub(crate) use team::workspace::{Workspace, repository};
 
 /// The asynchronous runtime, for the commands that need one.
 pub(crate) fn runtime(env: &Env) -> Result<Runtime, Failure> {
-    (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))
+    let runtime = has_descriptors().and_then(|()| (env.runtime)());
+    runtime.map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))
+}
+
+/// Fails if the process may not open the files that a runtime needs: tokio would panic.
+#[cfg(unix)]
+fn has_descriptors() -> io::Result<()> {
+    (0..5).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>().map(drop)
+}
+
+#[cfg(not(unix))]
+fn has_descriptors() -> io::Result<()> {
+    Ok(())
 }

@@ -20,6 +20,8 @@ pub(super) struct Addressed {
     pub(super) ruled_out: Vec<Slug>,
     /// The reasons, and called members that cannot be started.
     pub(super) evidence: Vec<Evidence>,
+    /// Names that nobody on the team has, each with the agent's that it is like.
+    pub(super) mistyped: Vec<(String, String)>,
     /// Whether any called member cannot be started.
     pub(super) any_unavailable: bool,
     /// Where the message calls each of them.
@@ -86,6 +88,9 @@ pub(super) fn read(team: &Team, message: &str, spans: &[Span]) -> Addressed {
                 }
                 (None, _) => {
                     let why = format!("the message says @{name}, who is not on the team");
+                    if let Some(near) = team.nearest(&name.to_lowercase()) {
+                        called.mistyped.push((name.to_owned(), near.to_owned()));
+                    }
                     called.evidence.push(evidence(&Slug::coordinator(), why, 0.0));
                 }
             }

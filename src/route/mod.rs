@@ -200,6 +200,11 @@ impl<'t> Router<'t> {
         (tier, note(why, "message"))
     }
 
+    /// The `@names` of a message that nobody on the team has, each with the agent's name that it is like.
+    pub(crate) fn mistyped(&self, message: &str) -> Vec<(String, String)> {
+        mention::read(self.team, message, &text::spans(message)).mistyped
+    }
+
     /// The labels and paths of a request that match nothing in the team's files, as (`label` or `path`, text).
     pub(crate) fn unknown<'r>(&self, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
         hard::unknown(self.team, request)

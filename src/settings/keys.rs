@@ -230,9 +230,5 @@ fn problem(origin: &Origin, code: &'static str, message: String) -> Problem {
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
-    KEYS.iter()
-        .map(|key| (strsim::normalized_damerau_levenshtein(name, key.name), key.name))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
+    crate::model::nearest(name, 0.7, KEYS.iter().map(|key| key.name))
 }

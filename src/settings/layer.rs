@@ -199,11 +199,8 @@ fn mistyped(name: &str) -> Option<Problem> {
     const NEARLY: f64 = 0.85;
     let ours = ALIASES.iter().map(|(variable, _)| (*variable).to_owned());
     let ours = ours.chain(keys::KEYS.iter().map(|key| variable_of(key.name)));
-    let near = ours
-        .map(|variable| (strsim::normalized_damerau_levenshtein(name, &variable), variable))
-        .filter(|(likeness, _)| *likeness >= NEARLY)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, near) = near?;
+    let ours: Vec<String> = ours.collect();
+    let near = crate::model::nearest(name, NEARLY, ours.iter().map(String::as_str))?;
     let source = Origin::Variable(name.to_owned()).source();
     let problem = Problem::warning(source, "config-unknown-variable", format!("there is no variable `{name}`"));
     Some(problem.hint(format!("did you mean `{near}`?")))
@@ -226,14 +223,26 @@ fn variable_of(key: &str) -> String {
     format!("SQUAD_{}", key.replace('.', "_").to_uppercase())
 }
 
-/// Converts text from a flag, a variable or `squad config set` to a value.
+/// A value as a TOML file has it, and as `squad config list` prints it.
+fn as_toml(text: &str) -> Option<Value> {
+    toml::from_str::<toml::Table>(&format!("value = {text}")).ok()?.remove("value")
+}
+
+/// Converts text from a flag, a variable or `squad config set` to a value. Lists and quoted strings may be TOML.
 pub(crate) fn from_text(key: &str, text: &str) -> Value {
     let of_engine = key.starts_with("engines.")
         && [".strict", ".free", ".env", ".reads", ".create_chat"].iter().any(|field| key.ends_with(field));
     let is_list =
         matches!(key, "engine.fallback" | "sessions.core") || key.ends_with(".models") || key.ends_with(".args");
-    if is_list || of_engine {
+    let takes_list = is_list || of_engine;
+    if takes_list && text.trim_start().starts_with('[') {
+        return as_toml(text).unwrap_or_else(|| Value::String(text.to_owned()));
+    }
+    if takes_list {
         return Value::Array(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect());
+    }
+    if let Some(quoted @ Value::String(_)) = as_toml(text) {
+        return quoted;
     }
     let typed = match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
         (Ok(number), _, _) => Some(Value::Integer(number)),

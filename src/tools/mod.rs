@@ -181,6 +181,7 @@ impl Tool {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct LogDecision {
     title: String,
     // `decision` and `context` are what the "squads" document calls them.
@@ -197,11 +198,13 @@ struct LogDecision {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Remember {
     text: String,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct GivenVerdict {
     approved: bool,
     reasons: String,
@@ -210,6 +213,7 @@ struct GivenVerdict {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct GivenRoute {
     agent: String,
     task: String,
@@ -222,6 +226,7 @@ fn yes() -> bool {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
 struct Search {
     #[serde(default)]
     query: String,
@@ -397,6 +402,11 @@ mod tests {
         for (tool, arguments) in [
             ("squad_log_decision", json!({})),
             ("squad_log_decision", json!({"title": " "})),
+            ("squad_log_decision", json!({"title": "Use tar", "text": "It is black."})),
+            ("squad_remember", json!({"text": "a", "why": "b"})),
+            ("squad_verdict", json!({"approved": false, "reasons": "a", "file": ["b"]})),
+            ("squad_route", json!({"agent": "a", "task": "b", "context": "c"})),
+            ("squad_decisions", json!({"query": "a", "text": "b"})),
             ("squad_remember", json!({"text": 1})),
             ("squad_remember", json!([])),
             ("squad_remember", json!({"text": "x".repeat(LONGEST_TEXT + 1)})),

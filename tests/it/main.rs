@@ -2,6 +2,7 @@
 
 mod adopt;
 mod agents;
+mod answers;
 mod attach;
 mod bad_input;
 mod bombs;

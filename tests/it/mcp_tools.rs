@@ -66,10 +66,11 @@ fn a_team_is_installed_only_where_the_user_agrees() {
     assert!(said.contains("squad init --preset solo"), "{said}");
     assert!(!repo.exists(".squad"));
 
-    for (answer, is_installed) in [
-        (json!({"action": "decline"}), false),
-        (json!({"action": "accept", "content": {"confirm": false}}), false),
-        (json!({"action": "accept", "content": {"confirm": true}}), true),
+    for (answer, is_installed, said) in [
+        (json!({"action": "decline"}), false, "the client's answer was no"),
+        (json!({"action": "accept", "content": {"confirm": false}}), false, "the client's answer was no"),
+        (json!({"action": "cancel"}), false, "the user could not be asked"),
+        (json!({"action": "accept", "content": {"confirm": true}}), true, "\"installed\":true"),
     ] {
         let mut client = McpClient::start(&repo, &[]);
         let capabilities = json!({"elicitation": {}});
@@ -80,6 +81,8 @@ fn a_team_is_installed_only_where_the_user_agrees() {
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
         let result = client.answer(id);
         assert_eq!(result["result"]["isError"], !is_installed, "{result}");
+        let text = result["result"]["content"][0]["text"].as_str().expect("a text");
+        assert!(text.contains(said) && (is_installed || text.contains("have th") && text.contains("squad init")), "{text}");
         assert_eq!(repo.exists(".squad/team.md"), is_installed);
     }
     // Where no team can be installed, nobody is asked.
@@ -280,6 +283,14 @@ fn a_member_of_a_live_run_has_squads_own_tools() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{}", said(client.call("squad_status", json!({}))));
     }
     assert!(client.refused("squad_log_decision", json!({"title": " ", "what": "x"})).contains("`title` is empty"));
+    for (tool, given, unknown) in [
+        ("squad_log_decision", json!({"title": "Use tar", "text": "It is black."}), "`text`"),
+        ("squad_remember", json!({"text": "a", "why": "b"}), "`why`"),
+        ("squad_decisions", json!({"query": "a", "limit": 1}), "`limit`"),
+    ] {
+        let said = client.refused(tool, given);
+        assert!(said.contains("unknown field") && said.contains(unknown), "{said}");
+    }
     assert!(client.request("tools/call", json!({"name": "start_squad_members"})).get("error").is_some());
     let events = repo.squad(&["log", "--json", &run]).out;
     let of = |kind: &str| -> Value {

@@ -226,10 +226,12 @@ fn version_and_help_need_no_repository() {
         (String::from_utf8(done.stdout).expect("UTF-8"), done.status.code())
     };
     assert_eq!(run(&["--version"]), (concat!("squad ", env!("CARGO_PKG_VERSION"), "\n").to_owned(), Some(0)));
-    for command in ["init", "orchestrate", "decisions", "log", "status", "engines", "demo"] {
-        let (help, code) = run(&[command, "--help"]);
-        assert!(code == Some(0) && help.contains("Examples:") || command == "decisions", "{command}: {help}");
+    for command in [&["init"][..], &["orchestrate"], &["decisions", "add"], &["log"], &["status"], &["engines"], &["demo"]] {
+        let (help, code) = run(&[command, &["--help"]].concat());
+        assert!(code == Some(0) && help.contains("Examples:"), "{command:?}: {help}");
     }
+    let (help, code) = run(&["decisions", "--help"]);
+    assert!(code == Some(0) && help.contains("Commands:"), "{help}");
 }
 
 fn triage(repo: &TestRepo) -> Child {

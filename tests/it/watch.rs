@@ -252,7 +252,7 @@ fn a_call_with_another_engine_or_other_settings_works_by_itself() {
     watch.repo.write("../other.toml", SCRIPT);
     let output = watch.command(&["orchestrate", "--permissions", "allow", "@ada x"]).output().expect("squad runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let others = "not using the sessions of `squad watch`: it was started with different values of SQUAD_REHEARSAL and the engine";
+    let others = "not using the sessions of `squad watch`: it was started with different values of SQUAD_REHEARSAL and `engine.rehearsal.script`;";
     assert!(said.contains(others), "{said}");
     assert_eq!(output.status.code(), Some(0), "{said}");
 }

@@ -9,10 +9,11 @@ use self::page::Page;
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{RunId, Slug, plural};
-use crate::ops::Workspace;
+use crate::ops::{Project, Workspace};
 use crate::ops::ledger::log::{self, Choice, Follower};
 use crate::ops::run::{past, routing};
 use crate::route::evaluate::Case;
+use crate::settings::Layer;
 use crate::ui::Ui;
 
 /// How many runs are listed by default.
@@ -68,6 +69,12 @@ impl Args {
             return export(&mut context.ui, &past::cases(&workspace)?, file.as_deref());
         }
         let choice = self.choice(context)?;
+        if let Some(name) = &self.agent
+            && let Ok(project) = Project::open(context.env, &context.directory, Layer::default())
+            && project.require_readable().is_ok()
+        {
+            past::require_known(&project, name)?;
+        }
         let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
         let run = self.run.as_deref().map(|id| log::one_run(repository, &prefix, id)).transpose()?;
         if self.follow {

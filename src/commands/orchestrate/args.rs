@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::commands::{Context, TierName, require_flags, text_or_input};
+use crate::commands::{Context, TierName, require_flags, say_mistyped, text_or_input};
 use crate::error::Failure;
 use crate::model::{Attachment, Tier, hidden, hidden_summary, list};
 use crate::ops::Project;
@@ -121,6 +121,7 @@ impl Args {
         if let Some(summary) = hidden_summary(hidden(&message).map(|(_, c)| c)) {
             context.ui.warning(&format!("the message has {summary}; agents do not see them"));
         }
+        say_mistyped(&mut context.ui, &project.team, &message);
         let attachments = self.attachments(context, &project, resumed.as_ref())?;
         let default_tier = project.settings.sessions.default_tier;
         let route_options = match &resumed {

@@ -2,7 +2,7 @@ mod evaluation;
 pub(super) mod page;
 mod triage;
 
-use super::{Context, Ended, TierName, text_or_input};
+use super::{Context, Ended, TierName, say_mistyped, text_or_input};
 use crate::error::Failure;
 use crate::model::{Plan, Tier};
 use crate::ops::Project;
@@ -101,6 +101,7 @@ impl Args {
         for (what, name) in router.unknown(&request) {
             context.ui.warning(&format!("the {what} `{name}` has no effect: no routing row matches it"));
         }
+        say_mistyped(&mut context.ui, &project.team, &message);
         let mut plan = router.plan(&request, &route_options);
         let named =
             [&[message.as_str()], &paths.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat().join("\n");

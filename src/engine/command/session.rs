@@ -235,7 +235,7 @@ impl Turn {
         let profile = &self.shared.profile;
         match (profile.chat, &profile.create_chat) {
             _ if !has_chats(profile, &self.opening) => Ok(None),
-            (ChatSource::Client, _) => Ok(Some(uuid::Uuid::now_v7().to_string())),
+            (ChatSource::Client, _) => Ok(Some(crate::env::unique_id().to_string())),
             (ChatSource::Command, Some(arguments)) => {
                 let program = self.shared.chat_program().map_err(|error| error.to_string())?;
                 let command = self.command(&program, arguments.expand(&self.values(None, is_unrestricted)));

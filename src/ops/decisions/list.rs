@@ -187,12 +187,17 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
         logged.landed.is_empty() && logged.branch == branch && logged.decision.supersedes.as_ref() == Some(&old.id)
     });
-    let by: Vec<DecisionId> =
-        old.superseded_by.iter().cloned().chain(waiting.map(|logged| logged.decision.id)).collect();
+    let waiting: Vec<DecisionId> = waiting.map(|logged| logged.decision.id).collect();
+    let by: Vec<&DecisionId> = old.superseded_by.iter().chain(&waiting).collect();
     if let Some(newest) = by.last() {
         let ids = list(by.iter().map(|id| format!("`{id}`")));
-        return Err(Failure::usage(format!("`{}` is already superseded by {ids}", old.id))
-            .hint(format!("squad decisions supersede {newest} \"…\"")));
+        return Err(match waiting.is_empty() {
+            true => Failure::usage(format!("`{}` is already superseded by {ids}", old.id))
+                .hint(format!("squad decisions supersede {newest} \"…\"")),
+            // An earlier attempt was killed between recording and landing.
+            false => Failure::usage(format!("`{}` is already superseded by {ids}, not landed yet", old.id))
+                .hint("`squad decisions land` lands it"),
+        });
     }
     if old.state == DecisionState::Withdrawn {
         return Err(Failure::usage(format!("`{}` was withdrawn, so there is nothing to supersede", old.id))

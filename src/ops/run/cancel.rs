@@ -88,7 +88,8 @@ fn over(
         None if leases.dead.contains(&run) => (format!("run {run} is not running: its process has died"), true),
         None => (format!("run {run} is not running in this clone"), false),
     };
-    let hint = if is_lost { format!("{shows}; {}", resume::advice(repository, &prefix, &run)?) } else { shows };
+    let advice = if is_lost { resume::advice(repository, &prefix, &run)? } else { None };
+    let hint = advice.map_or(shows.clone(), |advice| format!("{shows}; {advice}"));
     Err(Failure::failed(message).hint(hint))
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::Failure;
 use crate::git::Error;
 use crate::model::{Outcome, PlanKind, RunId, Slug, Team};
 use crate::ops::ledger::index::{Chooser, EntryFacts, Fact, Index, Place, beginning};
-use crate::ops::ledger::log::message_of;
+use crate::ops::ledger::log::{self, Choice, message_of};
+use crate::ops::team::members::named_member;
 use crate::ops::{Project, Workspace};
 use crate::route::PastWork;
 use crate::route::evaluate::{Case, CaseKind};
@@ -35,6 +37,15 @@ pub(crate) fn cases(workspace: &Workspace) -> Result<Vec<Case>, Error> {
     let mut cases: Vec<Case> = runs.into_iter().filter_map(case).collect();
     cases.reverse();
     Ok(cases)
+}
+
+/// Fails if neither the team nor a past run has an agent of this name: a mistyped name must not look like "no runs".
+pub(crate) fn require_known(project: &Project, name: &str) -> Result<(), Failure> {
+    let Err(unknown) = named_member(&project.team, name) else { return Ok(()) };
+    let Some(agent) = Slug::fold(name).filter(|agent| *agent != Slug::coordinator()) else { return Ok(()) };
+    let choice = Choice { agent: Some(agent), since: None };
+    let past = log::runs(&project.repository, &project.ledger_prefix(), &project.leases(), &choice, 1)?;
+    if past.is_empty() { Err(unknown) } else { Ok(()) }
 }
 
 /// How much of each message to read.

@@ -176,8 +176,11 @@ fn is_resumable(opening: &EventKind) -> bool {
     matches!(opening, EventKind::RunStarted { members, .. } if members.is_empty())
 }
 
-/// What the user can do about a run that was killed.
-pub(crate) fn advice(repository: &Repository, prefix: &str, run: &RunId) -> Result<String, Failure> {
+/// What the user can do about a run that was killed. `None`: this team's ledger has nothing of it.
+pub(crate) fn advice(repository: &Repository, prefix: &str, run: &RunId) -> Result<Option<String>, Failure> {
+    if log::find_runs(repository, prefix, run.as_str())?.is_empty() {
+        return Ok(None);
+    }
     for entry in timeline(repository, prefix, Some(run), &Choice::default())?.entries() {
         if let (_, Read::Entry(entry)) = entry?
             && let Some(opening @ EventKind::RunStarted { .. }) = entry.known_kind()
@@ -185,10 +188,10 @@ pub(crate) fn advice(repository: &Repository, prefix: &str, run: &RunId) -> Resu
             if is_resumable(&opening) {
                 break;
             }
-            return Ok("its MCP client can start the members again".to_owned());
+            return Ok(Some("its MCP client can start the members again".to_owned()));
         }
     }
-    Ok(format!("`squad orchestrate --resume {run}` resumes it"))
+    Ok(Some(format!("`squad orchestrate --resume {run}` resumes it")))
 }
 
 /// What is recorded of a run.

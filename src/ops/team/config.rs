@@ -240,7 +240,8 @@ fn with_value(text: &str, parts: &[&str], new: &toml::Value) -> Result<String, S
     Ok(document.to_string())
 }
 
-/// Removes a value with its line; the comments above it stay.
+/// Removes a value with its line. Below a comment the line is commented out instead, so that the comment is still about
+/// something; one with a secret is removed all the same.
 fn without(text: &str, parts: &[&str]) -> Result<String, String> {
     let document = Document::parse(text).map_err(|error| not_toml(&error))?;
     let Some(span) = value_at(document.as_table(), parts).and_then(Item::span) else { return Ok(text.to_owned()) };
@@ -249,6 +250,11 @@ fn without(text: &str, parts: &[&str]) -> Result<String, String> {
     let rest = format!("{}{}", &text[..start], &text[end..]);
     // An inline table may hold more than this value, on one line or several.
     let is_alone = !text[start..end].contains('{') && Document::parse(rest.as_str()).is_ok();
+    let is_explained = text[..start].lines().next_back().is_some_and(|line| line.trim_start().starts_with('#'));
+    if is_alone && is_explained && !settings::is_confidential(&parts.join(".")) {
+        let commented_out = text[start..end].split_inclusive('\n').map(|line| format!("# {line}"));
+        return Ok(format!("{}{}{}", &text[..start], commented_out.collect::<String>(), &text[end..]));
+    }
     if is_alone {
         return Ok(rest);
     }
@@ -338,6 +344,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_set_and_unset_again_leaves_the_file_as_it_was() {
+        let old = COMMENTED.replace("#lightweight", "# lightweight");
+        for (name, value) in [("models.default", "sonnet"), ("models.lightweight", "haiku"), ("sessions.timeout", "5m")] {
+            assert_eq!(unset(&set(&old, name, value), name), old, "{name}");
+        }
+        assert_eq!(unset(&set(&old, "sessions.core", "b"), "sessions.core").replace("# core = \"b\"\n", ""), old);
+    }
+
+    #[test]
     fn a_new_key_goes_to_the_end_of_its_table() {
         let old = COMMENTED;
         assert_eq!(set(old, "models.premium", "b"), old.replace("\"haiku\"\n", "\"haiku\"\npremium = \"b\"\n"));
@@ -377,7 +392,11 @@ mod tests {
     #[test]
     fn a_value_is_removed_with_its_line() {
         let old = "# a\n[models]\n# why\ndefault = \"a\"  # because\npremium = \"b\"\n";
-        assert_eq!(unset(old, "models.default"), old.replace("default = \"a\"  # because\n", ""));
+        assert_eq!(unset(old, "models.default"), old.replace("default =", "# default ="));
+        assert_eq!(unset(old, "models.premium"), old.replace("premium = \"b\"\n", ""));
+        let secret = "[mcp.servers.a.env]\n# mine\nTOKEN = \"s3cret\"\n";
+        assert_eq!(unset(secret, "mcp.servers.a.env.TOKEN"), "[mcp.servers.a.env]\n# mine\n");
+        assert_eq!(unset("[engine]\n# why\nfallback = [\n  \"a\",\n]\n", "engine.fallback"), "[engine]\n# why\n# fallback = [\n#   \"a\",\n# ]\n");
         assert_eq!(unset(old, "models.lightweight"), old);
         assert_eq!(unset("sessions.timeout = \"1m\"\n", "sessions.timeout"), "");
         assert_eq!(unset("[engine]\nfallback = [\n  \"a\",\n]\n", "engine.fallback"), "[engine]\n");

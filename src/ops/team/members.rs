@@ -16,7 +16,7 @@ pub(crate) fn named_member<'a>(team: &'a Team, name: &str) -> Result<&'a Member,
         .iter()
         .find(|member| wanted.as_ref() == Some(&member.slug) || wanted.is_some() && Slug::fold(&member.name) == wanted);
     member.ok_or_else(|| {
-        let near = nearest(team, &name.to_lowercase());
+        let near = team.nearest(&name.to_lowercase());
         let near = near.map(|slug| format!("did you mean `{slug}`? ")).unwrap_or_default();
         Failure::usage(format!("the team has no agent `{name}`")).hint(format!("{near}{}", agents(team)))
     })
@@ -30,15 +30,6 @@ pub(crate) fn startable<'a>(team: &Team, member: &'a Member) -> Result<&'a Membe
     Err(Failure::usage(format!("{} is not an agent that can be started", member.name))
         .at(&member.source)
         .hint(agents(team)))
-}
-
-fn nearest<'a>(team: &'a Team, name: &str) -> Option<&'a str> {
-    team.startable()
-        .map(|member| member.slug.as_str())
-        .map(|slug| (strsim::normalized_damerau_levenshtein(slug, name), slug))
-        .filter(|(likeness, _)| *likeness > 0.6)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, slug)| slug)
 }
 
 fn agents(team: &Team) -> String {

@@ -19,6 +19,7 @@ use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
 use crate::ops::team::manifest::{self, Due};
 use crate::ops::team::templates::Templates;
+use crate::ops::team::workspace::left_out;
 use crate::ops::{Workspace, repository};
 use crate::parse;
 use crate::view::Progress;
@@ -33,12 +34,16 @@ pub(crate) struct Status {
     /// The path of the team folder, if something else is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) in_the_way: Option<String>,
+    /// The team's folder on the branch, if this work tree lacks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) left_out: Option<&'static str>,
     /// `None`: no watch is running.
     pub(crate) watch: Option<WatchStatus>,
     pub(crate) runs_live: Vec<RunStatus>,
-    /// Runs whose processes died and whose end is not recorded yet, with advice for people.
+    /// Runs whose processes died and whose end is not recorded yet, with advice for people; `None`: this team's
+    /// ledger has nothing of the run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "keys")]
-    pub(crate) runs_lost: BTreeMap<RunId, String>,
+    pub(crate) runs_lost: BTreeMap<RunId, Option<String>>,
     /// The sessions of live runs and of `squad watch`.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
@@ -103,6 +108,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let folder = crate::ops::team::workspace::team_folder(&repository, &start, &work_dir);
     let place =
         folder.as_ref().map(|folder| crate::ops::team::workspace::project_path(folder, &work_dir)).unwrap_or_default();
+    let left_out = if folder.is_none() { left_out(&repository)? } else { None };
     // A broken link in the place of the folder also prevents `squad init`.
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
@@ -112,7 +118,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let advised = |run: RunId| {
         let advice = resume::advice(&repository, &prefix, &run);
         // A damaged entry must not hide the rest.
-        (run, advice.unwrap_or_else(|_| "`squad doctor` says why its entries cannot be read".to_owned()))
+        (run, advice.unwrap_or_else(|_| Some("`squad doctor` says why its entries cannot be read".to_owned())))
     };
     let runs_lost = dead.into_iter().map(advised).collect();
     let (runs_live, mut sessions) = live_runs(&local, live);
@@ -141,6 +147,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         branch: repository.head()?.branch,
         team: team_folder.map(|folder| TeamStatus { folder, upgrade, exports_stale }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
+        left_out,
         watch,
         runs_live,
         runs_lost,
@@ -153,7 +160,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     })
 }
 
-fn keys<S: Serializer>(runs: &BTreeMap<RunId, String>, serializer: S) -> Result<S::Ok, S::Error> {
+fn keys<S: Serializer>(runs: &BTreeMap<RunId, Option<String>>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(runs.keys())
 }
 

@@ -19,6 +19,7 @@ use crate::ops::Workspace;
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, branch_tip, write_files};
 use crate::ops::team::fit::without_ownership;
 use crate::ops::team::hosts;
+use crate::ops::team::init::FOLDER;
 use crate::ops::team::merge::{Conflict, Merged, conflict_copy, merged, same};
 use crate::ops::team::preset::Preset;
 use crate::ops::team::write_mode::WriteMode;
@@ -51,6 +52,9 @@ pub(crate) struct Upgraded {
     /// If there is nothing to upgrade: team files with uncommitted changes, which an upgrade ignores.
     pub(crate) uncommitted: Vec<String>,
     pub(crate) commit: Option<String>,
+    /// The team's folder, if it is another tool's.
+    #[serde(skip)]
+    pub(crate) adoptable: Option<&'static str>,
     #[serde(skip)]
     pub(crate) diff: String,
 }
@@ -104,6 +108,7 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Up
         unexported: hosts.skipped,
         uncommitted: Vec::new(),
         commit: None,
+        adoptable: Some(workspace.folder.name).filter(|name| *name != FOLDER),
         diff: changeset.diff(),
     };
     if changeset.files.is_empty() {

@@ -135,19 +135,30 @@ pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, Pat
     Ok((repository, work_dir))
 }
 
-/// Fails if the checked-out commit has a team at its root that the work tree lacks: in a sparse checkout, before the first
-/// checkout, or because it was deleted.
-pub(in crate::ops) fn not_left_out(repository: &Repository) -> Result<(), Failure> {
-    let Some(commit) = repository.head()?.commit else { return Ok(()) };
+/// The folder of a team at the root of the checked-out commit. The work tree may lack it: in a sparse checkout, before
+/// the first checkout, or because it was deleted.
+pub(in crate::ops) fn left_out(repository: &Repository) -> Result<Option<&'static str>, Failure> {
+    let Some(commit) = repository.head()?.commit else { return Ok(None) };
     for folder in store::FOLDERS {
         if repository.paths_at(&commit, folder)?.iter().any(|path| path.strip_prefix(folder) == Some("/team.md")) {
-            return Err(Failure::team(format!("the team in {folder} is on the branch but not in this work tree"))
-                .hint(format!(
-                    "`git restore {folder}` restores it; in a sparse checkout, use `git sparse-checkout add {folder}`"
-                )));
+            return Ok(Some(folder));
         }
     }
-    Ok(())
+    Ok(None)
+}
+
+/// How to get a team's folder that a work tree lacks.
+pub(crate) fn restoring(folder: &str) -> String {
+    format!("`git restore {folder}` restores it; in a sparse checkout, use `git sparse-checkout add {folder}`")
+}
+
+/// Fails if the checked-out commit has a team that the work tree lacks.
+pub(in crate::ops) fn not_left_out(repository: &Repository) -> Result<(), Failure> {
+    match left_out(repository)? {
+        Some(folder) => Err(Failure::team(format!("the team in {folder} is on the branch but not in this work tree"))
+            .hint(restoring(folder))),
+        None => Ok(()),
+    }
 }
 
 /// The team folder for `start`.

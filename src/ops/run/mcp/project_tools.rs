@@ -89,7 +89,7 @@ impl ProjectTools {
 }
 
 fn planned(tool: &str, access: Access, detail: String) -> Planned {
-    Planned { call: uuid::Uuid::now_v7().to_string(), tool: tool.to_owned(), access, detail, writes: None }
+    Planned { call: crate::env::unique_id().to_string(), tool: tool.to_owned(), access, detail, writes: None }
 }
 
 /// Set when the call was abandoned.

@@ -81,9 +81,13 @@ impl McpServer {
         match call.confirm(&question) {
             Confirmed::Yes => {}
             Confirmed::InputRequired(question) => return Ok(*question),
-            Confirmed::No => return Err(Failure::usage("the user does not want a team installed")),
+            // Some clients decline by themselves when no user is there.
+            Confirmed::No => {
+                return Err(Failure::usage("no team was installed: the client's answer was no")
+                    .hint(format!("if the user was not asked, have them run `{command}` in {}", self.directory.display())));
+            }
             Confirmed::Unavailable => {
-                return Err(Failure::usage("installing a team makes a commit, and this client cannot ask for that")
+                return Err(Failure::usage("installing a team makes a commit, and the user could not be asked for that")
                     .hint(format!("have the user run `{command}` in {}", self.directory.display())));
             }
         }

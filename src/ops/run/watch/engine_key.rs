@@ -8,24 +8,18 @@ use crate::env::Env;
 use crate::model::list;
 use crate::ops::Project;
 
-/// Hashes of the engine's settings, the MCP servers of its sessions, and the variables that determine where prompts and
+/// Hashes of the settings of engines and of the MCP servers of their sessions, and the variables that determine where prompts and
 /// keys go. Only hashes, because values may be secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct EngineKey(BTreeMap<String, String>);
 
 impl EngineKey {
     pub(super) fn of(env: &Env, project: &Project) -> Self {
-        let (settings, servers) = (&project.settings.engine, &project.settings.mcp);
-        let key = settings.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
+        let key = project.settings.engine.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
         let variables = env.variables.iter().filter(|(name, _)| is_relevant(name) || Some(name.as_str()) == key);
         let variables = variables.map(|(name, value)| (name.clone(), hash(value)));
-        let (others, agents) = (&project.settings.engines, &project.settings.agent_engines);
-        let settings = [
-            ("the engine's settings", format!("{settings:?}")),
-            ("the settings of other engines", format!("{others:?} {agents:?}")),
-            ("MCP servers", format!("{servers:?}")),
-        ];
-        let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), hash(&value)));
+        let settings = project.settings.values().filter(|(name, ..)| is_of_engines(name));
+        let settings = settings.map(|(name, value, _)| (format!("`{name}`"), hash(&value.to_string())));
         Self(settings.chain(variables).collect())
     }
 
@@ -35,6 +29,10 @@ impl EngineKey {
         let others: Vec<&String> = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).collect();
         (!others.is_empty()).then(|| list(others))
     }
+}
+
+fn is_of_engines(setting: &str) -> bool {
+    ["engine.", "engines.", "agents.", "mcp."].iter().any(|prefix| setting.starts_with(prefix))
 }
 
 /// Proxy variables may be upper or lower case.
