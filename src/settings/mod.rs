@@ -356,6 +356,41 @@ mod tests {
         (settings, problems.iter().map(|p| format!("{}:{}: {}: {}", p.file, p.line, p.code, p.message)).collect())
     }
 
+    /// Every subset of the places that can name an agent's engine: flag, variable, the agent's own in the user's and in the
+    /// team's file, its charter, and the run's in either file.
+    #[test]
+    fn an_agents_engine_is_that_of_the_highest_place_which_names_one() {
+        let table = |of_agent: Option<&str>, of_run: Option<&str>| {
+            let of_agent = of_agent.map(|engine| format!("[agents.ada]\nengine = \"{engine}\"\n"));
+            let of_run = of_run.map(|engine| format!("[engine]\nname = \"{engine}\"\n"));
+            of_agent.unwrap_or_default() + &of_run.unwrap_or_default()
+        };
+        for set in 0..1 << 7 {
+            let at = |place: usize, engine: &'static str| (set & (1 << place) != 0).then_some(engine);
+            let [flag, variable] = [at(0, "flag"), at(1, "variable")];
+            let [users_own, teams_own, charter] = [at(2, "users-own"), at(3, "teams-own"), at(4, "charter")];
+            let [users, teams] = [at(5, "users"), at(6, "teams")];
+            let layer = |text: &str, origin: fn(usize) -> Origin| from_toml(text, origin).0;
+            let files = [
+                layer(&table(teams_own, teams), |line| Origin::Project("team".to_owned(), line)),
+                layer(&table(users_own, users), |line| Origin::User("user".to_owned(), line)),
+            ];
+            let variables = variable.map(|engine| ("SQUAD_ENGINE".to_owned(), engine.to_owned()));
+            let flags = from_command_line([("engine.name", flag.map(str::to_owned), "--engine")]);
+            let layers = files.into_iter().chain([from_variables(variables).0, flags]);
+            let (settings, problems) = Settings::resolve(layers);
+            assert!(problems.is_empty(), "{problems:?}");
+            let of_all = flag.or(variable);
+            let of_run = of_all.or(users).or(teams).unwrap_or("copilot");
+            let expected = of_all.or(users_own).or(teams_own).or(charter).unwrap_or(of_run);
+            let found = settings.engine_of(&["ada".to_owned(), "backend".to_owned()], charter);
+            assert_eq!((found.as_deref().unwrap_or(of_run), settings.engine.name.as_str()), (expected, of_run), "{set:b}");
+            // Another agent has nothing from what names this one.
+            let other = of_all.or(charter).unwrap_or(of_run);
+            assert_eq!(settings.engine_of(&["bob".to_owned()], charter).as_deref().unwrap_or(of_run), other, "{set:b}");
+        }
+    }
+
     #[test]
     fn the_highest_layer_wins_and_is_remembered() {
         let (settings, problems) = resolve(

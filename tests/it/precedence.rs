@@ -153,6 +153,38 @@ fn each_place_beats_the_one_below_for_every_setting() {
     }
 }
 
+/// Every subset of the places that can name an agent's model.
+#[test]
+fn an_agents_model_is_that_of_the_highest_place_which_names_one() {
+    let mut repo = TestRepo::with_small_team();
+    let charter = "# Ada\n\n## Model\n\nPreferred: charter-1\n";
+    for set in 0..1_u32 << 6 {
+        let at = |place: u32, text: &str| if set & (1 << place) == 0 { String::new() } else { text.to_owned() };
+        let user = ["[models]\n", &at(1, "override.ada = \"user-1\"\n"), &at(4, "default = \"users-1\"\n")].concat();
+        let roles = at(3, "roles.\"backend dev\" = \"role-1\"\n");
+        let team = ["[models]\n", &roles, &at(5, "default = \"teams-1\"\n")].concat();
+        repo.write("../home/config/squad/config.toml", &user);
+        repo.write(".squad/config.toml", &team);
+        repo.write(".squad/agents/ada/charter.md", if at(2, "x").is_empty() { "# Ada\n" } else { charter });
+        repo.variables.remove("SQUAD_MODEL");
+        if set & 1 != 0 {
+            repo.variables.insert("SQUAD_MODEL".to_owned(), "variable-1".to_owned());
+        }
+        let names = ["user-1", "variable-1", "charter-1", "role-1", "users-1", "teams-1"];
+        let is_set = [1, 0, 2, 3, 4, 5].map(|place: u32| set & (1 << place) != 0);
+        let highest = names.iter().zip(is_set).find(|(_, is_set)| *is_set).map(|(name, _)| *name);
+        let expected = highest.unwrap_or("claude-sonnet-4.5");
+        let agents: Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
+        let ada = agents["agents"].as_array().expect("a list").iter().find(|agent| agent["slug"] == "ada");
+        assert_eq!(ada.expect("ada")["resolved_model"], expected, "{set:06b} {agents}");
+        let call = ["orchestrate", "--json", "--engine", "rehearsal", "--agent", "ada", "--model", "flag-1", "work"];
+        if set.count_ones() >= 5 {
+            let found = of_kind(&events(&repo.squad(&call)), "session.created")["model"].clone();
+            assert_eq!(found, if set & 2 != 0 { "user-1" } else { "flag-1" }, "{set:06b}");
+        }
+    }
+}
+
 /// The shorter names of variables.
 #[test]
 fn the_short_names_mean_the_same() {
