@@ -266,6 +266,43 @@ fn a_member_that_waits_has_no_output_yet() {
     client.structured("cancel_run", json!({"squadId": started["squadId"]}));
 }
 
+/// Runs of one chat in every state, each asked while the others are there.
+#[test]
+fn each_run_of_a_chat_shows_its_own_output_only() {
+    const TASKS: [&str; 6] = ["ALPHA", "BETA", "GAMMA EXIT THREE", "DELTA KILL YOURSELF", "EPSILON NEVER END", "OMEGA"];
+    let world = World::new();
+    let create = world.own.join("create.template").display().to_string();
+    let variables = [("STATE_MODE", "stateful"), ("CREATE_CHAT_TEMPLATE_PATH", create.as_str())];
+    let mut client = world.client(&variables);
+    let (mut chat, mut runs) = (serde_json::Value::Null, Vec::new());
+    for task in TASKS {
+        let mut call = one(task);
+        call["members"][0]["chatId"] = chat.clone();
+        call["wait"] = (!task.contains("NEVER END")).into();
+        let run = client.structured("start_squad_members", call);
+        if task.contains("NEVER END") {
+            world.processes();
+            client.structured("cancel_run", json!({"squadId": run["squadId"]}));
+        }
+        chat = run["members"][0]["chatId"].clone();
+        runs.push(run["squadId"].as_str().expect("an id").to_owned());
+        for (run, own) in runs.iter().zip(TASKS) {
+            let result = client.structured("get_run", json!({"squadId": run}));
+            let uri = |kind: &str| json!({"uri": format!("squad://runs/{run}/{}/{kind}", result["members"][0]["memberId"].as_str().unwrap_or("tester"))});
+            let told = [
+                result["members"][0]["rawStdout"].to_string(),
+                client.request("resources/read", uri("stdout")).to_string(),
+                client.request("resources/read", uri("prompt")).to_string(),
+            ];
+            for (at, told) in told.iter().enumerate() {
+                assert!(told.contains(own), "{at} {own}: {told}");
+                let others = TASKS.iter().filter(|task| **task != own);
+                assert!(others.clone().all(|other| !told.contains(other)), "{at} {own}: {told}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_chat_has_one_user_at_a_time() {
     let world = World::new();
