@@ -253,10 +253,11 @@ impl Remote<'_> {
     /// The remote's current ledger refs.
     fn list(&self) -> Result<BTreeMap<String, ObjectId>, Error> {
         let call = self.call(&["ls-remote", "--", &self.place()?]);
-        let listed = call.arguments(&[REFERENCE, BRANCH, &format!("{CLONES}*")]).succeed().map_err(|error| match error {
-            Error::Program { message, .. } => Error::Unreachable { remote: self.name.clone(), message },
-            other => other,
-        });
+        let listed =
+            call.arguments(&[REFERENCE, BRANCH, &format!("{CLONES}*")]).succeed().map_err(|error| match error {
+                Error::Program { message, .. } => Error::Unreachable { remote: self.name.clone(), message },
+                other => other,
+            });
         let listed = listed?.text();
         let lines = listed.lines().filter_map(|line| line.split_once('\t'));
         // The patterns also match the ends of other names.

@@ -33,10 +33,10 @@ const MOST: usize = 40;
 
 impl Addressed {
     /// The plan for the called members; `Err` with the rest if there are none.
-    pub(super) fn draft(mut self) -> Result<Draft, Self> {
+    pub(super) fn draft(mut self) -> Result<Draft, Box<Self>> {
         self.agents.retain(|agent| !self.ruled_out.contains(agent));
         if self.agents.is_empty() {
-            return Err(self);
+            return Err(Box::new(self));
         }
         let Self { agents, evidence, places, .. } = self;
         Ok(Draft { places, ..Draft::sure(agents, evidence) })

@@ -384,7 +384,11 @@ mod tests {
             let of_run = of_all.or(users).or(teams).unwrap_or("copilot");
             let expected = of_all.or(users_own).or(teams_own).or(charter).unwrap_or(of_run);
             let found = settings.engine_of(&["ada".to_owned(), "backend".to_owned()], charter);
-            assert_eq!((found.as_deref().unwrap_or(of_run), settings.engine.name.as_str()), (expected, of_run), "{set:b}");
+            assert_eq!(
+                (found.as_deref().unwrap_or(of_run), settings.engine.name.as_str()),
+                (expected, of_run),
+                "{set:b}"
+            );
             // Another agent has nothing from what names this one.
             let other = of_all.or(charter).unwrap_or(of_run);
             assert_eq!(settings.engine_of(&["bob".to_owned()], charter).as_deref().unwrap_or(of_run), other, "{set:b}");

@@ -232,6 +232,10 @@ struct Search {
     query: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
+
 /// What a call means, or what the model should mend.
 pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
     let tool = Tool::ALL.into_iter().find(|tool| tool.name() == call.tool);
@@ -288,7 +292,7 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             limited(&task)?;
             Ok(Intent::Route(Handing { agent, task, wait }))
         }
-        Some(Tool::Status) => Ok(Intent::Status),
+        Some(Tool::Status) => arguments::<NoArguments>(call).map(|NoArguments {}| Intent::Status),
         Some(Tool::Shell) => arguments::<ShellCall>(call)?.check().map(Intent::Shell),
         Some(Tool::FileOps) => arguments::<FileCall>(call)?.check().map(Intent::Files),
     }
@@ -413,6 +417,55 @@ mod tests {
             ("squad_unknown", json!({})),
         ] {
             assert!(read(&call(tool, arguments)).is_err(), "{tool}");
+        }
+    }
+
+    /// Every tool, with each of its arguments missing, of another type, and with one that it does not have.
+    #[test]
+    fn every_tool_takes_what_its_schema_has_and_nothing_else() {
+        let example = |name: &str, schema: &Value| match (name, schema["type"].as_str()) {
+            ("operation", _) => json!("read"),
+            ("supersedes", _) => json!("0123456789ab"),
+            (_, Some("boolean")) => json!(true),
+            (_, Some("integer")) => json!(1),
+            (_, Some("array")) => json!(["a"]),
+            _ => json!("a"),
+        };
+        for tool in Tool::ALL {
+            let ToolSpec { name, parameters, .. } = tool.spec();
+            let properties = parameters["properties"].as_object().expect("an object");
+            let required: Vec<&str> =
+                parameters["required"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+            let all: serde_json::Map<String, Value> =
+                properties.iter().map(|(name, schema)| (name.clone(), example(name, schema))).collect();
+            let is_read =
+                |given: &serde_json::Map<String, Value>| read(&call(name, Value::Object(given.clone()))).is_ok();
+            // A file is not read with a text to write.
+            let fits = |given: &serde_json::Map<String, Value>| {
+                let mut given = given.clone();
+                if tool == Tool::FileOps && given.len() == properties.len() {
+                    given.remove("content");
+                }
+                given
+            };
+            assert!(is_read(&fits(&all)), "{name}");
+            for argument in properties.keys() {
+                let mut without = fits(&all);
+                without.remove(argument);
+                // A decision of one sentence has no more to say.
+                let may_lack = !required.contains(&argument.as_str())
+                    || (name, argument.as_str()) == ("squad_log_decision", "what");
+                assert_eq!(is_read(&without), may_lack, "{name} without {argument}");
+                let mut wrong = fits(&all);
+                wrong.insert(argument.clone(), json!({"a": 1}));
+                assert!(!is_read(&wrong), "{name} with a wrong {argument}");
+                let mut mistyped = without;
+                mistyped.insert(format!("{argument}x"), all[argument].clone());
+                assert!(!is_read(&mistyped), "{name} with {argument}x");
+            }
+            let mut more = fits(&all);
+            more.insert("another".to_owned(), json!("a"));
+            assert!(!is_read(&more), "{name} with another");
         }
     }
 

@@ -112,7 +112,11 @@ fn what_is_pushed_elsewhere_is_pushed_once() {
         let entries = shared.entries(&repo.root());
         for sent in [entries, 0, 0] {
             let output = repo.squad(&["sync", "--yes"]);
-            assert_eq!(output.out, format!("{sent} entries pushed to origin, 0 entries fetched\n"), "{pushed_to} {output}");
+            assert_eq!(
+                output.out,
+                format!("{sent} entries pushed to origin, 0 entries fetched\n"),
+                "{pushed_to} {output}"
+            );
         }
         let place = repo.root().join("..").join(hub);
         assert_eq!(shared.tip(&place), shared.tip(&repo.root()));
@@ -223,7 +227,11 @@ fn a_killed_run_of_another_team_is_not_looked_for_in_this_ones_ledger() {
         let first: serde_json::Value = serde_json::from_str(out.lines().next().expect("a line")).expect("JSON");
         let run = first["run"].as_str().expect("an id");
         let output = repo.squad(&["status"]);
-        let says = if is_ours { format!("`squad log {run}` shows") } else { format!("{run} was killed; this team's ledger has nothing") };
+        let says = if is_ours {
+            format!("`squad log {run}` shows")
+        } else {
+            format!("{run} was killed; this team's ledger has nothing")
+        };
         assert!(output.out.contains(&says), "{output}");
         assert_eq!(repo.squad(&["log", run]).code, if is_ours { 0 } else { 2 });
     }
@@ -234,9 +242,11 @@ fn a_killed_run_of_another_team_is_not_looked_for_in_this_ones_ledger() {
 fn a_no_to_the_first_sync_is_no_error() {
     use crate::terminal::Person;
 
-    for (typed, code, says, is_pushed) in
-        [("n\n", 0, "Nothing was pushed.", false), ("\n", 0, "Nothing was pushed.", false), ("y\n", 0, "pushed to origin", true)]
-    {
+    for (typed, code, says, is_pushed) in [
+        ("n\n", 0, "Nothing was pushed.", false),
+        ("\n", 0, "Nothing was pushed.", false),
+        ("y\n", 0, "pushed to origin", true),
+    ] {
         let shared = Shared::new();
         shared.repo.squad(&["decisions", "add", "Money is in cents"]);
         let mut person = Person::sits_down();

@@ -274,7 +274,7 @@ fn each_run_of_a_chat_shows_its_own_output_only() {
     let create = world.own.join("create.template").display().to_string();
     let variables = [("STATE_MODE", "stateful"), ("CREATE_CHAT_TEMPLATE_PATH", create.as_str())];
     let mut client = world.client(&variables);
-    let (mut chat, mut runs) = (serde_json::Value::Null, Vec::new());
+    let (mut chat, mut runs) = (Value::Null, Vec::new());
     for task in TASKS {
         let mut call = one(task);
         call["members"][0]["chatId"] = chat.clone();

@@ -82,7 +82,10 @@ fn a_team_is_installed_only_where_the_user_agrees() {
         let result = client.answer(id);
         assert_eq!(result["result"]["isError"], !is_installed, "{result}");
         let text = result["result"]["content"][0]["text"].as_str().expect("a text");
-        assert!(text.contains(said) && (is_installed || text.contains("have th") && text.contains("squad init")), "{text}");
+        assert!(
+            text.contains(said) && (is_installed || text.contains("have th") && text.contains("squad init")),
+            "{text}"
+        );
         assert_eq!(repo.exists(".squad/team.md"), is_installed);
     }
     // Where no team can be installed, nobody is asked.

@@ -226,7 +226,9 @@ fn version_and_help_need_no_repository() {
         (String::from_utf8(done.stdout).expect("UTF-8"), done.status.code())
     };
     assert_eq!(run(&["--version"]), (concat!("squad ", env!("CARGO_PKG_VERSION"), "\n").to_owned(), Some(0)));
-    for command in [&["init"][..], &["orchestrate"], &["decisions", "add"], &["log"], &["status"], &["engines"], &["demo"]] {
+    for command in
+        [&["init"][..], &["orchestrate"], &["decisions", "add"], &["log"], &["status"], &["engines"], &["demo"]]
+    {
         let (help, code) = run(&[command, &["--help"]].concat());
         assert!(code == Some(0) && help.contains("Examples:"), "{command:?}: {help}");
     }

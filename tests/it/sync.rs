@@ -180,7 +180,10 @@ fn a_remote_that_is_not_there_is_said() {
     fs::remove_dir_all(shared.hub()).expect("it is there");
     let output = shared.repo.squad(&["sync", "--yes"]);
     assert!(output.code == 3 && output.err.contains("cannot reach the remote `origin`"), "{output}");
-    assert!(output.err.contains("hint: check its address, your network and your access: git ls-remote origin"), "{output}");
+    assert!(
+        output.err.contains("hint: check its address, your network and your access: git ls-remote origin"),
+        "{output}"
+    );
     let lonely = TestRepo::with_small_team();
     let output = lonely.squad(&["sync"]);
     assert!(output.code == 2 && output.err.contains("there is no remote"), "{output}");

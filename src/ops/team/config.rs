@@ -396,7 +396,10 @@ mod tests {
         assert_eq!(unset(old, "models.premium"), old.replace("premium = \"b\"\n", ""));
         let secret = "[mcp.servers.a.env]\n# mine\nTOKEN = \"s3cret\"\n";
         assert_eq!(unset(secret, "mcp.servers.a.env.TOKEN"), "[mcp.servers.a.env]\n# mine\n");
-        assert_eq!(unset("[engine]\n# why\nfallback = [\n  \"a\",\n]\n", "engine.fallback"), "[engine]\n# why\n# fallback = [\n#   \"a\",\n# ]\n");
+        assert_eq!(
+            unset("[engine]\n# why\nfallback = [\n  \"a\",\n]\n", "engine.fallback"),
+            "[engine]\n# why\n# fallback = [\n#   \"a\",\n# ]\n"
+        );
         assert_eq!(unset(old, "models.lightweight"), old);
         assert_eq!(unset("sessions.timeout = \"1m\"\n", "sessions.timeout"), "");
         assert_eq!(unset("[engine]\nfallback = [\n  \"a\",\n]\n", "engine.fallback"), "[engine]\n");

@@ -83,12 +83,16 @@ impl McpServer {
             Confirmed::InputRequired(question) => return Ok(*question),
             // Some clients decline by themselves when no user is there.
             Confirmed::No => {
-                return Err(Failure::usage("no team was installed: the client's answer was no")
-                    .hint(format!("if the user was not asked, have them run `{command}` in {}", self.directory.display())));
+                return Err(Failure::usage("no team was installed: the client's answer was no").hint(format!(
+                    "if the user was not asked, have them run `{command}` in {}",
+                    self.directory.display()
+                )));
             }
             Confirmed::Unavailable => {
-                return Err(Failure::usage("installing a team makes a commit, and the user could not be asked for that")
-                    .hint(format!("have the user run `{command}` in {}", self.directory.display())));
+                return Err(Failure::usage(
+                    "installing a team makes a commit, and the user could not be asked for that",
+                )
+                .hint(format!("have the user run `{command}` in {}", self.directory.display())));
             }
         }
         let options = Options { agents, commit: true, ..Options::default() };

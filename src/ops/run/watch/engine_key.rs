@@ -15,7 +15,8 @@ pub(super) struct EngineKey(BTreeMap<String, String>);
 
 impl EngineKey {
     pub(super) fn of(env: &Env, project: &Project) -> Self {
-        let key = project.settings.engine.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
+        let key =
+            project.settings.engine.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
         let variables = env.variables.iter().filter(|(name, _)| is_relevant(name) || Some(name.as_str()) == key);
         let variables = variables.map(|(name, value)| (name.clone(), hash(value)));
         let settings = project.settings.values().filter(|(name, ..)| is_of_engines(name));
