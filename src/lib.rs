@@ -120,6 +120,9 @@ pub fn run(mut env: Env) -> u8 {
     };
     let directory =
         globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
+    if globals.directory.is_some() {
+        leave_checkout(&mut env);
+    }
     let mut context = Context { env: &env, directory, ui: Ui::new(streams, options), recovered: None };
     if let Err(unknown) = trace::start(context.env, &context.directory) {
         context.ui.warning(&unknown);
@@ -138,6 +141,18 @@ pub fn run(mut env: Env) -> u8 {
         Err(failure) => {
             context.ui.failure(&failure);
             failure.kind.exit_code()
+        }
+    }
+}
+
+/// Takes the folders of the checkout around the working directory off `PATH`: with `-C`, commands start from another
+/// checkout, but this one brings no programs either.
+fn leave_checkout(env: &mut Env) {
+    let mut variables = env.os_variables();
+    program::Programs::new(&env.directory, &variables).restrict(&mut variables);
+    for (name, value) in variables {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
+            env.variables.insert(name, value);
         }
     }
 }

@@ -223,24 +223,58 @@ impl Checkout {
     }
 }
 
-/// The work tree that contains a folder, and the one its repository belongs to: the main one of a linked work tree, the
-/// superproject of a submodule.
+/// The work tree that contains a folder and all others of its repository; of a submodule, also those of the superproject.
 pub(crate) fn work_trees(directory: &Path) -> Vec<PathBuf> {
-    for folder in directory.ancestors() {
-        let git = folder.join(".git");
-        if git.is_file() {
-            let text = fs::read_to_string(&git).unwrap_or_default();
-            let Some(git_dir) = text.trim_end().strip_prefix("gitdir:") else { continue };
-            let git_dir = folder.join(git_dir.trim());
-            let git_dir = dunce::canonicalize(&git_dir).unwrap_or(git_dir);
-            let main = git_dir.ancestors().find(|git_dir| git_dir.file_name() == Some(OsStr::new(".git")));
-            return std::iter::once(folder).chain(main.and_then(Path::parent)).map(Path::to_owned).collect();
-        }
-        if git.join("HEAD").exists() && git.join("objects").is_dir() {
-            return vec![folder.to_owned()];
+    let Some((folder, git_dir)) = nearest_git(directory) else { return Vec::new() };
+    let mut trees = vec![folder];
+    let main = git_dir.ancestors().find(|git_dir| git_dir.file_name() == Some(OsStr::new(".git")));
+    let commons = [Some(common_of(&git_dir)), main.map(Path::to_owned)];
+    let mains = main.and_then(Path::parent).map(Path::to_owned);
+    for tree in mains.into_iter().chain(commons.into_iter().flatten().flat_map(|common| linked_trees(&common))) {
+        if !trees.contains(&tree) {
+            trees.push(tree);
         }
     }
-    Vec::new()
+    trees
+}
+
+/// The folders in which the repository around a folder keeps its own files.
+pub(crate) fn git_folders(directory: &Path) -> Vec<PathBuf> {
+    let found = nearest_git(directory).map(|(_, git_dir)| vec![common_of(&git_dir), git_dir]);
+    found.unwrap_or_default()
+}
+
+/// The nearest work tree around a folder, and its git directory.
+fn nearest_git(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    // A relative path ends in an empty one, which is wherever the process runs.
+    directory.ancestors().filter(|folder| !folder.as_os_str().is_empty()).find_map(|folder| {
+        let git = folder.join(".git");
+        let git_dir = if git.is_file() {
+            let text = fs::read_to_string(&git).unwrap_or_default();
+            folder.join(text.trim_end().strip_prefix("gitdir:")?.trim())
+        } else if git.join("HEAD").exists() && git.join("objects").is_dir() {
+            git
+        } else {
+            return None;
+        };
+        Some((folder.to_owned(), dunce::canonicalize(&git_dir).unwrap_or(git_dir)))
+    })
+}
+
+/// The git directory that a linked work tree's one belongs to.
+fn common_of(git_dir: &Path) -> PathBuf {
+    let common = fs::read_to_string(git_dir.join("commondir")).ok().map(|text| git_dir.join(text.trim()));
+    common.map_or_else(|| git_dir.to_owned(), |common| dunce::canonicalize(&common).unwrap_or(common))
+}
+
+/// The linked work trees of a repository, as far as they exist.
+fn linked_trees(common: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    let tree = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path().join("gitdir")).ok()?;
+        dunce::canonicalize(entry.path().join(text.trim()).parent()?).ok()
+    };
+    entries.filter_map(tree).collect()
 }
 
 /// The first of these files that a repository brings to a folder of a project: in the folder or around it, up to the
@@ -335,6 +369,16 @@ mod tests {
             symlink(target, link).expect("a link");
         }
 
+        /// A linked work tree of `repo`.
+        fn linked(&self, name: &str) {
+            let entry = self.path("repo/.git/worktrees").join(name);
+            fs::create_dir_all(&entry).expect("folders");
+            fs::create_dir_all(self.path(name)).expect("folders");
+            fs::write(entry.join("commondir"), "../..\n").expect("a file");
+            fs::write(entry.join("gitdir"), format!("{}/.git\n", self.path(name).display())).expect("a file");
+            fs::write(self.path(name).join(".git"), format!("gitdir: {}\n", entry.display())).expect("a file");
+        }
+
         /// For a user in `directory`, with these folders in `PATH`.
         fn programs(&self, directory: &str, folders: &[&str]) -> Programs {
             let path = std::env::join_paths(folders.iter().map(|folder| match folder.strip_prefix('=') {
@@ -342,6 +386,25 @@ mod tests {
                 None => self.path(folder),
             }));
             Programs::new(&self.path(directory), &[("PATH".into(), path.expect("folders"))].into())
+        }
+    }
+
+    /// Each work tree of a repository, with each as the place of the program.
+    #[test]
+    fn no_work_tree_of_the_repository_brings_programs_to_another() {
+        let world = World::new();
+        world.linked("one");
+        world.linked("two");
+        for place in ["repo", "one", "two"] {
+            world.program(&format!("{place}/bin/tool"));
+            for directory in ["repo", "repo/deep", "one", "two"] {
+                let found = world.programs(directory, &[&format!("{place}/bin")]).find(Path::new("tool"));
+                assert!(matches!(found, Err(ProgramRefusal::InCheckout(_))), "{place} from {directory}: {found:?}");
+            }
+            assert!(world.programs("bin", &[&format!("{place}/bin")]).find(Path::new("tool")).is_ok(), "{place}");
+            let own: Vec<_> =
+                git_folders(&world.path(place)).iter().map(|folder| folder.starts_with(&world.path(place))).collect();
+            assert_eq!(own, if place == "repo" { [true, true] } else { [false, false] }, "{place}");
         }
     }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Event, Problem, Severity, printable};
+use crate::policy::is_yes;
 use crate::view::{LineStyle, Progress, Screen};
 
 /// When to colour.
@@ -110,7 +111,7 @@ impl Ui {
         let _ = write!(self.streams.err, "{} [y/N] ", printable(question)).and_then(|()| self.streams.err.flush());
         let mut line = String::new();
         let answered = self.input().read_line(&mut line).is_ok();
-        answered && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+        answered && is_yes(&line)
     }
 
     /// Asks the user for a line; `default` if it is empty. `None`: the end of input.

@@ -12,7 +12,7 @@ mod shell_rules;
 
 pub(crate) use check_commands::{CheckResult, check_in, looks_like_check};
 pub(crate) use inbox::is_in_inbox;
-pub(crate) use permission::{Permissions, REVIEWING, Ruling, rule};
+pub(crate) use permission::{Permissions, REVIEWING, Ruling, is_yes, names_git, rule};
 pub(crate) use redact::{EMAIL, Redaction, Redactor, SCRUBBED};
 pub(crate) use review_commands::only_shows_changes;
 pub(crate) use shell_rules::forbidden;

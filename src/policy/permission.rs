@@ -10,7 +10,7 @@ use crate::model::Access;
 pub(crate) enum Permissions {
     /// Ask the person at the terminal
     Ask,
-    /// Allow everything the agents ask for
+    /// Allow everything the agents ask for: an agent can do what you can do
     Allow,
     /// Refuse what would change something or reach outside the project
     Deny,
@@ -87,6 +87,22 @@ fn is_within(project: &str, path: &str) -> bool {
         !path.starts_with('~')
     };
     inside && !path.is_empty() && !path.split('/').any(|part| part == "..")
+}
+
+/// Whether an answer to a yes-or-no question is a yes.
+pub(crate) fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes))
+}
+
+/// Whether a part of a path, or of a request's JSON, names git's own folder or file.
+pub(crate) fn names_git(path: &str) -> bool {
+    path.split(['/', '\\', '"']).any(is_git)
+}
+
+/// Also as file systems fold it: case, and what Windows drops at the end or calls it in short.
+fn is_git(name: &str) -> bool {
+    let name = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    name == ".git" || name == "git~1"
 }
 
 #[cfg(test)]

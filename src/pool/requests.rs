@@ -13,7 +13,8 @@ use super::commands::CommandLog;
 use super::{Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, EventKind, Judgement, Slug, first_words, list, marked, without_hidden};
-use crate::policy::{Permissions, Ruling, forbidden, is_in_inbox, only_shows_changes, rule};
+use crate::policy::{Permissions, Ruling, forbidden, is_in_inbox, is_yes, names_git, only_shows_changes, rule};
+use crate::program::git_folders;
 use crate::tools::{self, Intent};
 
 /// Asks a person. The answer may take any time; dropping the sender means no answer.
@@ -180,7 +181,19 @@ impl RequestHandler {
     pub(crate) async fn answer(&self, requester: &Requester, request: Request) {
         match request {
             Request::Tool(call, reply) => reply.send(self.tool(requester, call).await),
-            Request::Write(files, reply) => reply.send(self.record_inbox_files(requester, files).await),
+            Request::Write(files, reply) => {
+                let refused = files.iter().find_map(|file| Some((&file.path, self.git_refusal(&file.path)?)));
+                let instead = match refused {
+                    Some((path, reason)) => {
+                        requester.note_refused(Some(Access::Write));
+                        let (tool, detail) = ("write".to_owned(), path.clone());
+                        requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
+                        Some(ToolResult { ok: false, text: reason })
+                    }
+                    None => self.record_inbox_files(requester, files).await,
+                };
+                reply.send(instead);
+            }
             Request::Permission { call, access, tool, detail, reply } => {
                 let approval = self.permission(requester, access, &tool, &detail).await;
                 match &approval {
@@ -331,6 +344,13 @@ impl RequestHandler {
     /// Where a path really leads, relative to the project's root with `/`: links are followed as far as the path
     /// exists.
     fn path_in_project(&self, path: &str) -> Option<String> {
+        let resolved = self.followed(path);
+        let project = dunce::canonicalize(&self.project).ok()?;
+        let inner = resolved.strip_prefix(project).ok()?;
+        Some(inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"))
+    }
+
+    fn followed(&self, path: &str) -> PathBuf {
         let mut resolved = PathBuf::new();
         for part in Path::new(&self.project).join(path).components() {
             match part {
@@ -338,17 +358,34 @@ impl RequestHandler {
                 Component::CurDir => {}
                 part => resolved.push(part),
             }
-            resolved = dunce::canonicalize(&resolved).unwrap_or(resolved);
+            resolved = match (dunce::canonicalize(&resolved), std::fs::read_link(&resolved)) {
+                (Ok(real), _) => real,
+                // A write makes what such a link leads to.
+                (Err(_), Ok(target)) => resolved.parent().map(|folder| folder.join(&target)).unwrap_or(target),
+                (Err(_), Err(_)) => resolved,
+            };
         }
-        let project = dunce::canonicalize(&self.project).ok()?;
-        let inner = resolved.strip_prefix(project).ok()?;
-        Some(inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"))
+        resolved
+    }
+
+    /// Why no mode lets an agent write there: it is git's, as named or where links lead.
+    fn git_refusal(&self, path: &str) -> Option<String> {
+        let followed = self.followed(path);
+        let is_inside = |folder: &PathBuf| followed.starts_with(folder);
+        let is_gits = names_git(path)
+            || names_git(&followed.to_string_lossy())
+            || git_folders(Path::new(&self.project)).iter().any(is_inside);
+        is_gits
+            .then(|| format!("`{}` is git's, which no tool may write in any mode; use `git`", first_words(path, 100)))
     }
 
     async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
         // A server's tool may change anything.
         if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
             return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
+        }
+        if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(detail)).flatten() {
+            return Approval::Deny(reason);
         }
         if access == Access::Write && !self.locked.is_empty() {
             // The path as named, and where its links lead.
@@ -381,12 +418,11 @@ impl RequestHandler {
                 let question = format!("{agent} wants to use {named}:\n{}Allow it? [y/N] ", marked(detail));
                 let (tool, detail) = (tool.to_owned(), detail.to_owned());
                 requester.tell(EventKind::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
-                let approval =
-                    match self.ask_person(&requester.reports, Some(agent), question).await.as_deref().map(str::trim) {
-                        Some("y" | "Y" | "yes") => Approval::Allow,
-                        Some(_) => Approval::Deny("the user refused it".to_owned()),
-                        None => Approval::Deny("there is nobody to ask".to_owned()),
-                    };
+                let approval = match self.ask_person(&requester.reports, Some(agent), question).await.as_deref() {
+                    Some(answer) if is_yes(answer) => Approval::Allow,
+                    Some(_) => Approval::Deny("the user refused it".to_owned()),
+                    None => Approval::Deny("there is nobody to ask".to_owned()),
+                };
                 requester.tell(EventKind::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
                 approval
             }

@@ -206,7 +206,7 @@ async fn wants_to_write(requests: RequestHandler) -> Approval {
 
 #[tokio::test(start_paused = true)]
 async fn only_a_plain_yes_is_a_yes() {
-    for answer in ["y", "Y", "yes", " y\n"] {
+    for answer in ["y", "Y", "yes", "Yes", "YES", "yEs\r\n", " y\n"] {
         assert_eq!(asked(Some(answer)).await, Approval::Allow, "{answer:?}");
     }
     for answer in [Some(""), Some("\n"), Some("n"), Some("no"), Some("yes, but"), Some("yy"), Some("1"), None] {
@@ -214,6 +214,53 @@ async fn only_a_plain_yes_is_a_yes() {
     }
     let nobody = wants_to_write(requests(Permissions::Ask, None)).await;
     assert_eq!(nobody, Approval::Deny("there is nobody to ask".to_owned()));
+}
+
+/// Each mode and each way to name a file of git's, by a permission and by a call that says what it writes.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn no_mode_lets_a_tool_write_gits_own_files() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("project");
+    for inner in ["project/.git/hooks", "project/.git/objects", "project/sub", "store/objects", "linked"] {
+        std::fs::create_dir_all(folder.path().join(inner)).expect("folders");
+    }
+    std::fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").expect("a file");
+    std::fs::write(folder.path().join("linked/.git"), "gitdir: ../store\n").expect("a file");
+    symlink(".git", root.join("link")).expect("a link");
+    symlink("../.git/hooks/pre-commit", root.join("sub/dangling")).expect("a link");
+    let absolute = root.join(".git/config").display().to_string();
+    let store = folder.path().join("store/config").display().to_string();
+    let json = r#"{"kind":"write","path":".git/config"}"#;
+    let paths = [".git/config", "sub/../.git/hooks/pre-commit", "link/config", "sub/dangling", ".GIT/config", ".git"];
+    let refused = paths.into_iter().chain([&*absolute, json]).map(|path| (path, &root));
+    let linked = folder.path().join("linked");
+    let refused: Vec<_> = refused.chain([("../store/config", &linked), (&*store, &linked)]).collect();
+    let allowed = ["a.txt", ".gitignore", "sub/.github/x.yml", "sub/new/a"].map(|path| (path, &root));
+    for mode in [Permissions::Allow, Permissions::Ask, Permissions::Deny] {
+        let yes: Ask = Arc::new(|_, sender: oneshot::Sender<String>| drop(sender.send("yes".to_owned())));
+        for (path, project) in refused.iter().chain(&allowed) {
+            let handler =
+                RequestHandler { project: project.display().to_string(), ..requests(mode, Some(yes.clone())) };
+            // Nobody records anything here.
+            let (reports, _) = Reports::channel();
+            let requester = Requester::new(slug("ada"), reports, false, None);
+            let is_gits = refused.iter().any(|(other, _)| other == path);
+            let (reply, answer) = Reply::channel();
+            let (tool, detail) = ("write".to_owned(), (*path).to_owned());
+            let permission = Request::Permission { call: None, access: Access::Write, tool, detail, reply };
+            handler.answer(&requester, permission).await;
+            let denied = matches!(answer.await, Ok(Approval::Deny(_)));
+            assert_eq!(denied, is_gits || mode == Permissions::Deny, "{mode:?} {path}");
+            let (reply, answer) = Reply::channel();
+            let writing = crate::engine::Writing { path: (*path).to_owned(), old: None, text: "x".to_owned() };
+            handler.answer(&requester, Request::Write(vec![writing], reply)).await;
+            let instead = answer.await.expect("an answer");
+            assert_eq!(instead.is_some_and(|result| !result.ok), is_gits, "{mode:?} {path}");
+        }
+    }
 }
 
 /// A question that the user does not answer gets no answer, rather than a guess.

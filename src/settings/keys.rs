@@ -221,6 +221,34 @@ pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
         .hint("set it in your own configuration file or with its SQUAD_ variable")
 }
 
+/// Whether a value of a limit lets agents do more than `built_in`.
+pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
+    let mut tried = built_in.clone();
+    if find(name).is_none_or(|(key, rest)| (key.set)(&mut tried, rest, value).is_err()) {
+        return false;
+    }
+    let (tried, built_in) = (&tried.sessions, &built_in.sessions);
+    // Each setting changes only its own field.
+    tried.timeout > built_in.timeout
+        || tried.tool_limit > built_in.tool_limit
+        || tried.limit > built_in.limit
+        || tried.idle_timeout > built_in.idle_timeout
+        || tried.max_concurrent > built_in.max_concurrent
+        || tried.core.len() > built_in.core.len()
+}
+
+/// Why a repository may not set that value.
+pub(super) fn loosening(name: &str, built_in: &Settings) -> String {
+    let limit = built_in.values.get(name).map(|(value, _)| value.to_string()).unwrap_or_default();
+    let more = if name == "sessions.core" { "name more agents than" } else { "raise it above" };
+    format!("a repository may not {more} the built-in `{name} = {limit}`")
+}
+
+pub(super) fn loosened(name: &str, built_in: &Settings, origin: &Origin) -> Problem {
+    problem(origin, "config-raised", format!("`{name}` is ignored: {}", loosening(name, built_in)))
+        .hint("set it in your own configuration file or with its SQUAD_ variable")
+}
+
 pub(super) fn unusable(name: &str, reason: &str, origin: &Origin) -> Problem {
     problem(origin, BAD_VALUE, format!("`{name}` {reason}"))
 }

@@ -198,6 +198,7 @@ impl Settings {
         let mut problems = Vec::new();
         let (mut unknown, mut refused) = (BTreeSet::new(), BTreeSet::new());
         let (defaults, _) = from_toml(DEFAULTS, |_| Origin::Default);
+        let built_in = Self::of_defaults(&defaults);
         let layers = std::iter::once(defaults).chain(layers);
         for (name, value, origin) in layers.flat_map(|layer| layer.entries) {
             let Some((key, rest)) = keys::find(&name) else {
@@ -213,6 +214,10 @@ impl Settings {
                 }
                 continue;
             }
+            if matches!(origin, Origin::Project(..)) && keys::loosens(&name, &value, &built_in) {
+                problems.push(keys::loosened(&name, &built_in, &origin));
+                continue;
+            }
             match (key.set)(&mut settings, rest, &value) {
                 Ok(()) => {
                     settings.values.insert(name, (value, origin));
@@ -222,6 +227,20 @@ impl Settings {
         }
         problems.extend(settings.timeout_meaning_changed());
         (settings, problems)
+    }
+
+    /// The built-in values alone, which a repository may not loosen.
+    fn of_defaults(defaults: &Layer) -> Self {
+        let mut settings = Self::blank();
+        for (name, value, origin) in &defaults.entries {
+            // A test resolves the defaults without a problem.
+            if let Some((key, rest)) = keys::find(name)
+                && (key.set)(&mut settings, rest, value).is_ok()
+            {
+                settings.values.insert(name.clone(), (value.clone(), origin.clone()));
+            }
+        }
+        settings
     }
 
     /// Empty settings, before even the defaults.
@@ -318,7 +337,12 @@ pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result
     if key.guarded && in_project {
         return Err(format!("a repository may not set `{name}`; use --user"));
     }
-    (key.set)(&mut Settings::blank(), rest, value).map_err(|reason| format!("`{name}` {reason}"))
+    (key.set)(&mut Settings::blank(), rest, value).map_err(|reason| format!("`{name}` {reason}"))?;
+    let built_in = Settings::default();
+    match in_project && keys::loosens(name, value, &built_in) {
+        true => Err(format!("{}; use --user", keys::loosening(name, &built_in))),
+        false => Ok(()),
+    }
 }
 
 /// Whether a value is only shown when asked for by its name.
@@ -454,6 +478,40 @@ mod tests {
         assert_eq!(problems.len(), 2, "{problems:?}");
         let (settings, problems) = resolve("", guarded, &[]);
         assert_eq!((settings.engine.fallback.len(), problems.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_repository_can_tighten_limits_and_not_loosen_them() {
+        for (tight, loose) in [
+            ("timeout = \"1m\"", "timeout = \"6m\""),
+            ("tool_limit = \"30m\"", "tool_limit = \"31m\""),
+            ("limit = \"59m\"", "limit = \"1000h\""),
+            ("idle_timeout = \"1s\"", "idle_timeout = \"16m\""),
+            ("max_concurrent = 1", "max_concurrent = 256"),
+            ("core = [\"ada\", \"bob\"]", "core = [\"ada\", \"bob\", \"cy\"]"),
+        ] {
+            let file = |line: &str| format!("[sessions]\n{line}\n");
+            let name = format!("sessions.{}", tight.split(' ').next().unwrap_or_default());
+            let raised = format!(".squad/config.toml:2: config-raised: `{name}` is ignored: a repository may not");
+            let of = |project: &str, user: &str| {
+                let (settings, mut problems) = resolve(project, user, &[]);
+                problems.retain(|problem| !problem.contains("config-timeout"));
+                (settings.origin(&name).to_string(), problems)
+            };
+            let (origin, problems) = of(&file(tight), "");
+            assert!(origin == ".squad/config.toml:2" && problems.is_empty(), "{origin} {problems:?}");
+            let (origin, problems) = of(&file(loose), "");
+            assert!(origin == Origin::Default.to_string() && problems.len() == 1, "{origin} {problems:?}");
+            assert!(problems.iter().all(|problem| problem.starts_with(&raised)), "{problems:?}");
+            // The user's own value holds, whatever the repository says.
+            let (origin, problems) = of("", &file(loose));
+            assert!(origin == "config.toml:2" && problems.is_empty(), "{origin} {problems:?}");
+            for project in [tight, loose] {
+                assert_eq!(of(&file(project), &file(loose)).0, "config.toml:2", "{project}");
+            }
+            let value = from_toml(loose, |_| Origin::Default).0.entries.remove(0).1;
+            assert!(check(&name, &value, true).is_err() && check(&name, &value, false).is_ok(), "{name}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use crate::engine::open_regular;
+use crate::policy::names_git;
 
 /// A reply holds so many bytes of a file, and names in a folder.
 const SHOWN: u64 = 64 * 1024;
@@ -96,7 +97,7 @@ impl ProjectPath {
         }
         let inner = resolved.strip_prefix(&root).map_err(|_| wrong("is outside of the project"))?;
         let names: Vec<String> = inner.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-        if names.iter().any(|name| is_git(name)) {
+        if names.iter().any(|name| names_git(name)) {
             return Err(wrong("is git's, which `git` alone changes"));
         }
         Ok(Self { shown: names.join("/"), path: resolved, root })
@@ -107,12 +108,6 @@ impl ProjectPath {
         let is_small = fs::metadata(&self.path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST as u64);
         is_small.then(|| fs::read_to_string(&self.path).ok()).flatten().unwrap_or_default()
     }
-}
-
-/// Also as file systems fold it: case, and what Windows drops at the end or calls it in short.
-fn is_git(name: &str) -> bool {
-    let name = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']).to_ascii_lowercase();
-    name == ".git" || name == "git~1"
 }
 
 fn write(at: &ProjectPath, text: &str) -> io::Result<()> {

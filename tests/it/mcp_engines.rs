@@ -24,6 +24,9 @@ esac
 exit 0
 "#;
 
+/// A template has no mode in which it changes nothing.
+const ALLOWED: [&str; 2] = ["--permissions", "allow"];
+
 struct World {
     repo: TestRepo,
     own: PathBuf,
@@ -47,13 +50,15 @@ impl World {
     }
 
     fn write(&self, name: &str, text: &str) {
-        fs::write(self.own.join(name), text).expect("a file");
+        let path = self.own.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(path, text).expect("a file");
     }
 
     fn client(&self, more: &[(&str, &str)]) -> McpClient {
         let run = self.own.join("run.template").display().to_string();
         let variables = [&[("RUN_TEMPLATE_PATH", run.as_str())], more].concat();
-        McpClient::start_in(&self.repo, &self.repo.root(), &[], &variables).greet("2025-11-25")
+        McpClient::start_in(&self.repo, &self.repo.root(), &ALLOWED, &variables).greet("2025-11-25")
     }
 
     /// Waits until the stub and its child run.
@@ -250,7 +255,7 @@ fn a_member_that_waits_has_no_output_yet() {
         ("CREATE_CHAT_TEMPLATE_PATH", create.as_str()),
         ("STATE_MODE", "stateful"),
     ];
-    let arguments = ["--max-concurrent", "1"];
+    let arguments = ["--max-concurrent", "1", "--permissions", "allow"];
     let mut client = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
     let first = client.structured("start_squad_members", one("Begin."));
     let chat = first["members"][0]["chatId"].clone();
@@ -334,7 +339,13 @@ fn members_of_all_calls_share_the_cap() {
     let run = world.own.join("run.template").display().to_string();
     let server = || {
         let variables = [("RUN_TEMPLATE_PATH", run.as_str())];
-        McpClient::start_in(&world.repo, &world.repo.root(), &["--max-concurrent", "1"], &variables).greet("2025-11-25")
+        McpClient::start_in(
+            &world.repo,
+            &world.repo.root(),
+            &["--max-concurrent", "1", "--permissions", "allow"],
+            &variables,
+        )
+        .greet("2025-11-25")
     };
     let (mut client, mut other) = (server(), server());
     let start = |client: &mut McpClient, task: &str| {
@@ -349,13 +360,38 @@ fn members_of_all_calls_share_the_cap() {
     assert_eq!(waiting["members"][0]["status"], "queued", "{waiting}");
     // A member may start members itself, which do not wait for it.
     let variables = [("RUN_TEMPLATE_PATH", run.as_str()), ("SQUAD_RUN", first.as_str().expect("an id"))];
-    let arguments = ["--max-concurrent", "1"];
+    let arguments = ["--max-concurrent", "1", "--permissions", "allow"];
     let mut nested = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
     let done = nested.structured("start_squad_members", one("MAKE BYTES"));
     assert_eq!(done["members"][0]["status"], "completed", "{done}");
     client.structured("cancel_run", json!({"squadId": first}));
     let ended = other.structured("get_run", json!({"squadId": second, "waitSec": 50}));
     assert_eq!(ended["members"][0]["status"], "completed", "{ended}");
+}
+
+/// Without and with `--permissions allow`, each without and with the user's word that the template changes nothing.
+#[test]
+fn a_template_is_not_started_where_nothing_may_be_changed() {
+    for (mode, strict, is_started) in
+        [("deny", false, false), ("deny", true, true), ("allow", false, true), ("allow", true, true)]
+    {
+        let mut world = World::new();
+        let run = world.own.join("run.template").display().to_string();
+        if strict {
+            world.write("squad/config.toml", "[engines.stub]\nstrict = []\n");
+            let own = world.own.display().to_string();
+            world.repo.variables.insert("XDG_CONFIG_HOME".to_owned(), own);
+        }
+        let (arguments, variables) = (["--permissions", mode], [("RUN_TEMPLATE_PATH", run.as_str())]);
+        let mut client =
+            McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
+        let result = client.structured("start_squad_members", one("Begin."));
+        let member = &result["members"][0];
+        assert_eq!(member["status"] == "completed", is_started, "{mode} {strict}: {result}");
+        if !is_started {
+            assert!(result.to_string().contains("engines.stub.strict"), "{result}");
+        }
+    }
 }
 
 #[test]
@@ -402,7 +438,7 @@ fn a_member_waits_then_works_then_has_ended() {
     let world = World::new();
     let run = world.own.join("run.template").display().to_string();
     let variables = [("RUN_TEMPLATE_PATH", run.as_str())];
-    let arguments = ["--max-concurrent", "1"];
+    let arguments = ["--max-concurrent", "1", "--permissions", "allow"];
     let mut client = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
     let member = json!({"roleId": "tester", "task": "MAKE BYTES"});
     let members = json!({"members": [member.clone(), member.clone(), member], "wait": false});

@@ -55,6 +55,21 @@ const WAYS: [(&str, &str); 8] = [
 ];
 
 #[test]
+fn the_checkout_around_the_user_brings_no_programs_to_another() {
+    let (mut repo, other) = (TestRepo::with_small_team(), TestRepo::with_small_team());
+    for name in NAMES {
+        brought(&repo, &format!("bin/{name}"));
+    }
+    let path = format!("{}:{}", repo.root().join("bin").display(), repo.variables["PATH"]);
+    repo.variables.insert("PATH".to_owned(), path);
+    let other = other.root().display().to_string();
+    for command in COMMANDS {
+        repo.squad(&[&["-C", other.as_str()], command].concat());
+        assert_eq!(ran(&repo), "", "{command:?}");
+    }
+}
+
+#[test]
 fn no_command_runs_what_the_checkout_brings() {
     for (folder, path) in WAYS {
         let mut repo = TestRepo::with_small_team();

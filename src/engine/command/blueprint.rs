@@ -171,13 +171,13 @@ impl EnvironmentReader<'_> {
             None => without_program(create),
         });
         let base = known.or_else(|| Profile::of_program(&program));
+        let name = engine.map_or_else(|| name_of(&program), name_of);
         Ok(Profile {
-            name: engine.map_or_else(|| name_of(&program), name_of),
             about: format!("`{program}`, as your template starts it"),
             prompt: if arguments.has_prompt() { PromptWay::File } else { PromptWay::Stdin },
             arguments,
-            // The user's command line replaces any mode.
-            strict: Some(Vec::new()),
+            // The user's command line replaces any mode, and only the user knows whether it changes nothing.
+            strict: self.users.get(&name).and_then(|table| table.strict.clone()),
             free: Vec::new(),
             chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
             create_chat: create.filter(|_| is_stateful).map(Arguments::Template),
@@ -192,6 +192,7 @@ impl EnvironmentReader<'_> {
             trusts_repository: true,
             install: base.and_then(|base| base.install),
             program,
+            name,
         })
     }
 

@@ -190,7 +190,12 @@ impl Profile {
         };
         match (&self.arguments, is_unrestricted, &self.strict) {
             _ if !self.has_own_tools() => "squad's permissions: it acts only through squad's tools".to_owned(),
-            (Arguments::Template(_), ..) => "only its command line, the user's own template".to_owned(),
+            (Arguments::Template(_), false, Some(strict)) => format!(
+                "only its command line, the user's own template, which `engines.{}.strict` ({}) calls read-only",
+                self.name,
+                flags(strict)
+            ),
+            (Arguments::Template(_), true, _) => "only its command line, the user's own template".to_owned(),
             (_, true, _) => format!("its own mode for work ({})", flags(&self.free)),
             (_, false, Some(strict)) => format!("its own strictest mode ({})", flags(strict)),
             (_, false, None) => "nothing: it has no read-only mode".to_owned(),
