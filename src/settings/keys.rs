@@ -234,14 +234,12 @@ pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
         || tried.limit > built_in.limit
         || tried.idle_timeout > built_in.idle_timeout
         || tried.max_concurrent > built_in.max_concurrent
-        || tried.core.len() > built_in.core.len()
 }
 
 /// Why a repository may not set that value.
 pub(super) fn loosening(name: &str, built_in: &Settings) -> String {
     let limit = built_in.values.get(name).map(|(value, _)| value.to_string()).unwrap_or_default();
-    let more = if name == "sessions.core" { "name more agents than" } else { "raise it above" };
-    format!("a repository may not {more} the built-in `{name} = {limit}`")
+    format!("a repository may not raise it above the built-in `{name} = {limit}`")
 }
 
 pub(super) fn loosened(name: &str, built_in: &Settings, origin: &Origin) -> Problem {

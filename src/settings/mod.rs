@@ -488,7 +488,6 @@ mod tests {
             ("limit = \"59m\"", "limit = \"1000h\""),
             ("idle_timeout = \"1s\"", "idle_timeout = \"16m\""),
             ("max_concurrent = 1", "max_concurrent = 256"),
-            ("core = [\"ada\", \"bob\"]", "core = [\"ada\", \"bob\", \"cy\"]"),
         ] {
             let file = |line: &str| format!("[sessions]\n{line}\n");
             let name = format!("sessions.{}", tight.split(' ').next().unwrap_or_default());

@@ -385,11 +385,12 @@ fn a_template_is_not_started_where_nothing_may_be_changed() {
         let (arguments, variables) = (["--permissions", mode], [("RUN_TEMPLATE_PATH", run.as_str())]);
         let mut client =
             McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
-        let result = client.structured("start_squad_members", one("Begin."));
-        let member = &result["members"][0];
-        assert_eq!(member["status"] == "completed", is_started, "{mode} {strict}: {result}");
-        if !is_started {
-            assert!(result.to_string().contains("engines.stub.strict"), "{result}");
+        if is_started {
+            let result = client.structured("start_squad_members", one("Begin."));
+            assert_eq!(result["members"][0]["status"], "completed", "{mode} {strict}: {result}");
+        } else {
+            let reason = client.refused("start_squad_members", one("Begin."));
+            assert!(reason.contains("engines.stub.strict"), "{reason}");
         }
     }
 }
@@ -415,7 +416,7 @@ fn the_command_line_is_shown_and_a_repositorys_template_is_refused() {
     let run = world.own.join("run.template").display().to_string();
     let mut repo = world.repo;
     repo.variables.insert("RUN_TEMPLATE_PATH".to_owned(), run);
-    let shown = repo.squad(&["mcp", "--check"]);
+    let shown = repo.squad(&["mcp", "--check", "--permissions", "allow"]);
     assert!(shown.out.contains("own/stub.sh {prompt}\n") && shown.code == 0, "{shown}");
     assert!(!shown.out.contains("create-chat"), "{shown}");
     let create = world.own.join("create.template").display().to_string();
@@ -423,7 +424,7 @@ fn the_command_line_is_shown_and_a_repositorys_template_is_refused() {
         [("STATE_MODE", "stateful".to_owned()), ("CREATE_CHAT_TEMPLATE_PATH", create)]
             .map(|(name, value)| (name.to_owned(), value)),
     );
-    let shown = repo.squad(&["mcp", "--check"]);
+    let shown = repo.squad(&["mcp", "--check", "--permissions", "allow"]);
     let lines = ["own/stub.sh --resume {chatId} {prompt}\n", "own/stub.sh create-chat\n"];
     assert!(lines.iter().all(|line| shown.out.contains(line)) && shown.code == 0, "{shown}");
     repo.write("run.template", "touch executed <%= prompt %>");
