@@ -403,7 +403,7 @@ mod tests {
             }
             assert!(world.programs("bin", &[&format!("{place}/bin")]).find(Path::new("tool")).is_ok(), "{place}");
             let own: Vec<_> =
-                git_folders(&world.path(place)).iter().map(|folder| folder.starts_with(&world.path(place))).collect();
+                git_folders(&world.path(place)).iter().map(|folder| folder.starts_with(world.path(place))).collect();
             assert_eq!(own, if place == "repo" { [true, true] } else { [false, false] }, "{place}");
         }
     }
