@@ -2,6 +2,8 @@
 
 mod check_commands;
 mod checks;
+#[cfg(test)]
+mod command_corpus_tests;
 mod inbox;
 mod permission;
 mod redact;
