@@ -1,6 +1,7 @@
 //! Recognizes commands that check a project: its tests, linters and builds.
 
 use super::shell::{Script, Word};
+use super::shell_values::Variant;
 
 /// What the exit code of a command line says about the check in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub(crate) fn looks_like_check(line: &str) -> bool {
 fn commands(line: &str, depth: usize) -> Vec<Vec<String>> {
     let Some(script) = Script::parse(line).filter(|_| depth < MAX_DEPTH) else { return Vec::new() };
     let mut found = Vec::new();
-    for words in script.commands {
+    for words in script.commands(&Variant::default()) {
         let words: Vec<String> = words.into_iter().map(Word::unwrap_or_default).collect();
         let mut words = &words[..];
         while let [first, rest @ ..] = words

@@ -11,6 +11,7 @@ mod review_commands;
 mod secret_patterns;
 mod shell;
 mod shell_rules;
+mod shell_values;
 
 pub(crate) use check_commands::{CheckResult, check_in, looks_like_check};
 pub(crate) use inbox::is_in_inbox;

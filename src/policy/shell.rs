@@ -1,6 +1,8 @@
 //! A shell's command line, parsed into the commands it runs: in chains, substitutions, loops and functions too.
 
-use rable::{Node, NodeKind};
+use rable::{ListItem, ListOperator, Node, NodeKind};
+
+use super::shell_values::{Piece, Variables, Variant, pieces};
 
 /// A word as the program gets it; `None` where that is known only when the command runs.
 pub(super) type Word = Option<String>;
@@ -8,7 +10,8 @@ pub(super) type Word = Option<String>;
 /// The commands of a script.
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    pub(super) commands: Vec<Vec<Word>>,
+    commands: Vec<Vec<Vec<Piece>>>,
+    variables: Variables,
     /// It has text that runs commands and was not parsed.
     pub(super) hides_commands: bool,
 }
@@ -21,6 +24,9 @@ const MAX_LENGTH: usize = 64 << 10;
 const MAX_CHAINED: usize = 2_000;
 const NESTING: [&str; 11] =
     ["!", "if", "while", "until", "for", "case", "select", "time", "coproc", "function", "then"];
+
+/// A node, and the part of the script that it stands in.
+type Inner<'n> = (&'n Node, usize);
 
 impl Script {
     /// `None`: it is no script that the parser understands, or it may be too deep.
@@ -35,55 +41,75 @@ impl Script {
         }
         let nodes = rable::parse(source, true).ok()?;
         let mut script = Self::default();
-        let mut rest: Vec<&Node> = nodes.iter().rev().collect();
-        while let Some(node) = rest.pop() {
+        let mut rest: Vec<(&Node, usize)> = nodes.iter().rev().map(|node| (node, 0)).collect();
+        while let Some((node, scope)) = rest.pop() {
             let mut inner = Vec::new();
-            script.visit(node, &mut inner);
+            script.visit(node, scope, &mut inner);
             rest.extend(inner.into_iter().rev());
         }
         Some(script)
     }
 
+    /// All combinations of values that variables may have, at most `most`.
+    pub(super) fn variants(&self, most: usize) -> Vec<Variant<'_>> {
+        self.variables.variants(most)
+    }
+
+    /// The commands with these values of variables.
+    pub(super) fn commands(&self, variant: &Variant<'_>) -> Vec<Vec<Word>> {
+        let words = |words: &Vec<Vec<Piece>>| words.iter().map(|word| variant.word(word)).collect();
+        self.commands.iter().map(words).collect()
+    }
+
     /// Adds what a node runs, and to `inner` the nodes in it.
-    fn visit<'n>(&mut self, node: &'n Node, inner: &mut Vec<&'n Node>) {
+    fn visit<'n>(&mut self, node: &'n Node, scope: usize, inner: &mut Vec<Inner<'n>>) {
+        let here = |node: &'n Node| (node, scope);
         match &node.kind {
             NodeKind::Command { assignments, words, redirects } => {
-                let given: Vec<Word> = words.iter().map(word).collect();
-                if !given.is_empty() {
-                    self.commands.push(given);
-                }
-                inner.extend(assignments.iter().chain(words).chain(redirects));
+                self.simple_command(assignments, words, scope, inner);
+                inner.extend(redirects.iter().map(here));
             }
-            NodeKind::Word { value, parts, .. } => parts.iter().for_each(|part| self.part(part, value, inner)),
-            NodeKind::Pipeline { commands, .. } => inner.extend(commands),
-            NodeKind::List { items } => inner.extend(items.iter().map(|item| &item.command)),
+            NodeKind::Word { value, parts, .. } => parts.iter().for_each(|part| self.part(part, value, scope, inner)),
+            NodeKind::Pipeline { commands, .. } if commands.len() > 1 => {
+                inner.extend(commands.iter().map(|command| (command, self.variables.part_of(scope))));
+            }
+            NodeKind::Pipeline { commands, .. } => inner.extend(commands.iter().map(here)),
+            NodeKind::List { items } => self.chain(items, scope, inner),
             NodeKind::If { condition, then_body, else_body, redirects } => {
-                inner.extend([&**condition, then_body].into_iter().chain(else_body.as_deref()).chain(redirects));
+                inner.extend([&**condition].into_iter().chain(redirects).map(here));
+                let bodies = [&**then_body].into_iter().chain(else_body.as_deref());
+                inner.extend(bodies.map(|body| (body, self.variables.part_of(scope))));
             }
             NodeKind::While { condition, body, redirects } | NodeKind::Until { condition, body, redirects } => {
-                inner.extend([&**condition, body].into_iter().chain(redirects));
+                inner.extend([&**condition].into_iter().chain(redirects).map(here));
+                inner.push((body, self.variables.part_of(scope)));
             }
-            NodeKind::For { words, body, redirects, .. } | NodeKind::Select { words, body, redirects, .. } => {
-                inner.extend(words.iter().flatten().chain([&**body]).chain(redirects));
-            }
-            NodeKind::ForArith { init, cond, incr, body, redirects } => {
-                [init, cond, incr].into_iter().for_each(|text| self.text(text));
-                inner.extend([&**body].into_iter().chain(redirects));
+            NodeKind::For { .. } | NodeKind::Select { .. } | NodeKind::ForArith { .. } => {
+                self.list_loop(&node.kind, scope, inner);
             }
             NodeKind::Case { word, patterns, redirects } => {
-                let parts = patterns.iter().flat_map(|pattern| pattern.patterns.iter().chain(&pattern.body));
-                inner.extend([&**word].into_iter().chain(parts).chain(redirects));
+                inner.extend([&**word].into_iter().chain(redirects).map(here));
+                for pattern in patterns {
+                    let within = self.variables.part_of(scope);
+                    inner.extend(pattern.patterns.iter().chain(&pattern.body).map(|node| (node, within)));
+                }
             }
             NodeKind::Subshell { body, redirects } | NodeKind::BraceGroup { body, redirects } => {
-                inner.extend([&**body].into_iter().chain(redirects));
+                inner.extend(redirects.iter().map(here));
+                inner.push((body, self.variables.part_of(scope)));
             }
-            NodeKind::Function { body: only, .. }
-            | NodeKind::Coproc { command: only, .. }
-            | NodeKind::Negation { pipeline: only }
-            | NodeKind::Time { pipeline: only, .. }
-            | NodeKind::Redirect { target: only, .. }
+            NodeKind::Function { body, name } => {
+                self.variables.function(name);
+                inner.push((body, self.variables.part_of(scope)));
+            }
+            NodeKind::Coproc { command: only, .. }
             | NodeKind::CommandSubstitution { command: only, .. }
-            | NodeKind::ProcessSubstitution { command: only, .. } => inner.push(only),
+            | NodeKind::ProcessSubstitution { command: only, .. } => {
+                inner.push((only, self.variables.part_of(scope)));
+            }
+            NodeKind::Negation { pipeline: only }
+            | NodeKind::Time { pipeline: only, .. }
+            | NodeKind::Redirect { target: only, .. } => inner.push(here(only)),
             NodeKind::HereDoc { content, quoted, .. } if !quoted => self.text(content),
             NodeKind::HereDoc { .. } | NodeKind::Comment { .. } | NodeKind::Empty => {}
             // Conditions and arithmetic keep what they substitute as text.
@@ -91,12 +117,72 @@ impl Script {
         }
     }
 
+    fn list_loop<'n>(&mut self, kind: &'n NodeKind, scope: usize, inner: &mut Vec<Inner<'n>>) {
+        let within = self.variables.part_of(scope);
+        match kind {
+            NodeKind::For { var, words, body, redirects } => {
+                self.variables.each(var, words.as_deref(), within);
+                inner.extend(words.iter().flatten().chain(redirects).map(|node| (node, scope)));
+                inner.push((body, within));
+            }
+            NodeKind::Select { var, words, body, redirects } => {
+                self.variables.may_change(var);
+                inner.extend(words.iter().flatten().chain(redirects).map(|node| (node, scope)));
+                inner.push((body, within));
+            }
+            NodeKind::ForArith { init, cond, incr, body, redirects } => {
+                [init, cond, incr].into_iter().for_each(|text| self.text(text));
+                inner.extend(redirects.iter().map(|node| (node, scope)));
+                inner.push((body, within));
+            }
+            _ => {}
+        }
+    }
+
+    fn simple_command<'n>(
+        &mut self,
+        assignments: &'n [Node],
+        words: &'n [Node],
+        scope: usize,
+        inner: &mut Vec<Inner<'n>>,
+    ) {
+        let given = words.iter().map(|word| self.variables.known_in(scope, pieces(word)));
+        let given: Vec<Vec<Piece>> = given.collect();
+        for assignment in assignments {
+            self.variables.assignment(&pieces(assignment), given.is_empty(), scope);
+        }
+        if !given.is_empty() {
+            self.variables.command(&given, scope);
+            self.commands.push(given);
+        }
+        inner.extend(assignments.iter().chain(words).map(|node| (node, scope)));
+    }
+
+    /// Commands with `;`, `&`, `&&` and `||` between them. What follows `&&` ran after all before it in its chain; what
+    /// follows `||`, and then all of the chain, after the first command alone.
+    fn chain<'n>(&mut self, items: &'n [ListItem], scope: usize, inner: &mut Vec<Inner<'n>>) {
+        let (mut within, mut has_choice, mut before) = (scope, false, None);
+        for (command, operator) in unfolded(items) {
+            match before {
+                Some(ListOperator::And) if !has_choice => within = self.variables.part_of(within),
+                Some(ListOperator::And | ListOperator::Or) => {
+                    has_choice = true;
+                    within = self.variables.part_of(scope);
+                }
+                _ => (within, has_choice) = (scope, false),
+            }
+            let is_background = operator == Some(ListOperator::Background);
+            inner.push((command, if is_background { self.variables.part_of(within) } else { within }));
+            before = operator;
+        }
+    }
+
     /// A part of the word `whole`.
-    fn part<'n>(&mut self, part: &'n Node, whole: &str, inner: &mut Vec<&'n Node>) {
+    fn part<'n>(&mut self, part: &'n Node, whole: &str, scope: usize, inner: &mut Vec<Inner<'n>>) {
         match &part.kind {
             NodeKind::WordLiteral { .. } | NodeKind::AnsiCQuote { .. } | NodeKind::BraceExpansion { .. } => {}
             NodeKind::CommandSubstitution { command, .. } | NodeKind::ProcessSubstitution { command, .. } => {
-                inner.push(command);
+                inner.push((command, self.variables.part_of(scope)));
             }
             NodeKind::ParamExpansion { op: None, .. } => {}
             _ => self.text(whole),
@@ -104,31 +190,40 @@ impl Script {
     }
 
     fn text(&mut self, text: &str) {
+        self.variables.text(text);
         self.hides_commands |= ["$(", "`", "<(", ">("].iter().any(|start| text.contains(start));
     }
 }
 
-fn word(node: &Node) -> Word {
-    let NodeKind::Word { parts, .. } = &node.kind else { return None };
-    let mut text = String::new();
-    for part in parts {
-        match &part.kind {
-            NodeKind::WordLiteral { value } => text.push_str(&unquoted(value)),
-            NodeKind::AnsiCQuote { decoded, .. } => text.push_str(decoded),
-            _ => return None,
+/// The commands of a chain, which the parser may have put into its first one.
+fn unfolded(items: &[ListItem]) -> Vec<(&Node, Option<ListOperator>)> {
+    let mut found = Vec::new();
+    let mut rest: Vec<(&Node, Option<ListOperator>)> =
+        items.iter().rev().map(|item| (&item.command, item.operator)).collect();
+    while let Some((node, operator)) = rest.pop() {
+        match (&node.kind, operator) {
+            (NodeKind::List { items }, Some(ListOperator::And | ListOperator::Or)) => {
+                // The last one is followed by what follows them all.
+                let inner = items.iter().rev().enumerate();
+                rest.extend(
+                    inner.map(|(index, item)| (&item.command, if index == 0 { operator } else { item.operator })),
+                );
+            }
+            _ => found.push((node, operator)),
         }
     }
-    Some(text)
+    found
 }
 
-/// What quotes and backslashes leave of a text without expansions.
-fn unquoted(text: &str) -> String {
+/// What quotes and backslashes leave of a text without expansions. `quote` is open where the text begins, and where it
+/// ends.
+pub(super) fn unquoted(text: &str, quote: &mut Option<char>) -> String {
     let mut plain = String::with_capacity(text.len());
-    let (mut chars, mut quote) = (text.chars().peekable(), None);
+    let mut chars = text.chars().peekable();
     while let Some(next) = chars.next() {
-        match (quote, next) {
-            (None, '\'' | '"') => quote = Some(next),
-            (Some(open), _) if open == next => quote = None,
+        match (*quote, next) {
+            (None, '\'' | '"') => *quote = Some(next),
+            (Some(open), _) if open == next => *quote = None,
             (None, '\\') => plain.extend(chars.next().filter(|escaped| *escaped != '\n')),
             (Some('"'), '\\') => match chars.next_if(|escaped| "$`\"\\\n".contains(*escaped)) {
                 Some('\n') => {}
@@ -148,7 +243,11 @@ mod tests {
     fn shown(source: &str) -> Vec<String> {
         let script = Script::parse(source).expect(source);
         let word = |word: &Word| word.clone().unwrap_or_else(|| "?".to_owned());
-        script.commands.iter().map(|words| words.iter().map(word).collect::<Vec<_>>().join("|")).collect()
+        script
+            .commands(&Variant::default())
+            .iter()
+            .map(|words| words.iter().map(word).collect::<Vec<_>>().join("|"))
+            .collect()
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! The rules hold for the commands that a command line runs, wherever they stand in it, and not for its text. Where the
 //! line hides what it runs, its text decides.
 
+use std::cell::Cell;
+
 use super::shell::{Script, Word};
 
 const FORCED_PUSH: &str = "`git push` with force, a mirror or a `+` overwrites what others have pushed and is refused in \
@@ -27,12 +29,14 @@ const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
 /// Scripts in scripts, and programs that run others.
 const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 16;
+/// Combinations of the values that a script's variables may have. Each is judged.
+const MAX_VARIANTS: usize = 16;
 
 /// Why a command line is refused in every mode; `None`: the mode decides. It runs in `project`, the project's root.
 pub(crate) fn forbidden(command: &str, project: &str) -> Option<String> {
     let root = below(&[], project);
     let start = Folders { all: vec![root.clone()], are_known: true };
-    Judge { root }.script(command, &start, 0)
+    Judge { root, variants_left: Cell::new(MAX_VARIANTS * MAX_VARIANTS) }.script(command, &start, 0)
 }
 
 /// Where commands may run: each `cd` adds folders.
@@ -44,6 +48,8 @@ struct Folders {
 
 struct Judge {
     root: Vec<String>,
+    /// Scripts in scripts multiply them.
+    variants_left: Cell<usize>,
 }
 
 impl Judge {
@@ -52,8 +58,14 @@ impl Judge {
         if script.hides_commands && by_text(source).is_some() {
             return Some(HIDDEN.to_owned());
         }
-        let place = Place { judge: self, source, folders: start.after(&script.commands), depth };
-        script.commands.iter().find_map(|words| place.command(words))
+        let left = self.variants_left.get();
+        let variants = script.variants(MAX_VARIANTS.min(left));
+        self.variants_left.set(left.saturating_sub(variants.len() - 1));
+        variants.iter().find_map(|variant| {
+            let commands = script.commands(variant);
+            let place = Place { judge: self, source, folders: start.after(&commands), depth };
+            commands.iter().find_map(|words| place.command(words))
+        })
     }
 
     /// Whether a recursive deletion of this path is refused.
@@ -387,7 +399,17 @@ mod tests {
             "find /tmp -name x -exec rm -rf {} +",
             "find / -delete",
             "cd .. && find -delete",
-            "for d in a b; do rm -rf $d; done",
+            "for d in a ..; do rm -rf $d; done",
+            "for d in *; do rm -rf $d; done",
+            "for d in $(ls); do rm -rf $d; done",
+            "D=; rm -rf \"$D/\"",
+            "D=build; D=..; rm -rf \"$D\"",
+            "rm -rf $D; D=build",
+            "D=$(mktemp -d); rm -rf $D/../../x",
+            "D=$(mktemp -d); rm -rf $D/..",
+            "D=/opt; cd $D && rm -rf build",
+            "D=..; sh -c \"rm -rf $D\"",
+            "D=build; sh -c 'rm -rf $D'",
             "rm -rf {a,..}",
         ] {
             assert!(forbidden(command, "/home/ann/shop").is_some(), "{command}");
@@ -425,6 +447,10 @@ mod tests {
             "find . -name '*.orig' -delete",
             "xargs cargo test < list",
             "$EDITOR a.txt",
+            "D=$(mktemp -d); cp a \"$D\"; rm -rf \"$D\"",
+            "D=$(mktemp -d) && cd $D && rm -rf build",
+            "for d in build dist; do rm -rf \"$d\"; done",
+            "bash -c 'for d in a b; do rm -rf $d/target; done'",
             "if",
         ] {
             assert_eq!(forbidden(command, "/home/ann/shop"), None, "{command}");
@@ -437,6 +463,11 @@ mod tests {
         assert_eq!(forbidden(&nested, "/home/ann/shop"), None);
         let many = "cd a;".repeat(5_000) + "rm -rf b";
         assert!(forbidden(&many, "/home/ann/shop").is_some());
+        let all = "0 1 2 3 4 5 6 7 8 9 a b c d e f";
+        let nested = (0..6).fold("rm -rf $d".to_owned(), |inner, _| format!("for d in {all}; do eval {inner:?}; done"));
+        assert!(forbidden(&nested, "/home/ann/shop").is_some());
+        let assigned = format!("D={}; ", "x".repeat(250)) + &"use $D; ".repeat(1_900);
+        assert_eq!(forbidden(&assigned, "/home/ann/shop"), None);
         for opening in ["$(", "{ ", "(", "`", "! ", "if ", "x=(", "${x:-", "while ", "$((", "[[ ( ", "time "] {
             for count in [39, 20_000] {
                 let deep = opening.repeat(count) + "rm -rf /";
