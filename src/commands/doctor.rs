@@ -1,11 +1,12 @@
 use super::{Context, Ended};
-use crate::model::{Damage, Severity, plural};
+use crate::model::{Damage, Severity, plural, printable};
 use crate::ops::ledger::repair;
 use crate::ops::team::doctor;
 
 /// Find problems and show how to fix them
 ///
-/// Checks the repository, the team's files, the configuration and the engine. Exits with 1 when it finds a problem.
+/// Checks the repository, the team's files, the configuration and the engines, and says what holds for their agents'
+/// writes and commands. Exits with 1 when it finds a problem.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  squad doctor\n  squad doctor --prove\n  squad doctor --json | jq -r '.problems[].hint'"
@@ -39,6 +40,9 @@ impl Args {
             if let Some(proof) = &diagnosis.proof {
                 let (entries, commits) = (plural(proof.entries, "entry"), plural(proof.commits, "commit"));
                 ui.data(&format!("Read {entries} of {} in {commits}.", plural(proof.folders, "folder")));
+            }
+            for (engine, governed) in &diagnosis.governed {
+                ui.data(&printable(&format!("{engine}: {governed}.")));
             }
             let wrong = diagnosis.problems.iter().filter(|finding| finding.problem.severity != Severity::Note).count();
             ui.data(&if wrong == 0 {

@@ -5,8 +5,9 @@ use crate::ui::{BAD, GOOD, STRONG, Ui};
 
 /// List the engines and whether they are ready
 ///
-/// Starts each engine to show its version, its protocol and who is logged in, and tries your MCP servers. For engines that act without asking, shows
-/// what restricts them. The README describes how to add one of your own.
+/// Starts each engine to show its version, its protocol and who is logged in, and tries your MCP servers. Shows what
+/// holds for its agents' writes and commands, with and without `--permissions allow`. The README describes how to add
+/// one of your own.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json")]
 pub(super) struct Args {
@@ -36,13 +37,14 @@ fn shown(ui: &mut Ui, report: &Report) {
         let supported = report.supported_protocol.as_deref().unwrap_or("-");
         format!("{version} (squad speaks {supported})")
     });
+    let governed = report.governed.as_ref().map(ToString::to_string);
     for (key, value) in [
         ("about", &report.about),
         ("program", &report.program),
         ("version", &report.version),
         ("protocol", &protocol),
         ("login", &report.login),
-        ("governed", &report.governed),
+        ("governed", &governed),
         ("problem", &report.problem),
         ("fix", &report.hint),
     ] {

@@ -277,15 +277,53 @@ fn the_engines_are_listed_with_what_governs_them() {
         (&mine["chosen"], &mine["ready"], &mine["version"]),
         (&true.into(), &true.into(), &"my-agent 1.2.3".into())
     );
-    let governed = mine["governed"].as_str().expect("a text");
-    assert_eq!(
-        governed,
-        "with `--permissions allow` its own mode for work (`--yes`); otherwise its own strictest mode (`--safe`)"
-    );
-    let output = squad(&repo, &["engines", "cursor"]);
-    assert!(output.out.contains("not ready"), "{output}");
-    assert!(output.out.contains("otherwise its own strictest mode (`--mode plan`)"), "{output}");
+    assert_eq!(mine["governed"]["otherwise"], "its own strictest mode (`--safe`)");
     assert_eq!(squad(&repo, &["engines", "nobodys"]).code, 2);
+}
+
+/// Each engine with and without `--permissions allow`; `doctor` says the same of those that the team uses.
+#[test]
+fn what_holds_for_writes_and_commands_is_said_for_each_engine() {
+    let allowed = "each is allowed, but no file tool writes in `.git` and a few commands are refused";
+    let asked = "squad decides on each write and command";
+    let configuration = "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"mine\"\n[agents.bob]\nengine = \"loose\"\n\
+         [engines.loose]\nprogram = \"my-agent\"\n[engines.lifted]\nprogram = \"my-agent\"\nstrict = []\n\
+         [engines.bare]\nprogram = \"my-agent\"\nargs = [\"{tools}\"]\nprompt = \"stdin\"\ntools = \"claude\"\nown_tools = false\n";
+    let repo = world("#!/bin/sh\necho my-agent 1.2.3\n", configuration);
+    let engines = squad(&repo, &["engines", "--json"]);
+    let value: Value = serde_json::from_str(&engines.out).expect("JSON");
+    let listed = value["engines"].as_array().expect("a list");
+    let doctor = squad(&repo, &["doctor"]);
+    for (name, allow, otherwise) in [
+        ("copilot", allowed, asked),
+        ("rehearsal", allowed, asked),
+        ("bare", allowed, asked),
+        ("mine", "its own mode for work (`--yes`); squad checks no call", "its own strictest mode (`--safe`)"),
+        ("cursor", "its own mode for work (`--force`); squad checks no call", "its own strictest mode (`--mode plan`)"),
+        (
+            "copilot-print",
+            "its own mode for work (`--allow-all-tools`); squad checks no call",
+            "its own strictest mode (its default)",
+        ),
+        (
+            "lifted",
+            "its own mode for work (its default); squad checks no call",
+            "its default mode, which `engines.lifted.strict` calls read-only",
+        ),
+        (
+            "loose",
+            "its own mode for work (its default); squad checks no call",
+            "it is not started: it has no read-only mode",
+        ),
+    ] {
+        let engine = listed.iter().find(|engine| engine["name"] == name).expect("listed");
+        assert_eq!(engine["governed"], json!({"allow": allow, "otherwise": otherwise}), "{name}");
+        let line = format!("with `--permissions allow` {allow}; otherwise {otherwise}");
+        let shown = squad(&repo, &["engines", name]);
+        assert!(shown.out.contains(&format!("  governed  {line}\n")), "{shown}");
+        let is_used = ["rehearsal", "mine", "loose"].contains(&name);
+        assert_eq!(doctor.out.contains(&format!("{name}: {line}.\n")), is_used, "{name}: {doctor}");
+    }
 }
 
 /// Without the line it would be another command, perhaps one that may do more.

@@ -101,7 +101,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Makes the ledger unreadable while the run goes on, from within it.
-const BREAK: &str = r#"{ say = "Begun." }, { write = ".git/refs/squad/log", text = "rubbish" }, { say = "Done." }"#;
+const BREAK: &str = r#"{ say = "Begun." }, { run = "echo rubbish > .git/refs/squad/log" }, { say = "Done." }"#;
 
 fn shown(case: &Case, output: &Output) -> String {
     format!("{:?} for {}: {output}", case.arguments, case.code)

@@ -369,12 +369,17 @@ fn members_of_all_calls_share_the_cap() {
     assert_eq!(ended["members"][0]["status"], "completed", "{ended}");
 }
 
-/// Without and with `--permissions allow`, each without and with the user's word that the template changes nothing.
+/// Without and with `--permissions allow`, each without and with the user's word that the template changes nothing: what
+/// the check announces holds, and each outcome repeats it.
 #[test]
 fn a_template_is_not_started_where_nothing_may_be_changed() {
-    for (mode, strict, is_started) in
-        [("deny", false, false), ("deny", true, true), ("allow", false, true), ("allow", true, true)]
-    {
+    let (lifted, open) = ("which `engines.stub.strict` (its default) calls read-only", "the user's own template");
+    for (mode, strict, announced, governed) in [
+        ("deny", false, "stub: it is not started: it has no read-only mode", None),
+        ("deny", true, lifted, Some(lifted)),
+        ("allow", false, "the user's own template; squad checks no call", Some(open)),
+        ("allow", true, "the user's own template; squad checks no call", Some(open)),
+    ] {
         let mut world = World::new();
         let run = world.own.join("run.template").display().to_string();
         if strict {
@@ -382,15 +387,31 @@ fn a_template_is_not_started_where_nothing_may_be_changed() {
             let own = world.own.display().to_string();
             world.repo.variables.insert("XDG_CONFIG_HOME".to_owned(), own);
         }
-        let (arguments, variables) = (["--permissions", mode], [("RUN_TEMPLATE_PATH", run.as_str())]);
-        let mut client =
-            McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &variables).greet("2025-11-25");
-        if is_started {
-            let result = client.structured("start_squad_members", one("Begin."));
-            assert_eq!(result["members"][0]["status"], "completed", "{mode} {strict}: {result}");
-        } else {
+        world.repo.variables.insert("RUN_TEMPLATE_PATH".to_owned(), run);
+        let check = world.repo.squad(&["mcp", "--check", "--permissions", mode]);
+        let line = check.out.lines().find(|line| line.starts_with("governed")).expect("a line");
+        assert!(line.ends_with(announced), "{mode} {strict}: {check}");
+        assert_eq!(check.code, u8::from(governed.is_none()), "{mode} {strict}: {check}");
+        let arguments = ["--permissions", mode];
+        let mut client = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &[]).greet("2025-11-25");
+        let Some(governed) = governed else {
             let reason = client.refused("start_squad_members", one("Begin."));
             assert!(reason.contains("engines.stub.strict"), "{reason}");
+            continue;
+        };
+        for (task, status) in [("Begin.", "completed"), ("EXIT THREE", "error")] {
+            let result = client.structured("start_squad_members", one(task));
+            let again = client.structured("get_run", json!({"squadId": result["squadId"]}));
+            for result in [&result, &again] {
+                let member = &result["members"][0];
+                assert_eq!(member["status"], status, "{mode} {strict}: {result}");
+                assert!(
+                    member["governedBy"].as_str().expect("a text").ends_with(governed),
+                    "{mode} {strict}: {result}"
+                );
+            }
+            let log = world.repo.squad(&["log", result["squadId"].as_str().expect("an id")]);
+            assert!(log.out.contains(governed), "{mode} {strict}: {log}");
         }
     }
 }

@@ -109,7 +109,8 @@ fn what_would_run_is_shown() {
     assert_eq!(
         output.to_string(),
         "project      REPO\nroles        4: ada, bob, rex and tester\nengine       rehearsal\nstate        stateless\n\
-         members      3 at the same time, 300 s each\npermissions  deny\n--- exit 0\n"
+         members      3 at the same time, 300 s each\npermissions  deny\n\
+         governed     rehearsal: squad decides on each write and command\n--- exit 0\n"
     );
     let asking = repo.squad(&["mcp", "--check", "--permissions", "ask"]);
     assert!(asking.code == 2 && asking.err.contains("[possible values: allow, deny]"), "{asking}");

@@ -77,9 +77,9 @@ pub(super) struct Args {
 /// The modes of [`Permissions`] that need nobody at a terminal.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Mode {
-    /// Allow everything the members ask for
+    /// Allow everything the members ask for: a member can do what you can do
     Allow,
-    /// Refuse what would change something or reach outside the project
+    /// Refuse what would change something or reach outside the project; engines that do not ask squad are started in their strictest mode, or not at all
     Deny,
 }
 
@@ -187,7 +187,8 @@ fn check(ui: &mut Ui, found: &Check) -> Ended {
             ("members", format!("{} at the same time, {seconds} s each", found.max_concurrent)),
             ("permissions", found.permissions.clone()),
         ];
-        for (name, value) in facts.into_iter().chain(commands) {
+        let governed = found.governed.iter().map(|(engine, how)| ("governed", format!("{engine}: {how}")));
+        for (name, value) in facts.into_iter().chain(governed).chain(commands) {
             ui.data(&format!("{name:<12} {}", printable(&value)));
         }
         found.problems.iter().for_each(|problem| ui.warning(problem));

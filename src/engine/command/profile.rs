@@ -153,7 +153,7 @@ impl Profile {
     }
 
     /// Whether it can act without squad's tools.
-    pub(super) fn has_own_tools(&self) -> bool {
+    pub(crate) fn has_own_tools(&self) -> bool {
         self.tools.is_none_or(|tools| tools.has_own)
     }
 
@@ -197,6 +197,9 @@ impl Profile {
             ),
             (Arguments::Template(_), true, _) => "only its command line, the user's own template".to_owned(),
             (_, true, _) => format!("its own mode for work ({})", flags(&self.free)),
+            (_, false, Some(strict)) if strict.is_empty() && !BUILT_IN.contains_key(&self.name) => {
+                format!("its default mode, which `engines.{}.strict` calls read-only", self.name)
+            }
             (_, false, Some(strict)) => format!("its own strictest mode ({})", flags(strict)),
             (_, false, None) => "nothing: it has no read-only mode".to_owned(),
         }

@@ -1,6 +1,7 @@
 //! Finds problems of the repository, the team, the configuration and the engine, with hints to fix them.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::ops::decisions::list as decisions;
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::prove::{self, Proof};
-use crate::ops::team::engines;
+use crate::ops::team::engines::{self, Governed};
 use crate::ops::team::hosts;
 use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::shell;
@@ -24,6 +25,8 @@ use crate::view::Progress;
 #[derive(Serialize)]
 pub(crate) struct Diagnosis {
     pub(crate) problems: Vec<Finding>,
+    /// What holds for the writes and commands of each engine that the team uses.
+    pub(crate) governed: BTreeMap<String, Governed>,
     /// The result of `--prove`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<Proof>,
@@ -66,7 +69,8 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     problems.extend(path(env, &project));
     let other = shell::other_squad(env).map(|other| Finding { area: Area::Configuration, problem: other.problem() });
     problems.extend(other);
-    problems.extend(engine(env, &project, directory)?);
+    let (found, governed) = engines(env, &project)?;
+    problems.extend(found);
     let proof = match proves {
         true => {
             let (proof, found) = prove::prove(&project.repository, progress)?;
@@ -82,7 +86,7 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     };
     let damage = env.damage.take().into_iter().map(|damage| damage.problem());
     problems.extend(damage.map(|problem| Finding { area: Area::Repository, problem }));
-    Ok(Diagnosis { problems, proof })
+    Ok(Diagnosis { problems, governed, proof })
 }
 
 fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
@@ -169,26 +173,32 @@ fn path(env: &Env, project: &Project) -> Vec<Finding> {
     folders.map(note).collect()
 }
 
-fn engine(env: &Env, project: &Project, directory: &Path) -> Result<Vec<Finding>, Failure> {
-    let at = |severity, code, message: String, hint: Option<String>| {
-        let place = Source::new(format!("engine {}", project.settings.engine.name), 0);
-        let problem = Problem { hint, ..Problem::new(severity, place, code, message) };
+/// Tries the engines that the team uses.
+fn engines(env: &Env, project: &Project) -> Result<(Vec<Finding>, BTreeMap<String, Governed>), Failure> {
+    let at = |name: &str, severity, code, message: String, hint: Option<String>| {
+        let problem =
+            Problem { hint, ..Problem::new(severity, Source::new(format!("engine {name}"), 0), code, message) };
         Finding { area: Area::Engine, problem }
     };
     if let Err(failure) = engines::check_names(project) {
-        return Ok(vec![at(Severity::Error, "engine-unknown", failure.message, failure.hint)]);
+        let name = &project.settings.engine.name;
+        let unknown = at(name, Severity::Error, "engine-unknown", failure.message, failure.hint);
+        return Ok((vec![unknown], BTreeMap::new()));
     }
-    let mut found = Vec::new();
-    for report in engines::check(env, directory, Some(&project.settings.engine.name))? {
+    let (mut found, mut governed) = (Vec::new(), BTreeMap::new());
+    for report in engines::check_used(env, project, None)? {
+        let name = &report.name;
+        governed.extend(report.governed.map(|governed| (name.clone(), governed)));
         if !report.ready {
             let message = report.problem.unwrap_or_else(|| "the engine is not ready".to_owned());
-            found.push(at(Severity::Error, "engine-not-ready", message, report.hint));
+            found.push(at(name, Severity::Error, "engine-not-ready", message, report.hint));
         }
-        let unusable = report.servers.into_iter().filter_map(|(name, why)| Some((name, why?)));
-        found.extend(unusable.map(|(name, why)| {
-            let hint = format!("agents work without it; fix `mcp.servers.{name}` in your own squad/config.toml");
-            at(Severity::Warning, "mcp-server", format!("the MCP server `{name}` cannot be used: {why}"), Some(hint))
+        let unusable = report.servers.into_iter().filter_map(|(server, why)| Some((server, why?)));
+        found.extend(unusable.map(|(server, why)| {
+            let hint = format!("agents work without it; fix `mcp.servers.{server}` in your own squad/config.toml");
+            let message = format!("the MCP server `{server}` cannot be used: {why}");
+            at(name, Severity::Warning, "mcp-server", message, Some(hint))
         }));
     }
-    Ok(found)
+    Ok((found, governed))
 }

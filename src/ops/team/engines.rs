@@ -316,6 +316,43 @@ fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String
     Ok((name.clone(), server))
 }
 
+/// What holds for the writes and commands of an engine's agents.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Governed {
+    /// With `--permissions allow`.
+    pub(crate) allow: String,
+    pub(crate) otherwise: String,
+}
+
+impl Governed {
+    /// The engine asks squad before it acts, or can act only through squad's tools.
+    fn by_squad() -> Self {
+        let allow = "each is allowed, but no file tool writes in `.git` and a few commands are refused";
+        Self { allow: allow.to_owned(), otherwise: "squad decides on each write and command".to_owned() }
+    }
+
+    fn of(profile: &Profile) -> Self {
+        if !profile.has_own_tools() {
+            return Self::by_squad();
+        }
+        let otherwise = match profile.require_mode(false) {
+            Ok(()) => profile.governed(false),
+            Err(_) => "it is not started: it has no read-only mode".to_owned(),
+        };
+        Self { allow: format!("{}; squad checks no call", profile.governed(true)), otherwise }
+    }
+
+    pub(crate) fn under(&self, permissions: Permissions) -> &str {
+        if permissions == Permissions::Allow { &self.allow } else { &self.otherwise }
+    }
+}
+
+impl std::fmt::Display for Governed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "with `--permissions allow` {}; otherwise {}", self.allow, self.otherwise)
+    }
+}
+
 /// The result of checking an engine.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -329,8 +366,7 @@ pub(crate) struct Report {
     pub(crate) protocol: Option<u64>,
     pub(crate) supported_protocol: Option<String>,
     pub(crate) login: Option<String>,
-    /// What restricts an engine that does not ask for permissions.
-    pub(crate) governed: Option<String>,
+    pub(crate) governed: Option<Governed>,
     pub(crate) models: Vec<copilot::ModelInfo>,
     /// The user's MCP servers by name, and why one cannot be used.
     pub(crate) servers: BTreeMap<String, Option<String>>,
@@ -397,7 +433,7 @@ impl Report {
             protocol: None,
             supported_protocol: None,
             login: None,
-            governed: None,
+            governed: EngineKind::parse(name).map(|_| Governed::by_squad()),
             models: Vec::new(),
             servers: BTreeMap::new(),
             problem: None,
@@ -461,8 +497,7 @@ async fn copilot_report(
 
 async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile: &Profile) -> Report {
     report.about = Some(profile.about.clone());
-    let modes = [(true, "with `--permissions allow`"), (false, "otherwise")];
-    report.governed = Some(modes.map(|(is_free, when)| format!("{when} {}", profile.governed(is_free))).join("; "));
+    report.governed = Some(Governed::of(profile));
     let variables = env.os_variables();
     match command::locate(profile, &Programs::new(directory, &variables)) {
         Ok(program) => {

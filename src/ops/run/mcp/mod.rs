@@ -80,6 +80,8 @@ pub(crate) struct Check {
     pub(crate) max_concurrent: usize,
     pub(crate) timeout_ms: u64,
     pub(crate) permissions: String,
+    /// What holds under these for the writes and commands of members, for each engine.
+    pub(crate) governed: BTreeMap<String, String>,
     pub(crate) problems: Vec<String>,
 }
 
@@ -96,6 +98,10 @@ impl McpServer {
         let mut problems: Vec<String> = project.problems.iter().filter(is_wrong).map(Problem::to_string).collect();
         let (described, permissions) = (self.options.described.as_ref(), self.options.permissions);
         let used = engines::check_used(&self.env(), &project, described)?;
+        let governed = used
+            .iter()
+            .filter_map(|report| Some((report.name.clone(), report.governed.as_ref()?.under(permissions).to_owned())));
+        let governed = governed.collect();
         let mut complaints: Vec<String> = used.iter().filter_map(engines::Report::complaint).collect();
         match engines::check_names(&project) {
             Err(failure) => problems.push(failure.message),
@@ -127,7 +133,8 @@ impl McpServer {
             state_mode: if self.options.is_stateful { "stateful" } else { "stateless" },
             max_concurrent: project.settings.sessions.max_concurrent,
             timeout_ms: u64::try_from(self.options.limit.as_millis()).unwrap_or(u64::MAX),
-            permissions: self.options.permissions.name().to_owned(),
+            permissions: permissions.name().to_owned(),
+            governed,
             problems,
         })
     }
