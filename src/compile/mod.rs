@@ -50,8 +50,8 @@ pub(crate) use situation::{Situation, earlier_turns, written_by_others};
 use std::collections::BTreeMap;
 
 use crate::model::{
-    AvailableModels, Charter, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, tools_but,
-    tools_called, without_hidden,
+    AvailableModels, Charter, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, is_denied,
+    tools_but, tools_called, without_hidden,
 };
 use crate::settings::Settings;
 use compiled::{ReceiptData, Selected};
@@ -240,16 +240,20 @@ fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
     }
     let Some(charter) = charter else { return ToolChoice::All };
     let denied = &charter.denied_tools;
-    let Some(named) = &charter.tools else {
-        return if denied.is_empty() { ToolChoice::All } else { ToolChoice::Only(tools_but(denied)) };
-    };
+    let all = || if denied.is_empty() { ToolChoice::All } else { ToolChoice::Only(tools_but(denied)) };
+    let Some(named) = &charter.tools else { return all() };
     let mut known: Vec<String> = Vec::new();
     for tool in named.iter().filter_map(|name| tools_called(name)).flatten() {
         if !known.iter().any(|known| known == tool) {
             known.push((*tool).to_owned());
         }
     }
-    if known.is_empty() && !named.is_empty() { ToolChoice::All } else { ToolChoice::Only(known) }
+    let is_everything = !denied.is_empty() && known.iter().any(|tool| tool == "*");
+    if is_everything || known.is_empty() && !named.is_empty() {
+        return all();
+    }
+    known.retain(|tool| !is_denied(denied, tool));
+    ToolChoice::Only(known)
 }
 
 /// The shell is among them for the commands that show changes; others are refused.

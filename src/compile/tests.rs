@@ -560,6 +560,32 @@ fn denied_tools_are_taken_from_all() {
     assert!(has("view") && has("edit") && !has("bash") && !has("read_bash") && !has("*"), "{tools:?}");
 }
 
+/// Every spelling of what is allowed beside every spelling of what is denied.
+#[test]
+fn what_a_charter_denies_it_does_not_allow_by_another_name() {
+    let names = ["bash", "Bash", "shell", "Terminal", "execute"];
+    for allowed in [&[][..], &["*"], &["github/*"], &["read", "edit"]] {
+        for (shell, denied) in names.iter().flat_map(|shell| names.map(|denied| (*shell, denied))) {
+            let tools: Vec<String> = allowed.iter().chain([&shell]).map(|name| (*name).to_owned()).collect();
+            let is_list = allowed.contains(&"read");
+            for tools in [Some(tools), None] {
+                let mut team = team();
+                for charter in team.charters.values_mut() {
+                    charter.tools.clone_from(&tools);
+                    charter.denied_tools = vec![denied.to_owned()];
+                }
+                let ToolChoice::Only(found) = compiled(&team, &Settings::default(), Tier::Standard).tools else {
+                    panic!("{tools:?} without {denied}: no list");
+                };
+                let has = |name: &str| found.iter().any(|tool| tool == name);
+                assert!(!has("bash") && !has("*") && !has("read_bash"), "{tools:?} without {denied}: {found:?}");
+                let edits = tools.is_none() || is_list || allowed == ["*"];
+                assert_eq!(has("edit"), edits, "{tools:?} without {denied}: {found:?}");
+            }
+        }
+    }
+}
+
 fn skill(name: &str, description: &str) -> Skill {
     let path = format!(".squad/skills/{name}/SKILL.md");
     Skill { name: name.to_owned(), description: description.to_owned(), domain: String::new(), path }

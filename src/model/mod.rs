@@ -48,5 +48,5 @@ pub(crate) use summary::{failure, run_end};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, indented, indented_beginning, list, plural, quote};
 pub(crate) use tier::Tier;
-pub(crate) use tools::{change_by, tools_but, tools_called};
+pub(crate) use tools::{change_by, is_denied, tools_but, tools_called};
 pub(crate) use words::{stem, stem_of, stems, words};

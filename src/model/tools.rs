@@ -89,10 +89,14 @@ pub(crate) fn change_by(tool: &str) -> Option<Access> {
 
 /// All tools that a session has by default, except those with these names.
 pub(crate) fn tools_but(denied: &[String]) -> Vec<String> {
-    let denied: Vec<&str> = denied.iter().filter_map(|name| tools_called(name)).flatten().copied().collect();
-    let is_denied = |tool: &str| denied.contains(&tool) || (tool.ends_with("_bash") && denied.contains(&"bash"));
     let own = NAMES.iter().filter(|(name, tools)| *name != "*" && tools.first() == Some(name)).map(|(name, _)| *name);
-    own.filter(|tool| !is_denied(tool)).map(str::to_owned).collect()
+    own.filter(|tool| !is_denied(denied, tool)).map(str::to_owned).collect()
+}
+
+/// Whether one of these names, in any spelling, denies the engine's tool. A shell's helpers go with it.
+pub(crate) fn is_denied(denied: &[String], tool: &str) -> bool {
+    let mut denied = denied.iter().filter_map(|name| tools_called(name)).flatten();
+    denied.any(|denied| *denied == tool || *denied == "bash" && tool.ends_with("_bash"))
 }
 
 #[cfg(test)]

@@ -55,6 +55,34 @@ fn a_reviewer_is_told_that_it_only_reads() {
     assert_eq!(output.code, 1, "it gave no verdict: {output}");
 }
 
+/// Who works and who reads only, with a program that has a strict mode and with one that has none, in each mode.
+#[test]
+fn who_reads_only_never_gets_a_program_in_its_mode_for_work() {
+    let loose =
+        "[engines.loose]\nprogram = \"my-agent\"\nargs = [\"{mode}\"]\nprompt = \"stdin\"\nfree = [\"--yes\"]\n";
+    let (works, reviews, chooses) =
+        (&["--agent", "ada", "Add it"][..], &["@rex, review the diff of main"][..], &["Ponder the meaning of tar"][..]);
+    for (arguments, only_reads) in [(works, false), (reviews, true), (chooses, true)] {
+        for (engine, permissions) in [("mine", "allow"), ("mine", "deny"), ("loose", "allow"), ("loose", "deny")] {
+            let repo = world("#!/bin/sh\necho \"$*\" >> ../started\ncat > /dev/null\n", loose);
+            let flags = ["orchestrate", "--json", "--engine", engine, "--permissions", permissions];
+            let output = squad(&repo, &[&flags[..], arguments].concat());
+            let started = if repo.exists("../started") { repo.read("../started") } else { String::new() };
+            let modes: std::collections::BTreeSet<&str> = started.lines().collect();
+            let expected = match (engine, permissions == "allow" && !only_reads) {
+                (_, true) => vec!["--yes"],
+                ("mine", false) => vec!["--safe"],
+                _ => vec![],
+            };
+            let case = format!("{arguments:?} {engine} {permissions}: {output}");
+            assert_eq!(modes.into_iter().collect::<Vec<_>>(), expected, "{case}");
+            if expected.is_empty() {
+                assert!(output.code != 0 && output.to_string().contains("no read-only mode"), "{case}");
+            }
+        }
+    }
+}
+
 /// The program asks for nothing, so it starts only when the state before its work is kept.
 #[test]
 fn what_a_program_overwrites_at_once_is_in_the_first_snapshot() {
@@ -133,6 +161,26 @@ fn with_leave_it_works_in_its_own_mode_for_that() {
         "{output}"
     );
     assert!(output.out.contains("my-agent --yes"), "{output}");
+}
+
+/// Without and with `SQUAD_ENGINE`, each without and with an engine of the agent's own.
+#[test]
+fn the_variable_beats_an_agents_own_engine() {
+    for (variable, own, expected) in [
+        (None, None, "rehearsal"),
+        (None, Some("mine"), "mine"),
+        (Some("rehearsal"), Some("mine"), "rehearsal"),
+        (Some("mine"), Some("rehearsal"), "mine"),
+        (Some("mine"), None, "mine"),
+    ] {
+        let own = own.map(|engine| format!("[agents.ada]\nengine = \"{engine}\"\n")).unwrap_or_default();
+        let mut repo = world(ECHO, &format!("[engine]\nname = \"rehearsal\"\n{own}"));
+        repo.variables.extend(variable.map(|engine| ("SQUAD_ENGINE".to_owned(), engine.to_owned())));
+        let output = squad(&repo, &["orchestrate", "--json", "--agent", "ada", "Add it"]);
+        let events = TestRepo::events(&output);
+        let started: Vec<&Value> = of(&events, "engine.started").iter().map(|event| &event["engine"]).collect();
+        assert_eq!(started, [expected], "{variable:?} {own:?}: {output}");
+    }
 }
 
 #[test]

@@ -81,6 +81,7 @@ mod route;
 mod runner;
 mod scrub;
 mod scrub_places;
+mod secret_places;
 mod steps;
 mod support;
 mod sync;

@@ -234,7 +234,7 @@ fn agent(project: &Project, compiler: &Compiler<'_>, member: &Member) -> AgentRe
         prompt_tokens: compiled.tokens(),
         resolved_model: compiled.spec.model.id,
         model_layer: compiled.spec.model.layer,
-        tools: charter.and_then(|charter| charter.tools.clone()),
+        tools: charter.and_then(Charter::allowed_tools),
         compiled_hash: compiled.spec.compiled_hash,
         source: member.source.clone(),
     }

@@ -73,9 +73,7 @@ impl Lists {
             let is_prose = !self.everything && (self.is_prose || !self.allowed.is_empty());
             return Tools { allowed: None, denied, is_prose };
         }
-        let is_denied = |name: &String| denied.iter().any(|denied| denied.eq_ignore_ascii_case(name));
-        let allowed = self.allowed.into_iter().filter(|name| !is_denied(name)).collect();
-        Tools { allowed: Some(allowed), denied, is_prose: false }
+        Tools { allowed: Some(self.allowed), denied, is_prose: false }
     }
 }
 

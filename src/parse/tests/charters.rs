@@ -132,7 +132,7 @@ fn allowed_and_denied_tools_are_told_apart_from_prose() {
     let is_noted = |problems: &[Problem]| problems.iter().any(|problem| problem.code == "charter-tools");
     let (charter, problems) = read("- **Allowed:** read, grep, shell\n- **Denied:** shell");
     assert_eq!(
-        (charter.tools.unwrap_or_default().join(" "), charter.denied_tools),
+        (charter.allowed_tools().unwrap_or_default().join(" "), charter.denied_tools),
         ("read grep".to_owned(), vec!["shell".to_owned()])
     );
     assert!(!is_noted(&problems));
