@@ -146,6 +146,16 @@ fn a_run_whose_end_could_not_be_recorded_says_so() {
     assert_eq!(output.out, "Done.\n");
 }
 
+/// Without and with `--permissions allow`, which is no way out of a rule that holds in every mode.
+#[test]
+fn a_stopped_run_names_permissions_only_where_they_would_help() {
+    for (permissions, is_named) in [("deny", true), ("allow", false)] {
+        let repo = ada(r#"{ write = ".git/config", text = "[core]" }, { say = "Done." }"#);
+        let output = repo.squad(&["orchestrate", "--permissions", permissions, "--agent", "ada", "work"]);
+        assert_eq!((output.code, output.err.contains("`--permissions allow` lets")), (5, is_named), "{output}");
+    }
+}
+
 /// A rejection is of the work of all its authors.
 #[test]
 fn every_author_of_rejected_work_is_locked_out() {

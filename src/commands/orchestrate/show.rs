@@ -75,7 +75,7 @@ pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
     if ended.refused > 0 && ui.is_quiet() && !ui.json() {
         ui.warning(&format!("{}: {}", ended.status, refusals(ended.refused)));
     }
-    if ended.status == Outcome::Stopped && !ui.json() {
+    if ended.status == Outcome::Stopped && !ended.allows_all && !ui.json() {
         ui.hint("`--permissions allow` lets agents change files and run commands");
     }
     if !ui.json() {

@@ -18,7 +18,7 @@ use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
-use crate::policy::REVIEWING;
+use crate::policy::{Permissions, REVIEWING};
 use crate::pool::{HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id};
 use crate::route::asks_for_work;
 use crate::route::choice::{self, Chosen};
@@ -249,7 +249,8 @@ impl Executor<'_> {
         let end = EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error: None };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let (run, is_stuck) = (self.run.clone(), results.is_stuck);
-        Ended { run, status, answer, refused, has_committed, unlanded, is_stuck, unrecorded, error: None }
+        let allows_all = self.workers.requests.permissions == Permissions::Allow;
+        Ended { run, status, answer, refused, allows_all, has_committed, unlanded, is_stuck, unrecorded, error: None }
     }
 
     async fn land(&self) -> Result<Landed, Failure> {

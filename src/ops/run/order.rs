@@ -88,6 +88,9 @@ pub(crate) struct Ended {
     pub(crate) answer: Option<String>,
     /// The number of refused requests.
     pub(crate) refused: u64,
+    /// Whether the user allowed everything, so that only rules of every mode can have refused something.
+    #[serde(default)]
+    pub(crate) allows_all: bool,
     /// Whether anything landed.
     pub(crate) has_committed: bool,
     pub(crate) unlanded: Option<Pending>,
@@ -107,6 +110,7 @@ impl Ended {
             status,
             answer: None,
             refused: 0,
+            allows_all: false,
             has_committed: false,
             unlanded: None,
             is_stuck: false,
