@@ -110,6 +110,11 @@ impl DamageLog {
         lock(&self.damage).values().eq(reports)
     }
 
+    /// What of a commit is too large to be read.
+    pub(crate) fn passed_over(&self) -> Vec<Problem> {
+        lock(&self.passed_over).values().cloned().collect()
+    }
+
     /// Empties the log, for callers that report it themselves.
     pub(crate) fn take(&self) -> Vec<Damage> {
         std::mem::take(&mut *lock(&self.damage)).into_values().collect()
@@ -117,7 +122,7 @@ impl DamageLog {
 
     pub(crate) fn problems(&self) -> Vec<Problem> {
         let damage: Vec<Problem> = lock(&self.damage).values().map(Damage::problem).collect();
-        damage.into_iter().chain(lock(&self.passed_over).values().cloned()).collect()
+        damage.into_iter().chain(self.passed_over()).collect()
     }
 }
 

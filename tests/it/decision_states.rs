@@ -257,7 +257,7 @@ fn a_file_that_cannot_be_read_is_on_the_branch_all_the_same() {
     let repo = branches();
     let id = add(&repo, &["add", "First"]);
     let file = repo.git(&["ls-files", ".squad/decisions"]).trim().to_owned();
-    let broken = repo.read(&file).replace("id: ", "<<<<<<< ours\nid: ");
+    let broken = repo.read(&file).replace("id: ", "id: [");
     repo.write(&file, &broken);
     repo.git(&["commit", "-qam", "broken"]);
     assert_eq!(state(&repo, &id), "in_force");
@@ -308,7 +308,8 @@ fn two_on_one_branch_do_not_replace_the_same() {
     };
     // Seen although it has not landed yet.
     let output = refused(&first, "is already superseded by");
-    assert!(output.err.contains(&format!("hint: squad decisions supersede {second} ")), "{output}");
+    assert!(output.err.contains(&format!("`{second}`, not landed yet")), "{output}");
+    assert!(output.err.contains("hint: `squad decisions land` lands it"), "{output}");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
     ok(&repo.squad(&["decisions", "land"]));
     refused(&first, "is already superseded by");

@@ -170,7 +170,7 @@ fn a_call_without_a_known_end_is_named_in_the_log_and_on_resume() {
 [[turn]]
 agent = "ada"
 steps = [
-  { write = "a.txt", text = "x" }, { tool = "squad_route", args = { agent = "bob", task = "Test", text = "Wait\nfor it" } },
+  { write = "a.txt", text = "x" }, { tool = "squad_route", args = { agent = "bob", task = "Wait\nfor it" } },
 ]
 [[turn]]
 agent = "bob"
@@ -185,7 +185,7 @@ steps = [{ say = "Begun." }, { wait = "60s" }]
     let run = newest(&repo);
     let (out, code) = resumed(&repo);
     assert_eq!(code, Some(0), "{out}");
-    let unknown = "nobody knows whether `squad_route: Wait` finished";
+    let unknown = "nobody knows whether `squad_route` finished";
     assert!(out.contains(&format!("{unknown}, which it is told to check before it repeats anything")), "{out}");
     assert!(!out.contains("`write"), "what finished is known: {out}");
     let log = repo.squad(&["log", id(&run)]).out;

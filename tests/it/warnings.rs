@@ -35,11 +35,12 @@ fn rows_that_start_nobody() {
         "warning: .squad/routing.md:3: `Old things` routes to `Old` only: not active",
         "warning: .squad/routing.md:4: `Wishes` routes to `Sam` only: human",
         "warning: .squad/routing.md:5: `Chores` routes to `copilot` only: it works elsewhere",
+        "warning: .squad/routing.md:6: `Logs` routes to `scribe` only: a built-in helper, which squad never starts",
         "note: .squad/routing.md:8: `Mixed` routes to `Old` too: not active",
     ] {
         assert!(output.err.contains(told), "{told}: {output}");
     }
-    assert_eq!(output.err.matches("routes to").count(), 4, "{output}");
+    assert_eq!(output.err.matches("routes to").count(), 5, "{output}");
 }
 
 #[test]

@@ -205,7 +205,12 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
 pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec<PromptChange>, Failure> {
     let head = files_at(workspace, &range.head.commit)?;
     refuse_conflict_markers(&head, &range.head.name)?;
-    Ok(prompts::changes(&files_at(workspace, range.start())?, &head))
+    let start = files_at(workspace, range.start())?;
+    // Without one of the files, prompts would seem to have lost what it says.
+    match workspace.repository.damage().passed_over().into_iter().next() {
+        Some(problem) => Err(Failure::of_problem(&problem)),
+        None => Ok(prompts::changes(&start, &head)),
+    }
 }
 
 /// Problems in the team's files that the range adds.
