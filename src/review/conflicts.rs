@@ -11,6 +11,12 @@ use super::scope;
 use super::wording::{Statement, WordFrequencies};
 use crate::model::{Decision, DecisionId, Source, list};
 
+/// How many pairs of decisions are compared. Anybody can open a pull request with any number of them; a real one adds a
+/// few to some thousands.
+const MAX_PAIRS: usize = 1_000_000;
+/// How many decisions in force are looked at in pairs.
+const MAX_DECISIONS: usize = 20_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Certainty {
@@ -37,7 +43,7 @@ pub(crate) fn within(new: &[Decision], others: &[Decision]) -> Vec<Conflict> {
     let mut all: Vec<&Decision> = new.iter().collect();
     let ids: BTreeSet<&DecisionId> = new.iter().map(|decision| &decision.id).collect();
     all.extend(others.iter().filter(|decision| !ids.contains(&decision.id)));
-    find(&all, |a, b| a < new.len() || b < new.len())
+    find(&all, MAX_PAIRS, |a, b| a < new.len() || b < new.len())
 }
 
 /// Conflicts between the decisions of two sides, without conflicts inside one side. `common` are the decisions they
@@ -51,7 +57,7 @@ pub(crate) fn between(ours: &[Decision], theirs: &[Decision], common: &[Decision
     // Shared decisions count when determining which words are common.
     let known: BTreeSet<&DecisionId> = all.iter().map(|decision| &decision.id).collect();
     all.extend(common.iter().filter(|decision| !known.contains(&decision.id)));
-    find(&all, |a, b| a < count && (count..end).contains(&b))
+    find(&all, MAX_PAIRS, |a, b| a < count && (count..end).contains(&b))
 }
 
 /// New decisions that supersede an unknown one.
@@ -65,20 +71,43 @@ pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<C
     found.collect()
 }
 
-/// Checks all pairs of indices for which `counts` is true; the smaller index comes first.
-fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
+/// Checks pairs of indices for which `counts` is true, at most `most` of them; the smaller index comes first.
+pub(super) fn find(all: &[&Decision], most: usize, counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
     let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
     let stands = |decision: &Decision| !replaced.contains(&decision.id) && decision.ended().is_none();
-    let mut conflicts = races(all, |a, b| counts(a, b) && stands(all[a]) && stands(all[b]));
+    let mut conflicts = races(all, |at| stands(all[at]), &counts);
     let standing: Vec<(usize, &Decision)> =
         all.iter().enumerate().filter(|(_, decision)| stands(decision)).map(|(at, d)| (at, *d)).collect();
+    if standing.len() > MAX_DECISIONS || !compare(&standing, most, counts, &mut conflicts) {
+        let message = format!(
+            "{} decisions in force are too many to compare each with each: conflicts may be missing",
+            standing.len()
+        );
+        conflicts.push(conflict(Certainty::Likely, "not-all-compared", message, &[]));
+    }
+    conflicts.sort_by(|a, b| (a.certainty, a.code, &a.decisions).cmp(&(b.certainty, b.code, &b.decisions)));
+    conflicts
+}
+
+/// Compares the pairs for which `counts` is true. `false`: they are too many, and some were not compared.
+fn compare(
+    standing: &[(usize, &Decision)],
+    most: usize,
+    counts: impl Fn(usize, usize) -> bool,
+    conflicts: &mut Vec<Conflict>,
+) -> bool {
     let statements: Vec<Statement> = standing.iter().map(|(_, decision)| Statement::new(decision)).collect();
     let frequencies = WordFrequencies::new(&statements);
+    let mut compared = 0;
     for (one, (a, first)) in standing.iter().enumerate() {
         for (other, (b, second)) in standing.iter().enumerate().skip(one + 1) {
             if !counts(*a, *b) || replaces_the_same(first, second) {
                 continue;
             }
+            if compared == most {
+                return false;
+            }
+            compared += 1;
             if scope::is_same(first, second) {
                 let message = format!("both decide {}, and neither supersedes the other", list(&first.scope));
                 conflicts.push(conflict(Certainty::Explicit, "scope-decided-twice", message, &[first, second]));
@@ -89,23 +118,21 @@ fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflic
             }
         }
     }
-    conflicts.sort_by(|a, b| (a.certainty, a.code, &a.decisions).cmp(&(b.certainty, b.code, &b.decisions)));
-    conflicts
+    true
 }
 
 /// Decisions that supersede the same one. If all but one of them are superseded in turn, there is no conflict;
-/// `is_open` says whether both of a pair are still in force.
-fn races(all: &[&Decision], is_open: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
+/// `is_open` says whether one is still in force.
+fn races(all: &[&Decision], is_open: impl Fn(usize) -> bool, counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
     let mut by: BTreeMap<&DecisionId, Vec<usize>> = BTreeMap::new();
-    for (at, decision) in all.iter().enumerate() {
+    for (at, decision) in all.iter().enumerate().filter(|(at, _)| is_open(*at)) {
         if let Some(old) = &decision.supersedes {
             by.entry(old).or_default().push(at);
         }
     }
     let race = |(old, indices): (&DecisionId, Vec<usize>)| {
-        let pairs = indices.iter().enumerate().flat_map(|(at, a)| indices[at + 1..].iter().map(move |b| (*a, *b)));
-        let indices: BTreeSet<usize> = pairs.filter(|(a, b)| is_open(*a, *b)).flat_map(|(a, b)| [a, b]).collect();
-        let decisions: Vec<&Decision> = indices.into_iter().map(|at| all[at]).collect();
+        let meets_another = |a: &&usize| indices.iter().any(|b| a != &b && counts(*b.min(a), *b.max(a)));
+        let decisions: Vec<&Decision> = indices.iter().filter(meets_another).map(|at| all[*at]).collect();
         (!decisions.is_empty()).then(|| {
             let message = format!("each of them supersedes {old}");
             conflict(Certainty::Explicit, "superseded-twice", message, &decisions)
