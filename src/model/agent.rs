@@ -5,7 +5,6 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::tools::{is_denied, tools_called};
 use super::{Source, Tier};
 
 /// Identifies an agent in commands, files and sessions: the name of its folder, or its name folded.
@@ -159,15 +158,4 @@ pub(crate) struct Charter {
     pub(crate) denied_tools: Vec<String>,
     /// The file's text with LF line ends and without a byte order mark.
     pub(crate) text: String,
-}
-
-impl Charter {
-    /// The names of tools that it allows, without those that it denies by any name.
-    pub(crate) fn allowed_tools(&self) -> Option<Vec<String>> {
-        let is_denied = |name: &&String| {
-            let tools = tools_called(name).unwrap_or_default();
-            !tools.is_empty() && tools.iter().all(|tool| is_denied(&self.denied_tools, tool))
-        };
-        Some(self.tools.as_ref()?.iter().filter(|name| !is_denied(name)).cloned().collect())
-    }
 }

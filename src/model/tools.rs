@@ -1,6 +1,6 @@
 //! Names that people use for the engines' tools.
 
-use super::Access;
+use super::{Access, Charter};
 
 /// Names and the tools they stand for: those of the Copilot CLI (the defaults of version 1.0.102), aliases of custom
 /// agents, and names used by other engines and editors.
@@ -97,6 +97,17 @@ pub(crate) fn tools_but(denied: &[String]) -> Vec<String> {
 pub(crate) fn is_denied(denied: &[String], tool: &str) -> bool {
     let mut denied = denied.iter().filter_map(|name| tools_called(name)).flatten();
     denied.any(|denied| *denied == tool || *denied == "bash" && tool.ends_with("_bash"))
+}
+
+impl Charter {
+    /// The names of tools that it allows, without those that it denies by any name.
+    pub(crate) fn allowed_tools(&self) -> Option<Vec<String>> {
+        let is_denied = |name: &&String| {
+            let tools = tools_called(name).unwrap_or_default();
+            !tools.is_empty() && tools.iter().all(|tool| is_denied(&self.denied_tools, tool))
+        };
+        Some(self.tools.as_ref()?.iter().filter(|name| !is_denied(name)).cloned().collect())
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Recognizes commands that check a project: its tests, linters and builds.
 
-use super::shell::{Script, Word};
-use super::shell_values::Variant;
+use super::shell::Script;
+use super::shell_values::{Variant, Word};
 
 /// What the exit code of a command line says about the check in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,7 @@
 
 use rable::{ListItem, ListOperator, Node, NodeKind};
 
-use super::shell_values::{Piece, Variables, Variant, pieces};
-
-/// A word as the program gets it; `None` where that is known only when the command runs.
-pub(super) type Word = Option<String>;
+use super::shell_values::{Piece, Variables, Variant, Word, pieces};
 
 /// The commands of a script.
 #[derive(Debug, Default)]
@@ -213,27 +210,6 @@ fn unfolded(items: &[ListItem]) -> Vec<(&Node, Option<ListOperator>)> {
         }
     }
     found
-}
-
-/// What quotes and backslashes leave of a text without expansions. `quote` is open where the text begins, and where it
-/// ends.
-pub(super) fn unquoted(text: &str, quote: &mut Option<char>) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(next) = chars.next() {
-        match (*quote, next) {
-            (None, '\'' | '"') => *quote = Some(next),
-            (Some(open), _) if open == next => *quote = None,
-            (None, '\\') => plain.extend(chars.next().filter(|escaped| *escaped != '\n')),
-            (Some('"'), '\\') => match chars.next_if(|escaped| "$`\"\\\n".contains(*escaped)) {
-                Some('\n') => {}
-                Some(escaped) => plain.push(escaped),
-                None => plain.push('\\'),
-            },
-            _ => plain.push(next),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 
 use std::cell::Cell;
 
-use super::shell::{Script, Word};
+use super::shell::Script;
+use super::shell_values::Word;
 
 const FORCED_PUSH: &str = "`git push` with force, a mirror or a `+` overwrites what others have pushed and is refused in \
                            every mode; push without it, or with --force-with-lease";

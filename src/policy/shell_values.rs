@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rable::{Node, NodeKind};
 
-use super::shell::{Word, unquoted};
+/// A word as the program gets it; `None` where that is known only when the command runs.
+pub(super) type Word = Option<String>;
 
 /// Longer values are no paths worth following.
 const MAX_VALUE: usize = 256;
@@ -234,6 +235,27 @@ fn literal(word: &Node) -> Vec<Piece> {
     let NodeKind::Word { parts, .. } = &word.kind else { return vec![Piece::Unknown] };
     let is_text = |part: &Node| matches!(part.kind, NodeKind::WordLiteral { .. } | NodeKind::AnsiCQuote { .. });
     if parts.iter().all(is_text) { pieces(word) } else { vec![Piece::Unknown] }
+}
+
+/// What quotes and backslashes leave of a text without expansions. `quote` is open where the text begins, and where it
+/// ends.
+pub(super) fn unquoted(text: &str, quote: &mut Option<char>) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(next) = chars.next() {
+        match (*quote, next) {
+            (None, '\'' | '"') => *quote = Some(next),
+            (Some(open), _) if open == next => *quote = None,
+            (None, '\\') => plain.extend(chars.next().filter(|escaped| *escaped != '\n')),
+            (Some('"'), '\\') => match chars.next_if(|escaped| "$`\"\\\n".contains(*escaped)) {
+                Some('\n') => {}
+                Some(escaped) => plain.push(escaped),
+                None => plain.push('\\'),
+            },
+            _ => plain.push(next),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
