@@ -58,11 +58,13 @@ impl fmt::Display for Holder {
 pub(super) fn wait_for<T>(lock: &File, tell: &(dyn Fn(&Holder) + Sync), wait: impl FnOnce() -> T) -> T {
     let (end, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let told = thread::Builder::new().spawn_scoped(scope, move || {
             if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 tell(&Holder::of(lock));
             }
         });
+        // The system may refuse a thread; then the wait is silent.
+        drop(told);
         let result = wait();
         drop(end);
         result
@@ -80,19 +82,27 @@ mod system {
     pub(super) fn holder(lock: &Metadata) -> Option<Process> {
         let locks = fs::read_to_string("/proc/locks").ok()?;
         let inode = format!(":{}", lock.ino());
-        let id = locks.lines().find_map(|line| {
+        let holders = locks.lines().filter_map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             match fields[..] {
                 // A waiting process has an arrow in the second field.
                 [_, "FLOCK", _, "WRITE", id, file, ..] if file.ends_with(&inode) => id.parse().ok(),
                 _ => None,
             }
-        })?;
+        });
+        let id = { holders }.find(|id| has_open(*id, lock))?;
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.trim_start().chars().next());
         let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         let command_line = String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned();
         Some(Process { id, command_line, is_stopped: matches!(state, Some('T' | 't')) })
+    }
+
+    /// The list of locks names devices as only the kernel knows them, and another file may have the same inode.
+    fn has_open(id: u32, file: &Metadata) -> bool {
+        let opened = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+        let mut opened = opened.filter_map(|opened| fs::metadata(opened.path()).ok());
+        opened.any(|opened| (opened.dev(), opened.ino()) == (file.dev(), file.ino()))
     }
 }
 

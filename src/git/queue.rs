@@ -123,10 +123,10 @@ impl Queue {
 
 impl QueueEntry {
     /// Waits until another writer has made the append durable (`None`), or until we get the lock and make it ourselves.
+    /// `tell` says who holds the lock, when that takes long.
     ///
     /// It polls instead of blocking on the lock: newcomers can overtake blocked waiters, so a waiter could stay blocked
     /// long after its append was made.
-    /// `tell` says who holds the lock, when that takes long.
     pub(super) fn wait(self, mut lock_file: LockFile, tell: &dyn Fn(&Holder)) -> Result<Option<LedgerLock>, Error> {
         let mut pause = MIN_PAUSE;
         let mut silent = Some(Instant::now());
