@@ -18,11 +18,18 @@ const OWNERLESS: Duration = Duration::from_secs(1);
 
 /// Takes a lock unless somebody keeps it. False: somebody does.
 pub(crate) fn take(file: &File) -> io::Result<bool> {
+    take_within(file, OWNERLESS, None)
+}
+
+/// False: somebody keeps it for longer, or until `cancel` is set.
+fn take_within(file: &File, limit: Duration, cancel: Option<&Cancel>) -> io::Result<bool> {
     let start = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) if start.elapsed() < OWNERLESS => thread::sleep(Duration::from_millis(5)),
+            Err(TryLockError::WouldBlock) if start.elapsed() < limit && !cancel.is_some_and(Cancel::is_set) => {
+                thread::sleep(Duration::from_millis(5));
+            }
             Err(TryLockError::WouldBlock) => return Ok(false),
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -38,16 +45,12 @@ pub(crate) fn acquire(path: &Path, doing: &str, cancel: Option<&Cancel>) -> Resu
         File::options().create(true).truncate(false).write(true).open(path)
     };
     let file = open().map_err(|error: io::Error| failed(error.to_string()))?;
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if cancel.is_some_and(Cancel::is_set) => {
-                return Err(failed(format!("interrupted while another squad is {doing}")));
-            }
-            Err(TryLockError::WouldBlock) if start.elapsed() < TIMEOUT => thread::sleep(Duration::from_millis(10)),
-            Err(TryLockError::WouldBlock) => return Err(failed(format!("another squad is {doing}"))),
-            Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+    match take_within(&file, TIMEOUT, cancel) {
+        Ok(true) => Ok(file),
+        Ok(false) if cancel.is_some_and(Cancel::is_set) => {
+            Err(failed(format!("interrupted while another squad is {doing}")))
         }
+        Ok(false) => Err(failed(format!("another squad is {doing}"))),
+        Err(error) => Err(failed(error.to_string())),
     }
 }
