@@ -103,11 +103,7 @@ impl Actions {
             if !other.running.is_empty() {
                 let live = is_live.get_or_insert_with(|| lease::look(&self.local).live);
                 let name = path.file_stem().and_then(|name| name.to_str());
-                if live.iter().any(|live| Some(live.run.as_str()) == name) {
-                    other.died = None;
-                } else if other.died.get_or_insert_with(Instant::now).elapsed() > LAST_WRITES {
-                    other.running.clear();
-                }
+                other.end_commands(live.iter().any(|live| Some(live.run.as_str()) == name), Instant::now());
             }
             now.commands.extend(other.running.iter().cloned());
         }
@@ -135,6 +131,15 @@ impl Other {
             is_here: false,
             running: BTreeSet::new(),
             died: None,
+        }
+    }
+
+    /// The commands of a run that died have ended after a while.
+    fn end_commands(&mut self, is_live: bool, now: Instant) {
+        if is_live {
+            self.died = None;
+        } else if now.duration_since(*self.died.get_or_insert(now)) > LAST_WRITES {
+            self.running.clear();
         }
     }
 
@@ -186,5 +191,30 @@ mod tests {
         assert!(other.read("here").is_empty());
         file.as_ref().expect("a file").write_all(b"\"eve\"}\n").expect("it is written");
         assert_eq!(other.read("here").commands, BTreeSet::from([slug("eve")]));
+    }
+
+    /// Its guardian needs a moment to end them; and it may have been resumed.
+    #[test]
+    fn commands_of_a_run_that_died_count_a_little_longer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.actions");
+        std::fs::write(&path, "").expect("a file");
+        let start = Instant::now();
+        let after = |looks: &[(u64, bool)]| {
+            let mut other = Other::new(File::open(&path).expect("a file"));
+            other.running.insert(slug("ada"));
+            looks.iter().for_each(|(ms, is_live)| other.end_commands(*is_live, start + Duration::from_millis(*ms)));
+            !other.running.is_empty()
+        };
+        for (looks, is_running) in [
+            (&[(5000, true)][..], true),
+            (&[(5000, false)], true),
+            (&[(0, false), (900, false)], true),
+            (&[(0, false), (1100, false)], false),
+            (&[(0, false), (500, true), (1100, false)], true),
+            (&[(0, false), (500, true), (1100, false), (2200, false)], false),
+        ] {
+            assert_eq!(after(looks), is_running, "{looks:?}");
+        }
     }
 }
