@@ -4,6 +4,7 @@
 //! conflicts follow from the wording; a person has to check them, and they fail no build.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -14,8 +15,6 @@ use crate::model::{Decision, DecisionId, Source, list};
 /// How many pairs of decisions are compared. Anybody can open a pull request with any number of them; a real one adds a
 /// few to some thousands.
 const MAX_PAIRS: usize = 1_000_000;
-/// How many decisions in force are looked at in pairs.
-const MAX_DECISIONS: usize = 20_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -43,7 +42,7 @@ pub(crate) fn within(new: &[Decision], others: &[Decision]) -> Vec<Conflict> {
     let mut all: Vec<&Decision> = new.iter().collect();
     let ids: BTreeSet<&DecisionId> = new.iter().map(|decision| &decision.id).collect();
     all.extend(others.iter().filter(|decision| !ids.contains(&decision.id)));
-    find(&all, MAX_PAIRS, |a, b| a < new.len() || b < new.len())
+    find(&all, MAX_PAIRS, &Pairs { first: 0..new.len(), second: 0..all.len() })
 }
 
 /// Conflicts between the decisions of two sides, without conflicts inside one side. `common` are the decisions they
@@ -57,7 +56,7 @@ pub(crate) fn between(ours: &[Decision], theirs: &[Decision], common: &[Decision
     // Shared decisions count when determining which words are common.
     let known: BTreeSet<&DecisionId> = all.iter().map(|decision| &decision.id).collect();
     all.extend(common.iter().filter(|decision| !known.contains(&decision.id)));
-    find(&all, MAX_PAIRS, |a, b| a < count && (count..end).contains(&b))
+    find(&all, MAX_PAIRS, &Pairs { first: 0..count, second: count..end })
 }
 
 /// New decisions that supersede an unknown one.
@@ -71,14 +70,20 @@ pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<C
     found.collect()
 }
 
-/// Checks pairs of indices for which `counts` is true, at most `most` of them; the smaller index comes first.
-pub(super) fn find(all: &[&Decision], most: usize, counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
+/// Which pairs of indices are compared: those whose smaller one is in `first`, and the other in `second`.
+pub(super) struct Pairs {
+    pub(super) first: Range<usize>,
+    pub(super) second: Range<usize>,
+}
+
+/// Checks pairs, at most `most` of them.
+pub(super) fn find(all: &[&Decision], most: usize, pairs: &Pairs) -> Vec<Conflict> {
     let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
     let stands = |decision: &Decision| !replaced.contains(&decision.id) && decision.ended().is_none();
-    let mut conflicts = races(all, |at| stands(all[at]), &counts);
+    let mut conflicts = races(all, |at| stands(all[at]), pairs);
     let standing: Vec<(usize, &Decision)> =
         all.iter().enumerate().filter(|(_, decision)| stands(decision)).map(|(at, d)| (at, *d)).collect();
-    if standing.len() > MAX_DECISIONS || !compare(&standing, most, counts, &mut conflicts) {
+    if !compare(&standing, most, pairs, &mut conflicts) {
         let message = format!(
             "{} decisions in force are too many to compare each with each: conflicts may be missing",
             standing.len()
@@ -89,25 +94,24 @@ pub(super) fn find(all: &[&Decision], most: usize, counts: impl Fn(usize, usize)
     conflicts
 }
 
-/// Compares the pairs for which `counts` is true. `false`: they are too many, and some were not compared.
-fn compare(
-    standing: &[(usize, &Decision)],
-    most: usize,
-    counts: impl Fn(usize, usize) -> bool,
-    conflicts: &mut Vec<Conflict>,
-) -> bool {
+/// Compares decisions in force, ordered by index. `false`: the pairs are too many, and some were not compared.
+fn compare(standing: &[(usize, &Decision)], most: usize, pairs: &Pairs, conflicts: &mut Vec<Conflict>) -> bool {
     let statements: Vec<Statement> = standing.iter().map(|(_, decision)| Statement::new(decision)).collect();
     let frequencies = WordFrequencies::new(&statements);
+    let place = |index: usize| standing.partition_point(|(at, _)| *at < index);
+    let (firsts, seconds) =
+        (place(pairs.first.start)..place(pairs.first.end), place(pairs.second.start)..place(pairs.second.end));
     let mut compared = 0;
-    for (one, (a, first)) in standing.iter().enumerate() {
-        for (other, (b, second)) in standing.iter().enumerate().skip(one + 1) {
-            if !counts(*a, *b) || replaces_the_same(first, second) {
-                continue;
-            }
+    for one in firsts {
+        for other in seconds.start.max(one + 1)..seconds.end {
             if compared == most {
                 return false;
             }
             compared += 1;
+            let (first, second) = (standing[one].1, standing[other].1);
+            if replaces_the_same(first, second) {
+                continue;
+            }
             if scope::is_same(first, second) {
                 let message = format!("both decide {}, and neither supersedes the other", list(&first.scope));
                 conflicts.push(conflict(Certainty::Explicit, "scope-decided-twice", message, &[first, second]));
@@ -123,7 +127,7 @@ fn compare(
 
 /// Decisions that supersede the same one. If all but one of them are superseded in turn, there is no conflict;
 /// `is_open` says whether one is still in force.
-fn races(all: &[&Decision], is_open: impl Fn(usize) -> bool, counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
+fn races(all: &[&Decision], is_open: impl Fn(usize) -> bool, pairs: &Pairs) -> Vec<Conflict> {
     let mut by: BTreeMap<&DecisionId, Vec<usize>> = BTreeMap::new();
     for (at, decision) in all.iter().enumerate().filter(|(at, _)| is_open(*at)) {
         if let Some(old) = &decision.supersedes {
@@ -131,7 +135,8 @@ fn races(all: &[&Decision], is_open: impl Fn(usize) -> bool, counts: impl Fn(usi
         }
     }
     let race = |(old, indices): (&DecisionId, Vec<usize>)| {
-        let meets_another = |a: &&usize| indices.iter().any(|b| a != &b && counts(*b.min(a), *b.max(a)));
+        let counts = |a: usize, b: usize| pairs.first.contains(&a.min(b)) && pairs.second.contains(&a.max(b));
+        let meets_another = |a: &&usize| indices.iter().any(|b| a != &b && counts(**a, *b));
         let decisions: Vec<&Decision> = indices.iter().filter(meets_another).map(|at| all[*at]).collect();
         (!decisions.is_empty()).then(|| {
             let message = format!("each of them supersedes {old}");

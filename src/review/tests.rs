@@ -256,7 +256,11 @@ proptest::proptest! {
 fn too_many_pairs_are_not_compared_and_that_is_said() {
     let decisions: Vec<Decision> = (0..5).map(|number| decision(&number.to_string(), "Names are short")).collect();
     let all: Vec<&Decision> = decisions.iter().collect();
-    let codes =
-        |most| -> Vec<&str> { conflicts::find(&all, most, |_, _| true).iter().map(|conflict| conflict.code).collect() };
+    let codes = |most| -> Vec<&str> {
+        conflicts::find(&all, most, &conflicts::Pairs { first: 0..5, second: 0..5 })
+            .iter()
+            .map(|conflict| conflict.code)
+            .collect()
+    };
     assert_eq!((codes(10), codes(9)), (Vec::new(), vec!["not-all-compared"]));
 }
