@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
 
-use http::Uri;
+use http::{Request, Uri};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -104,24 +106,23 @@ async fn ask_address(url: &str, headers: &BTreeMap<String, String>) -> Result<()
     let is_plain = address.scheme_str() == Some("http");
     let port = address.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
     let unreachable = |error: std::io::Error| format!("it cannot be reached: {error}");
-    let mut stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.map_err(unreachable)?;
+    let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.map_err(unreachable)?;
     if !is_plain {
         return Ok(());
     }
-    let (body, path) = (hello(), address.path_and_query().map_or("/", |path| path.as_str()));
-    let mut request = format!("POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n");
+    let path = address.path_and_query().map_or("/", |path| path.as_str());
+    let mut request = Request::post(path).header("Host", format!("{host}:{port}"));
     let own = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
-    let own = own.into_iter().chain(headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    // A line end in a value would begin another header.
-    for (name, value) in own.filter(|(name, value)| !format!("{name}{value}").contains(['\r', '\n'])) {
-        request.push_str(&format!("{name}: {value}\r\n"));
+    for (name, value) in own.into_iter().chain(headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))) {
+        request = request.header(name, value);
     }
-    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-    stream.write_all(request.as_bytes()).await.map_err(unreachable)?;
-    match stream.read(&mut [0; 64]).await.map_err(unreachable)? {
-        0 => Err("it closed the connection without an answer".to_owned()),
-        _ => Ok(()),
-    }
+    let request = request.body(hello()).map_err(|error| format!("it cannot be asked: {error}"))?;
+    let silent = |error: hyper::Error| format!("it does not answer: {error}");
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(silent)?;
+    // It ends with this function.
+    let mut connections = JoinSet::new();
+    connections.spawn(connection);
+    sender.send_request(request).await.map(drop).map_err(silent)
 }
 
 #[cfg(unix)]
@@ -150,6 +151,19 @@ mod tests {
         };
         let free = address(&closed);
         drop(closed);
+        // Reads a request, and answers this.
+        let says = |answer: &'static [u8]| async move {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let server = address(&listener);
+            tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.expect("a caller");
+                let _ = stream.read(&mut [0; 4096]).await.expect("a request");
+                stream.write_all(answer).await.expect("a caller that listens");
+            });
+            server
+        };
+        let speaks = says(b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").await;
+        let (hangs_up, garbles) = (says(b"").await, says(b"220 mail.example.com\r\n").await);
         let mut options = options(&folder, "exit");
         options.timeouts.server = Duration::from_millis(1500);
         options.mcp_servers = [
@@ -161,6 +175,9 @@ mod tests {
             ("gone", local("/no/such/server", "")),
             ("mute", address(&silent)),
             ("away", free),
+            ("speaks", speaks),
+            ("hangs up", hangs_up),
+            ("garbles", garbles),
         ]
         .map(|(name, server)| (name.to_owned(), server))
         .into();
@@ -170,7 +187,9 @@ mod tests {
         let wanted = [
             ("away", "it cannot be reached"),
             ("ends", "its program ended without an answer"),
+            ("garbles", "it does not answer: "),
             ("gone", "its program cannot be run"),
+            ("hangs up", "it does not answer: "),
             ("missing", "no-such-server"),
             ("mute", "it did not answer within 1.5 s"),
             ("refuses", "it refused to begin: no key"),
