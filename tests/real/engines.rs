@@ -46,7 +46,7 @@ fn without_login_and_provider_it_says_what_to_do() {
 #[test]
 fn a_cli_that_is_too_old_is_refused_before_it_is_asked_for_anything() {
     let mut world = World::new(|_| [plays("ada", &["Done."])]);
-    let program = copilot_cli::folder().join("node_modules/copilot-too-old/copilot");
+    let program = copilot_cli::too_old();
     world.repo.variables.insert("COPILOT_CLI_PATH".to_owned(), program.display().to_string());
     let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "x"]);
     assert_eq!(ended.code, Some(4), "{ended}");

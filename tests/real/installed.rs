@@ -21,7 +21,7 @@ fn the_cli_is_the_one_that_was_asked_for() {
         .output()
         .expect("the CLI is installed by .ci/install-real-parts");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains(version), "{said}");
+    assert!(said.contains(version), "{output:?}");
 }
 
 /// Posts messages and gives what the model answers.
