@@ -65,7 +65,7 @@ fn committed(root: &str, folder: &str) -> TestRepo {
 }
 
 /// A team that the other tool made, with files that were edited.
-fn theirs() -> TestRepo {
+pub(crate) fn theirs() -> TestRepo {
     committed("", ".squad")
 }
 

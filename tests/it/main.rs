@@ -30,6 +30,8 @@ mod exit_codes;
 mod export;
 mod gc;
 mod gc_snapshots;
+#[cfg(unix)]
+mod goldens;
 mod hand_off;
 mod hidden;
 mod histories;
