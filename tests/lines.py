@@ -13,6 +13,7 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1])
 FUNCTION = re.compile(r"^( *)(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:unsafe )?fn \w+")
+TESTS = re.compile(r"^#\[cfg\((?:all\()?test\b.*\]\nmod \w+ \{", re.MULTILINE)
 LONG = 60
 
 
@@ -21,7 +22,7 @@ def production(path):
     parts = path.relative_to(ROOT).parts
     if "tests" in parts or path.name in ("tests.rs", "samples.rs", "testing.rs") or path.stem.endswith("_tests"):
         return []
-    return path.read_text(encoding="utf8").split("#[cfg(test)]\nmod tests {")[0].splitlines()
+    return TESTS.split(path.read_text(encoding="utf8"))[0].splitlines()
 
 
 def functions(lines):
