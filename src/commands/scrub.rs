@@ -21,7 +21,6 @@ Examples:
   squad scrub --value-stdin --yes < secret.txt              Remove it
   squad scrub --value-stdin --yes --prune < secret.txt      Remove it, and the old objects too
   squad scrub --value-stdin                                 Type it without echo
-  squad scrub --undo                                        Put it back
   squad scrub --kind github-token
   squad scrub --rescan --dry-run                            What today's rules find")]
 pub(super) struct Args {
@@ -36,15 +35,9 @@ pub(super) struct Args {
     rescan: bool,
     /// Also delete the old objects from git's object database
     ///
-    /// Deletes only objects that nothing else refers to; after that, --undo is no longer possible. On its own, --prune
-    /// completes an earlier scrub.
-    #[arg(long, required_unless_present_any = ["search", "undo"], conflicts_with = "dry_run")]
+    /// Deletes only objects that nothing else refers to. On its own, --prune completes an earlier scrub.
+    #[arg(long, required_unless_present = "search", conflicts_with = "dry_run")]
     prune: bool,
-    /// Restore what the last scrub in this clone removed
-    ///
-    /// Possible until --prune, and until a remote has the scrubbed ledger.
-    #[arg(long, conflicts_with_all = ["search", "prune", "dry_run"])]
-    undo: bool,
     /// Show what would be removed and change nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
@@ -56,17 +49,6 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (env, directory, ui) = (context.env, &context.directory, &mut context.ui);
-        if self.undo {
-            let undone = scrub::undo(env, directory)?;
-            let (entries, rescues) = (undone.entries, undone.rescues);
-            if ui.json() {
-                ui.value(&serde_json::json!({ "undone": { "entries": entries, "rescues": rescues } }));
-            } else {
-                let (entries, rescues) = (plural(entries, "entry"), plural(rescues, "rescue"));
-                ui.say(&format!("Restored it in {entries} of the ledger and {rescues}."));
-            }
-            return Ok(0);
-        }
         let search = match (self.value_stdin, &self.kind) {
             (true, _) => Some(Search::Value(value(ui)?)),
             (false, Some(kind)) => Some(Search::Kind(kind.clone())),
@@ -158,7 +140,7 @@ fn show(ui: &mut Ui, scrubbed: &Scrubbed, prunes: bool) {
         (false, false) => {
             ui.say(&format!("Removed from {}.", extent(scrubbed)));
             if !prunes {
-                ui.hint("`squad scrub --undo` puts it back; `squad scrub --prune` removes the old objects for good");
+                ui.hint("`squad scrub --prune` removes the old objects from git's object database");
             }
         }
     }

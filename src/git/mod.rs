@@ -96,7 +96,6 @@ pub(crate) use self::{
     repository::{Head, Repository},
     rescue::{FileStatus, NewRescue, Rescue, RescuedFile, TargetState},
     rewrite::Rewrite,
-    scrub::UndoCounts,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
     walk::Walk,

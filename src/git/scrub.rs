@@ -4,8 +4,6 @@
 //! references the old bytes. Each scrub adds a record below `scrubs/`; `sync` uses the records to detect a history that
 //! still references the old bytes.
 
-mod undo;
-
 use std::{
     cell::RefCell,
     collections::{BTreeSet, HashSet},
@@ -32,8 +30,6 @@ use super::{
     tree_edit::{Insertion, TreeEdit},
 };
 
-pub(crate) use undo::UndoCounts;
-
 /// The folder of the scrub records in a ledger's tree.
 pub(super) const RECORDS: &str = "scrubs";
 
@@ -50,14 +46,12 @@ pub(crate) type Clean<'a> = dyn Fn(&[u8]) -> Option<Vec<u8>> + 'a;
 pub(crate) type Record<'a> = dyn Fn(&[String]) -> (String, Vec<u8>) + 'a;
 
 impl Ledger<'_> {
-    /// Replaces every file that `clean` changes, adds the record of the changed paths, and drops the history, which
-    /// stays backed up for [`Repository::undo_scrub`] under the scrub `id`. Returns the changed paths once the change
-    /// is durable; no paths: nothing had to change.
+    /// Replaces every file that `clean` changes, adds the record of the changed paths, and drops the history. Returns
+    /// the changed paths once the change is durable; no paths: nothing had to change.
     pub(crate) fn rewrite(
         &self,
         clean: &Clean<'_>,
         record: &Record<'_>,
-        id: &str,
         committer: &Identity,
         at: Timestamp,
     ) -> Result<Vec<String>, Error> {
@@ -90,7 +84,6 @@ impl Ledger<'_> {
             }
             let tree = edit.finish(objects)?;
             self.repository().record_replaced(&[tip])?;
-            self.repository().back_up(id, "log", tip)?;
             changed.replace(paths);
             objects.add(objs::Kind::Commit, commit::encode(tree, &[], committer, at, "scrub")).map(Some)
         })?;
@@ -125,11 +118,9 @@ impl Repository {
         rescue: &Rescue,
         clean: &Clean<'_>,
         message: &str,
-        id: &str,
         committer: &Identity,
     ) -> Result<(), Error> {
         self.record_replaced(&[rescue.commit])?;
-        self.back_up(id, &format!("rescue/{}", rescue.id), rescue.commit)?;
         let store = self.objects();
         let mut objects = NewObjects::new(self.hash());
         let (mut work, mut index) = (Vec::new(), Vec::new());
@@ -244,7 +235,6 @@ impl Repository {
         let lock = self.ledger().lock()?;
         // A running fold may contain the old objects, so end it first.
         self.end_fold(&lock)?;
-        self.forget_backups()?;
         let recorded: BTreeSet<&str> =
             recorded.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
         let there = self.present(&recorded)?;

@@ -122,50 +122,18 @@ fn nothing_is_removed_without_consent() {
 }
 
 #[test]
-fn a_scrub_is_undone_until_the_old_objects_are_pruned() {
+fn old_objects_stay_until_they_are_pruned() {
     let repo = TestRepo::with_small_team();
     let root = repo.root();
     learn(&repo, &root, &format!("The gate opens with {SECRET}, always."));
-    repo.write(".squad/decisions.md", "# Decisions\n\n### 2026-01-02: Tar\n\nBlack.\n");
-    repo.git(&["add", "-A"]);
-    repo.git(&["commit", "-qm", "decisions"]);
-    repo.write("notes.txt", SECRET);
-    assert_eq!(repo.squad(&["decisions", "import"]).code, 0);
-    let prompt = || repo.squad(&["agents", "show", "ada", "--prompt"]).out;
-    let rescues = repo.git(&["for-each-ref", "refs/squad/rescue"]);
     let removed = scrub(&repo, &root, SECRET, &[]);
-    assert!(removed.err.contains("`squad scrub --undo` puts it back"), "{removed}");
-    assert!(prompt().contains("[redacted:scrubbed]"));
-    learn(&repo, &root, "Life goes on.");
-    repo.git(&["gc", "--quiet", "--prune=now"]);
-    let undone = repo.squad(&["scrub", "--undo"]);
-    assert!(
-        undone.code == 0 && undone.err.starts_with("Restored it in 3 entries of the ledger and 1 rescue."),
-        "{undone}"
-    );
-    assert!(prompt().contains(&format!("The gate opens with {SECRET}, always.")) && prompt().contains("Life goes on."));
-    assert_eq!(repo.git(&["for-each-ref", "refs/squad/rescue"]), rescues);
-    assert!(!ledger(&repo, &root).iter().any(|path| path.contains("scrub")), "no record is left");
-    let proof = repo.squad(&["doctor", "--prove"]);
-    assert!(!proof.out.contains("ledger-") && !proof.out.contains("entry-"), "{proof}");
-    repo.assert_sound();
-    assert!(repo.squad(&["scrub", "--undo"]).err.contains("there is no scrub to undo here"));
-
-    scrub(&repo, &root, SECRET, &["--prune"]);
-    assert!(!everything(&repo, &root).contains(SECRET));
-    assert_eq!(repo.squad(&["scrub", "--undo"]).code, 1);
-}
-
-#[test]
-fn what_others_may_have_taken_over_is_not_undone() {
-    let shared = Shared::new();
-    let (repo, ours) = (&shared.repo, shared.repo.root());
-    learn(repo, &ours, &format!("The gate opens with {SECRET}."));
-    scrub(repo, &ours, SECRET, &[]);
-    shared.sync(&ours);
-    let refused = repo.squad(&["scrub", "--undo"]);
-    assert!(refused.code == 1 && refused.err.contains("`origin` has the scrubbed ledger"), "{refused}");
+    assert!(removed.err.contains("`squad scrub --prune` removes the old objects"), "{removed}");
     assert!(repo.squad(&["agents", "show", "ada", "--prompt"]).out.contains("[redacted:scrubbed]"));
+    assert!(everything(&repo, &root).contains(SECRET));
+    let pruned = repo.squad(&["scrub", "--prune", "--yes"]);
+    assert_eq!(pruned.code, 0, "{pruned}");
+    assert!(!everything(&repo, &root).contains(SECRET));
+    repo.assert_sound();
 }
 
 #[test]

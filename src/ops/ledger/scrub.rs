@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Repository, UndoCounts};
+use crate::git::Repository;
 use crate::model::{Actor, EntryId, EventKind, list};
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::rescue::message_after_scrub;
@@ -82,7 +82,7 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, dry_run: bool)
         }
         if !dry_run {
             let message = message_after_scrub(&rescue, &files, text);
-            repository.rewrite_rescue(&rescue, &clean, &message, &id.to_string(), &writer())?;
+            repository.rewrite_rescue(&rescue, &clean, &message, &writer())?;
         }
         done.rescues.insert(rescue.id, files);
     }
@@ -135,7 +135,7 @@ fn rewrite(
         // One record covers all teams in the repository.
         (entry.path(""), entry.render())
     };
-    let paths = repository.ledger().rewrite(&clean, &record, &id.to_string(), &writer(), at)?;
+    let paths = repository.ledger().rewrite(&clean, &record, &writer(), at)?;
     // If the ref moved meanwhile there were several attempts: use the last one's kinds.
     let mut each = each.into_inner();
     let kinds = each.split_off(each.len().saturating_sub(paths.len()));
@@ -200,21 +200,6 @@ fn in_files(folder: &Path, redactor: &Redactor) -> Vec<String> {
     }
     found.sort();
     found
-}
-
-/// Restores what the last scrub removed.
-pub(crate) fn undo(env: &Env, directory: &Path) -> Result<UndoCounts, Failure> {
-    let (repository, _) = repository(env, directory)?;
-    let Some(id) = repository.scrubs()?.pop() else {
-        return Err(Failure::failed("there is no scrub to undo here")
-            .hint("a scrub can be undone until `squad scrub --prune` or the first sync after it"));
-    };
-    if let Some(obstacle) = repository.obstacle_to_undo(&id)? {
-        return Err(Failure::failed(format!("the scrub cannot be undone: {obstacle}")));
-    }
-    let undone = repository.undo_scrub(&id, &writer(), env.clock.now())?;
-    remove_derived(&repository.common_dir().join("squad"))?;
-    Ok(undone)
 }
 
 /// The result of pruning old objects.
