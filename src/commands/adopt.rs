@@ -6,7 +6,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
-use crate::ops::team::adopt::{self, Adopted, COMMAND, ImportedState, Measure, ROLES};
+use crate::ops::team::adopt::{self, Adopted, COMMAND, ImportedState, ROLES};
 use crate::ops::team::changeset::ChangedFile;
 use crate::ops::team::shell::OtherSquad;
 use crate::ops::team::write_mode::WriteMode;
@@ -106,9 +106,6 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
             false => "There is nothing to adopt: nothing that another tool installed is left to change.",
         });
     }
-    if let (Some(before), Some(after)) = (&adopted.before, &adopted.after) {
-        said_measures(ui, before, after);
-    }
     if !adopted.unignored.is_empty() {
         let lines = adopted.unignored.join(", ");
         ui.say(&printable_line(&format!("git sees decisions again that were hidden from it: {lines}.")));
@@ -163,16 +160,4 @@ fn grouped(files: &[ChangedFile]) -> Vec<String> {
         }
     }
     lines
-}
-
-fn said_measures(ui: &mut Ui, before: &Measure, after: &Measure) {
-    let mut row = |name: &str, before: String, after: String| ui.data(&format!("{name:<26}{before:>12}{after:>12}"));
-    row("", "before".to_owned(), "after".to_owned());
-    row("files", before.files.to_string(), after.files.to_string());
-    let size = |bytes: usize| format!("{}.{} KB", bytes / 1000, bytes % 1000 / 100);
-    row("size", size(before.bytes), size(after.bytes));
-    row("tokens an agent", before.agent_tokens.to_string(), after.agent_tokens.to_string());
-    row("routing rules read", before.rules.to_string(), after.rules.to_string());
-    row("coordinator's tokens", before.coordinator_tokens.to_string(), after.coordinator_tokens.to_string());
-    ui.say("Rules are counted before as that tool's own parser reads them, and after as squad does.");
 }

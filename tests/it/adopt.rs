@@ -105,16 +105,9 @@ fn unchanged_files_are_removed_and_edited_files_stay() {
         removed  .squad/templates/charter.md
         left     .squad/templates/skill.md  (no known release installs this version of it)
         left     .squad/templates/triage.js  (.github/workflows/agents.yml uses it)
-                                        before       after
-        files                               19          14
-        size                            1.0 KB      2.3 KB
-        tokens an agent                     31         325
-        routing rules read                   0           2
-        coordinator's tokens                28         416
         --- stderr
         warning: .squad/routing.md:7: `{domain 1}` is a template's placeholder row
         hint: fill it in or delete the row
-        Rules are counted before as that tool's own parser reads them, and after as squad does.
         git sees decisions again that were hidden from it: .gitignore:4.
         warning: triage of issues stops: squad has nothing in the place of .github/workflows/squad-triage.yml
         hint: `squad orchestrate` and `squad watch` work on what they are given; restore the workflow to keep it
@@ -244,7 +237,6 @@ fn the_report_is_also_json() {
     assert_eq!(shown["read"]["problems"][0]["line"], 7);
     assert_eq!(shown["servers"][0], ".mcp.json: squad_state");
     assert_eq!(shown["lifted"][0], ".gitignore:4");
-    assert!(shown["before"]["files"].as_u64() > shown["after"]["files"].as_u64(), "{shown}");
     assert!(
         shown["diff"]
             .as_str()

@@ -3,7 +3,6 @@
 
 mod files;
 mod known;
-mod measure;
 mod members;
 mod plan;
 mod roles;
@@ -29,8 +28,6 @@ use crate::parse;
 use crate::store;
 use files::ToolFiles;
 use known::KnownFiles;
-pub(crate) use measure::Measure;
-use measure::{after, before};
 pub(crate) use members::Joined;
 use plan::Plan;
 use roles::{Roles, added};
@@ -58,9 +55,6 @@ pub(crate) struct Adopted {
     pub(crate) unignored: Vec<String>,
     /// Removed workflows that ran for issues: nothing takes their place.
     pub(crate) triage: Vec<String>,
-    /// `None` for a new team.
-    pub(crate) before: Option<Measure>,
-    pub(crate) after: Option<Measure>,
     /// Role files that became members.
     pub(crate) joined: Vec<Joined>,
     /// Role files that no member corresponds to.
@@ -121,7 +115,6 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adop
     };
     let _lock = mode.lock(env, &workspace, "adopt")?;
     require_readable(&workspace)?;
-    let report = agents::report(env, directory)?;
     let files = ToolFiles::read(&workspace, mode)?;
     let Plan { changes, skipped, servers, unignored, triage } =
         Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
@@ -130,9 +123,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adop
     let mut adopted = Adopted {
         folder: files.full(store::FOLDERS[0]),
         release: files.texts.get(PROMPT).and_then(|prompt| known::release(prompt)),
-        before: Some(before(&files, &report, &changeset)),
-        after: Some(after(&files, &report, &changeset)),
-        read: read(report),
+        read: read(agents::report(env, directory)?),
         files: changeset.changed_files(),
         skipped,
         servers,
