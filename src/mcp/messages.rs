@@ -3,29 +3,15 @@
 use rmcp::model::{ClientJsonRpcMessage, ErrorData};
 use serde_json::{Value, json};
 
-/// The responses to a batch are kept until it is complete.
-const MAX_BATCH: usize = 1000;
-
-/// The messages of a line. An invalid one is replaced by its error response.
-#[derive(Debug)]
-pub(super) struct Messages {
-    pub(super) all: Vec<Result<ClientJsonRpcMessage, Value>>,
-    /// Clients of revision 2025-03-26 may send a batch, which gets a batch of responses.
-    pub(super) is_batch: bool,
-}
-
-pub(super) fn parse(line: &[u8]) -> Messages {
-    let one = |message| Messages { all: vec![message], is_batch: false };
+/// The message of a line, or the error response to an invalid one.
+pub(super) fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Value> {
     match serde_json::from_slice::<Value>(line) {
         Err(error) => {
-            one(Err(error_response(Value::Null, ErrorData::parse_error(format!("invalid JSON: {error}"), None))))
+            Err(error_response(Value::Null, ErrorData::parse_error(format!("invalid JSON: {error}"), None)))
         }
-        Ok(Value::Array(all)) if all.is_empty() => one(Err(invalid_request(Value::Null, "the batch is empty"))),
-        Ok(Value::Array(all)) if all.len() > MAX_BATCH => {
-            one(Err(invalid_request(Value::Null, "the batch has more than 1000 messages")))
-        }
-        Ok(Value::Array(all)) => Messages { all: all.into_iter().map(parse_message).collect(), is_batch: true },
-        Ok(value) => one(parse_message(value)),
+        // Revision 2025-03-26 wants batches received, the ones before and after it know none.
+        Ok(Value::Array(_)) => Err(invalid_request(Value::Null, "batches are not supported; send each message alone")),
+        Ok(value) => parse_message(value),
     }
 }
 
@@ -79,15 +65,15 @@ mod tests {
 
     #[test]
     fn invalid_messages_get_an_error_response() {
-        let error = |line: &str| match parse(line.as_bytes()).all.remove(0) {
+        let error = |line: &str| match parse(line.as_bytes()) {
             Err(response) => (response["id"].clone(), response["error"]["code"].clone()),
             Ok(message) => panic!("{line}: {message:?}"),
         };
         assert_eq!(error("{"), (Value::Null, json!(-32700)));
         assert_eq!(error(&"[".repeat(100_000)), (Value::Null, json!(-32700)));
         assert_eq!(error("7"), (Value::Null, json!(-32600)));
-        assert_eq!(error(&format!("[{}1]", "1,".repeat(MAX_BATCH))), (Value::Null, json!(-32600)));
         assert_eq!(error("[]"), (Value::Null, json!(-32600)));
+        assert_eq!(error(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#), (Value::Null, json!(-32600)));
         assert_eq!(error(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#), (json!(1), json!(-32600)));
         assert_eq!(error(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), (Value::Null, json!(-32600)));
         assert_eq!(error(r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#), (Value::Null, json!(-32600)));

@@ -7,10 +7,8 @@
 //! stdout ←──────────────────────┴── responses ←─────┘
 //! ```
 //!
-//! The transport for lines is our own because that of `rmcp` drops invalid JSON and overlong lines without a response,
-//! and because clients of revision 2025-03-26 send batches.
+//! The transport for lines is our own because that of `rmcp` drops invalid JSON and overlong lines without a response.
 
-mod batch;
 mod call;
 mod connections;
 mod fault;
@@ -18,6 +16,7 @@ mod handler;
 mod http;
 mod line;
 mod messages;
+mod open_requests;
 mod result;
 mod server;
 mod service;

@@ -11,7 +11,6 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::Value;
 use tokio::time::timeout;
 
 use super::handler::{Handler, Shared};
@@ -118,12 +117,7 @@ where
 
 /// What is wrong with a body that `rmcp` cannot parse. `None`: nothing is.
 fn invalid(body: &[u8]) -> Option<Response<Body>> {
-    let messages = messages::parse(body);
-    let error = if messages.is_batch {
-        messages::invalid_request(Value::Null, "batches are served over standard input and output only")
-    } else {
-        messages.all.into_iter().find_map(Result::err)?
-    };
+    let error = messages::parse(body).err()?;
     let mut response = Response::new(Body::new(Full::from(error.to_string())));
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
@@ -151,7 +145,7 @@ mod tests {
     use std::task::{Context, Poll};
 
     use hyper::body::Frame;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::mcp::stub::Stub;

@@ -1,4 +1,4 @@
-//! A transport for `rmcp` with one message or batch on a line.
+//! A transport for `rmcp` with one message on a line.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,9 +11,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::batch::OpenRequests;
 use super::line::{Line, MAX_MESSAGE};
-use super::messages::{self, Messages};
+use super::messages;
+use super::open_requests::OpenRequests;
 use super::signal::Calls;
 
 /// More than a pipe holds.
@@ -101,28 +101,15 @@ impl LineTransport {
     }
 
     fn handle_line(&mut self, line: &[u8]) {
-        let Messages { all, is_batch } = messages::parse(line);
-        let mut errors = Vec::new();
-        let mut valid = Vec::new();
-        for message in all {
-            match message {
-                Ok(message) => valid.push(message),
-                Err(error) => errors.push(error),
-            }
+        match messages::parse(line) {
+            Ok(message) => self.enqueue(message),
+            Err(error) => self.responses.push_back(error),
         }
-        if !is_batch {
-            self.responses.extend(errors);
-            valid.into_iter().for_each(|message| self.enqueue(message, None));
-            return;
-        }
-        let batch = self.open.add_batch(errors);
-        valid.into_iter().for_each(|message| self.enqueue(message, Some(batch)));
-        self.responses.extend(self.open.finish_batch(batch));
     }
 
-    fn enqueue(&mut self, message: ClientJsonRpcMessage, batch: Option<usize>) {
+    fn enqueue(&mut self, message: ClientJsonRpcMessage) {
         match &message {
-            JsonRpcMessage::Request(request) if !self.open.add(&request.id, batch) => {
+            JsonRpcMessage::Request(request) if !self.open.add(&request.id) => {
                 let id = serde_json::to_value(&request.id).unwrap_or_default();
                 self.responses.push_back(messages::invalid_request(id, "another request with this id is in progress"));
                 return;
@@ -132,7 +119,7 @@ impl LineTransport {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.responses.extend(self.open.remove(id, None));
+                    self.open.remove(id);
                 }
             }
             _ => {}
@@ -145,16 +132,16 @@ impl Transport<RoleServer> for LineTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let line = serde_json::to_value(&message).map(|value| match response_id(&message) {
-            Some(id) => self.open.remove(id, Some(value)),
-            None => Some(value),
-        });
+        let line = serde_json::to_string(&message);
+        if let Some(id) = response_id(&message) {
+            self.open.remove(id);
+        }
         let outgoing = self.outgoing.clone();
         let mut is_deaf = self.is_deaf.subscribe();
         async move {
-            let Some(value) = line? else { return Ok(()) };
+            let line = line?;
             let is_sent = tokio::select! {
-                sent = outgoing.send(value.to_string()) => sent.is_ok(),
+                sent = outgoing.send(line) => sent.is_ok(),
                 _ = is_deaf.wait_for(|&is_deaf| is_deaf) => false,
             };
             if is_sent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }

@@ -24,6 +24,8 @@ use registration::Client;
 ///
 /// Any MCP client can list the team's roles and start members of it. Roles are the team's agents and the Markdown
 /// files in `.squad/agents` and `.squad/roles`; AGENTS_DIRECTORY_PATH names a folder of your own with more of them.
+///
+/// Every revision of the protocol is served, but for batches of revision 2025-03-26: they are answered with an error.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
