@@ -52,9 +52,9 @@ mod edit;
 mod engine;
 mod env;
 mod error;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
+#[cfg(test)]
+#[path = "../tests/fuzz/mod.rs"]
+mod fuzz;
 mod git;
 mod mcp;
 mod model;

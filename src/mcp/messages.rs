@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 /// The message of a line, or the error response to an invalid one.
 pub(super) fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Value> {
     match serde_json::from_slice::<Value>(line) {
-        Err(error) => {
-            Err(error_response(Value::Null, ErrorData::parse_error(format!("invalid JSON: {error}"), None)))
-        }
+        Err(error) => Err(error_response(Value::Null, ErrorData::parse_error(format!("invalid JSON: {error}"), None))),
         // Revision 2025-03-26 wants batches received, the ones before and after it know none.
         Ok(Value::Array(_)) => Err(invalid_request(Value::Null, "batches are not supported; send each message alone")),
         Ok(value) => parse_message(value),

@@ -1,14 +1,158 @@
-//! The parsers, the router and the rules for secrets, as `tests/fuzz` reaches them. No part of what squad offers to others.
+//! Feeds the parsers, the router and the rules for secrets what nobody would write: the texts of `fixtures`, changed at
+//! random. Compiled into the library's tests, since none of what it reaches is public.
+//!
+//! `SQUAD_FUZZ=100000 cargo test --lib fuzz -- --nocapture` feeds each parser so many texts, and prints how many it fed
+//! in a second and what it found; `SQUAD_FUZZ_SEED` begins with other texts.
 
+use std::panic;
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use crate::model::{Evidence, Member, Plan, PlanKind, Problem, Team};
 use crate::parse::{Files, team};
 use crate::policy::Redactor;
 use crate::route::{Request, RouteOptions, Router};
 
+/// Texts grow by mutation; longer ones begin again.
+const LONGEST: usize = 64 * 1024;
+
+/// What parsers have reason to look at.
+const TOKENS: [&str; 56] = [
+    "@",
+    "@grace ",
+    "Milo, ",
+    "don't ",
+    " and ",
+    "和",
+    "/",
+    ".",
+    "'",
+    "’",
+    "?",
+    "aB",
+    "|",
+    "|-|-|\n",
+    "\n",
+    "\r\n",
+    "\r",
+    "# ",
+    "## ",
+    "###### ",
+    "---\n",
+    "===\n",
+    "```",
+    "~~~",
+    "> ",
+    "- ",
+    "1. ",
+    "  ",
+    "\t",
+    "**",
+    "`",
+    "[",
+    "](",
+    ")",
+    "(",
+    "{",
+    "}",
+    "\"",
+    "\\",
+    ":",
+    ": ",
+    "→",
+    "—",
+    "ΓÇö",
+    "2026-01-05",
+    "T10:00:00Z",
+    "May 5, 2026",
+    "\u{fffd}",
+    "\u{feff}",
+    "👤",
+    "é",
+    "\u{0}",
+    "&amp;",
+    "<!--",
+    "-->",
+    "\u{2028}",
+];
+
+fn number_of(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn whatever_is_fed_keeps_the_promises() {
+    let (texts, start) = (number_of("SQUAD_FUZZ", 60), number_of("SQUAD_FUZZ_SEED", 1));
+    let findings: Vec<String> = PARSERS.iter().flat_map(|parser| fuzz(parser, texts, start)).collect();
+    assert!(findings.is_empty(), "{}", findings.join("\n\n"));
+}
+
+fn fuzz(parser: &str, texts: u64, start: u64) -> Vec<String> {
+    let mut random = Random(start);
+    let mut text = seed(parser).as_bytes().to_vec();
+    let (mut findings, mut slowest) = (Vec::new(), Duration::ZERO);
+    let begun = Instant::now();
+    for _ in 0..texts {
+        if text.len() > LONGEST || random.below(20) == 0 {
+            text = seed(parser).as_bytes().to_vec();
+        }
+        for _ in 0..=random.below(6) {
+            mutate(&mut text, &mut random);
+        }
+        let shown = String::from_utf8_lossy(&text).into_owned();
+        let fed = Instant::now();
+        let ended = panic::catch_unwind(|| feed(parser, &shown)).unwrap_or_else(|_| Err("panicked".to_owned()));
+        slowest = slowest.max(fed.elapsed());
+        findings.extend(ended.err().map(|finding| format!("{parser}: {finding}\n{shown:?}")));
+    }
+    let rate = texts as f64 / begun.elapsed().as_secs_f64();
+    println!("{parser}: {texts} texts, {rate:.0}/s, slowest {slowest:.1?}, {} findings", findings.len());
+    findings
+}
+
+fn mutate(text: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(text.len() + 1);
+    let end = (at + random.below(40)).min(text.len());
+    let token = TOKENS[random.below(TOKENS.len())].as_bytes();
+    match random.below(8) {
+        0 if at < text.len() => text[at] = u8::try_from(random.below(256)).unwrap_or(0),
+        1 => drop(text.drain(at..end)),
+        2 => {
+            let copy = text[at..end].to_vec();
+            let to = random.below(text.len() + 1);
+            text.splice(to..to, copy);
+        }
+        3 => {
+            let other = seed(PARSERS[random.below(PARSERS.len())]).as_bytes();
+            let from = random.below(other.len());
+            let piece = &other[from..(from + random.below(200)).min(other.len())];
+            text.splice(at..at, piece.iter().copied());
+        }
+        4 => {
+            let many = 1 << random.below(9);
+            text.splice(at..at, token.repeat(many));
+        }
+        5 => text.truncate(at.max(text.len() / 2)),
+        _ => drop(text.splice(at..at, token.iter().copied())),
+    }
+}
+
+/// SplitMix64: good enough to choose where to break a text, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        usize::try_from(mixed % limit.max(1) as u64).unwrap_or(0)
+    }
+}
+
 /// What there is to feed.
-pub const PARSERS: [&str; 12] = [
+const PARSERS: [&str; 12] = [
     "team",
     "routing",
     "routing-json",
@@ -24,10 +168,10 @@ pub const PARSERS: [&str; 12] = [
 ];
 
 /// A roster for texts that name members.
-const TEAM: &str = include_str!("../fixtures/forms/team.md");
+const TEAM: &str = include_str!("../../fixtures/forms/team.md");
 
 /// A routing file that points to `work.json`.
-const ROUTING: &str = include_str!("../fixtures/forms/routing.md");
+const ROUTING: &str = include_str!("../../fixtures/forms/routing.md");
 
 /// Put together here, so that no scanner takes it for a leak.
 static SECRETS: LazyLock<String> = LazyLock::new(|| {
@@ -39,29 +183,29 @@ static SECRETS: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The team that messages are routed in.
-const ROSTER: &str = include_str!("../fixtures/routing/team.md");
-const ROWS: &str = include_str!("../fixtures/routing/routing.md");
+const ROSTER: &str = include_str!("../../fixtures/routing/team.md");
+const ROWS: &str = include_str!("../../fixtures/routing/routing.md");
 
 /// The text that mutations of a parser's input begin with.
-pub fn seed(parser: &str) -> &'static str {
+fn seed(parser: &str) -> &'static str {
     match parser {
         "team" => TEAM,
         "routing" => ROUTING,
-        "routing-json" => include_str!("../fixtures/forms/work.json"),
-        "charter" => include_str!("../fixtures/forms/charter.md"),
-        "decisions" => include_str!("../fixtures/forms/decisions.md"),
-        "skill" => include_str!("../fixtures/forms/skill.md"),
-        "ceremonies" => include_str!("../fixtures/forms/ceremonies.md"),
-        "registry" => include_str!("../fixtures/forms/registry.json"),
-        "identity" => include_str!("../fixtures/forms/now.md"),
-        "message" => include_str!("../fixtures/routing/message.md"),
+        "routing-json" => include_str!("../../fixtures/forms/work.json"),
+        "charter" => include_str!("../../fixtures/forms/charter.md"),
+        "decisions" => include_str!("../../fixtures/forms/decisions.md"),
+        "skill" => include_str!("../../fixtures/forms/skill.md"),
+        "ceremonies" => include_str!("../../fixtures/forms/ceremonies.md"),
+        "registry" => include_str!("../../fixtures/forms/registry.json"),
+        "identity" => include_str!("../../fixtures/forms/now.md"),
+        "message" => include_str!("../../fixtures/routing/message.md"),
         "secrets" => &SECRETS,
-        _ => include_str!("../fixtures/forms/decision.md"),
+        _ => include_str!("../../fixtures/forms/decision.md"),
     }
 }
 
 /// Feeds a text to a parser; an error says which promise was broken.
-pub fn feed(parser: &str, text: &str) -> Result<(), String> {
+fn feed(parser: &str, text: &str) -> Result<(), String> {
     match parser {
         "message" => return route(text),
         "secrets" => return redact(text),
