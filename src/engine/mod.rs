@@ -19,7 +19,7 @@ mod error;
 mod fact;
 #[cfg(unix)]
 mod guardian;
-#[cfg(all(test, target_os = "linux", feature = "real-parts"))]
+#[cfg(all(test, target_os = "linux"))]
 #[path = "../../tests/support/model_server.rs"]
 mod model_server;
 mod process_group;

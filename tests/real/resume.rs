@@ -2,7 +2,7 @@
 //! most one more model call for each session that was interrupted, and one repeated tool call, which costs another and
 //! is named in the record.
 //!
-//! `SQUAD_RESUMES=50 cargo test --features real-parts --test real resume -- --nocapture` kills at more moments.
+//! `SQUAD_RESUMES=50 cargo test --test real resume -- --nocapture` kills at more moments.
 
 use serde_json::{Value, json};
 

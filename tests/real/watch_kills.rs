@@ -1,7 +1,7 @@
 //! The watch, the real CLI or the client is killed in the middle of a run: nothing that was acknowledged is lost, nothing
 //! runs on, and what was interrupted goes on.
 //!
-//! `SQUAD_WATCH_KILLS=100 cargo test --features real-parts --test real watch_kills -- --nocapture` kills at more moments.
+//! `SQUAD_WATCH_KILLS=100 cargo test --test real watch_kills -- --nocapture` kills at more moments.
 
 use serde_json::{Value, json};
 

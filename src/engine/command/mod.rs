@@ -214,7 +214,7 @@ impl Adapter for Command {
     }
 }
 
-#[cfg(all(test, target_os = "linux", feature = "real-parts"))]
+#[cfg(all(test, target_os = "linux"))]
 #[path = "../../../tests/real/engine/command.rs"]
 mod real_tests;
 #[cfg(all(test, unix))]

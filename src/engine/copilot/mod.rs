@@ -17,7 +17,7 @@ mod locate;
 mod options;
 mod process;
 mod profile;
-#[cfg(all(test, target_os = "linux", feature = "real-parts"))]
+#[cfg(all(test, target_os = "linux"))]
 #[path = "../../../tests/real/engine/copilot.rs"]
 mod real_tests;
 mod recall;

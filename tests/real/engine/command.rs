@@ -185,6 +185,7 @@ fn has(lines: &[String], start: &str) -> bool {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn claude_code_works_in_one_chat_and_heeds_no_repository() {
     let world = World::new();
     let engine = world.engine("claude");
@@ -207,6 +208,7 @@ async fn claude_code_works_in_one_chat_and_heeds_no_repository() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn claude_code_in_its_strictest_mode_changes_nothing() {
     let world = World::new();
     let engine = world.engine("claude");
@@ -224,6 +226,7 @@ async fn claude_code_in_its_strictest_mode_changes_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn codex_works_in_one_chat_and_heeds_no_repository() {
     let world = World::new();
     let engine = world.engine("codex");
@@ -244,6 +247,7 @@ async fn codex_works_in_one_chat_and_heeds_no_repository() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn codex_in_its_strictest_mode_changes_nothing() {
     let world = World::new();
     let engine = world.engine("codex");
@@ -256,6 +260,7 @@ async fn codex_in_its_strictest_mode_changes_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn copilot_prints_its_answers_goes_on_in_its_chat_and_does_nothing_unasked() {
     let world = World::new();
     let engine = world.engine("copilot-print");
@@ -291,6 +296,7 @@ async fn copilot_prints_its_answers_goes_on_in_its_chat_and_does_nothing_unasked
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_model_that_refuses_fails_the_turn_and_says_why() {
     let world = World::new();
     for name in ["claude", "codex", "copilot-print"] {

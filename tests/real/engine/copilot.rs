@@ -188,6 +188,7 @@ async fn until(session: &mut Session, start: &str) -> String {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn it_starts_through_the_gate_and_ends_without_a_trace() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -202,6 +203,7 @@ async fn it_starts_through_the_gate_and_ends_without_a_trace() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_probe_tells_what_is_installed() {
     let world = World::plain();
     let mut options = world.options();
@@ -213,6 +215,7 @@ async fn a_probe_tells_what_is_installed() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn without_login_and_provider_it_says_what_to_do() {
     let world = World::plain();
     let mut options = world.options();
@@ -223,6 +226,7 @@ async fn without_login_and_provider_it_says_what_to_do() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_turn_with_tools_and_permissions() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -267,6 +271,7 @@ async fn a_turn_with_tools_and_permissions() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn the_charter_and_the_context_reach_the_model() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -282,6 +287,7 @@ async fn the_charter_and_the_context_reach_the_model() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_repositorys_own_hooks_do_not_run() {
     let world = World::plain();
     let hooks = world.project().join(".github/hooks");
@@ -306,6 +312,7 @@ async fn a_repositorys_own_hooks_do_not_run() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_repositorys_own_language_servers_do_not_run() {
     let world = World::plain();
     let (project, ran) = (world.project(), world.folder.path().join("ran"));
@@ -351,6 +358,7 @@ async fn a_repositorys_own_language_servers_do_not_run() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn one_session_goes_through_ten_pieces_of_work_and_compaction() {
     // By its charter, not by its prompts: a compaction quotes those, and is asked of the model too.
     let world = World::new([Script::new("You are Ada.", ["say:done"])]);
@@ -375,6 +383,7 @@ async fn one_session_goes_through_ten_pieces_of_work_and_compaction() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn text_comes_in_pieces() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -385,6 +394,7 @@ async fn text_comes_in_pieces() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn questions_are_answered_or_declined() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -406,6 +416,7 @@ async fn questions_are_answered_or_declined() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn an_unanswered_permission_is_refused() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -434,6 +445,7 @@ async fn an_unanswered_permission_is_refused() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn an_abort_ends_the_turn_and_its_shell() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -451,6 +463,7 @@ async fn an_abort_ends_the_turn_and_its_shell() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_models_error_fails_the_turn_alone() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -461,6 +474,7 @@ async fn a_models_error_fails_the_turn_alone() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_killed_cli_is_started_again_and_remembers() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -490,6 +504,7 @@ async fn a_killed_cli_is_started_again_and_remembers() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn killed_at_any_moment_every_turn_has_an_end() {
     let world = World::plain();
     let mut options = world.options();
@@ -520,6 +535,7 @@ async fn killed_at_any_moment_every_turn_has_an_end() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_cli_that_hangs_is_found_out_and_replaced() {
     let world = World::plain();
     let mut options = world.options();
@@ -542,6 +558,7 @@ async fn a_cli_that_hangs_is_found_out_and_replaced() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_cli_that_goes_on_after_a_while_is_not_given_up() {
     let world = World::plain();
     let mut options = world.options();
@@ -586,6 +603,7 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_turn_that_a_full_disk_has_ended_is_over_and_says_why() {
     let world = World::plain();
     let Some(disk) = SmallDisk::mount(world.folder.path().join("home")) else {
@@ -606,6 +624,7 @@ async fn a_turn_that_a_full_disk_has_ended_is_over_and_says_why() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_cli_that_does_not_come_back_is_lost() {
     let world = World::plain();
     let folder = world.folder.path().join("cli");
@@ -631,6 +650,7 @@ async fn a_cli_that_does_not_come_back_is_lost() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_session_goes_on_in_another_process() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -665,6 +685,7 @@ async fn a_session_goes_on_in_another_process() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn three_agents_with_one_task_go_their_own_ways() {
     let world = World::new([
         Script::new("You are Ada.", ["tool:squad_status {\"q\":\"ada\"}", "say:ada is done"]),
@@ -690,6 +711,7 @@ async fn three_agents_with_one_task_go_their_own_ways() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_tool_outside_the_list_is_denied_and_nobody_starts_agents() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -713,6 +735,7 @@ async fn a_tool_outside_the_list_is_denied_and_nobody_starts_agents() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_session_that_is_dropped_stops_working() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -728,6 +751,7 @@ async fn a_session_that_is_dropped_stops_working() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn a_stop_in_the_middle_of_a_turn_leaves_no_process() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -745,6 +769,7 @@ async fn a_stop_in_the_middle_of_a_turn_leaves_no_process() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn the_cli_itself_serves_where_there_is_no_runtime() {
     let world = World::plain();
     let mut options = world.options();
@@ -757,6 +782,7 @@ async fn the_cli_itself_serves_where_there_is_no_runtime() {
 }
 
 #[tokio::test]
+#[ignore = "needs .ci/install-real-parts"]
 async fn what_squad_takes_is_not_written() {
     let world = World::plain();
     let copilot = world.start().await;
