@@ -68,6 +68,8 @@ fn first_word(text: &str) -> String {
 fn every_module_has_its_place() {
     let text = fs::read_to_string(source().join("lib.rs")).expect("lib.rs");
     let declared: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')).collect();
+    // `fuzz` is a test, and reaches whatever it likes.
+    let declared: Vec<&str> = declared.into_iter().filter(|module| *module != "fuzz").collect();
     let mut ordered = ORDER.to_vec();
     ordered.sort_unstable();
     assert_eq!(declared, ordered);
