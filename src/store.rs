@@ -179,7 +179,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
         }
         let read = match path.canonicalize() {
             Ok(target) if !roots.iter().any(|root| is_own(&target, root)) => Err(LINK_OUT.to_owned()),
-            Ok(target) if !target.is_file() => Err("is no file".to_owned()),
+            Ok(target) if !target.is_file() => Err("is not a file".to_owned()),
             _ => match read_within(&path, MIB) {
                 Err(error) => Err(error.to_string()),
                 Ok(Err(size)) => Err(format!("has {size} bytes, and {MIB} are read")),

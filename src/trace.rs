@@ -15,11 +15,12 @@ use crate::policy::Redactor;
 /// The variable that asks for a log.
 const VARIABLE: &str = "SQUAD_LOG";
 
-/// Begins to log, if that was asked for. An error is for the user: what the variable holds is no level.
+/// Begins to log, if that was asked for. An error is for the user: the variable does not hold a level.
 pub(crate) fn start(env: &Env, project: &Path) -> Result<(), String> {
     let Some(level) = env.variable(VARIABLE) else { return Ok(()) };
-    let known: Level =
-        level.parse().map_err(|_| format!("{VARIABLE}={level} is no level: error, warn, info, debug and trace are"))?;
+    let known: Level = level
+        .parse()
+        .map_err(|_| format!("{VARIABLE}={level} is not a level; use error, warn, info, debug or trace"))?;
     let redactor = Arc::new(secrets::redactor(env, project));
     let writer = move || Masked { redactor: Arc::clone(&redactor), to: io::stderr() };
     // In one process the first run of squad decides.

@@ -144,7 +144,7 @@ impl<'a> Ranked<'a> {
 impl Candidate<'_> {
     fn why(&self, selection: Selection, budget: &Budget) -> String {
         if budget.decisions == 0 {
-            return "this tier is told no decisions".to_owned();
+            return "this tier gets no decisions".to_owned();
         }
         let reason = match (self.relevance, self.age) {
             (0, age) => format!("number {} of the newest", age + 1),

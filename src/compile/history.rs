@@ -37,13 +37,13 @@ struct Category {
 const OWN: Category = Category {
     heading: "\n## What you learned before\n\nQuoted from your own history; it may be out of date.\n",
     kind: InputKind::History,
-    none: "this tier is told no history",
+    none: "this tier gets no history",
 };
 
 const OF_TEAM: Category = Category {
     heading: "\n## What the team is on and has learned\n\nQuoted from notes for all of the team; they may be out of date.\n",
     kind: InputKind::Note,
-    none: "this tier is told no notes",
+    none: "this tier gets no notes",
 };
 
 struct Candidate<'a> {

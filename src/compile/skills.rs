@@ -116,7 +116,7 @@ impl Candidate<'_> {
 
     fn why(&self, selection: Selection, room: usize) -> String {
         if room == 0 {
-            return "this tier is told no skills".to_owned();
+            return "this tier gets no skills".to_owned();
         }
         let reason = match self.relevance {
             0 => "its name and what it is for".to_owned(),

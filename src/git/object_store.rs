@@ -216,7 +216,7 @@ impl ObjectStore {
 
     pub(super) fn parse_id(&self, hex: &str) -> Result<ObjectId, Error> {
         parse_id(hex.as_bytes(), self.hash)
-            .ok_or_else(|| Error::damaged(&self.directory, format!("{hex:?} is no object's id")))
+            .ok_or_else(|| Error::damaged(&self.directory, format!("{hex:?} is not an object id")))
     }
 
     pub(super) fn tree_of(&self, commit: &gix::oid) -> Result<ObjectId, Error> {

@@ -197,7 +197,7 @@ impl RescueWriter<'_> {
         } else if metadata.is_dir() {
             return Ok(PathState::Missing);
         } else if !metadata.is_file() {
-            return Ok(PathState::Omitted("it is no file".to_owned()));
+            return Ok(PathState::Omitted("it is not a file".to_owned()));
         } else {
             match read(&file, LARGEST) {
                 Ok(Some(bytes)) => (mode_of(&metadata), bytes),

@@ -382,7 +382,7 @@ fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String
     let left_out =
         |why: String, fingerprint: &[u8]| Candidate::Omit(Omitted { why, fingerprint: blake3::hash(fingerprint) });
     let Some(file) = path_of(path).map(|path| root.join(path)) else {
-        return left_out("its name is none that a work tree may have".to_owned(), b"");
+        return left_out("its name is not allowed in a work tree".to_owned(), b"");
     };
     let Ok(metadata) = fs::symlink_metadata(&file) else { return Candidate::Include };
     let bytes = if metadata.is_symlink() {
@@ -390,7 +390,7 @@ fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String
     } else if metadata.is_dir() {
         return Candidate::Include;
     } else if !metadata.is_file() {
-        return left_out("it is no file".to_owned(), b"");
+        return left_out("it is not a file".to_owned(), b"");
     } else {
         rescue::read(&file, LARGEST)
     };

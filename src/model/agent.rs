@@ -18,7 +18,7 @@ impl<'de> Deserialize<'de> for Slug {
         let text = String::deserialize(deserializer)?;
         let is_slug = text.contains(|c: char| c.is_ascii_alphanumeric())
             && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte));
-        is_slug.then(|| Self(text.clone())).ok_or_else(|| D::Error::custom(format!("{text:?} is no agent's slug")))
+        is_slug.then(|| Self(text.clone())).ok_or_else(|| D::Error::custom(format!("{text:?} is not an agent slug")))
     }
 }
 

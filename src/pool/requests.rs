@@ -382,7 +382,9 @@ impl RequestHandler {
     async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
         // A server's tool may change anything.
         if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
-            return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
+            return Approval::Deny(
+                "agents that review, choose or answer may read files, but not change them".to_owned(),
+            );
         }
         if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(detail)).flatten() {
             return Approval::Deny(reason);

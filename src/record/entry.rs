@@ -173,7 +173,9 @@ impl Entry {
         let Some((matter, text)) = rest.split_once("\n---\n") else { return damaged("front matter without an end") };
         let mut map = Map::new();
         for line in matter.lines() {
-            let Some((key, value)) = line.split_once(": ") else { return damaged("a line that is no key and value") };
+            let Some((key, value)) = line.split_once(": ") else {
+                return damaged("a line that is not a key and a value");
+            };
             let Ok(value) = serde_json::from_str(value) else { return damaged("a value that is not JSON") };
             map.insert(key.to_owned(), value);
         }

@@ -86,12 +86,12 @@ impl Explainer<'_, '_> {
         let what = line.field.what();
         let why = match &reason.because {
             Because::Area(area) => {
-                ["the message is about ", self.index.lexicon.areas[*area].name, ", and so is its ", what].concat()
+                ["message and ", what, " are both about ", self.index.lexicon.areas[*area].name].concat()
             }
             Because::Alone(Specialty { slot, area, .. }) => {
                 let asks = if *slot == ASKED { "asks for" } else { "is most about" };
                 let area = self.index.lexicon.areas[*area].name;
-                ["the message ", asks, " ", area, ", and only its ", what, " is that"].concat()
+                ["the message ", asks, " ", area, ", which only this agent's ", what, " covers"].concat()
             }
             Because::Words(hits) => {
                 let mut words: Vec<&str> = hits.iter().map(|hit| self.word(hit.word)).collect();

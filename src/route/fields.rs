@@ -29,11 +29,11 @@ impl Field {
     pub(super) fn what(self) -> &'static str {
         match self {
             Self::Signal => "routing row",
-            Self::Example => "examples of a routing row",
+            Self::Example => "routing examples",
             Self::Role => "role",
             Self::Expertise => "expertise",
             Self::Owned => "ownership",
-            Self::NotOwned => "not its work",
+            Self::NotOwned => "excluded work",
             Self::Charter => "charter",
             Self::Past => "past work",
         }

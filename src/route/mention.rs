@@ -71,7 +71,7 @@ pub(super) fn read(team: &Team, message: &str, spans: &[Span]) -> Addressed {
             }
             if called.evidence.len() >= MOST {
                 if called.evidence.len() == MOST {
-                    let why = format!("the message calls more than {MOST} names; from @{name} on they are not read");
+                    let why = format!("the message has more than {MOST} @mentions; those from @{name} on are ignored");
                     called.evidence.push(evidence(&Slug::coordinator(), why, 0.0));
                 }
                 continue;

@@ -132,7 +132,9 @@ fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<
         return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
     }
     if SESSION_ENGINES.contains(&engine) {
-        return Err(format!("has no effect: `{engine}` is no command line; its settings are in `[engine.{engine}]`"));
+        return Err(format!(
+            "has no effect: `{engine}` is not started as a command line; its settings are in `[engine.{engine}]`"
+        ));
     }
     let mut profile = settings.engines.get(engine).cloned().unwrap_or_default();
     let put = profile.put(field, value);

@@ -49,7 +49,7 @@ impl FileCall {
     pub(super) fn check(self) -> Result<Self, String> {
         let Self { operation, path, content, .. } = &self;
         match (operation, content) {
-            _ if path.is_empty() || path.contains('\0') => Err(format!("`path`: {path:?} is no path")),
+            _ if path.is_empty() || path.contains('\0') => Err(format!("`path`: {path:?} is not a path")),
             (Operation::Write, None) => Err("`content` is missing; it is empty for an empty file".to_owned()),
             (Operation::Write, Some(text)) if text.len() > LONGEST => {
                 Err(format!("`content` is {} bytes; at most {LONGEST} are written at once", text.len()))
@@ -177,7 +177,7 @@ fn read(path: &Path, offset: u64) -> io::Result<String> {
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
             (str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), error.valid_up_to())
         }
-        Err(_) => return Err(io::Error::other(format!("it is no text (UTF-8); it has {whole} bytes"))),
+        Err(_) => return Err(io::Error::other(format!("it is not text (UTF-8); it has {whole} bytes"))),
     };
     let end = offset + used as u64;
     Ok(match (whole, end < whole) {
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(call.perform(&at).map(|rest| format!("{start}{rest}")), Ok(text));
         fs::write(&path, b"a\xff\0").expect("a file");
         call.offset = 0;
-        assert!(call.perform(&at).is_err_and(|reason| reason.contains("no text (UTF-8); it has 3 bytes")));
+        assert!(call.perform(&at).is_err_and(|reason| reason.contains("not text (UTF-8); it has 3 bytes")));
     }
 
     #[test]

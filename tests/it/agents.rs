@@ -284,7 +284,7 @@ fn the_receipt_says_why() {
     let light = repo.squad(&["agents", "show", "ada", "--receipt", "--tier", "lightweight", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&light.out).expect("JSON");
     let decision = value["inputs"].as_array().expect("a list").iter().find(|input| input["kind"] == "decision");
-    expect![[r#"{"source":".squad/decisions.md:8","kind":"decision","title":"Logins use passkeys","hash":"3a96c84ce132ba87","tokens":31,"in":false,"why":"this tier is told no decisions"}"#]].assert_eq(&decision.expect("a decision").to_string());
+    expect![[r#"{"source":".squad/decisions.md:8","kind":"decision","title":"Logins use passkeys","hash":"3a96c84ce132ba87","tokens":31,"in":false,"why":"this tier gets no decisions"}"#]].assert_eq(&decision.expect("a decision").to_string());
 }
 
 #[test]

@@ -300,5 +300,5 @@ fn a_log_level_that_is_none_is_said() {
     let mut repo = TestRepo::with_small_team();
     repo.variables.insert("SQUAD_LOG".to_owned(), "loud".to_owned());
     let output = repo.squad(&["agents"]);
-    assert!(output.code == 0 && output.err.contains("SQUAD_LOG=loud is no level"), "{output}");
+    assert!(output.code == 0 && output.err.contains("SQUAD_LOG=loud is not a level"), "{output}");
 }

@@ -29,7 +29,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         Both are done.
         --- stderr
         squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada and bob work on it; tier full (.squad/routing.md:5: the message is about backend, and so is its routing row)
+        squad       ada and bob work on it; tier full (.squad/routing.md:5: message and routing row are both about backend)
         ada         I begin.
         ada         write src/api.txt
         ada         decision 00000000000e: Errors are JSON
@@ -327,12 +327,12 @@ fn a_dry_run_starts_nobody() {
         tier standard, confidence 0.97
 
         Why:
-          ada    1.45  the message is about security, and so is its routing row  .squad/routing.md:7
-                 1.10  the message is about implementation, and so is its role   .squad/team.md:5
-                 0.65  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
-                 0.47  examples of a routing row: `login`                        .squad/routing.md:7
-                 0.47  examples of a routing row: `password`                     .squad/routing.md:7
-          rex    0.00  model claude-sonnet-4.5, chosen by the default            configuration
+          ada    1.45  message and routing row are both about security   .squad/routing.md:7
+                 1.10  message and role are both about implementation    .squad/team.md:5
+                 0.65  message and routing examples are both about auth  .squad/routing.md:7
+                 0.47  routing examples: `login`                         .squad/routing.md:7
+                 0.47  routing examples: `password`                      .squad/routing.md:7
+          rex    0.00  model claude-sonnet-4.5, chosen by the default    configuration
 
         Sessions:
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt

@@ -15,11 +15,11 @@ fn a_plan_is_a_page() {
         tier standard, confidence 0.97
 
         Why:
-          ada    1.45  the message is about security, and so is its routing row  .squad/routing.md:7
-                 1.10  the message is about implementation, and so is its role   .squad/team.md:5
-                 0.65  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
-                 0.47  examples of a routing row: `login`                        .squad/routing.md:7
-                 0.47  examples of a routing row: `password`                     .squad/routing.md:7
+          ada    1.45  message and routing row are both about security   .squad/routing.md:7
+                 1.10  message and role are both about implementation    .squad/team.md:5
+                 0.65  message and routing examples are both about auth  .squad/routing.md:7
+                 0.47  routing examples: `login`                         .squad/routing.md:7
+                 0.47  routing examples: `password`                      .squad/routing.md:7
         --- stderr
         hint: `--explain` shows 1 reason more
         --- exit 0
@@ -30,7 +30,7 @@ fn a_plan_is_a_page() {
         tier standard, confidence 0.00
 
         The evidence:
-          ada    1.50  the message is about implementation, and so is its role  .squad/team.md:5
+          ada    1.50  message and role are both about implementation  .squad/team.md:5
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());
@@ -75,20 +75,20 @@ fn explaining_shows_who_else_was_considered() {
         tier standard, confidence 0.95
 
         Why:
-          ada            1.31  the message is about security, and so is its routing row  .squad/routing.md:7
-                         1.00  the message is about implementation, and so is its role   .squad/team.md:5
-                         0.50  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
-                         0.47  examples of a routing row: `login`                        .squad/routing.md:7
-                         0.47  examples of a routing row: `password`                     .squad/routing.md:7
-                         0.21  the message is about backend, and so is its routing row   .squad/routing.md:5
-                         0.03  routing row: `server`                                     .squad/routing.md:5
-          coordinator    0.00  tier standard: work for one agent                         message
+          ada            1.31  message and routing row are both about security   .squad/routing.md:7
+                         1.00  message and role are both about implementation    .squad/team.md:5
+                         0.50  message and routing examples are both about auth  .squad/routing.md:7
+                         0.47  routing examples: `login`                         .squad/routing.md:7
+                         0.47  routing examples: `password`                      .squad/routing.md:7
+                         0.21  message and routing row are both about backend    .squad/routing.md:5
+                         0.03  routing row: `server`                             .squad/routing.md:5
+          coordinator    0.00  tier standard: work for one agent                 message
 
         Also considered:
           bob    0.91  in total, of which:
-                 1.23  the message is about testing, and so is its routing row  .squad/routing.md:6
+                 1.23  message and routing row are both about testing  .squad/routing.md:6
           rex    0.14  in total, of which:
-                 0.38  the message is about review, and so is its role          .squad/team.md:7
+                 0.38  message and role are both about review          .squad/team.md:7
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "--explain", message]).to_string());
@@ -221,7 +221,7 @@ fn cases_are_scored_and_mistakes_grouped() {
           0.99  coverage  33.3%  precision   0.0%
 
         The wrong agent (1)
-          bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
+          bob, .squad/routing.md:6: message and routing row are both about testing (1 case)
             cases.jsonl:2  wanted ada, got bob: Raise the coverage of the parser
 
         Some agents are missing (1)
@@ -233,7 +233,7 @@ fn cases_are_scored_and_mistakes_grouped() {
             cases.jsonl:3  wanted bob or rex: Quarterly figures
 
         Answered, and should have abstained (1)
-          bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
+          bob, .squad/routing.md:6: message and routing row are both about testing (1 case)
             cases.jsonl:6  got bob: The coverage again
         --- exit 0
     "#]]

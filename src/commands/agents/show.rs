@@ -8,7 +8,7 @@ use crate::ui::{FAINT, GOOD, STRONG, Ui};
 
 /// What stands between prompt and context.
 const SEPARATOR: &str = "\n----- context -----\n";
-/// Inputs that stayed out are named up to this many; --verbose and --json have them all.
+/// How many of the inputs that were left out are listed; --verbose and --json list all.
 const LEFT_OUT: usize = 10;
 
 /// Show one agent and its prompt

@@ -25,7 +25,7 @@ pub(super) struct Address {
 /// The address in a URL.
 pub(super) fn address(provider: &Provider) -> Result<Address, EngineError> {
     parse(&provider.base_url).ok_or_else(|| EngineError::Unusable {
-        reason: format!("the model endpoint `{}` is no URL", provider.base_url),
+        reason: format!("the model endpoint `{}` is not a URL", provider.base_url),
         hint: Some(
             "write it like `http://127.0.0.1:8080/v1`, in `engine.copilot.provider.base_url` or \
              COPILOT_PROVIDER_BASE_URL"
@@ -76,7 +76,7 @@ pub(super) async fn check_reachable(
     let found = match timeout(TIMEOUT, lookup_host((host.as_str(), port))).await {
         Ok(Ok(found)) => found.collect::<Vec<_>>(),
         Ok(Err(error)) => return Err(unusable(format!("cannot be found: the host `{host}` is unknown ({error})"))),
-        Err(_) => return Err(unusable(format!("cannot be found: nobody knows the host `{host}`"))),
+        Err(_) => return Err(unusable(format!("cannot be found: the host `{host}` is unknown"))),
     };
     let all = async {
         let mut refused = None;

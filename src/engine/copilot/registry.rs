@@ -151,7 +151,7 @@ async fn end_when_idle(sessions: Sessions, connection: Arc<Connection>, id: Stri
             Ok(activity) if activity.get("hasActiveWork") == Some(&Value::Bool(false)) => idle_count += 1,
             Ok(_) => idle_count = 0,
             // If the CLI lacks this method, the turn's time limits apply; a lost CLI is handled elsewhere.
-            Err(error) => return tracing::debug!("what session {id} is at is not known: {error}"),
+            Err(error) => return tracing::debug!("the state of session {id} is unknown: {error}"),
         }
     }
     if let Some(session) = lock(&sessions).get_mut(&id) {

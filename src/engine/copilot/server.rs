@@ -271,7 +271,7 @@ impl Server {
             Ok(connection) => models(&connection, self.options.timeouts.offer).await,
             Err(error) => Err(error),
         };
-        let answer = answer.inspect_err(|error| tracing::debug!("which models there are is not known: {error}"));
+        let answer = answer.inspect_err(|error| tracing::debug!("the list of models is unknown: {error}"));
         let offered = answer.unwrap_or_default().into_iter();
         let offered = offered.filter(|model| model.policy.as_deref() != Some("disabled"));
         let efforts: BTreeMap<String, Vec<String>> = offered.map(|model| (model.id, model.efforts)).collect();
@@ -343,8 +343,7 @@ impl Server {
             }
             let (ping_seconds, hang_seconds) = (timeouts.ping.as_secs_f64(), timeouts.hang.as_secs_f64());
             let warning = format!(
-                "the engine has not answered for {ping_seconds} s; after {hang_seconds} s in which it does nothing it is \
-                 given up"
+                "the engine has not answered for {ping_seconds} s; squad gives up after {hang_seconds} s without activity"
             );
             self.registry.each(|session| session.warn(&warning));
             let mut before = before;

@@ -24,7 +24,7 @@ pub(super) fn received(content: &[u8]) {
 fn log(direction: &str, message: serde_json::Result<Value>) {
     match message {
         Ok(message) => tracing::debug!("{direction} {}", masked(message)),
-        Err(error) => tracing::debug!("{direction} a message that is no JSON: {error}"),
+        Err(error) => tracing::debug!("{direction} a message that is not JSON: {error}"),
     }
 }
 

@@ -51,8 +51,8 @@ async fn a_bad_endpoint_is_reported_at_once() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let refusing = format!("http://127.0.0.1:{free}/v1");
     for (base_url, reason, starts) in [
-        ("127.0.0.1:8080/v1", "the model endpoint `127.0.0.1:8080/v1` is no URL", false),
-        ("", "the model endpoint `` is no URL", false),
+        ("127.0.0.1:8080/v1", "the model endpoint `127.0.0.1:8080/v1` is not a URL", false),
+        ("", "the model endpoint `` is not a URL", false),
         (&refusing, "cannot be reached: 127.0.0.1:", true),
         ("http://nowhere.invalid/v1", "the host `nowhere.invalid`", true),
     ] {

@@ -55,7 +55,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
         files.at(path, line.min(text.lines().count().max(1)))
     };
     if let Some(offset) = unclear.tools {
-        let message = "the Tools section is no plain list of tools, and limits nothing";
+        let message = "the Tools section is not a plain list of tools, so it limits nothing";
         let hint = "to limit the agent, name each tool as the engine does: `- view`, `- bash`";
         problems.push(Problem::new(Severity::Note, at(offset), "charter-tools", message).hint(hint));
     }

@@ -119,7 +119,7 @@ pub(crate) fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>
         date => (date, None),
     };
     doubts.extend(no_date.map(|text| {
-        let message = format!("`date: {}` is no day, and the decision counts as undated", first_line(&text, 40));
+        let message = format!("`date: {}` is not a day, so the decision has no date", first_line(&text, 40));
         Problem::warning(source.clone(), "decision-date", message).hint("write the day as `2026-01-31`")
     }));
     let decision = Decision {

@@ -177,7 +177,7 @@ impl RosterReader<'_> {
         }
         for (text, offset) in found.unread.into_iter().filter(|_| !has_table) {
             let source = self.files.at("team.md", self.document.line(offset));
-            let message = format!("`{text}` stands among the members and is not read as one");
+            let message = format!("`{text}` is listed among the members, but is not one squad can read");
             self.warn(&source, "roster-line", message, "a member is `- **Name** — Role` or `### Name — Role`");
         }
     }

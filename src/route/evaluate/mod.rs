@@ -101,7 +101,7 @@ impl Mistake {
             Self::Incomplete => "some agents are missing",
             Self::NotAnswered => "abstained, and need not have",
             Self::NotAbstained => "answered, and should have abstained",
-            Self::TakenForDirect => "taken for a message that needs no agent",
+            Self::TakenForDirect => "treated as a message that needs no agent",
             Self::NotDirect => "needs no agent, and was not seen to",
         }
     }

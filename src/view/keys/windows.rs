@@ -17,7 +17,7 @@ impl RawMode {
     pub(crate) fn begin() -> io::Result<Self> {
         match is_ours() {
             true => Ok(Self(())),
-            false => Err(io::Error::other("standard input is no console")),
+            false => Err(io::Error::other("standard input is not a console")),
         }
     }
 }
