@@ -2,7 +2,7 @@
 //! random. Compiled into the library's tests, since none of what it reaches is public.
 //!
 //! `SQUAD_FUZZ=100000 cargo test --lib fuzz -- --nocapture` feeds each parser so many texts, and prints how many it fed
-//! in a second and what it found; `SQUAD_FUZZ_SEED` begins with other texts.
+//! in a second and what it found; `SQUAD_SEED` begins with other texts.
 
 use std::panic;
 use std::sync::LazyLock;
@@ -82,7 +82,7 @@ fn number_of(variable: &str, default: u64) -> u64 {
 
 #[test]
 fn whatever_is_fed_keeps_the_promises() {
-    let (texts, start) = (number_of("SQUAD_FUZZ", 60), number_of("SQUAD_FUZZ_SEED", 1));
+    let (texts, start) = (number_of("SQUAD_FUZZ", 60), number_of("SQUAD_SEED", 1));
     let findings: Vec<String> = PARSERS.iter().flat_map(|parser| fuzz(parser, texts, start)).collect();
     assert!(findings.is_empty(), "{}", findings.join("\n\n"));
 }
