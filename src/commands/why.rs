@@ -1,6 +1,7 @@
 use super::{Context, Ended};
 use crate::model::{Verdict, first_line, printable};
 use crate::ops::Project;
+use crate::ops::ledger::contents::Authors;
 use crate::ops::ledger::why::{self, Answer, Origin};
 use crate::settings::Layer;
 use crate::ui::{FAINT, STRONG, Ui};
@@ -32,7 +33,7 @@ impl Args {
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         project.require_readable()?;
         let subject = why::subject(&project, &context.directory, &self.subject)?;
-        let answer = why::why(&project, subject)?;
+        let answer = why::why(context.env, &project, subject)?;
         if context.ui.json() {
             context.value(&answer);
         } else {
@@ -80,8 +81,8 @@ fn show(ui: &mut Ui, answer: &Answer) {
 
 fn show_origin(field: &mut impl FnMut(&str, &str), origin: &Origin) {
     let outcome = origin.outcome.map(|outcome| format!(", {outcome}")).unwrap_or_default();
-    let agent = origin.agent.as_ref().map_or("nobody in particular", |agent| agent.as_str());
-    field("agent", &format!("{agent}, in run {}{outcome}", origin.run));
+    let by = if origin.by == Authors::default() { "nobody in particular".to_owned() } else { origin.by.to_string() };
+    field("agent", &format!("{by}, in run {}{outcome}", origin.run));
     if let Some(task) = &origin.task {
         field("task", &first_line(task, 100));
     }

@@ -2,8 +2,8 @@
 
 use super::past_calls::{MAX_DETAIL, PastCall};
 use crate::model::{
-    Ceremony, CeremonyTiming, Change, GitChanges, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line, list,
-    printable, quote, without_hidden,
+    AgentGitChanges, Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, Slug, Verdict, first_line,
+    list, printable, quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.
@@ -48,7 +48,7 @@ pub(crate) struct Colleague<'a> {
     pub(crate) text: &'a str,
     /// Its changes; `None` if unknown.
     pub(crate) changed: Option<&'a [Change]>,
-    pub(crate) git: &'a GitChanges,
+    pub(crate) git: &'a AgentGitChanges,
     pub(crate) verdict: Option<Verdict>,
 }
 
@@ -431,7 +431,8 @@ mod tests {
             by: vec![ada.clone(), slug("bob")],
             ..Change::default()
         });
-        let git = GitChanges { hooks: vec!["pre-commit".to_owned()], ..GitChanges::default() };
+        let mut git = AgentGitChanges::default();
+        git.own.hooks.push("pre-commit".to_owned());
         let report = Colleague {
             agent: &ada,
             outcome: Outcome::Completed,
@@ -487,7 +488,7 @@ mod tests {
             outcome: Outcome::Completed,
             text: "Built.",
             changed: None,
-            git: &GitChanges::default(),
+            git: &AgentGitChanges::default(),
             verdict: None,
         };
         let part = Part { step: 2, earlier: &[report], ..part };

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     hash::{BuildHasher, Hasher},
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -15,6 +15,7 @@ use std::{
 
 use gix::{ObjectId, objs};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{
     disk,
@@ -43,6 +44,22 @@ pub(super) struct Intent {
     pub(super) folders: Vec<RawPath>,
     /// Ids and lengths of the contents below.
     contents: Vec<(String, usize)>,
+}
+
+/// The file of announcements, among those in which runs announce what they do.
+const OWN_WRITES: &str = "squad/runs/squad.actions";
+
+/// What a command of squad's own writes to a work tree.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub(crate) struct OwnWrite {
+    /// The work tree's.
+    pub(crate) git_dir: String,
+    /// Without the leading `squad`.
+    pub(crate) command: String,
+    /// The commit it makes, and the one before.
+    pub(crate) commit: Option<(String, Option<String>)>,
+    /// From the root of the work tree, with `/`.
+    pub(crate) files: Vec<String>,
 }
 
 /// The commit to make.
@@ -169,6 +186,21 @@ impl Intent {
             rest = after;
         }
         Ok(Some((intent, contents)))
+    }
+
+    /// Tells the runs of this repository what squad writes, before and after it does: it is no agent's work.
+    pub(super) fn announce(&self, repository: &Repository) {
+        // What an agent's command has squad write is that agent's.
+        if self.root.is_some() || repository.environment().variable("SQUAD_PROCESS").is_some() {
+            return;
+        }
+        let commit = self.commit.as_ref().and_then(|commit| Some((commit.id.clone()?, commit.base.clone())));
+        let (git_dir, command) = (repository.git_dir().display().to_string(), self.command.clone());
+        let write = OwnWrite { git_dir, command, commit, files: self.display_paths() };
+        let Ok(line) = serde_json::to_string(&json!({ "squad": write })) else { return };
+        // Fails if there has been no run.
+        let file = File::options().create(true).append(true).open(repository.common_dir().join(OWN_WRITES));
+        let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
     }
 
     pub(super) fn display_paths(&self) -> Vec<String> {

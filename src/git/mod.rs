@@ -87,7 +87,7 @@ pub(crate) use self::{
     error::Error,
     foreign::ForeignRepository,
     history::Blame,
-    intent::InterruptedCommand,
+    intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     maintenance::Extent,
     mode::is_executable,

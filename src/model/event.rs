@@ -1,13 +1,13 @@
 //! The events of a run, as used by screen, NDJSON, ledger and log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GitChanges, GivenMember, JudgedFiles,
-    OtherRuns, Outcome, Plan, RunId, SkippedFile, Slug, Tier, Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, Outcome, Plan,
+    RunId, Slug, TakenSnapshot, Tier, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -247,28 +247,8 @@ kinds! {
     "question.asked" Never QuestionAsked { question: u64, text: String };
     /// The question is answered or withdrawn.
     "question.answered" Never QuestionAnswered { question: u64 };
-    /// A snapshot of the work tree has been stored. The rest describes the time since the previous one.
-    "snapshot.taken" Batched SnapshotTaken {
-        commit: String,
-        left_out: Vec<SkippedFile>,
-        seconds: f64,
-        /// The agents whose commands were running at some time.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        commands: Vec<Slug>,
-        /// The agents whose commands ran while it was taken, or run from now on.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        running: Vec<Slug>,
-        /// The tool calls, by agent, that were writing while it was taken: it may lack what they wrote.
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        writing: BTreeMap<Slug, BTreeSet<String>>,
-        #[serde(default, skip_serializing_if = "OtherRuns::is_empty")]
-        others: OtherRuns,
-        #[serde(default, skip_serializing_if = "GitChanges::is_empty")]
-        git: GitChanges,
-        /// The run was interrupted meanwhile.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        down: bool,
-    };
+    /// A snapshot of the work tree has been stored.
+    "snapshot.taken" Batched SnapshotTaken(TakenSnapshot);
     "decision.logged" AtOnce DecisionLogged {
         /// The decision; `text` is its body.
         #[serde(flatten)]

@@ -9,6 +9,7 @@ mod event;
 mod file_verdicts;
 mod hidden;
 mod ids;
+mod interval;
 mod lists;
 mod nearest;
 mod outcome;
@@ -32,11 +33,12 @@ pub(crate) use event::{Actor, Attachment, Event, EventKind, Exited, Keeping, NO_
 pub(crate) use file_verdicts::{Content, FileVerdicts, JudgedFiles};
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
+pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
 pub(crate) use lists::{List, find_words};
 pub(crate) use nearest::nearest;
 pub(crate) use outcome::{
-    Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, GitChanges, Judgement,
-    OtherRuns, Outcome, RefChange, SkippedFile, Usage, Verdict, WorkReport, seconds,
+    Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, Judgement, Outcome, Usage,
+    Verdict, WorkReport, seconds,
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
@@ -44,7 +46,7 @@ pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
     SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
-pub(crate) use summary::{failure, run_end};
+pub(crate) use summary::{failure, run_end, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, indented, indented_beginning, list, plural, quote};
 pub(crate) use tier::Tier;

@@ -1,12 +1,11 @@
 //! Results of work: outcome, changes and usage.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Slug, first_line, plural};
+use super::{AgentGitChanges, Slug, first_line, plural};
 
 /// How an agent's work, or a run, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +93,7 @@ pub(crate) struct End {
     pub(crate) changed: Option<Vec<Change>>,
     /// What its commands changed in the repository itself.
     #[serde(default)]
-    pub(crate) git: GitChanges,
+    pub(crate) git: AgentGitChanges,
     #[serde(default)]
     pub(crate) commands: CommandCounts,
     /// Its last command that looks like a check of the project.
@@ -212,81 +211,6 @@ pub(crate) enum ChangeEvidence {
     Command,
 }
 
-/// What other runs in the same work tree did during some time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct OtherRuns {
-    /// Agents whose commands were running.
-    pub(crate) commands: BTreeSet<Slug>,
-    /// Files that their tool calls named, relative to the repository's root.
-    pub(crate) named: BTreeMap<String, BTreeSet<Slug>>,
-}
-
-impl OtherRuns {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.commands.is_empty() && self.named.is_empty()
-    }
-
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.commands.extend(other.commands.iter().cloned());
-        for (path, agents) in &other.named {
-            self.named.entry(path.clone()).or_default().extend(agents.iter().cloned());
-        }
-    }
-}
-
-/// Changes of the repository itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct GitChanges {
-    /// Ids of new commits, newest first.
-    pub(crate) commits: Vec<String>,
-    /// `HEAD`, branches, tags, the stash and other refs.
-    pub(crate) refs: Vec<RefChange>,
-    /// Configuration keys, without their values.
-    pub(crate) config: Vec<String>,
-    /// Names of hooks.
-    pub(crate) hooks: Vec<String>,
-    /// Paths that were staged or unstaged.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) index: Vec<String>,
-}
-
-/// A ref that moved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RefChange {
-    pub(crate) name: String,
-    /// Commit ids, or the name of a branch for `HEAD`. `None`: it did not exist.
-    pub(crate) from: Option<String>,
-    pub(crate) to: Option<String>,
-}
-
-impl GitChanges {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Adds later changes.
-    pub(crate) fn extend(&mut self, later: &Self) {
-        let commits = later.commits.iter().filter(|commit| !self.commits.contains(commit));
-        self.commits = commits.chain(&self.commits).cloned().collect();
-        for change in &later.refs {
-            match self.refs.iter_mut().find(|known| known.name == change.name) {
-                Some(known) => known.to.clone_from(&change.to),
-                None => self.refs.push(change.clone()),
-            }
-        }
-        self.refs.retain(|change| change.from != change.to);
-        let lists =
-            [(&mut self.config, &later.config), (&mut self.hooks, &later.hooks), (&mut self.index, &later.index)];
-        for (all, later) in lists {
-            all.extend(later.iter().cloned());
-            all.sort();
-            all.dedup();
-        }
-    }
-}
-
 /// How many commands succeeded and failed; refused ones count as neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -332,13 +256,6 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A file that squad leaves out or leaves as it is, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SkippedFile {
-    pub(crate) path: String,
-    pub(crate) why: String,
-}
-
 /// One piece of work in the summary at a run's end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WorkReport {
@@ -356,8 +273,8 @@ pub(crate) struct WorkReport {
     /// Whether its checks passed; `None` if there are none.
     #[serde(default)]
     pub(crate) verified: Option<bool>,
-    #[serde(default, skip_serializing_if = "GitChanges::is_empty")]
-    pub(crate) git: GitChanges,
+    #[serde(default, skip_serializing_if = "AgentGitChanges::is_empty")]
+    pub(crate) git: AgentGitChanges,
     #[serde(default)]
     pub(crate) commands: CommandCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]

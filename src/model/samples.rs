@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::model::interval::SharedGitChanges;
 
 fn slug(name: &str) -> Slug {
     Slug::fold(name).expect("a slug")
@@ -56,7 +57,10 @@ fn end(reason: &str, said: &str) -> End {
         reason: text(reason),
         text: text(said),
         changed: Some(changed()),
-        git: git(),
+        git: AgentGitChanges {
+            own: git(),
+            together: vec![SharedGitChanges { by: vec![slug("backend")], changes: git() }],
+        },
         commands: CommandCounts { passed: 2, failed: 1 },
         check: Some(CheckRun { command: text("cargo test"), passed: false, exit_code: Some(101) }),
         no_tool_used: false,
@@ -174,20 +178,21 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::ToolDenied { tool: text("bash"), detail: text("rm x"), reason: text("not allowed") },
         EventKind::PermissionAsked { tool: text("bash"), access: Access::Shell, detail: text("rm x") },
         EventKind::PermissionAnswered { tool: text("bash"), detail: text("rm x"), allowed: false },
-        EventKind::SnapshotTaken {
+        EventKind::SnapshotTaken(TakenSnapshot {
             commit: commit(),
             left_out: vec![SkippedFile { path: text("dump.sql"), why: text("it is larger than 32 MiB") }],
             seconds: 0.05,
-            commands: vec![slug("backend")],
-            running: vec![slug("tester")],
+            commands: BTreeSet::from([slug("backend")]),
+            running: BTreeSet::from([slug("tester")]),
             writing: BTreeMap::from([(slug("backend"), BTreeSet::from([text("call-7")]))]),
             others: OtherRuns {
                 commands: BTreeSet::from([slug("docs")]),
                 named: BTreeMap::from([(text("README.md"), BTreeSet::from([slug("docs")]))]),
+                squad: BTreeSet::from([text(".squad/team.md")]),
             },
             git: git(),
             down: true,
-        },
+        }),
         EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },
         EventKind::DecisionLanded { decisions: vec![decision().id], branch: text("main"), commit: commit() },
         EventKind::DecisionDelivered { decisions: vec![decision().id], session: session() },
@@ -246,7 +251,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 changed: Some(changed()),
                 refused: 1,
                 verified: None,
-                git: git(),
+                git: AgentGitChanges { own: git(), together: Vec::new() },
                 commands: CommandCounts { passed: 2, failed: 1 },
                 check: None,
                 no_tool_used: false,

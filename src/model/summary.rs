@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::outcome::remarks;
 use super::{
-    Change, ChangeClass, ChangeEvidence, GitChanges, Outcome, RefChange, Slug, WorkReport, first_line, list, plural,
-    printable_line,
+    AgentGitChanges, Change, ChangeClass, ChangeEvidence, GitChanges, Outcome, RefChange, Slug, WorkReport, first_line,
+    list, plural, printable_line,
 };
 
 /// The changes of a run, each once however many agents report it.
@@ -19,6 +19,7 @@ struct ChangeSummary {
     /// Nobody of the run made them.
     others: BTreeMap<ChangeClass, FileCount>,
     git: Vec<(Slug, GitChanges)>,
+    git_together: BTreeMap<Vec<Slug>, GitChanges>,
     skipped: BTreeSet<Slug>,
     /// What they changed is not known.
     unseen: BTreeSet<Slug>,
@@ -72,8 +73,11 @@ impl ChangeSummary {
                 }
             }
             match summary.git.iter_mut().find(|(known, _)| known == agent) {
-                Some((_, all)) => all.extend(git),
-                None => summary.git.push((agent.clone(), git.clone())),
+                Some((_, all)) => all.extend(&git.own),
+                None => summary.git.push((agent.clone(), git.own.clone())),
+            }
+            for shared in &git.together {
+                summary.git_together.entry(shared.by.clone()).or_default().extend(&shared.changes);
             }
         }
         summary
@@ -89,7 +93,7 @@ impl ChangeSummary {
 
     /// Whether an agent may have changed a file or the repository.
     fn has_changed(&self, agent: &Slug) -> bool {
-        self.together.keys().any(|by| by.contains(agent))
+        self.together.keys().chain(self.git_together.keys()).any(|by| by.contains(agent))
             || self.own.iter().any(|(known, count)| known == agent && !count.paths.is_empty())
             || self.git.iter().any(|(known, git)| known == agent && !git.is_empty())
     }
@@ -102,10 +106,13 @@ impl fmt::Display for ChangeSummary {
             write!(f, "; {agent} changed {count}")?;
         }
         for (by, count) in &self.together {
-            write!(f, "; {} ({}): {count}", ChangeClass::Together, list(by))?;
+            write!(f, "; {} ({}): {count}", ChangeClass::Together, together(by))?;
         }
         for (agent, git) in self.git.iter().filter(|(_, git)| !git.is_empty()) {
             write!(f, "; {agent} changed git: {git}")?;
+        }
+        for (by, git) in &self.git_together {
+            write!(f, "; {} ({}) changed git: {git}", ChangeClass::Together, together(by))?;
         }
         for (class, count) in &self.others {
             write!(f, "; {class}: {count}")?;
@@ -122,6 +129,14 @@ impl fmt::Display for ChangeSummary {
             write!(f, "; {} {what}", list(agents))?;
         }
         Ok(())
+    }
+}
+
+/// Who worked together: an agent that is alone did with another run.
+pub(crate) fn together(by: &[Slug]) -> String {
+    match by {
+        [agent] => format!("{agent} and another run"),
+        by => list(by),
     }
 }
 
@@ -180,7 +195,7 @@ impl Change {
         let class = self.class;
         Some(match class {
             ChangeClass::Own => return None,
-            ChangeClass::Together => format!("{class}: {}", list(&self.by)),
+            ChangeClass::Together => format!("{class}: {}", together(&self.by)),
             ChangeClass::Yours => format!("{class}: the person or another program"),
             ChangeClass::OtherRun => class.to_string(),
             ChangeClass::Unknown => format!("{class}: while the run was interrupted"),
@@ -210,6 +225,16 @@ impl fmt::Display for GitChanges {
         parts.extend((!hooks.is_empty()).then(|| format!("hooks {}", named(hooks, hooks.len()))));
         parts.extend((!index.is_empty()).then(|| format!("{} staged or unstaged", plural(index.len(), "path"))));
         f.write_str(&parts.join(", "))
+    }
+}
+
+impl fmt::Display for AgentGitChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = (!self.own.is_empty()).then(|| self.own.to_string());
+        let shared = self.together.iter();
+        let shared =
+            shared.map(|shared| format!("{} ({}): {}", ChangeClass::Together, together(&shared.by), shared.changes));
+        f.write_str(&own.into_iter().chain(shared).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -254,7 +279,8 @@ mod tests {
         Change { path: path.to_owned(), added: Some(2), removed: Some(1), class, by, ..Change::default() }
     }
 
-    fn work(agent: &str, changed: Vec<Change>, git: GitChanges) -> WorkReport {
+    fn work(agent: &str, changed: Vec<Change>, own: GitChanges) -> WorkReport {
+        let git = AgentGitChanges { own, together: Vec::new() };
         WorkReport {
             agent: slug(agent),
             step: Some(1),

@@ -44,7 +44,7 @@ pub(crate) use sessions::LiveSessions;
 pub(crate) use slots::SessionOwner;
 pub(crate) use timer::Limits;
 pub(crate) use user_messages::UserMessages;
-pub(crate) use work_tree::{Action, Before, Interval, TakeSnapshots, WorkTree};
+pub(crate) use work_tree::{Action, AgentChanges, Before, Interval, TakeSnapshots, WorkTree};
 pub(crate) use workers::{Job, Work, WorkKind, Workers};
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Tracks changes in the work tree while agents work, and attributes them to agents.
 
 mod activity;
+mod before;
 mod intervals;
+mod lines;
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +16,12 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::git::WorkTreeSnapshot;
-use crate::model::{Change, Content, EventKind, GitChanges, OtherRuns, Slug, seconds};
+use crate::model::{Change, Content, EventKind, GitChanges, OtherRuns, Slug, TakenSnapshot, seconds};
 use activity::Activity;
+pub(crate) use before::{AgentChanges, Before};
 pub(crate) use intervals::Interval;
 use intervals::{changes_of, git_changes_of};
+use lines::{add_lines, unrecorded};
 
 /// Takes snapshots. Slow, because it looks at every file.
 pub(crate) trait TakeSnapshots: Send + Sync {
@@ -77,25 +81,6 @@ struct Comparison {
     changes: Vec<Change>,
 }
 
-/// What a resumed run knows of the time before.
-pub(crate) struct Before {
-    /// The run's first snapshot.
-    pub(crate) first: WorkTreeSnapshot,
-    /// The snapshots since the unfinished step began, at least one, each with the interval that it ended.
-    pub(crate) snapshots: Vec<(WorkTreeSnapshot, Interval)>,
-    /// What is known of the time since the last of them.
-    pub(crate) open: Interval,
-    /// The agents whose work was interrupted, each with the index of the snapshot that it began at.
-    pub(crate) begun: BTreeMap<Slug, usize>,
-}
-
-/// What an agent changed, or may have.
-#[derive(Default)]
-pub(crate) struct AgentChanges {
-    pub(crate) files: Vec<Change>,
-    pub(crate) git: GitChanges,
-}
-
 impl WorkTree {
     pub(crate) fn new(source: Arc<dyn TakeSnapshots>, threads: bool, prefix: String, reports: Reports) -> Arc<Self> {
         Arc::new(Self {
@@ -125,32 +110,15 @@ impl WorkTree {
 
     /// Continues a resumed run.
     pub(crate) async fn go_on(&self, before: Before) {
-        let Before { first, snapshots, open, begun } = before;
         let _guard = self.cutting.lock().await;
-        let mut previous: Option<WorkTreeSnapshot> = None;
-        let (mut taken, mut intervals) = (Vec::new(), Vec::new());
-        for (snapshot, interval) in snapshots {
-            if let Some(from) = previous.replace(snapshot.clone()) {
-                let (source, to) = (Arc::clone(&self.source), snapshot.clone());
-                let changes = self.run_blocking(move || source.changed(&from, &to)).await;
-                let changes = changes.inspect_err(|reason| self.warn(reason)).unwrap_or_default();
-                intervals.push(Interval { changes, ..interval });
+        let source = Arc::clone(&self.source);
+        let compared = self.run_blocking(move || Ok(before.compared(|from, to| source.changed(from, to)))).await;
+        match compared {
+            Ok((before, failed)) => {
+                failed.iter().for_each(|reason| self.warn(reason));
+                self.activity().go_on(before);
             }
-            taken.push(snapshot);
-        }
-        {
-            let mut activity = self.activity();
-            for interval in intervals.iter().chain([&open]) {
-                for (path, calls) in &interval.named {
-                    for (agent, _) in calls {
-                        activity.named.entry(agent.clone()).or_default().insert(path.clone());
-                    }
-                }
-            }
-            activity.origin = Some(first);
-            activity.interrupted_at = taken.len().checked_sub(1).filter(|_| begun.is_empty());
-            (activity.snapshots, activity.intervals, activity.begun) = (taken, intervals, begun);
-            activity.open = Interval { is_down: true, ..open };
+            Err(reason) => self.warn(&reason),
         }
         self.cut().await;
         self.is_ready.send_replace(true);
@@ -225,21 +193,9 @@ impl WorkTree {
     /// Reports that an agent's commands begin after a snapshot that was taken for another reason: a resumed run has to
     /// know.
     fn tell_running(&self, agent: &Slug) {
-        let Some(last) = self.activity().snapshots.last().cloned() else { return };
-        let (left_out, commands, running) = (Vec::new(), Vec::new(), vec![agent.clone()]);
-        let (writing, others, git) = (BTreeMap::new(), OtherRuns::default(), GitChanges::default());
-        let (commit, seconds, down) = (last.commit(), 0.0, false);
-        self.tell(EventKind::SnapshotTaken {
-            commit,
-            left_out,
-            seconds,
-            commands,
-            running,
-            writing,
-            others,
-            git,
-            down,
-        });
+        let Some(commit) = self.activity().snapshots.last().map(WorkTreeSnapshot::commit) else { return };
+        let running = BTreeSet::from([agent.clone()]);
+        self.tell(EventKind::SnapshotTaken(TakenSnapshot { commit, running, ..TakenSnapshot::default() }));
     }
 
     fn run(&self, activity: &mut Activity, agent: &Slug, call: Option<&str>) {
@@ -379,17 +335,11 @@ impl WorkTree {
 
     /// Adds the lines of files that commands changed: no tool call has recorded them.
     async fn with_lines(&self, mut changes: Vec<Change>, from: WorkTreeSnapshot, to: WorkTreeSnapshot) -> Vec<Change> {
-        let is_unrecorded = |change: &Change| change.is_by_command() && change.added > Some(0);
-        let paths: Vec<String> =
-            changes.iter().filter(|change| is_unrecorded(change)).map(|change| change.path.clone()).collect();
-        if paths.is_empty() {
-            return changes;
-        }
-        let source = Arc::clone(&self.source);
-        let diff = self.run_blocking(move || source.diff(&from, &to, &paths)).await;
-        let mut added = added_lines(&diff.unwrap_or_default());
-        for change in changes.iter_mut().filter(|change| is_unrecorded(change)) {
-            change.text = added.remove(&change.path).unwrap_or_default();
+        let paths = unrecorded(&changes);
+        if !paths.is_empty() {
+            let source = Arc::clone(&self.source);
+            let diff = self.run_blocking(move || source.diff(&from, &to, &paths)).await;
+            add_lines(&mut changes, &diff.unwrap_or_default());
         }
         changes
     }
@@ -461,38 +411,28 @@ impl WorkTree {
         };
         let ended = std::mem::replace(&mut activity.open, next);
         let ended = Interval { changes, git, ..ended };
-        let is_new = previous.as_ref().is_none_or(|previous| previous.commit() != snapshot.commit());
-        let down = ended.is_down;
-        let is_news = is_new || down || !ended.git.is_empty() || begins.is_some();
-        let commit = snapshot.commit();
         // Named once, not with every snapshot.
         let known = previous.as_ref().map(WorkTreeSnapshot::left_out).unwrap_or_default();
-        let left_out = snapshot.left_out().into_iter().filter(|left| !known.contains(left)).collect();
-        let (commands, others, git) =
-            (ended.commands.iter().cloned().collect(), ended.others.clone(), ended.git.clone());
-        let running: BTreeSet<Slug> = activity.open.commands.iter().chain(begins).cloned().collect();
-        let running = running.into_iter().collect();
-        let mut writing: BTreeMap<Slug, BTreeSet<String>> = BTreeMap::new();
-        for (agent, call) in activity.open.named.values().flatten() {
-            writing.entry(agent.clone()).or_default().insert(call.clone());
-        }
+        let report = TakenSnapshot {
+            commit: snapshot.commit(),
+            left_out: snapshot.left_out().into_iter().filter(|left| !known.contains(left)).collect(),
+            seconds,
+            commands: ended.commands.clone(),
+            running: activity.open.commands.iter().chain(begins).cloned().collect(),
+            writing: activity.open.writing(),
+            others: ended.others.clone(),
+            git: ended.git.clone(),
+            down: ended.is_down,
+        };
+        let is_new = previous.as_ref().is_none_or(|previous| previous.commit() != report.commit);
+        let is_news = is_new || report.down || !report.git.is_empty() || begins.is_some();
         if previous.is_some() {
             activity.intervals.push(ended);
         }
         activity.snapshots.push(snapshot);
         if is_news {
             // Before anything else can begin: a resumed run knows the intervals by the order of the entries.
-            self.tell(EventKind::SnapshotTaken {
-                commit,
-                left_out,
-                seconds,
-                commands,
-                running,
-                writing,
-                others,
-                git,
-                down,
-            });
+            self.tell(EventKind::SnapshotTaken(report));
         }
         true
     }
@@ -515,25 +455,4 @@ impl WorkTree {
     fn activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The added lines of each file in a unified diff.
-fn added_lines(diff: &str) -> BTreeMap<String, String> {
-    let mut added: BTreeMap<String, String> = BTreeMap::new();
-    let mut path = None;
-    let mut in_header = true;
-    for line in diff.lines() {
-        if line.starts_with("diff --git ") {
-            (path, in_header) = (None, true);
-        } else if line.starts_with("@@") {
-            in_header = false;
-        } else if let Some(name) = line.strip_prefix("+++ b/").filter(|_| in_header) {
-            path = Some(name.trim_end_matches('\t').to_owned());
-        } else if let (Some(path), Some(text), false) = (&path, line.strip_prefix('+'), in_header) {
-            let lines = added.entry(path.clone()).or_default();
-            lines.push_str(text);
-            lines.push('\n');
-        }
-    }
-    added
 }

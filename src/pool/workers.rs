@@ -22,9 +22,9 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, unknown_calls, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Access, Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, GitChanges, Judgement, Outcome,
-    Position, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written, change_by,
-    first_line, seconds, without_hidden,
+    Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, Judgement,
+    Outcome, Position, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written,
+    change_by, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -76,7 +76,7 @@ pub(crate) struct Work {
     /// What it changed in the work tree; `None` if unknown.
     pub(crate) changed: Option<Vec<Change>>,
     /// What its commands changed in the repository itself.
-    pub(crate) git: GitChanges,
+    pub(crate) git: AgentGitChanges,
     pub(crate) commands: CommandCounts,
     /// Its last command that looks like a check of the project.
     pub(crate) check: Option<CheckRun>,
@@ -278,7 +278,7 @@ impl Workers {
             reason: "squad lost track of it; this is a defect".to_owned(),
             usage: Usage::default(),
             changed: None,
-            git: GitChanges::default(),
+            git: AgentGitChanges::default(),
             commands: CommandCounts::default(),
             check: None,
             no_tool_used: false,

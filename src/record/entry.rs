@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::text;
-use crate::model::{Actor, EntryId, EventKind, Position, RunId, Slug};
+use crate::model::{Actor, EntryId, Event, EventKind, Position, RunId, Slug};
 use crate::policy::{Redaction, Redactor};
 
 /// The version this squad writes. It reads this version and all earlier ones, and shows entries of later ones as
@@ -136,6 +136,12 @@ impl Entry {
     /// The recorded event; `None` for an unknown kind or a malformed entry.
     pub(crate) fn known_kind(&self) -> Option<EventKind> {
         self.understood().ok().flatten()
+    }
+
+    /// The recorded event with its place in its run; `None` also for one of no run.
+    pub(crate) fn event(&self) -> Option<Event> {
+        let Self { id, at, run, seq, agent, position, causes, .. } = self.clone();
+        Some(Event { seq: seq?, at, run: run?, agent, kind: self.known_kind()?, id, position, causes })
     }
 
     /// The recorded event; `None` for an unknown kind. Fails if the kind is known but the entry is malformed.

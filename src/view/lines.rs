@@ -9,8 +9,8 @@ use super::ask::{Output, Terminal};
 use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
-    End, Event, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, SkippedFile, Slug, Usage, Verdict, failure, first_line,
-    indented, indented_beginning, list, plural, run_end,
+    End, Event, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, SkippedFile, Slug, TakenSnapshot, Usage, Verdict,
+    failure, first_line, indented, indented_beginning, list, plural, run_end,
 };
 use crate::pool::Show;
 
@@ -150,7 +150,7 @@ impl<S: Screen> Lines<S> {
                     self.line("squad", style, &text);
                 }
             }
-            EventKind::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
+            EventKind::SnapshotTaken(TakenSnapshot { left_out, .. }) if !left_out.is_empty() => {
                 let name = |left: &SkippedFile| format!("{} ({})", left.path, left.why);
                 let shown = list(left_out.iter().take(3).map(name));
                 let more = left_out.len().saturating_sub(3);

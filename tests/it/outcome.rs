@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -27,6 +28,32 @@ fn changes(end: &Value) -> Vec<String> {
     shown.sort();
     shown
 }
+
+/// Runs squad in a process of its own, and does something after the first snapshot and, if commands wait for it, while
+/// they run.
+fn meanwhile(repo: &TestRepo, script: &str, arguments: &[&str], act: impl Fn()) -> (Output, Option<i32>) {
+    repo.write("../play.toml", script);
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args(["orchestrate", "--json", "--script", "../play.toml"]).args(arguments);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
+    let (mut out, mut has_acted) = (String::new(), false);
+    for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
+        if line.contains("\"snapshot.taken\"") && !has_acted {
+            while script.contains(WAITING) && !repo.exists("waits") {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            act();
+            let _ = std::fs::remove_file(repo.root().join("waits"));
+            has_acted = true;
+        }
+        out.push_str(&(line + "\n"));
+    }
+    let code = child.wait().expect("it ends").code();
+    (Output { out, err: String::new(), code: 0 }, code)
+}
+
+/// A command that waits until something has happened.
+const WAITING: &str = "touch waits; while test -e waits; do sleep 0.01; done";
 
 const ALLOWED: [&str; 5] = ["--json", "--permissions", "allow", "--agent", "ada"];
 
@@ -148,32 +175,27 @@ fn what_happened_to_git_before_an_interruption_is_not_lost_and_packed_refs_are_n
 #[test]
 fn the_persons_change_does_not_make_refused_work_done() {
     let repo = TestRepo::with_small_team();
-    repo.write("../play.toml", &turn("ada", r#"{ wait = "900ms" }, { write = "a.txt", text = "x" }"#));
-    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-    command.args([
-        "orchestrate",
-        "--json",
-        "--permissions",
-        "deny",
-        "--script",
-        "../play.toml",
-        "--agent",
-        "ada",
-        "Add it",
-    ]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
-    let mut out = String::new();
-    for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
-        if line.contains("\"snapshot.taken\"") && !repo.exists("mine.txt") {
-            repo.write("mine.txt", "by hand\n");
-        }
-        out.push_str(&(line + "\n"));
-    }
-    let code = child.wait().expect("it ends").code();
-    let output = Output { out, err: String::new(), code: 0 };
+    let script = turn("ada", r#"{ wait = "900ms" }, { write = "a.txt", text = "x" }"#);
+    let (output, code) = meanwhile(&repo, &script, &["--permissions", "deny", "--agent", "ada", "Add it"], || {
+        repo.write("mine.txt", "by hand\n");
+    });
     let end = last(&output);
     let expected = (Some(5), &"stopped".into(), vec!["mine.txt yours -".to_owned()]);
     assert_eq!((code, &end["status"], changes(&end)), expected, "{output}");
+}
+
+/// Runs squad, and kills it some time after its agent has made the file `ready`.
+fn kill_when_ready(repo: &TestRepo, arguments: &[&str], later: Duration) {
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it runs");
+    while !repo.exists("ready") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(later);
+    child.kill().expect("it is killed");
+    child.wait().expect("it ends");
+    std::fs::remove_file(repo.root().join("ready")).expect("a file");
 }
 
 /// Killed in the middle of a command, and of another one when it is resumed: the command may have written a file, or the
@@ -184,17 +206,7 @@ fn what_changed_in_a_killed_command_or_since_is_unknown() {
     let first = turn("ada", r#"{ run = "echo a > one.py; touch ready; sleep 20" }"#);
     repo.write("../play.toml", &first);
     let arguments = ["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml"];
-    let kill_when_ready = |more: &[&str]| {
-        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-        command.args(arguments).args(more).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("it runs");
-        while !repo.exists("ready") {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        child.kill().expect("it is killed");
-        child.wait().expect("it ends");
-        std::fs::remove_file(repo.root().join("ready")).expect("a file");
-    };
+    let kill_when_ready = |more: &[&str]| kill_when_ready(&repo, &[&arguments[..], more].concat(), Duration::ZERO);
     kill_when_ready(&["--agent", "ada", "Explain it"]);
     let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
     let run = log["runs"][0]["run"].as_str().expect("a run").to_owned();
@@ -233,4 +245,111 @@ fn who_was_skipped_is_said_to_be() {
     let output = repo.rehearse(script, &["--permissions", "allow", "First @ada adds the endpoint, then @bob tests it"]);
     let told = output.err.lines().rev().find(|line| line.contains("failed: ")).expect("a last line");
     assert!(told.ends_with("; ada changed nothing; bob skipped"), "{output}");
+}
+
+/// squad's own commands change files and branches while an agent works, or while its command runs.
+#[test]
+fn what_squad_itself_writes_is_no_agents() {
+    let decide = &["decisions", "add", "Money is stored as integer cents"][..];
+    for (squad, class) in [(decide, "other_run"), (&["agents", "retire", "bob"], "yours")] {
+        for step in ["{ wait = \"900ms\" }".to_owned(), format!("{{ run = \"{WAITING}; echo x > a.txt\" }}")] {
+            let repo = TestRepo::with_small_team();
+            let (output, _) = meanwhile(&repo, &turn("ada", &step), &[&ALLOWED[1..], &["Add it"]].concat(), || {
+                let output = repo.squad(squad);
+                assert_eq!(output.code, 0, "{output}");
+            });
+            let end = last(&output);
+            let mut classes: Vec<String> = changes(&end);
+            let own = "a.txt own ada command".to_owned();
+            assert_eq!(classes.contains(&own), step.contains(WAITING), "{classes:?}");
+            classes.retain(|change| *change != own);
+            let is_its = |change: &String| change.starts_with(".squad/") && change.ends_with(&format!(" {class} -"));
+            assert!(!classes.is_empty() && classes.iter().all(is_its), "{squad:?} {step}: {classes:?}");
+            assert_eq!(end["work"][0]["git"], Value::Null, "{squad:?} {step}: {output}");
+        }
+    }
+}
+
+/// What an agent has squad do is the agent's.
+#[test]
+fn what_a_command_has_squad_write_is_the_agents() {
+    let repo = TestRepo::with_small_team();
+    let squad = env!("CARGO_BIN_EXE_squad");
+    let script = turn("ada", &format!("{{ run = \"'{squad}' agents retire bob\" }}"));
+    let (output, _) = meanwhile(&repo, &script, &[&ALLOWED[1..], &["Add it"]].concat(), || {});
+    let end = last(&output);
+    let changes = changes(&end);
+    assert!(changes.contains(&".squad/team.md own ada command".to_owned()), "{changes:?}");
+    assert_eq!(end["work"][0]["git"]["commits"].as_array().map(Vec::len), Some(1), "{output}");
+}
+
+/// The commits of a run's decisions are nobody's, and what the commands of two runs did to git is shared.
+#[test]
+fn what_two_runs_commands_do_to_git_is_together() {
+    let repo = TestRepo::with_small_team();
+    let script = turn("ada", &format!("{{ run = \"{WAITING}\" }}"));
+    let (output, _) = meanwhile(&repo, &script, &[&ALLOWED[1..], &["Add it"]].concat(), || {
+        let steps = r#"{ run = "git commit -q --allow-empty -m mine" }, { tool = "squad_log_decision", args = { title = "Errors are JSON", what = "One shape.", why = "Clients parse it." } }"#;
+        let output = repo.rehearse(&turn("rex", steps), &["--permissions", "allow", "--agent", "rex", "Explain it"]);
+        assert!(output.err.contains("; together (rex and another run) changed git: 1 commit ("), "{output}");
+    });
+    let git = &last(&output)["work"][0]["git"];
+    assert_eq!((&git["commits"], &git["together"][0]["by"]), (&json!([]), &json!(["ada"])), "{output}");
+    assert_eq!(git["together"][0]["commits"].as_array().map(Vec::len), Some(1), "{output}");
+}
+
+/// Before it is resumed.
+#[test]
+fn what_a_killed_run_had_changed_is_known() {
+    let repo = TestRepo::with_small_team();
+    let steps = r#"{ run = "echo 'fn only_here_and_now() {}' > one.rs" }, { write = "two.rs", text = "fn written_by_its_tool() {}\n" }, { run = "echo 'fn in_the_killed_command() {}' > three.rs; touch ready; sleep 20" }"#;
+    repo.write("../play.toml", &turn("ada", steps));
+    let arguments =
+        ["orchestrate", "--permissions", "allow", "--script", "../play.toml", "--agent", "ada", "Explain it"];
+    kill_when_ready(&repo, &arguments, Duration::from_millis(500));
+    let why = |place: &str| repo.squad(&["why", place]).to_string();
+    assert!(
+        why("one.rs:1").contains("agent     ada, in run") && why("one.rs:1").ends_with("exit 0\n"),
+        "{}",
+        why("one.rs:1")
+    );
+    assert!(why("two.rs:1").contains("agent     ada, in run"), "{}", why("two.rs:1"));
+    assert!(why("three.rs:1").contains("unknown "), "{}", why("three.rs:1"));
+    let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let run = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+    let log = repo.squad(&["log", &run]);
+    assert!(log.out.contains("one.rs (+1 -0; by a command)") && log.out.contains("two.rs"), "{log}");
+    assert!(!log.out.contains("three.rs ("), "{log}");
+}
+
+/// A file that several may have written has no single author.
+#[test]
+fn why_says_who_worked_together() {
+    let repo = TestRepo::with_small_team();
+    let wait = "while ! test -e b.rs; do sleep 0.01; done";
+    let script = turn("ada", &format!("{{ run = \"echo 'fn by_one_of_the_two() {{}}' > a.rs; {wait}\" }}"))
+        + &turn(
+            "bob",
+            "{ run = \"while ! test -e a.rs; do sleep 0.01; done; echo 'fn by_the_other_one() {}' > b.rs\" }",
+        );
+    let arguments = ["--permissions", "allow", "--agent", "ada", "--agent", "bob", "Explain it"];
+    let (output, _) = meanwhile(&repo, &script, &arguments, || {});
+    for place in ["a.rs", "a.rs:1"] {
+        let output = repo.squad(&["why", place]);
+        assert!(output.out.contains("agent     ada and bob, together: one of them, by a command, in run "), "{output}");
+    }
+    assert!(changes(&last(&output)).contains(&"a.rs together ada+bob command".to_owned()), "{output}");
+    // The other one is of another run.
+    let repo = TestRepo::with_small_team();
+    let script = turn("ada", &format!("{{ run = \"{WAITING}; echo 'fn by_one_of_two_runs() {{}}' > a.rs\" }}"));
+    let (output, _) = meanwhile(&repo, &script, &[&ALLOWED[1..], &["Add it"]].concat(), || {
+        let steps = "{ run = \"true\" }, { write = \"b.rs\", text = \"x\" }";
+        repo.rehearse(&turn("rex", steps), &["--permissions", "allow", "--agent", "rex", "Explain it"]);
+    });
+    assert!(changes(&last(&output)).contains(&"a.rs together ada command".to_owned()), "{output}");
+    let output = repo.squad(&["why", "a.rs:1"]);
+    assert!(
+        output.out.contains("agent     ada and another run, together: one of them, by a command, in run "),
+        "{output}"
+    );
 }

@@ -10,6 +10,7 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{RunId, Slug, plural};
 use crate::ops::ledger::log::{self, Choice, Follower};
+use crate::ops::ledger::lost;
 use crate::ops::run::{past, routing};
 use crate::ops::{Project, Workspace};
 use crate::route::evaluate::Case;
@@ -90,6 +91,10 @@ impl Args {
             }
             return Ok(0);
         };
+        if workspace.leases().dead.contains(&run) {
+            // Its end tells what its agents had changed.
+            lost::settle(context.env, repository);
+        }
         let mut timeline = log::timeline(repository, &prefix, Some(&run), &choice)?;
         timeline.keep_last(self.limit.map_or(usize::MAX, |limit| limit as usize));
         let mut page = Page::of_run(&mut context.ui, &run);

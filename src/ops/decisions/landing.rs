@@ -47,6 +47,9 @@ pub(crate) enum Which {
     AndOfNone,
 }
 
+/// The command that lands decisions, whoever lands them.
+pub(in crate::ops) const LAND: &str = "decisions land";
+
 /// The result of a landing.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Landed {
@@ -169,7 +172,7 @@ impl Lander {
             None
         } else {
             let change = Change {
-                command: "decisions land".to_owned(),
+                command: LAND.to_owned(),
                 branch: branch.clone(),
                 allow_unborn: false,
                 files,

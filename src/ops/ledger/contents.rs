@@ -2,12 +2,16 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
-use crate::model::{Decision, DecisionId, EntryId, EventKind, FileVerdicts, RunId, Slug, moment};
+use crate::model::{
+    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, RunId, Slug, moment, together,
+};
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrites, Index, Place, ReviewFact, Row, Ruling, Unlanded};
 use crate::policy::Redactor;
@@ -179,10 +183,29 @@ pub(crate) fn amount(repository: &Repository, prefix: &str, progress: &Progress)
 /// The lines that a tool call or an agent's commands wrote to a file.
 pub(crate) struct Write {
     pub(crate) run: RunId,
-    pub(crate) agent: Option<Slug>,
+    pub(crate) by: Authors,
     pub(crate) at: Timestamp,
     /// See `record::marks`. Empty if only the file is known.
     pub(crate) lines: Vec<String>,
+}
+
+/// Who wrote something in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Authors {
+    pub(crate) agent: Option<Slug>,
+    /// One of these did, by a command; a single one, or another run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) together: Vec<Slug>,
+}
+
+impl fmt::Display for Authors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.agent, &self.together[..]) {
+            (Some(agent), _) => agent.fmt(f),
+            (None, []) => f.write_str("squad"),
+            (None, by) => write!(f, "{}, together: one of them, by a command", together(by)),
+        }
+    }
 }
 
 /// All writes to a file of the project, newest first. `root`: the project's path in the repository, ending in `/`.
@@ -200,16 +223,19 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, root: &str, path: &s
             }
             let Some(entry) = index.entry(&row)? else { continue };
             let (Some(kind), Some(run)) = (entry.known_kind(), entry.run) else { continue };
+            let mut by = Authors { agent: entry.agent, together: Vec::new() };
             let lines = match &kind {
                 EventKind::ToolCompleted { wrote: Some(wrote), .. } => Some(&wrote.lines),
                 kind => {
                     let mut changed = kind.end().and_then(|(_, end)| end.changed.as_ref()).into_iter().flatten();
-                    changed
-                        .find(|change| change.is_by_command() && change.path == in_repository)
-                        .map(|change| &change.lines)
+                    let change = changed.find(|change| change.is_by_command() && change.path == in_repository);
+                    if let Some(change) = change.filter(|change| change.class == ChangeClass::Together) {
+                        by = Authors { agent: None, together: change.by.clone() };
+                    }
+                    change.map(|change| &change.lines)
                 }
             };
-            writes.extend(lines.map(|lines| Write { run, agent: entry.agent, at: entry.at, lines: lines.clone() }));
+            writes.extend(lines.map(|lines| Write { run, by, at: entry.at, lines: lines.clone() }));
         }
     }
     Ok(writes)

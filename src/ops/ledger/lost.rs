@@ -1,4 +1,4 @@
-//! Runs whose processes died: the next command that writes in this clone records their end.
+//! Runs whose processes died: the next command that writes in this clone, or is asked about them, records their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,16 @@ use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
-    Access, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, Verdict, WorkReport, change_by,
+    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, Verdict,
+    WorkReport, change_by,
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
+use crate::ops::run::before::before;
 use crate::ops::run::lease;
 use crate::ops::team::secrets;
+use crate::ops::team::workspace::{below, place_of};
+use crate::pool::AgentChanges;
 use crate::record::{Entry, Read, entry_of};
 
 /// Records the end of every dead run of this clone, and deletes the refs that a killed import left. If that fails, the
@@ -32,15 +36,17 @@ pub(crate) fn settle(env: &Env, repository: &Repository) {
 
 /// Records the end of a run whose process is known to be dead, unless it has one.
 pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: &RunId) -> Result<(), Error> {
-    let mut state = RunState::default();
+    let (mut state, mut events) = (RunState::default(), Vec::new());
     for entry in timeline(repository, prefix, Some(run), &Choice::default())?.entries() {
         if let (_, Read::Entry(entry)) = entry? {
             state.read(&entry);
+            events.extend(entry.event());
         }
     }
     if !state.has_started || state.has_ended {
         return Ok(());
     }
+    let mut changes = changes(repository, prefix, run, &events);
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
     let mut entries = Vec::new();
     let mut at = state.last;
@@ -55,6 +61,7 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
     };
     for (agent, mut work) in std::mem::take(&mut state.open) {
         work.name_unknown_calls();
+        work.name_changes(&agent, changes.remove(&agent), prefix);
         let report = work.report(&agent);
         push(Some(agent), work.position, EventKind::of_end(work.outcome(), work.end), vec![work.cause]);
         state.done.push(report);
@@ -71,6 +78,22 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
         last.causes.extend(ends.iter().rev().skip(1).rev().cloned());
     }
     append(repository, prefix, &entries, at)
+}
+
+/// What the agents of an unfinished step had changed at the run's last snapshot.
+fn changes(repository: &Repository, prefix: &str, run: &RunId, events: &[Event]) -> BTreeMap<Slug, AgentChanges> {
+    let place = place_of(prefix);
+    let root = repository.work_dir().unwrap_or(repository.git_dir()).join(&place).display().to_string();
+    let first = repository.first_snapshot(run.as_str()).ok().flatten();
+    let read = |commit: &str| repository.snapshot_at(commit).ok();
+    let Some(before) = before(events, (&root, &below(&place, "")), first.as_deref(), read) else {
+        return BTreeMap::new();
+    };
+    let failed = |error: Error| error.to_string();
+    before.changes(
+        |from, to| repository.changed_between(from, to).map_err(failed),
+        |from, to, paths| repository.diff_between(from, to, paths).map_err(failed),
+    )
 }
 
 /// The state of a dead run, from its entries.
@@ -93,19 +116,21 @@ struct OpenWork {
     cause: EntryId,
     has_begun: bool,
     calls: PastCalls,
+    /// Files that its tools wrote, relative to the project's root.
+    written: BTreeSet<String>,
     end: End,
 }
 
 impl OpenWork {
     fn begun(position: Position, cause: EntryId) -> Self {
         let end = End { reason: "the process of its run died".to_owned(), ..End::default() };
-        Self { position, cause, has_begun: true, calls: PastCalls::default(), end }
+        Self { position, cause, has_begun: true, calls: PastCalls::default(), written: BTreeSet::new(), end }
     }
 
     fn planned(position: Position, cause: EntryId) -> Self {
         let reason = "the process of its run died before it began".to_owned();
         let end = End { reason, changed: Some(Vec::new()), ..End::default() };
-        Self { position, cause, has_begun: false, calls: PastCalls::default(), end }
+        Self { has_begun: false, end, ..Self::begun(position, cause) }
     }
 
     /// Adds to the reason what became of its calls, as far as anybody knows.
@@ -113,6 +138,19 @@ impl OpenWork {
         if let Some(unknown) = unknown_calls(&self.calls.0) {
             self.end.reason.push_str(&format!("; nobody knows whether {unknown} finished"));
         }
+    }
+
+    /// Adds the changes up to the last snapshot, and the files that its tools have written since.
+    fn name_changes(&mut self, agent: &Slug, known: Option<AgentChanges>, prefix: &str) {
+        let Some(AgentChanges { mut files, git }) = known else { return };
+        let place = place_of(prefix);
+        for path in self.written.iter().map(|path| below(&place, path)) {
+            if !files.iter().any(|change| change.path == path && change.by.contains(agent)) {
+                let (by, how) = (vec![agent.clone()], Some(ChangeEvidence::Named));
+                files.push(Change { path, by, how, ..Change::default() });
+            }
+        }
+        (self.end.changed, self.end.git) = (Some(files), git);
     }
 
     fn outcome(&self) -> Outcome {
@@ -186,7 +224,8 @@ impl OpenWork {
         match kind {
             EventKind::Message { text } => self.end.text = text,
             EventKind::Usage(usage) => self.end.usage += &usage,
-            EventKind::ToolCompleted { tool, ok, exit_code, .. } => {
+            EventKind::ToolCompleted { tool, ok, exit_code, wrote, .. } => {
+                self.written.extend(wrote.map(|wrote| wrote.path));
                 self.end.usage.tool_calls += 1;
                 // A failure without an exit code may be a refusal.
                 if change_by(&tool) == Some(Access::Shell) {

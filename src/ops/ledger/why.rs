@@ -14,12 +14,14 @@ use std::path::{Component, Path, PathBuf};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Blame;
 use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict, list};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
-use crate::ops::ledger::contents::{self as ledger, Write};
+use crate::ops::ledger::contents::{self as ledger, Authors, Write};
 use crate::ops::ledger::log;
+use crate::ops::ledger::lost;
 use crate::ops::team::workspace::{below, project_path};
 use crate::ops::{Project, Workspace};
 use crate::record::{Read, marks, render_decision};
@@ -62,11 +64,12 @@ pub(crate) struct Commit {
     pub(crate) checkpoints: Vec<String>,
 }
 
-/// A run, and the agent in it.
+/// A run, and who wrote it there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Origin {
     pub(crate) run: RunId,
-    pub(crate) agent: Option<Slug>,
+    #[serde(flatten)]
+    pub(crate) by: Authors,
     pub(crate) at: Timestamp,
     /// The run's task.
     pub(crate) task: Option<String>,
@@ -127,7 +130,9 @@ fn in_project(project: &Workspace, path: &Path) -> Option<String> {
     Some(parts.collect::<Option<Vec<&str>>>()?.join("/"))
 }
 
-pub(crate) fn why(project: &Project, subject: Subject) -> Result<Answer, Failure> {
+pub(crate) fn why(env: &Env, project: &Project, subject: Subject) -> Result<Answer, Failure> {
+    // The end of a run whose process died tells what its commands had written.
+    lost::settle(env, &project.repository);
     let mut answer = match subject {
         Subject::Decision(decision) => of_decision(project, *decision),
         Subject::File { path, line: None } => of_file(project, path),
@@ -161,7 +166,8 @@ fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Fa
     // Trust the ledger, not the file: a file can be copied and edited by hand.
     match &logged {
         Some(Decision { run: Some(run), by, .. }) => {
-            answer.origins.extend(origin(project, run, by.as_deref().and_then(Slug::fold))?);
+            let by = Authors { agent: by.as_deref().and_then(Slug::fold), together: Vec::new() };
+            answer.origins.extend(origin(project, run, by)?);
             if answer.origins.is_empty() {
                 answer.unknown = Some(format!("this clone's ledger does not have run {run}"));
             }
@@ -194,8 +200,8 @@ fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
     for write in writes(project, &path)? {
         // Skip writes whose lines are all gone from the file.
         let has_line = || write.lines.iter().any(|line| here.contains(line));
-        if (write.lines.is_empty() || has_line()) && seen.insert((write.run.clone(), write.agent.clone())) {
-            answer.origins.extend(origin(project, &write.run, write.agent)?);
+        if (write.lines.is_empty() || has_line()) && seen.insert((write.run.clone(), write.by.clone())) {
+            answer.origins.extend(origin(project, &write.run, write.by)?);
         }
     }
     if answer.origins.is_empty() {
@@ -240,7 +246,7 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
     let is_elsewhere = || project.repository.is_elsewhere(found.trim(), &below(&root, &path));
     match author::author(&all, &lines, line - 1, is_elsewhere)? {
         Ok(write) => {
-            answer.origins.extend(origin(project, &write.run, write.agent.clone())?);
+            answer.origins.extend(origin(project, &write.run, write.by.clone())?);
             if answer.origins.is_empty() {
                 answer.unknown = Some(format!("this clone's ledger does not have run {}", write.run));
             }
@@ -255,8 +261,7 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
 fn writers(path: &str, writes: &[Write]) -> String {
     let mut named = Vec::new();
     for write in writes {
-        let agent = write.agent.as_ref().map_or("squad", Slug::as_str);
-        let name = format!("{agent} in run {}", write.run);
+        let name = format!("{} in run {}", write.by, write.run);
         if !named.contains(&name) {
             named.push(name);
         }
@@ -297,14 +302,14 @@ fn writes(project: &Project, path: &str) -> Result<Vec<Write>, Failure> {
 }
 
 /// Collects a run's data from its entries; `None` if the ledger has none.
-fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<Origin>, Failure> {
+fn origin(project: &Project, run: &RunId, by: Authors) -> Result<Option<Origin>, Failure> {
     let timeline = log::timeline(&project.repository, &project.ledger_prefix(), Some(run), &log::Choice::default())?;
     let mut origin: Option<Origin> = None;
     for read in timeline.entries() {
         let (_, Read::Entry(entry)) = read? else { continue };
         let origin = origin.get_or_insert_with(|| Origin {
             run: run.clone(),
-            agent: agent.clone(),
+            by: by.clone(),
             at: entry.at,
             task: None,
             outcome: None,
@@ -312,7 +317,9 @@ fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<
             is_review_outdated: false,
             decisions: Vec::new(),
         });
-        let is_theirs = agent.is_none() || entry.agent == agent;
+        let Authors { agent, together } = &by;
+        let is_one = |of: &Slug| agent.as_ref() == Some(of) || together.contains(of);
+        let is_theirs = by == Authors::default() || entry.agent.as_ref().is_some_and(is_one);
         match entry.known_kind() {
             Some(EventKind::RunStarted { text, .. }) => (origin.task, origin.at) = (Some(text), entry.at),
             Some(EventKind::RunCompleted { status, agents, .. }) => {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::Repository;
-use crate::model::{OtherRuns, Slug};
+use crate::git::{OwnWrite, Repository};
+use crate::model::{GitChanges, OtherRuns, Slug};
+use crate::ops::decisions::landing::LAND;
 use crate::ops::run::lease::{self, RunFiles};
-use crate::ops::run::local_file::place_key;
 use crate::pool::Action;
 
 /// One line of such a file.
@@ -25,6 +25,8 @@ enum Line {
     Begin(Slug),
     End(Slug),
     Write(Slug, String),
+    /// By any squad, in any work tree.
+    Squad(OwnWrite),
 }
 
 /// The actions of this run, and of the others in its work tree.
@@ -40,6 +42,16 @@ struct State {
     /// `None`: nothing is announced yet, or the file cannot be written.
     file: Option<File>,
     others: BTreeMap<PathBuf, Other>,
+    /// What others have done since it was last asked for.
+    since: OtherRuns,
+    /// All commits that squad has made, with those that their branches led to before, and files that it has written.
+    squads: Squads,
+}
+
+#[derive(Default)]
+struct Squads {
+    commits: BTreeMap<String, Option<String>>,
+    files: BTreeSet<String>,
 }
 
 /// Another run's file, as far as it is read.
@@ -58,7 +70,8 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 
 impl Actions {
     pub(super) fn new(repository: &Repository, local: &Path, files: &RunFiles) -> Self {
-        let (local, own, work_tree) = (local.to_owned(), files.actions.clone(), place_key(repository, ""));
+        let (local, own) = (local.to_owned(), files.actions.clone());
+        let work_tree = repository.git_dir().display().to_string();
         let actions = Self { local, own, work_tree, state: Mutex::default() };
         // What others did before is not of interest.
         actions.others();
@@ -83,6 +96,21 @@ impl Actions {
     /// What the other runs have done since the last call, and what they are at now.
     pub(super) fn others(&self) -> (OtherRuns, OtherRuns) {
         let mut state = self.state();
+        let now = self.read(&mut state);
+        (std::mem::take(&mut state.since), now)
+    }
+
+    /// Leaves out what squad itself did.
+    pub(super) fn without_squads(&self, changes: GitChanges) -> GitChanges {
+        let mut state = self.state();
+        self.read(&mut state);
+        let mut changes = changes.without(&state.squads.commits);
+        changes.index.retain(|path| !state.squads.files.contains(path));
+        changes
+    }
+
+    /// Reads what is new. Returns what the others are at now.
+    fn read(&self, state: &mut State) -> OtherRuns {
         for path in lease::action_files(&self.local).filter(|path| *path != self.own) {
             if !state.others.contains_key(&path)
                 && let Ok(file) = File::open(&path)
@@ -90,11 +118,12 @@ impl Actions {
                 state.others.insert(path, Other::new(file));
             }
         }
-        let (mut since, mut now) = (OtherRuns::default(), OtherRuns::default());
+        let mut now = OtherRuns::default();
         let mut is_live = None;
-        for (path, other) in &mut state.others {
+        let State { others, since, squads, .. } = state;
+        for (path, other) in others {
             let begun = other.running.clone();
-            let done = other.read(&self.work_tree);
+            let done = other.read(&self.work_tree, squads);
             if !other.is_here {
                 continue;
             }
@@ -107,7 +136,7 @@ impl Actions {
             }
             now.commands.extend(other.running.iter().cloned());
         }
-        (since, now)
+        now
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -144,7 +173,7 @@ impl Other {
     }
 
     /// Reads what has been appended.
-    fn read(&mut self, work_tree: &str) -> OtherRuns {
+    fn read(&mut self, work_tree: &str, squads: &mut Squads) -> OtherRuns {
         let mut done = OtherRuns::default();
         while self.reader.read_line(&mut self.partial).is_ok_and(|bytes| bytes > 0) && self.partial.ends_with('\n') {
             let line = std::mem::take(&mut self.partial);
@@ -156,6 +185,17 @@ impl Other {
                 }
                 Ok(Line::End(agent)) => drop(self.running.remove(&agent)),
                 Ok(Line::Write(agent, path)) => drop(done.named.entry(path).or_default().insert(agent)),
+                Ok(Line::Squad(OwnWrite { git_dir, command, commit, files })) => {
+                    squads.commits.extend(commit);
+                    if git_dir == work_tree {
+                        self.is_here = true;
+                        squads.files.extend(files.iter().cloned());
+                        match command == LAND {
+                            true => done.named.extend(files.into_iter().map(|path| (path, BTreeSet::new()))),
+                            false => done.squad.extend(files),
+                        }
+                    }
+                }
                 // Written by a later squad.
                 Err(_) => {}
             }
@@ -180,17 +220,17 @@ mod tests {
         let mut other = Other::new(File::open(&path).expect("a file"));
         append(&file, &Line::In("here".to_owned()));
         append(&file, &Line::Begin(slug("ada")));
-        assert_eq!(other.read("here").commands, BTreeSet::from([slug("ada")]));
-        assert!(other.is_here && other.read("here").is_empty());
+        assert_eq!(other.read("here", &mut Squads::default()).commands, BTreeSet::from([slug("ada")]));
+        assert!(other.is_here && other.read("here", &mut Squads::default()).is_empty());
         append(&file, &Line::Write(slug("bob"), "a.txt".to_owned()));
         append(&file, &Line::End(slug("ada")));
-        let done = other.read("here");
+        let done = other.read("here", &mut Squads::default());
         assert_eq!(done.named, BTreeMap::from([("a.txt".to_owned(), BTreeSet::from([slug("bob")]))]));
         assert!(done.commands.is_empty() && other.running.is_empty());
         file.as_ref().expect("a file").write_all(b"{\"begin\":").expect("it is written");
-        assert!(other.read("here").is_empty());
+        assert!(other.read("here", &mut Squads::default()).is_empty());
         file.as_ref().expect("a file").write_all(b"\"eve\"}\n").expect("it is written");
-        assert_eq!(other.read("here").commands, BTreeSet::from([slug("eve")]));
+        assert_eq!(other.read("here", &mut Squads::default()).commands, BTreeSet::from([slug("eve")]));
     }
 
     /// Its guardian needs a moment to end them; and it may have been resumed.

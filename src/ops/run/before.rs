@@ -1,39 +1,41 @@
-//! What a resumed run knows of the work tree from its entries: the snapshots of its unfinished step, and who was at what
-//! between them.
+//! What a run's entries tell of the work tree: the snapshots of its unfinished step, and who was at what between them.
 
 use std::collections::BTreeMap;
 
 use crate::git::WorkTreeSnapshot;
-use crate::model::{Access, Event, EventKind, Slug, change_by};
-use crate::ops::run::resume::{Past, opens_session};
+use crate::model::{Access, Event, EventKind, Slug, TakenSnapshot, change_by};
 use crate::pool::{Before, Interval, in_project};
 
 /// `None`: the snapshots no longer exist. `root` and `prefix`: the project's path, and the same in the repository, ending
 /// in `/`, or empty.
 /// `first`: the commit of the run's first snapshot, which may have been taken just before the run was killed.
-pub(super) fn before(
-    past: &Past,
+pub(in crate::ops) fn before(
+    events: &[Event],
     (root, prefix): (&str, &str),
     first: Option<&str>,
     read: impl Fn(&str) -> Option<WorkTreeSnapshot>,
 ) -> Option<Before> {
-    let commits = past.events.iter().enumerate().filter_map(|(place, event)| match &event.kind {
-        EventKind::SnapshotTaken { commit, .. } => Some((place, commit.as_str())),
+    let commits = events.iter().enumerate().filter_map(|(place, event)| match &event.kind {
+        EventKind::SnapshotTaken(taken) => Some((place, taken.commit.as_str())),
         _ => None,
     });
     let commits: Vec<(usize, &str)> = commits.collect();
-    let begins = past.events.iter().rposition(|event| matches!(event.kind, EventKind::StepStarted { .. }));
+    let begins = events.iter().rposition(|event| matches!(event.kind, EventKind::StepStarted { .. }));
     let is_before = |(place, _): &&(usize, &str)| begins.is_some_and(|begins| *place < begins);
     let first = commits.first().copied().or(first.map(|commit| (0, commit)))?;
     let base = commits.iter().rev().find(is_before).copied().unwrap_or(first);
     let mut reader = Reader::new((root, prefix), read(base.1)?);
     // An agent's session may be there before the first snapshot is.
-    for (place, event) in past.events.iter().enumerate().skip(begins.unwrap_or_default()) {
-        if place > base.0 || !matches!(event.kind, EventKind::SnapshotTaken { .. }) {
+    for (place, event) in events.iter().enumerate().skip(begins.unwrap_or_default()) {
+        if place > base.0 || !matches!(event.kind, EventKind::SnapshotTaken(_)) {
             reader.read(event, &read);
         }
     }
     Some(reader.before(read(first.1)?))
+}
+
+pub(super) fn opens_session(event: &Event) -> bool {
+    matches!(event.kind, EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. })
 }
 
 /// Follows the entries from one snapshot to the next.
@@ -65,14 +67,15 @@ impl<'a> Reader<'a> {
 
     fn read(&mut self, event: &Event, read: &impl Fn(&str) -> Option<WorkTreeSnapshot>) {
         match (&event.kind, &event.agent) {
-            (EventKind::SnapshotTaken { commit, commands, running, writing, others, git, down, .. }, _) => {
+            (EventKind::SnapshotTaken(taken), _) => {
+                let TakenSnapshot { commit, commands, running, writing, others, git, down, .. } = taken;
                 // Without it, its interval is a part of the next one.
                 self.open.commands.extend(commands.iter().cloned());
                 self.open.others.extend(others);
                 self.open.git.extend(git);
                 self.open.is_down |= down;
                 if let Some(snapshot) = read(commit) {
-                    let next = Interval { commands: running.iter().cloned().collect(), ..Interval::default() };
+                    let next = Interval { commands: running.clone(), ..Interval::default() };
                     let ended = std::mem::replace(&mut self.open, next);
                     for (path, calls) in &ended.named {
                         let is_writing = |(agent, call): &&(Slug, String)| {

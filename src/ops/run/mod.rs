@@ -2,7 +2,7 @@
 
 mod actions;
 pub(crate) mod attachments;
-mod before;
+pub(in crate::ops) mod before;
 pub(crate) mod cancel;
 pub(crate) mod conversation;
 mod conversation_sessions;

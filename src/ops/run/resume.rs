@@ -17,9 +17,10 @@ use crate::model::{
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
 use crate::ops::ledger::lost;
+use crate::ops::run::before::opens_session;
 use crate::ops::run::{lease, live};
 use crate::policy::Permissions;
-use crate::record::{Entry, Read};
+use crate::record::Read;
 use crate::route::RouteOptions;
 
 /// How often, and at which interval, the lease of a dead process is checked.
@@ -199,7 +200,7 @@ pub(super) fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<
     let mut past = Past::default();
     for entry in timeline(&project.repository, prefix, Some(run), &Choice::default())?.entries() {
         match entry? {
-            (_, Read::Entry(entry)) => past.events.extend(event_of(run, *entry)),
+            (_, Read::Entry(entry)) => past.events.extend(entry.event()),
             // An unreadable entry could say that something is done.
             (path, _) => {
                 return Err(Failure::failed(format!("run {run} cannot be resumed: its entry {path} cannot be read"))
@@ -208,16 +209,6 @@ pub(super) fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<
         }
     }
     Ok(past)
-}
-
-fn event_of(run: &RunId, entry: Entry) -> Option<Event> {
-    let kind = entry.known_kind()?;
-    let Entry { id, at, seq, agent, position, causes, .. } = entry;
-    Some(Event { seq: seq?, at, run: run.clone(), agent, kind, id, position, causes })
-}
-
-pub(super) fn opens_session(event: &Event) -> bool {
-    matches!(event.kind, EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. })
 }
 
 fn calls<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<PastCall> {

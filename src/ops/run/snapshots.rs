@@ -74,7 +74,8 @@ impl TakeSnapshots for RunSnapshots {
     fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String> {
         match (from.state(), to.state()) {
             (Some(from), Some(to)) if from != to => {
-                self.repository.git_changes(from, to).map_err(|error| error.to_string())
+                let changes = self.repository.git_changes(from, to).map_err(|error| error.to_string())?;
+                Ok(self.actions.without_squads(changes))
             }
             _ => Ok(GitChanges::default()),
         }

@@ -181,6 +181,12 @@ pub(in crate::ops) fn ledger_prefix(place: &str) -> String {
     format!("teams/{}/", place.replace('%', "%25").replace('/', "%2F"))
 }
 
+/// The project's path that a ledger's prefix stands for.
+pub(in crate::ops) fn place_of(prefix: &str) -> String {
+    let place = prefix.strip_prefix("teams/").unwrap_or_default().trim_end_matches('/');
+    place.replace("%2F", "/").replace("%25", "%")
+}
+
 pub(in crate::ops) fn below(place: &str, name: &str) -> String {
     if place.is_empty() { name.to_owned() } else { format!("{place}/{name}") }
 }

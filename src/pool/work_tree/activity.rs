@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::before::Before;
 use super::intervals::Interval;
 use crate::git::WorkTreeSnapshot;
 use crate::model::{OtherRuns, Slug};
@@ -57,6 +58,22 @@ pub(super) struct Running {
 }
 
 impl Activity {
+    /// Continues a resumed run.
+    pub(super) fn go_on(&mut self, before: Before) {
+        let Before { first, snapshots, open, begun } = before;
+        let (snapshots, intervals): (Vec<_>, Vec<_>) = snapshots.into_iter().unzip();
+        self.intervals = intervals.into_iter().skip(1).collect();
+        for (path, calls) in self.intervals.iter().chain([&open]).flat_map(|interval| &interval.named) {
+            for (agent, _) in calls {
+                self.named.entry(agent.clone()).or_default().insert(path.clone());
+            }
+        }
+        self.origin = Some(first);
+        self.interrupted_at = snapshots.len().checked_sub(1).filter(|_| begun.is_empty());
+        (self.snapshots, self.begun) = (snapshots, begun);
+        self.open = Interval { is_down: true, ..open };
+    }
+
     /// Registers something that happens now.
     pub(super) fn at_once(&mut self, register: impl Fn(&mut Interval)) {
         register(&mut self.open);

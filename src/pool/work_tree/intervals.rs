@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Change, ChangeClass, ChangeEvidence, GitChanges, OtherRuns, Slug};
+use crate::model::{AgentGitChanges, Change, ChangeClass, ChangeEvidence, GitChanges, OtherRuns, Slug};
 
 /// The time between two snapshots, including the time it took to take them.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,15 @@ impl Interval {
         self.named.entry(path.to_owned()).or_default().insert((agent.clone(), call.to_owned()));
     }
 
+    /// The tool calls that write in it, by agent.
+    pub(super) fn writing(&self) -> BTreeMap<Slug, BTreeSet<String>> {
+        let mut writing: BTreeMap<Slug, BTreeSet<String>> = BTreeMap::new();
+        for (agent, call) in self.named.values().flatten() {
+            writing.entry(agent.clone()).or_default().insert(call.clone());
+        }
+        writing
+    }
+
     /// Forgets what a call named: it did not take place.
     pub(super) fn withdraw(&mut self, agent: &Slug, call: &str) {
         self.named.retain(|_, calls| {
@@ -41,15 +50,15 @@ impl Interval {
     fn attribute(&self, path: &str) -> Attribution {
         let namers: BTreeSet<Slug> =
             self.named.get(path).into_iter().flatten().map(|(agent, _)| agent.clone()).collect();
-        let nobody = BTreeSet::new();
-        let other_namers = self.others.named.get(path).unwrap_or(&nobody);
-        let (ours, others, how) = match namers.is_empty() && other_namers.is_empty() {
-            true => (self.commands.clone(), &self.others.commands, ChangeEvidence::Command),
-            false => (namers, other_namers, ChangeEvidence::Named),
+        let of_others = self.others.named.contains_key(path);
+        let of_squad = self.others.squad.contains(path);
+        let (ours, is_alone, how) = match namers.is_empty() && !of_others && !of_squad {
+            true => (self.commands.clone(), self.others.commands.is_empty(), ChangeEvidence::Command),
+            false => (namers, !of_others, ChangeEvidence::Named),
         };
-        match (ours.len(), others.is_empty()) {
+        match (ours.len(), is_alone) {
             (0, false) => (ChangeClass::OtherRun, ours, None),
-            (0, true) if self.is_down => (ChangeClass::Unknown, ours, None),
+            (0, true) if self.is_down && !of_squad => (ChangeClass::Unknown, ours, None),
             // A command ended with the run, and anybody may have changed the file since.
             (1.., _) if self.is_down && how == ChangeEvidence::Command => (ChangeClass::Unknown, BTreeSet::new(), None),
             (0, true) => (ChangeClass::Yours, ours, None),
@@ -110,11 +119,15 @@ fn shares(intervals: &[Interval]) -> BTreeMap<&str, BTreeMap<Kind, Share>> {
     shares
 }
 
-/// What an agent's commands did to the repository itself.
-pub(super) fn git_changes_of(agent: &Slug, intervals: &[Interval]) -> GitChanges {
-    let mut all = GitChanges::default();
-    for interval in intervals.iter().filter(|interval| interval.commands.contains(agent)) {
-        all.extend(&interval.git);
+/// What an agent's commands did to the repository itself, or may have.
+pub(super) fn git_changes_of(agent: &Slug, intervals: &[Interval]) -> AgentGitChanges {
+    let mut all = AgentGitChanges::default();
+    for Interval { commands, others, git, .. } in intervals.iter().filter(|interval| !interval.git.is_empty()) {
+        match (commands.contains(agent), commands.len() == 1 && others.commands.is_empty()) {
+            (true, true) => all.own.extend(git),
+            (true, false) => all.share(commands.iter().cloned().collect(), git),
+            (false, _) => {}
+        }
     }
     all
 }

@@ -254,6 +254,26 @@ async fn one_snapshot_ends_the_work_of_all_that_have_finished() {
     assert!(tree.activity().at_work.is_empty() && tree.activity().left.is_empty());
 }
 
+#[test]
+fn what_several_may_have_done_to_git_is_together() {
+    let git = GitChanges { hooks: vec!["pre-commit".to_owned()], ..GitChanges::default() };
+    let names = |names: &[&str]| names.iter().map(|name| slug(name)).collect::<BTreeSet<Slug>>();
+    for (commands, others, own, together) in [
+        (&["ada"][..], &[][..], true, None),
+        (&["ada", "bob"], &[], false, Some(vec![slug("ada"), slug("bob")])),
+        (&["ada"], &["eve"], false, Some(vec![slug("ada")])),
+        (&["bob"], &[], false, None),
+        (&[], &["eve"], false, None),
+        (&[], &[], false, None),
+    ] {
+        let others = OtherRuns { commands: names(others), ..OtherRuns::default() };
+        let interval = Interval { commands: names(commands), others, git: git.clone(), ..Interval::default() };
+        let changes = git_changes_of(&slug("ada"), &[interval]);
+        let by = changes.together.first().map(|shared| shared.by.clone());
+        assert_eq!((!changes.own.is_empty(), by), (own, together), "{commands:?}");
+    }
+}
+
 /// What really happened to a path.
 #[derive(Default)]
 struct Truth {

@@ -33,7 +33,7 @@ pub(super) fn author<'w>(
             false => "no run is known to have written it",
         });
     };
-    if let Some(other) = found.iter().find(|other| (&other.run, &other.agent) != (&first.run, &first.agent)) {
+    if let Some(other) = found.iter().find(|other| (&other.run, &other.by) != (&first.run, &first.by)) {
         return Ok(Err(match other.run != first.run {
             true => format!("several runs wrote this line, {} and {} among them", first.run, other.run),
             false => format!("several agents of run {} wrote this line", first.run),
