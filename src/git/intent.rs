@@ -47,7 +47,7 @@ pub(super) struct Intent {
 }
 
 /// The file of announcements, among those in which runs announce what they do.
-const OWN_WRITES: &str = "squad/runs/squad.actions";
+const OWN_WRITES: &str = "squad/runs/squad.writes";
 
 /// What a command of squad's own writes to a work tree.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -89,6 +89,9 @@ pub(crate) struct AgentGitChanges {
     pub(crate) own: GitChanges,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) together: Vec<SharedGitChanges>,
+    /// Its command ended with the run, and anybody may have made these since.
+    #[serde(skip_serializing_if = "GitChanges::is_empty")]
+    pub(crate) unknown: GitChanges,
 }
 
 /// Changes that any of several agents may have made. A single agent shares them with another run.

@@ -60,6 +60,7 @@ fn end(reason: &str, said: &str) -> End {
         git: AgentGitChanges {
             own: git(),
             together: vec![SharedGitChanges { by: vec![slug("backend")], changes: git() }],
+            unknown: git(),
         },
         commands: CommandCounts { passed: 2, failed: 1 },
         check: Some(CheckRun { command: text("cargo test"), passed: false, exit_code: Some(101) }),
@@ -251,7 +252,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 changed: Some(changed()),
                 refused: 1,
                 verified: None,
-                git: AgentGitChanges { own: git(), together: Vec::new() },
+                git: AgentGitChanges { own: git(), ..AgentGitChanges::default() },
                 commands: CommandCounts { passed: 2, failed: 1 },
                 check: None,
                 no_tool_used: false,

@@ -20,6 +20,7 @@ struct ChangeSummary {
     others: BTreeMap<ChangeClass, FileCount>,
     git: Vec<(Slug, GitChanges)>,
     git_together: BTreeMap<Vec<Slug>, GitChanges>,
+    git_unknown: GitChanges,
     skipped: BTreeSet<Slug>,
     /// What they changed is not known.
     unseen: BTreeSet<Slug>,
@@ -76,6 +77,7 @@ impl ChangeSummary {
                 Some((_, all)) => all.extend(&git.own),
                 None => summary.git.push((agent.clone(), git.own.clone())),
             }
+            summary.git_unknown.extend(&git.unknown);
             for shared in &git.together {
                 summary.git_together.entry(shared.by.clone()).or_default().extend(&shared.changes);
             }
@@ -116,6 +118,9 @@ impl fmt::Display for ChangeSummary {
         }
         for (class, count) in &self.others {
             write!(f, "; {class}: {count}")?;
+        }
+        if !self.git_unknown.is_empty() {
+            write!(f, "; {}: changed git: {}", ChangeClass::Unknown, self.git_unknown)?;
         }
         let idle = self.own.iter().map(|(agent, _)| agent).filter(|agent| !self.has_changed(agent));
         let idle: Vec<&Slug> = idle.collect();
@@ -234,7 +239,8 @@ impl fmt::Display for AgentGitChanges {
         let shared = self.together.iter();
         let shared =
             shared.map(|shared| format!("{} ({}): {}", ChangeClass::Together, together(&shared.by), shared.changes));
-        f.write_str(&own.into_iter().chain(shared).collect::<Vec<_>>().join("; "))
+        let unknown = (!self.unknown.is_empty()).then(|| format!("{}: {}", ChangeClass::Unknown, self.unknown));
+        f.write_str(&own.into_iter().chain(shared).chain(unknown).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -280,7 +286,7 @@ mod tests {
     }
 
     fn work(agent: &str, changed: Vec<Change>, own: GitChanges) -> WorkReport {
-        let git = AgentGitChanges { own, together: Vec::new() };
+        let git = AgentGitChanges { own, ..AgentGitChanges::default() };
         WorkReport {
             agent: slug(agent),
             step: Some(1),

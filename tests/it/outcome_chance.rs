@@ -137,12 +137,13 @@ fn check(play: &Play, end: &Value, agents: &[&str], others: &[&str], context: &s
         let own = work["git"]["commits"].as_array().into_iter().flatten().map(|commit| (commit, true));
         let shared = work["git"]["together"].as_array().into_iter().flatten();
         let shared = shared.flat_map(|shared| shared["commits"].as_array().into_iter().flatten());
-        for (commit, is_own) in own.chain(shared.map(|commit| (commit, false))) {
+        let unknown = work["git"]["unknown"]["commits"].as_array().into_iter().flatten();
+        for (commit, is_own) in own.chain(shared.chain(unknown).map(|commit| (commit, false))) {
             let commit = commit.as_str().expect("a commit");
             let by = play.repo.git(&["log", "-1", "--format=%s", commit]).trim().to_owned();
             let is_its =
                 if is_own { work["agent"] == by.as_str() } else { agents.contains(&&*by) || others.contains(&&*by) };
-            assert!(is_its || play.was_killed && !by.starts_with("squad"), "{context}: {work}: commit of {by}");
+            assert!(is_its, "{context}: {work}: commit of {by}");
         }
     }
     for path in play.repo.git(&["status", "--porcelain", "--untracked-files=all"]).lines().map(|line| &line[3..]) {

@@ -58,6 +58,8 @@ const LEASE: &str = "json";
 const STATE: &str = "state";
 const REQUESTS: &str = "requests";
 const ACTIONS: &str = "actions";
+/// What squad writes itself, in one file for all runs.
+const WRITES: &str = "writes";
 const REPOSITORY: &str = "repository";
 
 /// A live run.
@@ -242,13 +244,15 @@ fn clear_orphans(local: &Path) {
 
 /// The files in which runs announce their actions.
 pub(crate) fn action_files(local: &Path) -> impl Iterator<Item = PathBuf> {
-    paths(local).filter(|path| is_kind(path, ACTIONS))
+    paths(local).filter(|path| is_kind(path, ACTIONS) || is_kind(path, WRITES))
 }
 
-/// Removes the actions of ended runs, unless another run may have to read them.
+/// Removes the actions of ended runs, unless another run may have to read them, or what squad wrote, one that is resumed.
 fn clear_actions(local: &Path) {
     if look(local).live.is_empty() {
-        action_files(local).for_each(|path| drop(fs::remove_file(path)));
+        let is_resumable = repository_files(local).next().is_some();
+        let is_over = |path: &PathBuf| is_kind(path, ACTIONS) || !is_resumable;
+        action_files(local).filter(is_over).for_each(|path| drop(fs::remove_file(path)));
     }
 }
 

@@ -122,11 +122,12 @@ fn shares(intervals: &[Interval]) -> BTreeMap<&str, BTreeMap<Kind, Share>> {
 /// What an agent's commands did to the repository itself, or may have.
 pub(super) fn git_changes_of(agent: &Slug, intervals: &[Interval]) -> AgentGitChanges {
     let mut all = AgentGitChanges::default();
-    for Interval { commands, others, git, .. } in intervals.iter().filter(|interval| !interval.git.is_empty()) {
-        match (commands.contains(agent), commands.len() == 1 && others.commands.is_empty()) {
-            (true, true) => all.own.extend(git),
-            (true, false) => all.share(commands.iter().cloned().collect(), git),
-            (false, _) => {}
+    for interval in intervals.iter().filter(|interval| interval.commands.contains(agent) && !interval.git.is_empty()) {
+        let Interval { commands, others, git, .. } = interval;
+        match commands.len() == 1 && others.commands.is_empty() {
+            _ if interval.is_down => all.unknown.extend(git),
+            true => all.own.extend(git),
+            false => all.share(commands.iter().cloned().collect(), git),
         }
     }
     all
