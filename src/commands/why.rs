@@ -9,9 +9,9 @@ use crate::ui::{FAINT, STRONG, Ui};
 /// Show where a line, a file or a decision comes from
 ///
 /// Names the task, agent, run, review and decisions behind it. The answer comes from what agents wrote through
-/// their tools, as recorded in the ledger, so squashed and rebased commits do not matter. Lines that a shell command
-/// wrote are unknown. If the answer is not certain (the line also occurs in other files, or more often in this one
-/// than a run wrote it), squad prints "unknown" with the reason and exits with 1.
+/// their tools and by commands, as recorded in the ledger, so squashed and rebased commits do not matter. If the answer
+/// is not certain (the line also occurs in other files, or more often in this one than a run wrote it), squad prints
+/// "unknown" with the reason and exits with 1.
 ///
 /// A line retyped by hand counts as restored. A verdict counts only for the content that was reviewed: any later change of
 /// the file ends it.

@@ -54,6 +54,7 @@ const OWN_WRITES: &str = "squad/runs/squad.writes";
 pub(crate) struct OwnWrite {
     /// The work tree's.
     pub(crate) git_dir: String,
+    pub(crate) process: u32,
     /// Without the leading `squad`.
     pub(crate) command: String,
     /// The commit it makes, and the one before.
@@ -196,7 +197,7 @@ impl Intent {
         }
         let commit = self.commit.as_ref().and_then(|commit| Some((commit.id.clone()?, commit.base.clone())));
         let (git_dir, command) = (repository.git_dir().display().to_string(), self.command.clone());
-        let write = OwnWrite { git_dir, command, commit, files: self.display_paths() };
+        let write = OwnWrite { git_dir, process: std::process::id(), command, commit, files: self.display_paths() };
         let Ok(line) = serde_json::to_string(&json!({ "squad": write })) else { return };
         // Fails if there has been no run.
         let file = File::options().create(true).append(true).open(repository.common_dir().join(OWN_WRITES));

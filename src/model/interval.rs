@@ -48,6 +48,9 @@ pub(crate) struct OtherRuns {
     /// Files that the person had squad write.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) squad: BTreeSet<String>,
+    /// Files that the run's own process landed: nobody's.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) landed: BTreeSet<String>,
 }
 
 impl OtherRuns {
@@ -61,6 +64,7 @@ impl OtherRuns {
             self.named.entry(path.clone()).or_default().extend(agents.iter().cloned());
         }
         self.squad.extend(other.squad.iter().cloned());
+        self.landed.extend(other.landed.iter().cloned());
     }
 }
 

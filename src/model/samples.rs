@@ -190,6 +190,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 commands: BTreeSet::from([slug("docs")]),
                 named: BTreeMap::from([(text("README.md"), BTreeSet::from([slug("docs")]))]),
                 squad: BTreeSet::from([text(".squad/team.md")]),
+                landed: BTreeSet::from([text(".squad/decisions/2026/01/05-json-0a1b.md")]),
             },
             git: git(),
             down: true,

@@ -185,12 +185,13 @@ impl Other {
                 }
                 Ok(Line::End(agent)) => drop(self.running.remove(&agent)),
                 Ok(Line::Write(agent, path)) => drop(done.named.entry(path).or_default().insert(agent)),
-                Ok(Line::Squad(OwnWrite { git_dir, command, commit, files })) => {
+                Ok(Line::Squad(OwnWrite { git_dir, process, command, commit, files })) => {
                     squads.commits.extend(commit);
                     if git_dir == work_tree {
                         self.is_here = true;
                         squads.files.extend(files.iter().cloned());
                         match command == LAND {
+                            true if process == std::process::id() => done.landed.extend(files),
                             true => done.named.extend(files.into_iter().map(|path| (path, BTreeSet::new()))),
                             false => done.squad.extend(files),
                         }

@@ -104,7 +104,10 @@ pub(super) fn changes_of(agent: Option<&Slug>, intervals: &[Interval], net: Vec<
 fn shares(intervals: &[Interval]) -> BTreeMap<&str, BTreeMap<Kind, Share>> {
     let mut shares: BTreeMap<&str, BTreeMap<Kind, Share>> = BTreeMap::new();
     for interval in intervals {
-        for change in &interval.changes {
+        let is_ours = |change: &&Change| {
+            !interval.others.landed.contains(&change.path) || interval.named.contains_key(&change.path)
+        };
+        for change in interval.changes.iter().filter(is_ours) {
             let (class, by, how) = interval.attribute(&change.path);
             // One agent's own changes are not another's.
             let of = by.first().filter(|_| class == ChangeClass::Own).cloned();

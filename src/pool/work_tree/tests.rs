@@ -254,6 +254,37 @@ async fn one_snapshot_ends_the_work_of_all_that_have_finished() {
     assert!(tree.activity().at_work.is_empty() && tree.activity().left.is_empty());
 }
 
+/// Also while a command of ada's runs.
+#[test]
+fn what_squad_wrote_is_no_agents() {
+    let path = || BTreeSet::from(["a".to_owned()]);
+    let landed = OtherRuns { landed: path(), ..OtherRuns::default() };
+    let by_other_run = OtherRuns { named: BTreeMap::from([("a".to_owned(), BTreeSet::new())]), ..OtherRuns::default() };
+    let by_person = OtherRuns { squad: path(), ..OtherRuns::default() };
+    for (others, is_named, expected) in [
+        (&OtherRuns::default(), false, &["a own ada command"][..]),
+        (&landed, false, &[]),
+        (&landed, true, &["a own ada named"]),
+        (&by_other_run, false, &["a other run"]),
+        (&by_other_run, true, &["a together ada named"]),
+        (&by_person, false, &["a yours"]),
+        (&by_person, true, &["a own ada named"]),
+    ] {
+        for is_down in [false, true] {
+            let (commands, changes) =
+                (BTreeSet::from([slug("ada")]), vec![Change { path: "a".to_owned(), ..Change::default() }]);
+            let mut interval = Interval { commands, others: others.clone(), changes, is_down, ..Interval::default() };
+            if is_named {
+                interval.name(&slug("ada"), "1", "a");
+            }
+            let net = interval.changes.clone();
+            let seen = shown(&changes_of(Some(&slug("ada")), &[interval], net));
+            let expected = if is_down && expected == ["a own ada command"] { &["a unknown"][..] } else { expected };
+            assert_eq!(seen, expected, "{others:?} {is_named} {is_down}");
+        }
+    }
+}
+
 #[test]
 fn what_several_may_have_done_to_git_is_together() {
     let git = GitChanges { hooks: vec!["pre-commit".to_owned()], ..GitChanges::default() };
@@ -268,9 +299,12 @@ fn what_several_may_have_done_to_git_is_together() {
     ] {
         let others = OtherRuns { commands: names(others), ..OtherRuns::default() };
         let interval = Interval { commands: names(commands), others, git: git.clone(), ..Interval::default() };
-        let changes = git_changes_of(&slug("ada"), &[interval]);
+        let changes = git_changes_of(&slug("ada"), std::slice::from_ref(&interval));
         let by = changes.together.first().map(|shared| shared.by.clone());
         assert_eq!((!changes.own.is_empty(), by), (own, together), "{commands:?}");
+        let changes = git_changes_of(&slug("ada"), &[Interval { is_down: true, ..interval }]);
+        let is_its = commands.contains(&"ada");
+        assert!(changes.own.is_empty() && changes.together.is_empty() && changes.unknown.is_empty() != is_its);
     }
 }
 
