@@ -1,5 +1,6 @@
 //! Outcomes of a team's jobs, with a scripted engine.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +11,11 @@ use super::requests::in_project;
 use super::*;
 use crate::engine::rehearsal::{Rehearsal, Script};
 use crate::engine::{Approval, Engine, Opening, Reply, Request};
-use crate::model::{Access, ModelChoice, ModelLayer, Outcome, RunId, SessionSpec, Slug, Tier, ToolChoice};
+use crate::git::WorkTreeSnapshot;
+use crate::model::{
+    Access, Change, Content, GitChanges, ModelChoice, ModelLayer, OtherRuns, Outcome, RunId, SessionSpec, Slug, Tier,
+    ToolChoice,
+};
 use crate::policy::Permissions;
 
 pub(super) fn slug(name: &str) -> Slug {
@@ -260,6 +265,49 @@ async fn no_mode_lets_a_tool_write_gits_own_files() {
             let instead = answer.await.expect("an answer");
             assert_eq!(instead.is_some_and(|result| !result.ok), is_gits, "{mode:?} {path}");
         }
+    }
+}
+
+/// A work tree in which nothing can be seen.
+struct Blind;
+
+impl TakeSnapshots for Blind {
+    fn take(&self, _: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
+        Err("no disk".to_owned())
+    }
+
+    fn changed(&self, _: &WorkTreeSnapshot, _: &WorkTreeSnapshot) -> Result<Vec<Change>, String> {
+        Ok(Vec::new())
+    }
+
+    fn git_changes(&self, _: &WorkTreeSnapshot, _: &WorkTreeSnapshot) -> Result<GitChanges, String> {
+        Ok(GitChanges::default())
+    }
+
+    fn diff(&self, _: &WorkTreeSnapshot, _: &WorkTreeSnapshot, _: &[String]) -> Result<String, String> {
+        Ok(String::new())
+    }
+
+    fn announce(&self, _: Action<'_>) {}
+
+    fn others(&self) -> (OtherRuns, OtherRuns) {
+        Default::default()
+    }
+
+    fn contents(&self, _: &WorkTreeSnapshot, _: &[String]) -> Result<BTreeMap<String, Content>, String> {
+        Ok(BTreeMap::new())
+    }
+}
+
+/// Changes that are known to be none × unknown, of an agent that used no tool.
+#[tokio::test]
+async fn nobody_claims_work_whose_changes_cannot_be_seen() {
+    for (is_blind, outcome) in [(false, Outcome::Claimed), (true, Outcome::Completed)] {
+        let (mut workers, _messages) = workers("[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]", 1, MINUTES);
+        workers.requests = Arc::new(requests(Permissions::Allow, None));
+        workers.tree = is_blind.then(|| WorkTree::new(Arc::new(Blind), false, String::new(), Reports::channel().0));
+        workers.tree.iter().for_each(WorkTree::begin);
+        assert_eq!(workers.perform(job("ada")).await.outcome, outcome, "{is_blind}");
     }
 }
 

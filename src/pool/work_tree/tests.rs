@@ -228,6 +228,129 @@ async fn processes_left_running_count_from_the_first_command() {
     assert_eq!(shown(&changes.files), ["after own ada command", "before yours"]);
 }
 
+/// One command and two at a time × what happens after the first and the second end.
+#[tokio::test]
+async fn an_agents_commands_count_until_the_last_has_ended() {
+    for (calls, expected) in [
+        (&["1"][..], &["after-1 yours", "before own ada command"][..]),
+        (&["1", "2"], &["after-1 own ada command", "after-2 yours", "before own ada command"]),
+    ] {
+        let world = Arc::new(World::default());
+        let tree = tree(&world, 1);
+        let ada = slug("ada");
+        tree.enter(&ada);
+        for call in calls {
+            tree.begin_command(&ada, Some(call)).await;
+        }
+        world.edit("before");
+        for call in calls {
+            tree.end_call(&ada, call, true);
+            settle().await;
+            world.edit(&format!("after-{call}"));
+        }
+        assert_eq!(leave(&tree, &ada).await, expected);
+    }
+}
+
+/// A write that goes on names its file until its agent leaves, also past a snapshot; one that has ended does not.
+#[tokio::test]
+async fn a_write_names_its_file_while_it_goes_on() {
+    for (has_ended, has_left, of_ada, of_bob) in [
+        (false, false, &["f own ada named"][..], &[][..]),
+        (true, false, &["f own ada named", "f yours"], &["f yours"]),
+        (false, true, &["f own ada named"], &["f yours"]),
+    ] {
+        let world = Arc::new(World::default());
+        let tree = tree(&world, 1);
+        let (ada, bob) = (slug("ada"), slug("bob"));
+        [&ada, &bob].into_iter().for_each(|agent| tree.enter(agent));
+        tree.is_ready().await;
+        tree.begin_write(&ada, "1", "f", true);
+        world.edit("f");
+        if has_ended {
+            tree.end_call(&ada, "1", true);
+        }
+        let early = if has_left { leave(&tree, &ada).await } else { Vec::new() };
+        tree.begin_command(&bob, Some("2")).await;
+        tree.end_call(&bob, "2", true);
+        settle().await;
+        world.edit("f");
+        assert_eq!(leave(&tree, &bob).await, of_bob, "{has_ended} {has_left}");
+        assert_eq!(if has_left { early } else { leave(&tree, &ada).await }, of_ada, "{has_ended} {has_left}");
+    }
+}
+
+#[tokio::test]
+async fn each_of_two_agents_has_its_own_changes_of_one_file() {
+    let world = Arc::new(World::default());
+    let tree = tree(&world, 1);
+    let (ada, bob) = (slug("ada"), slug("bob"));
+    [&ada, &bob].into_iter().for_each(|agent| tree.enter(agent));
+    write(&tree, &world, &ada, "f").await;
+    tree.begin_command(&bob, Some("1")).await;
+    tree.end_call(&bob, "1", true);
+    settle().await;
+    write(&tree, &world, &bob, "f").await;
+    assert_eq!(leave(&tree, &ada).await, ["f own ada named"]);
+    assert_eq!(leave(&tree, &bob).await, ["f own bob named"]);
+}
+
+/// Interrupted in the middle of work and between two agents' work × the first agent to go on and the second.
+#[tokio::test]
+async fn what_changed_while_a_run_was_down_is_told_once() {
+    let (ada, bob) = (slug("ada"), slug("bob"));
+    let since = vec!["since unknown".to_owned()];
+    for (begun, of_ada, of_bob) in [
+        (BTreeMap::new(), &since, &Vec::new()),
+        (BTreeMap::from([(ada.clone(), 0)]), &since, &Vec::new()),
+        (BTreeMap::from([(bob.clone(), 0)]), &Vec::new(), &since),
+    ] {
+        let world = Arc::new(World::default());
+        let source = Source::new(&world, 1);
+        let first = source.take(None).expect("a snapshot");
+        world.edit("since");
+        let tree = WorkTree::new(source, false, String::new(), Reports::channel().0);
+        let snapshots = vec![(first.clone(), Interval::default())];
+        tree.go_on(Before { first, snapshots, open: Interval::default(), begun: begun.clone() }).await;
+        for (agent, expected) in [(&ada, of_ada), (&bob, of_bob)] {
+            tree.enter(agent);
+            assert_eq!(leave(&tree, agent).await, *expected, "{begun:?}");
+        }
+    }
+}
+
+/// Their work ends at the same snapshot, and did not begin at the same.
+#[tokio::test]
+async fn agents_that_end_together_share_no_beginning() {
+    let world = Arc::new(World::default());
+    let source = Source::slow(&world, 1, std::time::Duration::from_millis(20));
+    let tree = WorkTree::new(source, true, String::new(), Reports::channel().0);
+    tree.begin();
+    tree.is_ready().await;
+    let (ada, bob, eve) = (slug("ada"), slug("bob"), slug("eve"));
+    [&ada, &bob].into_iter().for_each(|agent| tree.enter(agent));
+    for (number, path) in [(1, "x"), (2, "y"), (3, "z")] {
+        world.edit(path);
+        tree.begin_command(&ada, Some(path)).await;
+        tree.end_call(&ada, path, true);
+        while tree.activity().snapshots.len() < 2 * number + 1 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        if number == 1 {
+            tree.enter(&eve);
+        }
+    }
+    // While the snapshot for the first is taken, the others wait for the next one.
+    let (_, of_eve, of_bob) = tokio::join!(leave(&tree, &ada), leave(&tree, &eve), leave(&tree, &bob));
+    assert_eq!(
+        (of_eve, of_bob),
+        (
+            vec!["y yours".to_owned(), "z yours".to_owned()],
+            ["x", "y", "z"].map(|path| format!("{path} yours")).to_vec()
+        )
+    );
+}
+
 #[tokio::test]
 async fn one_snapshot_ends_the_work_of_all_that_have_finished() {
     let world = Arc::new(World::default());
