@@ -234,6 +234,37 @@ mod tests {
         assert_eq!(other.read("here", &mut Squads::default()).commands, BTreeSet::from([slug("eve")]));
     }
 
+    /// In this work tree and in another × what begins and ends before, between and after two looks.
+    #[test]
+    fn commands_of_another_run_count_in_every_interval_they_ran_in() {
+        for (place, is_here) in [("here", true), ("elsewhere", false)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let local = folder.path().to_owned();
+            std::fs::create_dir(local.join("runs")).expect("a folder");
+            let actions = |run: &str, place: &str| Actions {
+                local: local.clone(),
+                own: local.join("runs").join(format!("{run}.actions")),
+                work_tree: place.to_owned(),
+                state: Mutex::default(),
+            };
+            let (ours, theirs) = (actions("a", "here"), actions("b", place));
+            let (ada, bob) = (&slug("ada"), &slug("bob"));
+            for (done, since, now) in [
+                (&[Action::Begin(ada)][..], &["ada"][..], &["ada"][..]),
+                (&[], &["ada"], &["ada"]),
+                (&[Action::End(ada)], &["ada"], &[]),
+                (&[Action::Begin(bob), Action::End(bob)], &["bob"], &[]),
+                (&[], &[], &[]),
+            ] {
+                done.iter().for_each(|action| theirs.announce(*action));
+                let shown = |others: &OtherRuns| others.commands.iter().map(Slug::to_string).collect::<Vec<_>>();
+                let (found, at_work) = ours.others();
+                let expected = if is_here { [since, now] } else { [&[][..]; 2] };
+                assert_eq!([shown(&found), shown(&at_work)], expected, "{place} {done:?}");
+            }
+        }
+    }
+
     /// Its guardian needs a moment to end them; and it may have been resumed.
     #[test]
     fn commands_of_a_run_that_died_count_a_little_longer() {

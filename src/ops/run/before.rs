@@ -162,6 +162,25 @@ mod tests {
         open.named.contains_key("a.txt")
     }
 
+    /// A snapshot says what its interval knew, also if it no longer exists.
+    #[test]
+    fn what_an_interval_knew_is_kept() {
+        let taken = json!({
+            "type": "snapshot.taken", "commit": "b", "left_out": [], "seconds": 0.1, "commands": ["ada"],
+            "others": {"commands": ["eve"], "named": {"a.txt": ["eve"]}}, "git": {"hooks": ["pre-commit"]}, "down": true,
+        });
+        for is_there in [true, false] {
+            let mut reader = Reader::new(("", ""), WorkTreeSnapshot::sample(1));
+            reader.read(&event(taken.clone()), &|_| is_there.then(|| WorkTreeSnapshot::sample(2)));
+            let before = reader.before(WorkTreeSnapshot::sample(1));
+            let interval = before.snapshots.get(1).map_or(&before.open, |(_, interval)| interval);
+            assert_eq!(before.snapshots.len(), if is_there { 2 } else { 1 });
+            assert!(interval.commands.len() == 1 && interval.is_down && interval.git.hooks == ["pre-commit"]);
+            assert!(interval.others.commands.len() == 1 && interval.others.named.contains_key("a.txt"));
+            assert!(!is_there || (before.open.others.is_empty() && !before.open.is_down));
+        }
+    }
+
     #[test]
     fn what_was_written_while_a_snapshot_was_taken_is_of_both_intervals() {
         let writing = json!({"ada": BTreeSet::from(["1"])});

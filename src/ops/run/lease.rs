@@ -281,3 +281,27 @@ fn read(mut file: &File) -> Option<LeaseFile> {
     file.read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The end of one run × another that lives, or none.
+    #[test]
+    fn actions_stay_as_long_as_a_run_lives_that_may_read_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let take = |run: &str| {
+            let run = RunId::new(run);
+            let live =
+                LiveRun { run, pid: std::process::id(), started: jiff::Timestamp::UNIX_EPOCH, message: String::new() };
+            let lease = Lease::take(folder.path(), &live, "").expect("a lease");
+            fs::write(lease.files().actions, "x").expect("it is written");
+            lease
+        };
+        let (one, two) = (take("20260301-090000-aaaaaa"), take("20260301-090000-bbbbbb"));
+        for (ends, left) in [(one, 2), (two, 0)] {
+            drop(ends);
+            assert_eq!(action_files(folder.path()).count(), left);
+        }
+    }
+}
