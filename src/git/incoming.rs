@@ -30,8 +30,7 @@ impl Incoming {
         let format = format!("--object-format={}", ours.hash());
         ours.call(&["init", "--quiet", "--bare", "--template=", &format]).arguments(&[&place]).succeed()?;
         let git_dir = format!("--git-dir={}", place.display());
-        // As a pack, so that it can be taken as one.
-        let call = ours.call(&[&git_dir, "-c", "fetch.unpackLimit=1"]).arguments(settings);
+        let call = ours.call(&[&git_dir]).arguments(settings);
         let options = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
         let call = call.arguments(&options).arguments(&["--no-auto-maintenance", "--"]);
         call.arguments(&[source]).arguments(refspecs).timeout(TIMEOUT).succeed()?;
@@ -53,8 +52,8 @@ impl Incoming {
         made.map_err(Error::io("write to", &info))
     }
 
-    /// Copies everything fetched into `ours`, durably. git keeps it until the result is dropped: do that once the ref
-    /// that references it has moved.
+    /// Copies everything fetched from a bundle, which git makes a pack of, into `ours`, durably. git keeps it until the
+    /// result is dropped: do that once the ref that references it has moved.
     pub(super) fn take(&self, ours: &Repository) -> Result<Vec<KeptPack>, Error> {
         let folder = self.place.join("objects").join("pack");
         let files = fs::read_dir(&folder).map_err(Error::io("read", &folder))?.flatten().map(|file| file.path());

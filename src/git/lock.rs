@@ -128,3 +128,38 @@ impl LedgerLock {
 fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Free and awaited: the date of the file says since when it is held.
+    #[test]
+    fn a_lock_is_held_since_it_changed_hands() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.lock");
+        let open = || LockFile::open(&path, Sharing::Umask).expect("a file");
+        for is_awaited in [false, true] {
+            let other = open().lock(&|_| {}).expect("it is free");
+            let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+            other.file.set_modified(hour_ago).expect("it is ours");
+            let lock = match is_awaited {
+                false => {
+                    drop(other);
+                    open().lock(&|_| {})
+                }
+                true => std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        std::thread::sleep(Duration::from_millis(50));
+                        drop(other);
+                    });
+                    open().lock(&|_| {})
+                }),
+            };
+            let date = lock.expect("it is free").file.metadata().and_then(|metadata| metadata.modified());
+            assert!(date.expect("a date") > hour_ago + Duration::from_secs(60), "{is_awaited}");
+        }
+    }
+}

@@ -138,3 +138,41 @@ impl Walk {
         self.paths += path.len();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A walk through folders with these ids, each with so many entries whose paths are so long; how many it enters.
+    fn entered(limits: Limits, ids: &[u8], count: usize, length: usize) -> usize {
+        let mut walk = Walk::new(limits);
+        let enter = |id: &&u8| {
+            let is_entered = walk.enter("a/b", ObjectId::from([**id; 20])).is_ok();
+            (0..count).for_each(|_| walk.count(&"x".repeat(length)));
+            is_entered
+        };
+        ids.iter().take_while(enter).count()
+    }
+
+    /// Each limit × folders that are new and that are read again.
+    #[test]
+    fn each_limit_ends_a_walk() {
+        let free =
+            Limits { depth: 9, repeats: 99, repeated: 99, entries: 99, paths: 9999, time: Duration::from_secs(99) };
+        for (limits, other, same) in [
+            (free, 4, 4),
+            (Limits { depth: 1, ..free }, 0, 0),
+            (Limits { depth: 2, ..free }, 4, 4),
+            (Limits { repeats: 1, ..free }, 4, 2),
+            (Limits { repeated: 10, ..free }, 4, 2),
+            (Limits { entries: 20, ..free }, 2, 2),
+            (Limits { entries: 21, ..free }, 3, 3),
+            (Limits { paths: 60, ..free }, 2, 2),
+            (Limits { paths: 61, ..free }, 3, 3),
+            (Limits { time: Duration::ZERO, ..free }, 0, 0),
+        ] {
+            let all = [entered(limits, &[1, 2, 3, 4], 10, 3), entered(limits, &[1; 4], 10, 3)];
+            assert_eq!(all, [other, same], "{limits:?}");
+        }
+    }
+}
