@@ -146,6 +146,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_git_ends_by_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let start = |name: &str| {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink("/bin/sh", &path).expect("a link");
+            let mut command = Command::new(path);
+            command.args(["-c", "read line; true"]).env(NAME, "git").stdin(Stdio::piped()).spawn().expect("a shell")
+        };
+        let mut children = ["git", "git-remote-https", "agit"].map(start);
+        assert_eq!(Descendants::of(&[(NAME, "git")]).end().await.len(), 1);
+        drop(children.each_mut().map(|child| child.stdin.take()));
+        assert_eq!(children.each_mut().map(|child| child.wait().expect("it ends").success()), [true, true, false]);
+    }
+
+    #[tokio::test]
     async fn it_is_known_when_its_parent_has_ended() {
         let (mut shell, child) = shell("ended", 7402);
         let (late, mut early) = (Descendants::of(&[(NAME, "ended")]), Descendants::of(&[(NAME, "ended")]));

@@ -387,6 +387,8 @@ mod tests {
             "rm -rf /tmp/x/../../etc",
             "rm -rf .",
             "rm -rf *",
+            "rm -rf .*",
+            "rm -rf src/../.*",
             "rm -rf ./",
             "rm -rf .git",
             "rm -rf src/../.GIT/hooks",

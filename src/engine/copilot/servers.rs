@@ -171,6 +171,9 @@ mod tests {
             ("silent", local("/bin/sh", "sleep 60")),
             ("ends", local("sh", "exit 3")),
             ("refuses", local("sh", r#"echo '{"id":1,"error":{"message":"no key"}}'"#)),
+            ("chats", local("sh", r#"echo '{"method":"log"}'; echo '{"id":1,"result":{}}'; sleep 60"#)),
+            ("chats and ends", local("sh", r#"echo '{"method":"log"}'"#)),
+            ("chats and refuses", local("sh", r#"echo '{"id":7}'; echo '{"id":1,"error":{"message":"no key"}}'"#)),
             ("missing", local("no-such-server", "")),
             ("gone", local("/no/such/server", "")),
             ("mute", address(&silent)),
@@ -186,6 +189,8 @@ mod tests {
         assert!(start.elapsed() < Duration::from_secs(6), "one after the other: {:?}", start.elapsed());
         let wanted = [
             ("away", "it cannot be reached"),
+            ("chats and ends", "its program ended without an answer"),
+            ("chats and refuses", "it refused to begin: no key"),
             ("ends", "its program ended without an answer"),
             ("garbles", "it does not answer: "),
             ("gone", "its program cannot be run"),
