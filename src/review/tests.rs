@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Decision, DecisionId};
+use crate::model::{Decision, DecisionId, LegacyStatus};
 
 fn decision(id: &str, title: &str) -> Decision {
     Decision {
@@ -66,6 +66,23 @@ fn two_that_supersede_the_same_one_conflict() {
     let race = within(&third, &[&base[..], &[superseding("last", "The last word", "ours")]].concat());
     let open: Vec<&str> = race[0].decisions.iter().map(DecisionId::as_str).collect();
     assert_eq!(open, ["third", "theirs"], "superseding one of three leaves two");
+}
+
+/// Ours and theirs × what each says of itself.
+#[test]
+fn what_has_ended_by_its_own_words_conflicts_with_nothing() {
+    use LegacyStatus::{Proposed, Rejected, Superseded};
+    let says = |id: &str, status| Decision { status, ..scoped(id, "Handlers return early", &["src/api/**"]) };
+    let all = [(None, true), (Some(Proposed), true), (Some(Superseded), false), (Some(Rejected), false)];
+    for (ours, we_stand) in all {
+        for (theirs, they_stand) in all {
+            let found = within(&[says("a", ours)], &[says("b", theirs)]);
+            assert_eq!(!found.is_empty(), we_stand && they_stand, "{ours:?} {theirs:?}");
+            let replaces = |id: &str, status| Decision { status, ..superseding(id, "Names are short", "old") };
+            let found = between(&[replaces("a", ours)], &[replaces("b", theirs)], &[decision("old", "Old")]);
+            assert_eq!(!found.is_empty(), we_stand && they_stand, "{ours:?} {theirs:?}");
+        }
+    }
 }
 
 #[test]

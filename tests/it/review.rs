@@ -354,6 +354,14 @@ fn branches_are_compared_before_they_meet() {
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["decisions", "radar"]).to_string());
+    // What the base had before is for the review of the branch.
+    repo.git(&["switch", "--quiet", "--create", "late", "other"]);
+    decision(&repo, "abcd", "Sessions time out after 15 minutes", "");
+    commit(&repo, "late");
+    let late = repo.squad(&["decisions", "radar", "--base", "other", "late"]);
+    assert!(late.err.contains("1 decision on 1 branch") && late.err.contains("0 contradictions"), "{late}");
+    repo.git(&["switch", "--quiet", "main"]);
+    repo.git(&["branch", "--quiet", "-D", "late"]);
     assert!(repo.squad(&["decisions", "radar", "feature", "main"]).err.contains("0 contradictions"));
     repo.git(&["switch", "--quiet", "main"]);
     repo.git(&["merge", "--quiet", "--no-edit", "other"]);
