@@ -252,6 +252,22 @@ fn what_landed_and_was_withdrawn_does_not_land_again() {
     assert_eq!(state(&repo, &id), "withdrawn");
 }
 
+/// The same beside a decision that was made days later and waits.
+#[test]
+fn what_was_withdrawn_does_not_land_again_with_a_later_one() {
+    let mut repo = branches();
+    let id = add(&repo, &["add", "First"]);
+    repo.git(&["update-ref", "refs/squad/log", "refs/squad/log~1"]);
+    repo.pass(9 * 24 * 60 * 60);
+    repo.set_gits_clock();
+    play(&repo, "git revert --no-edit HEAD");
+    repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
+    let second = add(&repo, &["add", "Second"]);
+    std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
+    ok(&repo.squad(&["decisions", "land"]));
+    assert_eq!((state(&repo, &id), state(&repo, &second)), ("withdrawn".to_owned(), "in_force".to_owned()));
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_on_the_branch_all_the_same() {
     let repo = branches();

@@ -194,6 +194,24 @@ fn an_existing_team_is_not_replaced() {
     assert_eq!((to.git(&["for-each-ref"]), to.git(&["status", "--porcelain"])), before);
 }
 
+/// What git itself would refuse to fetch.
+#[test]
+fn a_team_in_objects_that_are_no_gits_is_refused() {
+    for (author, is_taken) in [("author Ann <ann@example.com> 0 +0000\n", true), ("", false)] {
+        let (from, to) = (team(), TestRepo::empty());
+        let tree = from.git(&["rev-parse", "HEAD^{tree}"]);
+        let commit = format!("tree {tree}{author}committer Ann <ann@example.com> 0 +0000\n\nteam\n");
+        from.write("../commit", &commit);
+        let commit = from.git(&["hash-object", "-t", "commit", "-w", "--literally", "../commit"]);
+        from.git(&["update-ref", "refs/heads/team", commit.trim()]);
+        from.git(&["symbolic-ref", "HEAD", "refs/heads/team"]);
+        from.git(&["bundle", "create", "--quiet", "team.squad", "HEAD", "refs/heads/team"]);
+        copied(&from, &to, "team.squad");
+        let output = to.squad(&["import", "../team.squad"]);
+        assert_eq!((output.code == 0, to.exists(".squad")), (is_taken, is_taken), "{output}");
+    }
+}
+
 #[test]
 fn a_file_without_a_team_is_refused() {
     let repo = TestRepo::empty();

@@ -65,6 +65,26 @@ fn the_only_copy_of_a_file_is_deleted_only_when_that_is_asked_for() {
     }
 }
 
+/// The age of a run is that of its last snapshot, not of its beginning.
+#[test]
+fn a_run_that_was_resumed_is_as_old_as_its_resumption() {
+    for (days, is_left) in [(5, true), (15, false)] {
+        let repo = TestRepo::with_small_team();
+        repo.write("notes.txt", MINE);
+        let arguments = ["--permissions", "allow", "--agent", "ada", "--no-commit", "--json", "x"];
+        let failed = repo.rehearse("[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"no\" }]\n", &arguments);
+        let run = TestRepo::events(&failed).pop().expect("an event")["run"].as_str().expect("a run").to_owned();
+        repo.pass(10 * DAY);
+        let first = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"No.\" }]\n";
+        let resumed = repo.rehearse(&format!("{first}{OVERWRITES}"), &["--resume", &run]);
+        assert_eq!(resumed.code, 0, "{resumed}");
+        assert!(repo.read("notes.txt").starts_with("mine now"));
+        repo.pass(days * DAY);
+        assert_eq!(repo.squad(&["gc", "--force"]).code, 0);
+        assert_eq!(is_kept(&repo), is_left, "{days}");
+    }
+}
+
 #[test]
 fn what_is_somewhere_else_too_is_not_kept() {
     let work_tree = |repo: &TestRepo| repo.write("notes.txt", MINE);

@@ -117,6 +117,24 @@ fn two_clones_that_import_agree() {
     assert_eq!(list(&repo).len(), 3);
 }
 
+/// Imported on another branch alone and on both: where a branch that was reset had them.
+#[test]
+fn an_import_is_recorded_for_each_branch() {
+    for (is_on_both, wanted) in [(false, "elsewhere"), (true, "withdrawn")] {
+        let repo = with(&[(".squad/decisions.md", DECISIONS)]);
+        repo.git(&["switch", "-qc", "other"]);
+        repo.squad(&["decisions", "import"]);
+        repo.git(&["switch", "-q", "main"]);
+        if is_on_both {
+            repo.squad(&["decisions", "import"]);
+            repo.git(&["reset", "-q", "--hard", "HEAD~"]);
+        }
+        repo.git(&["reset", "-q", "--hard", "HEAD~"]);
+        let states: Vec<String> = list(&repo).into_iter().map(|(.., state)| state).collect();
+        assert_eq!(states, [wanted; 3], "{is_on_both}");
+    }
+}
+
 #[test]
 fn the_inbox_and_archives_are_imported_when_asked() {
     let repo = with(&[

@@ -107,6 +107,31 @@ fn what_an_agent_does_to_git_is_said() {
     assert!(told.contains("; ada changed git: 1 commit ("), "{output}");
 }
 
+/// What is put aside, moved back or fetched is no new commit.
+#[test]
+fn only_commits_that_an_agent_made_are_its_own() {
+    for (run, refs, commits) in [
+        ("echo x > .squad/team.md; git stash -q", &["refs/stash"][..], 0),
+        ("git commit -q --allow-empty -m x; git reset -q --hard HEAD~", &[], 0),
+        ("git commit -q --allow-empty -m x", &["refs/heads/main"], 1),
+        ("git switch -qc other; git commit -q --allow-empty -m x", &["HEAD", "refs/heads/other"], 1),
+        ("git switch -q --detach; git commit -q --allow-empty -m x", &["HEAD"], 1),
+        (
+            "git update-ref refs/remotes/origin/main $(git commit-tree -m x HEAD^{tree})",
+            &["refs/remotes/origin/main"],
+            0,
+        ),
+    ] {
+        let repo = TestRepo::with_small_team();
+        let output =
+            repo.rehearse(&turn("ada", &format!("{{ run = {run:?} }}")), &[&ALLOWED[..], &["Add it"]].concat());
+        let git = &last(&output)["work"][0]["git"];
+        let moved = git["refs"].as_array().into_iter().flatten();
+        assert_eq!(moved.filter_map(|moved| moved["name"].as_str()).collect::<Vec<_>>(), refs, "{run}: {output}");
+        assert_eq!(git["commits"].as_array().map_or(0, Vec::len), commits, "{run}: {output}");
+    }
+}
+
 /// The work of an agent before an interruption is its work.
 #[test]
 fn what_was_changed_before_an_interruption_is_not_lost() {
