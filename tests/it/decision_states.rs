@@ -258,9 +258,11 @@ fn what_was_withdrawn_does_not_land_again_with_a_later_one() {
     let mut repo = branches();
     let id = add(&repo, &["add", "First"]);
     repo.git(&["update-ref", "refs/squad/log", "refs/squad/log~1"]);
-    repo.pass(9 * 24 * 60 * 60);
     repo.set_gits_clock();
     play(&repo, "git revert --no-edit HEAD");
+    repo.pass(9 * 24 * 60 * 60);
+    repo.set_gits_clock();
+    commit(&repo, "later.txt");
     repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
     let second = add(&repo, &["add", "Second"]);
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
