@@ -190,6 +190,8 @@ fn regressions_found_by_random_tests() {
         "### {Title}\n**By:** {name}\n\n- 2026-02-03: Hire a cook\n  - 2026-02-04: and a boy\n- 2026-02-05 — Fire the cook\n\n   ### 2026-04-04: Indented\n",
         // The marker before a heading in a list is not part of the entry above.
         "\u{feff}- ### 2026-04-03: In a list\n  text\n0.   ### 2026-04-04: Indented\n",
+        // A section that has lost the entry above it.
+        "Tar again\n---------\n\n**By:** Uwe\n\n### {Title}\n**By:** {name}\n\n### Why\n\nOld.\n\n---\nby: Otto\ndate: 2026-05-01\n---\n",
         // Without the text in between, a line above becomes part of the title of a duplicate that stays.
         "**Date:** 2026-06-01\n---\nby: Otto\n---\n2026-04-01: Lined\n======\n\ntext\n\n2026-04-01: Lined\n======\n\ntext\n",
     ] {

@@ -291,7 +291,9 @@ fn is_document(headings: &[Heading<'_>], index: usize, is_wanted: impl Fn(&Headi
 
 /// After an import, the headings left over have lost their context, so only dated ones are entries.
 fn keep_dated(headings: &mut [Heading<'_>]) {
-    let is_dated = |heading: &Heading<'_>| heading.has_text && (heading.dated.leads || heading.metadata.has_date);
+    let is_dated = |heading: &Heading<'_>| {
+        heading.has_text && (heading.dated.leads || heading.metadata.has_date && !is_section(heading.raw))
+    };
     for heading in headings.iter_mut().filter(|heading| heading.part == Part::Entry && !is_dated(heading)) {
         heading.part = Part::Section;
     }
