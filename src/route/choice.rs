@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, list};
+use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, first_line, list};
 
 #[derive(Deserialize)]
 struct Choice {
@@ -47,14 +47,14 @@ pub(crate) enum Chosen {
 /// Applies the coordinator's choice to the plan, or tells what is wrong with the answer.
 pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, String> {
     let choice: Choice = serde_json::from_str(json_object(answer))
-        .map_err(|_| "the coordinator did not answer in the form it was asked for".to_owned())?;
+        .map_err(|_| in_its_words("the coordinator did not answer in the form it was asked for", answer))?;
     let (steps, unknown) = read_steps(team, &choice);
     if !unknown.is_empty() {
         return Err(format!("the coordinator chose {}, who cannot be started", list(unknown)));
     }
     let agents = distinct(steps.iter().flatten().cloned());
     if agents.is_empty() && choice.answer.trim().is_empty() {
-        return Err("the coordinator cannot tell whose work it is".to_owned());
+        return Err(in_its_words("the coordinator cannot tell whose work it is", &choice.reason));
     }
     if agents.is_empty() {
         let answers = Evidence::new(&Slug::coordinator(), "the coordinator answers it", Slug::COORDINATOR, 1.0);
@@ -76,6 +76,13 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
     let is_wide = steps.iter().any(|step| step.len() > 1);
     let tier = if is_wide && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
     Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, steps, tier, evidence, ..plan.clone() }))
+}
+
+fn in_its_words(problem: &str, words: &str) -> String {
+    match first_line(words.trim(), 200).trim_end_matches('.') {
+        "" => problem.to_owned(),
+        words => format!("{problem}: {words}"),
+    }
 }
 
 /// The agents offered to a person: the router's candidates, or all if it has none.

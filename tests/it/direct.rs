@@ -149,12 +149,36 @@ fn what_files_do_not_answer_is_the_coordinators() {
     let output = repo.rehearse(script, &[message]);
     assert!(output.code == 0 && output.out == "In docs/.\n", "{output}");
     assert!(output.err.contains("the coordinator answers") && !output.err.contains("works on it"), "{output}");
-    let script = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": []}' }]\n";
-    let output = repo.rehearse(script, &[message]);
-    assert!(
-        output.code == 1 && output.err.contains("cannot tell whose work it is; name one with `--agent NAME` ("),
-        "{output}"
-    );
+}
+
+/// Every answer that chooses nobody × as text and as JSON, and a coordinator that fails.
+#[test]
+fn who_works_on_it_is_the_users_where_the_coordinator_chooses_nobody() {
+    for (step, error) in [
+        (r#"say = '{"agents": []}'"#, "cannot tell whose work it is"),
+        (r#"say = '{"agents": [], "reason": "Front or back.", "answer": ""}'"#, "cannot tell whose work it is: Front or back"),
+        ("say = 'I cannot tell.'", "did not answer in the form it was asked for: I cannot tell"),
+        (r#"say = '{"agents": ["mallory"]}'"#, "chose `mallory`, who cannot be started"),
+        ("fail = 'Out of cheese.'", ""),
+    ] {
+        let repo = TestRepo::with_small_team();
+        let script = format!("[[turn]]\nagent = \"coordinator\"\nsteps = [{{ {step} }}]\n");
+        let message = "Untangle the zeppelin hangar";
+        let output = repo.rehearse(&script, &[message]);
+        let json = repo.rehearse(&script, &[message, "--json"]);
+        let last: serde_json::Value =
+            serde_json::from_str(json.out.lines().last().expect("a line")).expect("it is JSON");
+        let is_unchosen = !error.is_empty();
+        let (code, status) = if is_unchosen { (2, "skipped") } else { (1, "failed") };
+        assert!(output.code == code && json.code == code && last["status"] == status, "{output}{last}");
+        assert!(repo.squad(&["log"]).out.contains(status), "{step}");
+        let said = format!("error: the coordinator {error}\nhint: name one with `--agent NAME`: ada, bob and rex\n");
+        assert_eq!(output.err.ends_with(&said), is_unchosen, "{output}");
+        assert_eq!(last["error"]["kind"] == "usage", is_unchosen, "{last}");
+        assert!(!is_unchosen || !output.err.contains("failed"), "{output}");
+        let shown = repo.squad(&["log", last["run"].as_str().expect("an id")]).out;
+        assert!(!is_unchosen || shown.contains(&format!("the coordinator {error}")), "{shown}");
+    }
 }
 
 #[test]

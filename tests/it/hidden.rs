@@ -85,7 +85,7 @@ mod terminal {
     fn where_the_coordinator_cannot_tell_a_person_names_who_works() {
         let unsure = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [], \"answer\": \"\"}' }]\n";
         for (typed, code, shown) in
-            [("@Bob\n", 0, "bob works on it"), ("\n", 1, "cannot tell whose work it is; name one with `--agent")]
+            [("@Bob\n", 0, "bob works on it"), ("\n", 2, "name one with `--agent NAME`: ada, bob and rex")]
         {
             // One for each: what a person chose once, routing chooses by itself from then on.
             let repo = TestRepo::with_small_team();

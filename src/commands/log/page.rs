@@ -165,11 +165,12 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::CancelRequested { reason } => reason,
         EventKind::UserMessage { text } => first_line(&text, 80),
         EventKind::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
-        EventKind::RunCompleted { status, agents, work, rejections, commits, usage, .. } => {
+        EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
             let spent = format!("{}{commits}", cost(&usage));
-            run_end(status, rejections, agents.len(), &spent, &work)
+            let why = error.map(|error| format!("\n  {}", error.message)).unwrap_or_default();
+            run_end(status, rejections, agents.len(), &spent, &work) + &why
         }
         kind => match kind.end() {
             Some((_, end)) => format!("{}{}", end.reason, changes(end)),

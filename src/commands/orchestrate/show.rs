@@ -41,18 +41,23 @@ pub(in crate::commands) fn perform<'a>(
     };
     terminal.iter().for_each(Terminal::settle);
     context.ui = view.into_screen();
-    let code = match ended {
-        // `run.completed` is the last line of JSON, with the error if the run could not begin.
-        Ok(RunEnded { error: Some(failure), status, .. }) if context.ui.json() => {
-            if status == Outcome::Lost {
-                context.ui.warning(&failure.message);
-                failure.hint.iter().for_each(|hint| context.ui.hint(hint));
+    let code = ended.and_then(|ended| {
+        // The coordinator worked where nobody was chosen.
+        let has_worked = ended.error.is_none() || ended.status == Outcome::Skipped;
+        let code = if has_worked { epilogue(&mut context.ui, project, &ended) } else { 0 };
+        match ended.error {
+            None => Ok(code),
+            // `run.completed` is the last line of JSON, with the error if no agent started.
+            Some(failure) if context.ui.json() => {
+                if ended.status == Outcome::Lost {
+                    context.ui.warning(&failure.message);
+                    failure.hint.iter().for_each(|hint| context.ui.hint(hint));
+                }
+                Ok(failure.kind.exit_code())
             }
-            Ok(failure.kind.exit_code())
+            Some(failure) => Err(failure),
         }
-        Ok(RunEnded { error: Some(failure), .. }) => Err(failure),
-        ended => ended.map(|ended| epilogue(&mut context.ui, project, &ended)),
-    };
+    });
     (context, code)
 }
 

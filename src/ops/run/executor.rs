@@ -11,7 +11,7 @@ use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, EventKind, FileVerdicts, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier,
+    EventKind, FileVerdicts, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier,
     ToolChoice, Usage, Verdict, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
@@ -53,6 +53,8 @@ pub(super) struct Results {
     pub(super) answer: Option<String>,
     /// Nobody may revise the rejected work.
     pub(super) is_stuck: bool,
+    /// Why nobody was chosen for the work.
+    unchosen: Option<Failure>,
 }
 
 impl Executor<'_> {
@@ -81,12 +83,12 @@ impl Executor<'_> {
         self.finish(results, started).await
     }
 
-    /// Lets the coordinator choose agents. `None`: it answers the message itself, or its outcome says why it chose none.
+    /// Lets the coordinator choose agents. `None`: it answers the message itself, or nobody is chosen.
     async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
         let prompt = self.compiler.choice_prompt(&self.order.message, plan);
         let mut job = self.coordinator(prompt, false);
         job.opening.form = Some(Form { name: "choice", schema: choice::schema(&self.project.team) });
-        let mut work = self.workers.work(job).await;
+        let work = self.workers.work(job).await;
         let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {
             None => None,
@@ -103,17 +105,13 @@ impl Executor<'_> {
                 Some(plan)
             }
             Some(Err(reason)) => {
-                if let Some(plan) = self.person_plans(plan, &reason).await {
-                    results.work.push(work);
-                    return Some(plan);
+                let by_person = self.person_plans(plan, &reason).await;
+                if by_person.is_none() {
+                    let candidates = list(choice::candidates(&self.project.team, plan));
+                    let hint = format!("name one with `--agent NAME`: {candidates}");
+                    results.unchosen = Some(Failure::usage(reason).hint(hint));
                 }
-                let candidates = list(choice::candidates(&self.project.team, plan));
-                let reason = format!("{reason}; name one with `--agent NAME` ({candidates})");
-                work.outcome = Outcome::Failed;
-                work.reason = reason.clone();
-                let end = End { reason, text: work.text.clone(), ..End::default() };
-                self.tell(Some(&work.agent), EventKind::Failed(end));
-                None
+                by_person
             }
         };
         results.work.push(work);
@@ -221,7 +219,7 @@ impl Executor<'_> {
         let refused = usage.refused;
         // Agents work in parallel, so their seconds are not added up.
         usage.seconds = seconds(started.elapsed());
-        let answer = results.answer.clone();
+        let (answer, unchosen) = (results.answer.clone(), results.unchosen.take());
         if let Some(text) = results.answer.filter(|_| self.past.answer().is_none()) {
             self.tell(None, EventKind::Answer { text });
         }
@@ -246,11 +244,13 @@ impl Executor<'_> {
         if let Some(tree) = &self.workers.tree {
             tree.close();
         }
-        let end = EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error: None };
+        let error = unchosen.as_ref().map(Failure::of_run);
+        let end = EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let (run, is_stuck) = (self.run.clone(), results.is_stuck);
         let allows_all = self.workers.requests.permissions == Permissions::Allow;
-        Ended { run, status, answer, refused, allows_all, has_committed, unlanded, is_stuck, unrecorded, error: None }
+        let error = unchosen;
+        Ended { run, status, answer, refused, allows_all, has_committed, unlanded, is_stuck, unrecorded, error }
     }
 
     async fn land(&self) -> Result<Landed, Failure> {
@@ -352,6 +352,8 @@ impl Results {
             Outcome::Stopped
         } else if has(Outcome::Claimed) {
             Outcome::Claimed
+        } else if self.unchosen.is_some() {
+            Outcome::Skipped
         } else {
             Outcome::Completed
         }

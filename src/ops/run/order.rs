@@ -98,7 +98,7 @@ pub(crate) struct Ended {
     pub(crate) is_stuck: bool,
     /// Why the end of the run is not in the ledger.
     pub(crate) unrecorded: Option<String>,
-    /// Why no agent could start; also in the run's last event.
+    /// Why no agent started; also in the run's last event.
     pub(crate) error: Option<Failure>,
 }
 
