@@ -337,6 +337,34 @@ fn two_on_one_branch_do_not_replace_the_same() {
     refused("ffff", "there is no decision");
 }
 
+/// Made on × tried on × the same words and others: a decision that has not landed is not forgotten.
+#[test]
+fn one_that_has_not_landed_is_known_on_other_heads() {
+    let heads = ["main", "feature", "--detach"];
+    for (made, tried, same) in
+        heads.iter().flat_map(|made| heads.iter().flat_map(move |tried| [(made, tried, true), (made, tried, false)]))
+    {
+        let repo = TestRepo::with_small_team();
+        let first = add(&repo, &["add", "First"]);
+        repo.git(&["branch", "feature"]);
+        repo.git(&["switch", "-q", made]);
+        repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
+        let second = add(&repo, &["supersede", &first, "Second\n\nBecause."]);
+        std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
+        repo.git(&["switch", "-q", tried]);
+        let words = if same { " # Second\n\nBecause.\n" } else { "Third" };
+        let output = repo.squad(&["decisions", "supersede", &first, words]);
+        let is_known = same || made == tried || *made == "--detach";
+        let what = format!("{made} {tried} {same}: {output}");
+        assert_eq!(output.code == 2, is_known, "{what}");
+        let said = format!("`{first}` is already superseded by `{second}`, not landed yet\nhint: ");
+        assert_eq!(output.err.contains(&said), is_known, "{what}");
+        let elsewhere = made != tried && *made != "--detach";
+        let hint = if elsewhere { format!("check out `{made}`; there `squad") } else { "hint: `squad".to_owned() };
+        assert!(!is_known || output.err.contains(&format!("{hint} decisions land` lands it")), "{what}");
+    }
+}
+
 #[test]
 fn two_branches_that_replace_the_same_are_told_apart_when_they_meet() {
     let repo = TestRepo::with_small_team();

@@ -8,7 +8,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Source, list, printable};
 use crate::ops::decisions::landing::{Lander, files_since, is_file_of};
-use crate::ops::ledger::contents::{self as ledger, BranchLanding, as_recorded, newest_first, order_of};
+use crate::ops::ledger::contents::{self as ledger, BranchLanding, LoggedDecision, as_recorded, newest_first, order_of};
 use crate::ops::ledger::journal::{append, logged_decision};
 use crate::ops::ledger::lost;
 use crate::ops::team::commit::refuse_conflict_markers;
@@ -184,19 +184,27 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
     let _lock = Lander::new(env, project).lock()?;
     let old = find(all(project)?, id)?;
     let branch = as_recorded(project.repository.head()?.work());
+    let words = title_and_body(&addition.text);
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
-        logged.landed.is_empty() && logged.branch == branch && logged.decision.supersedes.as_ref() == Some(&old.id)
+        let new = &logged.decision;
+        // What was made for no branch lands on this one. The same words are the same attempt, made again elsewhere.
+        let is_rival = logged.branch == branch || logged.branch.is_none() || (&new.title, &new.text) == (&words.0, &words.1);
+        logged.landed.is_empty() && new.supersedes.as_ref() == Some(&old.id) && is_rival
     });
-    let waiting: Vec<DecisionId> = waiting.map(|logged| logged.decision.id).collect();
-    let by: Vec<&DecisionId> = old.superseded_by.iter().chain(&waiting).collect();
+    let waiting: Vec<LoggedDecision> = waiting.collect();
+    let by: Vec<&DecisionId> = old.superseded_by.iter().chain(waiting.iter().map(|new| &new.decision.id)).collect();
     if let Some(newest) = by.last() {
         let ids = list(by.iter().map(|id| format!("`{id}`")));
-        return Err(match waiting.is_empty() {
-            true => Failure::usage(format!("`{}` is already superseded by {ids}", old.id))
-                .hint(format!("squad decisions supersede {newest} \"…\"")),
-            // An earlier attempt was killed between recording and landing.
-            false => Failure::usage(format!("`{}` is already superseded by {ids}, not landed yet", old.id))
-                .hint("`squad decisions land` lands it"),
+        let message = format!("`{}` is already superseded by {ids}", old.id);
+        return Err(match waiting.last() {
+            None => Failure::usage(message).hint(format!("squad decisions supersede {newest} \"…\"")),
+            // An earlier attempt was killed between recording and landing, or could not land.
+            Some(new) => Failure::usage(format!("{message}, not landed yet")).hint(match &new.branch {
+                Some(made_for) if new.branch != branch => {
+                    format!("check out `{made_for}`; there `squad decisions land` lands it")
+                }
+                _ => "`squad decisions land` lands it".to_owned(),
+            }),
         });
     }
     if old.state == DecisionState::Withdrawn {
@@ -208,11 +216,15 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
     add(env, project, Addition { text: addition.text, scope, tags, supersedes: Some(old.id) })
 }
 
+/// The first line, and the rest.
+fn title_and_body(text: &str) -> (String, String) {
+    let (title, body) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
+    (printable(title.trim_start_matches('#').trim()), printable(body.trim()))
+}
+
 /// Records a decision in the ledger. It is durable when this returns, but has not landed yet.
 pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Result<Decision, Failure> {
-    let text = addition.text.trim();
-    let (title, body) = text.split_once('\n').unwrap_or((text, ""));
-    let title = printable(title.trim_start_matches('#').trim());
+    let (title, text) = title_and_body(&addition.text);
     if title.is_empty() {
         return Err(
             Failure::usage("the decision is empty").hint("squad decisions add \"Money is stored as integer cents\"")
@@ -230,7 +242,7 @@ pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Resul
         supersedes: addition.supersedes,
         scope: addition.scope,
         tags: addition.tags,
-        text: printable(body.trim()),
+        text,
         status: None,
         source: None,
     };
