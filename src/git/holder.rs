@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 /// How long a wait may be silent.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The process that holds a lock.
 #[derive(Debug, Default)]
-pub(super) struct Holder {
+pub(crate) struct Holder {
     process: Option<Process>,
     /// How long it has held the lock.
     held_for: Option<Duration>,
@@ -26,7 +26,7 @@ struct Process {
 
 impl Holder {
     /// Of a lock file whose date is that of its last change of hands.
-    pub(super) fn of(lock: &File) -> Self {
+    pub(crate) fn of(lock: &File) -> Self {
         let metadata = lock.metadata();
         let held_for = metadata.as_ref().ok().and_then(|metadata| metadata.modified().ok()?.elapsed().ok());
         Self { process: metadata.ok().and_then(|metadata| system::holder(&metadata)), held_for }

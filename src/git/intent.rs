@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use gix::{ObjectId, objs};
@@ -20,6 +20,7 @@ use serde_json::json;
 use super::{
     disk,
     error::Error,
+    holder::{self, Holder},
     mode::{PLAIN, PROGRAM},
     objects::identify,
     repository::Repository,
@@ -235,7 +236,10 @@ impl Repository {
     /// Waits until no other squad changes this work tree. If a process dies, the kernel releases its lock.
     pub(super) fn lock_work_tree(&self) -> Result<WorkTreeLock, Error> {
         let file = self.lock_file()?;
-        file.lock().map_err(Error::io("lock", self.state_folder()))?;
+        let tell = |holder: &Holder| self.damage().say(&format!("waiting for the work tree's lock: {holder}"));
+        holder::wait_for(&file, &tell, || file.lock()).map_err(Error::io("lock", self.state_folder()))?;
+        // For those who wait. The owner of the file may be another user.
+        let _ = file.set_modified(SystemTime::now());
         Ok(WorkTreeLock { _file: file })
     }
 

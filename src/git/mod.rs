@@ -87,6 +87,7 @@ pub(crate) use self::{
     error::Error,
     foreign::ForeignRepository,
     history::Blame,
+    holder::{Holder, PATIENCE},
     intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     maintenance::Extent,

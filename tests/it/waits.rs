@@ -1,26 +1,41 @@
-//! A wait for the ledger's lock says whom it is for.
+//! A wait for a lock says whom it is for, and an interrupt says what it does.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{Output, TestRepo};
 
-/// Runs a command while a process with this name holds the ledger's lock for some seconds.
-fn beside(repo: &TestRepo, name: &str, is_stopped: bool, seconds: u64, arguments: &[&str]) -> (Output, u32) {
-    let lock = repo.root().join(".git/squad/ledger.lock");
+const LEDGER: &str = ".git/squad/ledger.lock";
+
+/// A process of this name that holds a lock.
+fn holder(repo: &TestRepo, name: &str, lock: &Path) -> Child {
     repo.write(name, "#!/bin/sh\nread line\n");
     let program = repo.root().join(name);
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    std::fs::create_dir_all(lock.parent().expect("it is in a folder")).expect("a folder");
     let mut holder = repo.command("flock", &repo.root());
-    let mut holder: Child =
-        holder.arg("--no-fork").arg(&lock).arg(&program).stdin(Stdio::piped()).spawn().expect("flock runs");
-    let id = holder.id();
-    let is_held = || std::fs::File::open(&lock).is_ok_and(|file| file.try_lock().is_err());
+    let holder = holder.arg("--no-fork").arg(lock).arg(program).stdin(Stdio::piped()).spawn().expect("flock runs");
+    let is_held = || std::fs::File::open(lock).is_ok_and(|file| file.try_lock().is_err());
     while !is_held() {
         thread::sleep(Duration::from_millis(10));
     }
+    holder
+}
+
+/// Runs a command while a process holds a lock for some seconds.
+fn beside(
+    repo: &TestRepo,
+    (name, lock): (&str, &Path),
+    is_stopped: bool,
+    seconds: u64,
+    arguments: &[&str],
+) -> (Output, u32) {
+    let mut holder = holder(repo, name, lock);
+    let id = holder.id();
     let signal = |name: &str| repo.command("kill", &repo.root()).args([name, &id.to_string()]).status().expect("kill");
     if is_stopped {
         signal("-STOP");
@@ -36,31 +51,43 @@ fn beside(repo: &TestRepo, name: &str, is_stopped: bool, seconds: u64, arguments
     (output, id)
 }
 
-/// Every way to wait × running and stopped × said and quiet × a name that is plain and one that looks like a state.
+/// Every lock and way to wait × running and stopped, by a name that looks like the other state × said and quiet.
 #[cfg(target_os = "linux")]
 #[test]
-fn who_holds_the_lock_is_said_after_two_seconds() {
-    let waits: [&[&str]; 2] = [&["decisions", "add", "One"], &["gc"]];
-    for arguments in waits {
-        for (name, is_stopped, is_quiet) in [
-            ("nap", true, false),
-            ("nap", false, false),
-            ("nap", true, true),
-            ("a) S", true, false),
-            ("a) T", false, false),
-        ] {
-            let repo = TestRepo::with_small_team();
-            assert_eq!(repo.squad(&["decisions", "add", "First"]).code, 0);
-            let quiet: &[&str] = if is_quiet { &["--quiet"] } else { &[] };
-            let (output, id) = beside(&repo, name, is_stopped, 4, &[arguments, quiet].concat());
-            assert_eq!(output.code, 0, "{output}");
-            let said = format!("waiting for the ledger's lock: process {id} (`/bin/sh ");
-            let since = format!("/{name}`) has held it for ");
-            assert_eq!(output.err.contains(&said) && output.err.contains(&since), !is_quiet, "{output}");
-            let stopped = format!("is stopped: `kill -CONT {id}` lets it go on");
-            assert_eq!(output.err.contains(&stopped), is_stopped && !is_quiet, "{output}");
+fn who_holds_a_lock_is_said_after_two_seconds() {
+    let users = "../config/squad/config.lock";
+    let waits: [(&str, &str, &[&str]); 7] = [
+        ("ledger's", LEDGER, &["decisions", "add", "One"]),
+        ("ledger's", LEDGER, &["gc"]),
+        ("landing", ".git/squad/landing.lock", &["decisions", "add", "One"]),
+        ("work tree's", ".git/squad/intent.lock", &["decisions", "add", "One"]),
+        ("sync", ".git/squad/sync.lock", &["sync", "--yes"]),
+        ("config", ".git/squad/config.lock", &["config", "set", "sessions.timeout", "1m"]),
+        ("config", users, &["config", "set", "--user", "sessions.timeout", "1m"]),
+    ];
+    thread::scope(|scope| {
+        for (name, lock, arguments) in waits {
+            for (program, is_stopped, is_quiet) in [("a) S", true, false), ("a) T", false, false), ("nap", true, true)] {
+                scope.spawn(move || {
+                    let mut repo = TestRepo::with_small_team();
+                    let config = repo.root().join("../config").display().to_string();
+                    repo.variables.insert("XDG_CONFIG_HOME".to_owned(), config);
+                    repo.git(&["init", "--quiet", "--bare", "../hub.git"]);
+                    repo.git(&["remote", "add", "origin", "../hub.git"]);
+                    assert_eq!(repo.squad(&["decisions", "add", "First"]).code, 0);
+                    let quiet: &[&str] = if is_quiet { &["--quiet"] } else { &[] };
+                    let lock = repo.root().join(lock);
+                    let (output, id) = beside(&repo, (program, &lock), is_stopped, 4, &[arguments, quiet].concat());
+                    assert_eq!(output.code, 0, "{output}");
+                    let said = format!("waiting for the {name} lock: process {id} (`/bin/sh ");
+                    let since = format!("/{program}`) has held it for ");
+                    assert_eq!(output.err.contains(&said) && output.err.contains(&since), !is_quiet, "{output}");
+                    let stopped = format!("is stopped: `kill -CONT {id}` lets it go on");
+                    assert_eq!(output.err.contains(&stopped), is_stopped && !is_quiet, "{output}");
+                });
+            }
         }
-    }
+    });
 }
 
 #[cfg(target_os = "linux")]
@@ -68,6 +95,37 @@ fn who_holds_the_lock_is_said_after_two_seconds() {
 fn a_short_wait_is_silent() {
     let repo = TestRepo::with_small_team();
     assert_eq!(repo.squad(&["decisions", "add", "First"]).code, 0);
-    let (output, _) = beside(&repo, "nap", false, 0, &["decisions", "add", "Second"]);
+    let (output, _) = beside(&repo, ("nap", &repo.root().join(LEDGER)), false, 0, &["decisions", "add", "Second"]);
     assert!(output.code == 0 && !output.err.contains("waiting"), "{output}");
+}
+
+/// One interrupt and the lock's end × two interrupts.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_during_a_wait_says_what_happens() {
+    for is_repeated in [false, true] {
+        let repo = TestRepo::with_small_team();
+        assert_eq!(repo.squad(&["decisions", "add", "First"]).code, 0);
+        let mut holder = holder(&repo, "nap", &repo.root().join(LEDGER));
+        let mut run = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        let run = run.args(["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]);
+        let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut lines = BufReader::new(run.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with("waiting for the ledger's lock: process ")));
+        let interrupt = || repo.command("kill", &repo.root()).args(["-INT", &run.id().to_string()]).status();
+        let interrupted = Instant::now();
+        interrupt().expect("kill runs");
+        assert!(lines.any(|line| line == "stopping once the run's end is recorded; Ctrl-C again stops at once"));
+        assert!(interrupted.elapsed() < Duration::from_secs(2));
+        if is_repeated {
+            thread::sleep(Duration::from_secs(1).saturating_sub(interrupted.elapsed()));
+            interrupt().expect("kill runs");
+        } else {
+            holder.kill().expect("it is ours");
+        }
+        assert_eq!(run.wait().expect("it ends").code(), Some(130));
+        let _ = holder.kill();
+        holder.wait().expect("it has ended");
+        assert_eq!(repo.squad(&["log"]).out.contains("cancelled"), !is_repeated);
+    }
 }

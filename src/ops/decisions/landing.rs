@@ -236,7 +236,8 @@ impl Lander {
 
     /// Takes the lock that serializes landing and superseding in this clone.
     pub(in crate::ops) fn lock(&self) -> Result<File, Failure> {
-        lock::acquire(&self.local.join("landing.lock"), "landing decisions", self.cancel.as_ref())
+        let log = self.repository.damage();
+        lock::acquire(&self.local.join("landing.lock"), "landing decisions", log, self.cancel.as_ref())
     }
 }
 

@@ -71,7 +71,8 @@ pub(crate) fn sync(
         sent: 0,
         refused: None,
     };
-    let _lock = lock::acquire(&repository.common_dir().join("squad").join("sync.lock"), "syncing", None)?;
+    let lock = repository.common_dir().join("squad").join("sync.lock");
+    let _lock = lock::acquire(&lock, "syncing", repository.damage(), None)?;
     if !(options.dry_run || options.own_ref) {
         // The next fetch overwrites earlier copies, so merge them first.
         synced.taken = merge_fetched(&remote, remote.difference()?)?;

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
+use crate::model::DamageLog;
 use crate::pool::Canceller;
 use crate::view::keys::restore;
 
@@ -35,9 +36,11 @@ impl Signals {
         }
     }
 
-    async fn obey(mut self, interrupt: Canceller, said: Arc<Notify>) {
+    /// `log` says at once what the first signal does: the run's end waits for agents, and for locks.
+    async fn obey(mut self, interrupt: Canceller, said: Arc<Notify>, log: Option<DamageLog>) {
         self.next_or(&said).await;
         interrupt.run();
+        log.iter().for_each(|log| log.say("stopping once the run's end is recorded; Ctrl-C again stops at once"));
         let repeated = async {
             loop {
                 self.next_or(&said).await;
@@ -55,14 +58,23 @@ pub(in crate::ops) struct SignalGuard(Option<JoinHandle<()>>);
 
 impl SignalGuard {
     pub(in crate::ops) fn by(interrupt: &Canceller, env: &Env) -> Result<Self, Failure> {
-        Self::by_or(interrupt, env, Arc::default())
+        Self::listening(interrupt, env, Arc::default(), Some(env.damage.clone()))
     }
 
-    /// The same, with a notification that counts as a signal, such as a key.
+    /// The same, with a notification that counts as a signal, such as a key. The view says what happens.
     pub(in crate::ops) fn by_or(interrupt: &Canceller, env: &Env, said: Arc<Notify>) -> Result<Self, Failure> {
+        Self::listening(interrupt, env, said, None)
+    }
+
+    fn listening(
+        interrupt: &Canceller,
+        env: &Env,
+        said: Arc<Notify>,
+        log: Option<DamageLog>,
+    ) -> Result<Self, Failure> {
         let signals = env.signals.then(Signals::listen).transpose();
         let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
-        Ok(Self(signals.map(|signals| tokio::spawn(signals.obey(interrupt.clone(), said)))))
+        Ok(Self(signals.map(|signals| tokio::spawn(signals.obey(interrupt.clone(), said, log)))))
     }
 }
 

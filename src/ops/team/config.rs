@@ -8,6 +8,7 @@ use toml_edit::{Document, DocumentMut, Item, Key, Table, TableLike, TomlError, v
 
 use crate::env::Env;
 use crate::error::Failure;
+use crate::model::DamageLog;
 use crate::ops::Workspace;
 use crate::ops::team::lock;
 use crate::settings;
@@ -25,10 +26,13 @@ pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     /// The lock file, held while the configuration is read, changed and written.
     lock: PathBuf,
+    /// Where a long wait for the lock is said.
+    log: DamageLog,
 }
 
 impl ConfigFile {
     pub(crate) fn find(env: &Env, workspace: Option<&Workspace>, place: Place) -> Result<Self, Failure> {
+        let log = env.damage.clone();
         match (place, workspace) {
             (Place::Project, Some(workspace)) => {
                 let path = workspace.folder.path.join("config.toml");
@@ -37,7 +41,7 @@ impl ConfigFile {
                         .at(path.display())
                         .hint("change the file that it leads to, or replace the link by a file")
                 })?;
-                Ok(Self { place, path, lock: workspace.local().join("config.lock") })
+                Ok(Self { place, path, lock: workspace.local().join("config.lock"), log })
             }
             (Place::Project, None) => {
                 Err(Failure::team("there is no team here").hint("`squad init` makes one, or use --user"))
@@ -48,7 +52,7 @@ impl ConfigFile {
                         "cannot tell where your configuration file is: neither XDG_CONFIG_HOME nor HOME is set",
                     )
                 })?;
-                Ok(Self { place, lock: path.with_extension("lock"), path })
+                Ok(Self { place, lock: path.with_extension("lock"), path, log })
             }
         }
     }
@@ -67,7 +71,7 @@ impl ConfigFile {
 
     /// Returns whether the file changed.
     fn change(&self, name: &str, new: Option<&toml::Value>) -> Result<bool, Failure> {
-        let _lock = lock::acquire(&self.lock, "changing the configuration", None)?;
+        let _lock = lock::acquire(&self.lock, "changing the configuration", &self.log, None)?;
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         // The draft is outside of the work tree, so `git add` does not find it. A draft from a killed process is replaced.
         write(&path, &self.lock.with_extension("new"), name, new)
