@@ -4,7 +4,7 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::printable;
 use crate::ops::team::config::{ConfigFile, Place};
-use crate::ops::{Workspace, own_settings, team_settings};
+use crate::ops::{Workspace, require_merged, team_settings};
 use crate::settings::{self, Settings};
 use crate::ui::FAINT;
 
@@ -66,15 +66,10 @@ Examples:
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let workspace = Workspace::find(context.env, &context.directory);
-        let settings = match &workspace {
-            Ok(workspace) => {
-                let (settings, problems) = team_settings(context.env, workspace);
-                context.ui.all_problems(&problems);
-                settings
-            }
-            // Outside of any team, the user's own configuration still counts.
-            Err(_) => own_settings(context.env),
-        };
+        // Outside of any team, the user's own configuration still counts.
+        let (settings, problems) = team_settings(context.env, workspace.as_ref().ok());
+        require_merged(&problems)?;
+        context.ui.all_problems(&problems);
         match self.command {
             Command::List => list(context, &settings),
             Command::Get { name } => return get(context, &settings, &name),

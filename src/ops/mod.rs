@@ -18,7 +18,7 @@ use crate::error::Failure;
 #[cfg(feature = "bench")]
 pub(crate) use ledger::journal::append;
 pub(crate) use team::layers::own_settings;
-pub(crate) use team::project::{Project, require_readable, team_settings};
+pub(crate) use team::project::{Project, require_merged, require_readable, team_settings};
 pub(crate) use team::workspace::{Workspace, repository};
 
 /// The asynchronous runtime, for the commands that need one.

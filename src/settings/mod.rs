@@ -50,7 +50,7 @@ impl fmt::Display for Origin {
 
 impl Origin {
     /// The origin as the source of a problem.
-    fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> Source {
         match self {
             Self::Project(file, line) | Self::User(file, line) => Source::new(file, *line),
             other => Source::new(other.to_string(), 0),

@@ -124,3 +124,37 @@ fn a_link_is_followed_within_the_project_only() {
     assert_eq!(repo.read("../theirs.toml"), "# theirs\n");
     assert!(repo.squad(&["config", "list"]).err.contains("out of the project's files"));
 }
+
+/// Who names the core agents × whether there are more of them than may work at a time.
+#[test]
+fn a_repository_keeps_no_more_agents_ready_than_may_work_at_a_time() {
+    for (in_project, most, is_too_many) in [(true, 2, true), (true, 3, false), (false, 2, false)] {
+        let mut repo = TestRepo::with_small_team();
+        let config = repo.root().join("../config").display().to_string();
+        repo.variables.insert("XDG_CONFIG_HOME".to_owned(), config);
+        let path = if in_project { ".squad/config.toml" } else { "../config/squad/config.toml" };
+        repo.write(path, &format!("[sessions]\nmax_concurrent = {most}\ncore = [\"ada\", \"bob\", \"rex\"]\n"));
+        let output = repo.squad(&["agents"]);
+        let said = "warning: .squad/config.toml:3: `sessions.core` names 3 agents: a repository may not keep more of \
+                    them ready than `sessions.max_concurrent`, so the first 2 are";
+        assert_eq!(output.err.contains(said), is_too_many, "{output}");
+        assert_eq!(output.err.contains("sessions.core"), is_too_many, "{output}");
+    }
+}
+
+#[test]
+fn the_doctor_names_the_models_that_a_repository_chooses() {
+    let mut repo = TestRepo::with_small_team();
+    let config = repo.root().join("../config").display().to_string();
+    repo.variables.insert("XDG_CONFIG_HOME".to_owned(), config);
+    repo.write("../config/squad/config.toml", "[models]\ndefault = \"mine\"\n");
+    assert!(!repo.squad(&["doctor"]).out.contains("chooses models"));
+    repo.write(
+        ".squad/config.toml",
+        "[models]\ndefault = \"theirs\"\npremium = \"gold\"\n[models.roles]\nada = \"x\"\n",
+    );
+    let said = "note: .squad/config.toml:3: the repository chooses models: `models.premium = \"gold\"` and \
+                `models.roles.ada = \"x\"`\n";
+    let output = repo.squad(&["doctor"]);
+    assert!(output.out.contains(said), "{output}");
+}

@@ -172,3 +172,35 @@ fn commits_are_read_no_better() {
     assert!(output.code == 0 && output.out.contains(note), "{output}");
     assert_eq!(repo.squad(&["agents", "diff", "HEAD~1..HEAD"]).code, 0);
 }
+
+/// Every command that reads the user's own file × a marker and a whole conflict, inside and outside of a team.
+#[test]
+fn the_users_own_file_counts_too() {
+    const COMMANDS: [&[&str]; 9] = [
+        &["agents"],
+        &["status"],
+        &["route", "Add an endpoint"],
+        &["orchestrate", "--engine", "rehearsal", "Add an endpoint"],
+        &["config", "list"],
+        &["config", "get", "sessions.timeout"],
+        &["config", "set", "sessions.timeout", "1m"],
+        &["config", "set", "--user", "sessions.timeout", "1m"],
+        &["config", "unset", "--user", "sessions.limit"],
+    ];
+    for text in ["[sessions]\n<<<<<<< HEAD\n=======\n>>>>>>> x\n", "[sessions]\n>>>>>>> x\nlimit = \"1m\"\n"] {
+        for has_team in [true, false] {
+            let mut repo = if has_team { TestRepo::with_small_team() } else { TestRepo::empty_on_disk() };
+            let config = repo.root().join("../config").display().to_string();
+            repo.variables.insert("XDG_CONFIG_HOME".to_owned(), config);
+            repo.write("../config/squad/config.toml", text);
+            for command in COMMANDS.iter().filter(|command| has_team || command.contains(&"--user")) {
+                let output = repo.squad(command);
+                let place = "error: REPO/../config/squad/config.toml:2: a merge was not finished here";
+                assert!(output.code == 3 && output.err.contains(place), "{command:?}: {output}");
+                assert!(!output.err.contains("is set"), "{output}");
+            }
+            assert_eq!(repo.read("../config/squad/config.toml"), text);
+            assert!(!repo.exists(".squad/config.toml"));
+        }
+    }
+}

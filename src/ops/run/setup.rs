@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::compile;
 use crate::git::Head;
-use crate::model::{Member, Slug};
+use crate::model::Slug;
 use crate::ops::Project;
 use crate::ops::run::attachments;
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
 use crate::ops::team::checks;
+use crate::ops::team::project::core_agents;
 use crate::pool::{Cancel, Limits, Notices, Recorded, RequestHandler};
 use crate::settings::Sessions;
 
@@ -56,9 +57,8 @@ fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
     owned
 }
 
-/// The agents that `sessions.core` names, by name or by role.
+/// The agents that `sessions.core` names.
 pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
-    let named = &project.settings.sessions.core;
-    let is_core = |member: &&Member| named.iter().any(|name| member.goes_by(name));
-    project.team.startable().filter(is_core).map(|member| member.slug.clone()).collect()
+    let (core, _) = core_agents(&project.team, &project.settings);
+    core.into_iter().map(|member| member.slug.clone()).collect()
 }

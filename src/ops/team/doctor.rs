@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{DecisionState, Problem, Severity, Source, plural};
+use crate::model::{DecisionState, Problem, Severity, Source, list, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list as decisions;
 use crate::ops::decisions::withdrawn::Withdrawn;
@@ -19,7 +19,7 @@ use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::shell;
 use crate::ops::team::templates::Templates;
 use crate::program::Programs;
-use crate::settings::Layer;
+use crate::settings::{Layer, Origin};
 use crate::view::Progress;
 
 #[derive(Serialize)]
@@ -64,6 +64,7 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
         let area = if problem.code.starts_with("config-") { Area::Configuration } else { Area::Team };
         problems.push(Finding { area, problem: problem.clone() });
     }
+    problems.extend(models(&project));
     problems.extend(manifest(env, &project));
     problems.extend(hosts::problems(&project).into_iter().map(|problem| Finding { area: Area::Team, problem }));
     problems.extend(path(env, &project));
@@ -87,6 +88,18 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     let damage = env.damage.take().into_iter().map(|damage| damage.problem());
     problems.extend(damage.map(|problem| Finding { area: Area::Repository, problem }));
     Ok(Diagnosis { problems, governed, proof })
+}
+
+/// What models cost is not known here, so the repository's choice of them is only named.
+fn models(project: &Project) -> Option<Finding> {
+    let chosen = project.settings.values().filter(|(name, _, _)| name.starts_with("models."));
+    let chosen: Vec<_> = chosen.filter(|(_, _, origin)| matches!(origin, Origin::Project(..))).collect();
+    let (_, _, origin) = chosen.first()?;
+    let named = list(chosen.iter().map(|(name, value, _)| format!("`{name} = {value}`")));
+    let message = format!("the repository chooses models: {named}");
+    let problem = Problem::new(Severity::Note, origin.source(), "config-models", message)
+        .hint("your own configuration overrides it: `squad config set --user models.default MODEL`");
+    Some(Finding { area: Area::Configuration, problem })
 }
 
 fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {

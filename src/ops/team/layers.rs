@@ -1,7 +1,9 @@
 //! Reads the layers of the configuration from files and environment variables.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source};
@@ -54,6 +56,12 @@ fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
     layers
 }
 
+/// The user may keep the configuration under version control too.
+fn conflict(path: &Path, text: &str) -> Option<Problem> {
+    let (folder, name) = (path.parent()?.display().to_string(), path.file_name()?.to_str()?.to_owned());
+    parse::conflicts(&Files { folder, texts: BTreeMap::from([(name, text.to_owned())]) }).pop()
+}
+
 /// The settings from all layers, and the problems in them.
 pub(in crate::ops) fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
@@ -61,11 +69,14 @@ pub(in crate::ops) fn settings(env: &Env, files: &Files, flags: Layer) -> (Setti
     if let Some(path) = env.user_config() {
         let shown = path.display().to_string();
         match fs::read_to_string(&path) {
-            Ok(text) => {
-                let (layer, more) = settings::from_toml(&text, |line| Origin::User(shown.clone(), line));
-                problems.extend(more);
-                layers.push(layer);
-            }
+            Ok(text) => match conflict(&path, &text) {
+                Some(conflict) => problems.push(conflict),
+                None => {
+                    let (layer, more) = settings::from_toml(&text, |line| Origin::User(shown.clone(), line));
+                    problems.extend(more);
+                    layers.push(layer);
+                }
+            },
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => problems.push(Problem::new(
                 Severity::Error,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Decision, Problem, Severity, Source, Team};
+use crate::model::{Decision, Member, Problem, Severity, Source, Team, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::{newest_first, order_of};
@@ -65,7 +65,7 @@ pub(crate) fn require_readable(workspace: &Workspace) -> Result<(), Failure> {
 }
 
 /// Fails if one of these problems is an unfinished merge: half of it is nobody's team.
-pub(super) fn require_merged(problems: &[Problem]) -> Result<(), Failure> {
+pub(crate) fn require_merged(problems: &[Problem]) -> Result<(), Failure> {
     fail_on(problems, |problem| problem.code == parse::CONFLICT)
 }
 
@@ -120,14 +120,28 @@ impl Opening {
             problems.retain(|problem| is_unread(problem) || problem.severity == Severity::Note);
         }
         // Conflict markers in a settings file were already reported with the team's files.
-        problems.extend(settings_problems.into_iter().filter(|problem| problem.code != parse::CONFLICT));
-        problems.extend(unknown_core(&team, &settings));
+        let new = settings_problems.into_iter().filter(|new| new.code != parse::CONFLICT || !problems.contains(new));
+        let new: Vec<Problem> = new.collect();
+        problems.extend(new);
+        problems.extend(core_problems(&team, &settings));
         Project { workspace, team, settings, problems }
     }
 }
 
-/// Unknown names in the project's `sessions.core`. The user's own list is not checked, since it serves many teams.
-fn unknown_core(team: &Team, settings: &Settings) -> Vec<Problem> {
+/// The agents that `sessions.core` names, by name or by role, and how many more a repository names. It keeps no more
+/// sessions ready than may work at a time.
+pub(in crate::ops) fn core_agents<'t>(team: &'t Team, settings: &Settings) -> (Vec<&'t Member>, usize) {
+    let named = &settings.sessions.core;
+    let mut core: Vec<_> = team.startable().filter(|member| named.iter().any(|name| member.goes_by(name))).collect();
+    let is_own = !matches!(settings.origin("sessions.core"), Origin::Project(..));
+    let more = if is_own { 0 } else { core.len().saturating_sub(settings.sessions.max_concurrent) };
+    core.truncate(core.len() - more);
+    (core, more)
+}
+
+/// Unknown and too many names in the project's `sessions.core`. The user's own list is not checked, since it serves many
+/// teams.
+fn core_problems(team: &Team, settings: &Settings) -> Vec<Problem> {
     let Origin::Project(file, line) = settings.origin("sessions.core") else { return Vec::new() };
     let is_unknown = |name: &&String| !team.startable().any(|member| member.goes_by(name));
     let problem = |name: &String| {
@@ -135,7 +149,20 @@ fn unknown_core(team: &Team, settings: &Settings) -> Vec<Problem> {
         let source = Source { file: file.clone(), line };
         Problem::warning(source, "config-unknown-agent", message).hint("`squad agents` lists the agents")
     };
-    settings.sessions.core.iter().filter(is_unknown).map(problem).collect()
+    let unknown = settings.sessions.core.iter().filter(is_unknown).map(problem);
+    let (core, more) = core_agents(team, settings);
+    let too_many = (more > 0).then(|| {
+        let message = format!(
+            "`sessions.core` names {}: a repository may not keep more of them ready than `sessions.max_concurrent`, \
+             so the first {} are",
+            plural(core.len() + more, "agent"),
+            core.len()
+        );
+        let source = Source { file: file.clone(), line };
+        Problem::warning(source, "config-raised", message)
+            .hint("name fewer, or set it in your own configuration file or with its SQUAD_ variable")
+    });
+    unknown.chain(too_many).collect()
 }
 
 /// Sorts decisions with the same time by their order in the ledger, if it has them.
@@ -151,9 +178,10 @@ fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
     }
 }
 
-/// The settings of a team. Reads nothing else of it.
-pub(crate) fn team_settings(env: &Env, workspace: &Workspace) -> (Settings, Vec<Problem>) {
-    let (files, mut problems) = store::read_configuration(&workspace.folder);
+/// The settings of a team, or the user's alone. Reads nothing else of it.
+pub(crate) fn team_settings(env: &Env, workspace: Option<&Workspace>) -> (Settings, Vec<Problem>) {
+    let read = workspace.map(|workspace| store::read_configuration(&workspace.folder));
+    let (files, mut problems) = read.unwrap_or_default();
     let (settings, more) = settings(env, &files, Layer::default());
     problems.extend(more);
     (settings, problems)

@@ -20,7 +20,7 @@ use crate::ops::team::init::FOLDER;
 use crate::ops::team::manifest::{self, Due};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::left_out;
-use crate::ops::{Workspace, repository};
+use crate::ops::{Workspace, repository, team_settings};
 use crate::parse;
 use crate::view::Progress;
 
@@ -137,10 +137,10 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let exports_stale = exported
         .and_then(|_| Workspace::find(env, directory).ok())
         .map_or(0, |workspace| hosts::stale_count(&workspace));
-    let unmerged = folder.as_ref().and_then(|folder| {
-        let problems = Cache::new(env, &local).look_up(folder).problems().to_vec();
-        problems.into_iter().find(|problem| problem.code == parse::CONFLICT)
-    });
+    let read = |folder| Cache::new(env, &local).look_up(folder).problems().to_vec();
+    let mut problems = folder.as_ref().map(read).unwrap_or_default();
+    problems.extend(team_settings(env, None).1);
+    let unmerged = problems.into_iter().find(|problem| problem.code == parse::CONFLICT);
     let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
     Ok(Status {
         repository: work_dir.display().to_string(),
