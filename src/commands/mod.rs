@@ -90,7 +90,7 @@ fn require_flags(problems: &[Problem]) -> Result<(), Failure> {
 fn say_mistyped(ui: &mut Ui, team: &Team, message: &str) {
     for (name, near) in Router::new(team, &[]).mistyped(message) {
         ui.warning(&format!("nobody on the team is called @{name}"));
-        ui.hint(&format!("did you mean @{near}?"));
+        ui.hint(&near.map_or("`squad agents` lists them".to_owned(), |near| format!("did you mean @{near}?")));
     }
 }
 

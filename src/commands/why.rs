@@ -49,7 +49,12 @@ fn show(ui: &mut Ui, answer: &Answer) {
         (Some(path), None) => path.clone(),
         (None, _) => String::new(),
     };
-    let text = answer.text.as_deref().map(|text| format!("  {}", first_line(text, 100)));
+    let text = match answer.absent {
+        true if answer.commit.is_some() => Some("deleted"),
+        true => Some("not in the work tree"),
+        false => answer.text.as_deref(),
+    };
+    let text = text.map(|text| format!("  {}", first_line(text, 100)));
     let heading = ui.out_paint(STRONG, &printable(&place));
     ui.data(format!("{heading}{}", printable(&text.unwrap_or_default())).trim());
     let mut field = |name: &str, value: &str| {
@@ -62,7 +67,8 @@ fn show(ui: &mut Ui, answer: &Answer) {
     if let Some(commit) = &answer.commit {
         let short = commit.id.get(..10).unwrap_or(&commit.id);
         let day = commit.at.strftime("%Y-%m-%d");
-        field("commit", &format!("{short} {} ({}, {day})", first_line(&commit.subject, 60), commit.author));
+        let name = if answer.absent { "removed" } else { "commit" };
+        field(name, &format!("{short} {} ({}, {day})", first_line(&commit.subject, 60), commit.author));
     }
     for checkpoint in answer.commit.iter().flat_map(|commit| &commit.checkpoints) {
         let (key, value) = checkpoint.split_once(':').unwrap_or((checkpoint, ""));

@@ -172,6 +172,23 @@ impl Repository {
         Ok(Some(answer.text()).filter(|commit| answer.is_success() && !commit.is_empty()))
     }
 
+    /// That commit, in the form of a line's origin.
+    pub(crate) fn last_change(&self, path: &str) -> Result<Option<Blame>, Error> {
+        let format = "--format=%H%x00%s%x00%an%x00%ct";
+        let answer = self.call(&["log", "--max-count=1", format, "HEAD", "--", path]).run()?;
+        let text = answer.text();
+        let fields: Vec<&str> = text.split('\0').collect();
+        let [commit, subject, author, at] = fields[..] else { return Ok(None) };
+        let at = at.parse().ok().and_then(|at| Timestamp::from_second(at).ok());
+        let (commit, path) = (Some(commit.to_owned()), path.to_owned());
+        Ok(at.map(|at| Blame { commit, subject: subject.to_owned(), author: author.to_owned(), at, path }))
+    }
+
+    /// Whether the history was cut off when it was fetched.
+    pub(crate) fn is_shallow(&self) -> bool {
+        self.common_dir().join("shallow").exists()
+    }
+
     /// The texts that a file had on the current branch, newest first; those that the clone lacks are left out.
     pub(crate) fn versions_of(&self, path: &str) -> Result<Vec<Vec<u8>>, Error> {
         /// More changes than a team makes to a file that squad installed.

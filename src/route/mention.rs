@@ -20,8 +20,9 @@ pub(super) struct Addressed {
     pub(super) ruled_out: Vec<Slug>,
     /// The reasons, and called members that cannot be started.
     pub(super) evidence: Vec<Evidence>,
-    /// Names that nobody on the team has, each with the agent's that it is like.
-    pub(super) mistyped: Vec<(String, String)>,
+    /// Names that nobody on the team has, each with the agent's that it is like. Without one, only
+    /// those that a sentence begins with: `@Override` is no colleague.
+    pub(super) mistyped: Vec<(String, Option<String>)>,
     /// Whether any called member cannot be started.
     pub(super) any_unavailable: bool,
     /// Where the message calls each of them.
@@ -88,8 +89,11 @@ pub(super) fn read(team: &Team, message: &str, spans: &[Span]) -> Addressed {
                 }
                 (None, _) => {
                     let why = format!("the message says @{name}, who is not on the team");
-                    if let Some(near) = team.nearest(&name.to_lowercase()) {
-                        called.mistyped.push((name.to_owned(), near.to_owned()));
+                    let near = team.nearest(&name.to_lowercase()).map(str::to_owned);
+                    let before = message[..at].trim_end();
+                    let is_turned_to = before.is_empty() || before.ends_with(['.', '!', '?']);
+                    if near.is_some() || is_turned_to {
+                        called.mistyped.push((name.to_owned(), near));
                     }
                     called.evidence.push(evidence(&Slug::coordinator(), why, 0.0));
                 }

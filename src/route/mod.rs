@@ -201,7 +201,7 @@ impl<'t> Router<'t> {
     }
 
     /// The `@names` of a message that nobody on the team has, each with the agent's name that it is like.
-    pub(crate) fn mistyped(&self, message: &str) -> Vec<(String, String)> {
+    pub(crate) fn mistyped(&self, message: &str) -> Vec<(String, Option<String>)> {
         mention::read(self.team, message, &text::spans(message)).mistyped
     }
 

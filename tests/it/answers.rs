@@ -17,6 +17,9 @@ fn a_mistyped_agent_of_a_message_is_said_and_the_rest_is_routed() {
             ("@Boob raise the coverage", Some("hint: did you mean @bob?")),
             ("raise the coverage, cc @adda", Some("hint: did you mean @ada?")),
             ("@bob raise the coverage", None),
+            ("@bakend raise the coverage", Some("hint: `squad agents` lists them")),
+            ("Raise the coverage. @bakend, begin", Some("hint: `squad agents` lists them")),
+            ("raise the coverage of the @Override methods", None),
             ("raise the coverage as @dependabot says", None),
             ("raise the coverage of `@boob`", None),
         ] {

@@ -156,7 +156,10 @@ fn what_files_do_not_answer_is_the_coordinators() {
 fn who_works_on_it_is_the_users_where_the_coordinator_chooses_nobody() {
     for (step, error) in [
         (r#"say = '{"agents": []}'"#, "cannot tell whose work it is"),
-        (r#"say = '{"agents": [], "reason": "Front or back.", "answer": ""}'"#, "cannot tell whose work it is: Front or back"),
+        (
+            r#"say = '{"agents": [], "reason": "Front or back.", "answer": ""}'"#,
+            "cannot tell whose work it is: Front or back",
+        ),
         ("say = 'I cannot tell.'", "did not answer in the form it was asked for: I cannot tell"),
         (r#"say = '{"agents": ["mallory"]}'"#, "chose `mallory`, who cannot be started"),
         ("fail = 'Out of cheese.'", ""),

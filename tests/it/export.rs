@@ -220,13 +220,20 @@ fn a_file_without_a_team_is_refused() {
     repo.git(&["commit", "--quiet", "--message=code"]);
     repo.git(&["bundle", "create", "--quiet", "../code.squad", "HEAD"]);
     let whole = fs::read(repo.root().join("../code.squad")).expect("read");
-    fs::write(repo.root().join("../torn.squad"), &whole[..whole.len() / 2]).expect("written");
+    let torn = [10, 30, whole.len() / 2, whole.len() - 1].map(|end| {
+        let name = format!("torn-{end}.squad");
+        fs::write(repo.root().join("..").join(&name), &whole[..end]).expect("written");
+        name
+    });
     repo.write("../list.json", "[1, 2]");
     repo.write("../newer.json", r#"{"version": "2.0", "agents": {}}"#);
     repo.write("../out.json", r##"{"version": "1.0", "agents": {"../../x": {"charter": "# X"}}}"##);
-    for name in ["none", "code.squad", "torn.squad", "list.json", "newer.json", "out.json"] {
+    let torn = torn.iter().map(String::as_str);
+    for name in ["none", "code.squad", "list.json", "newer.json", "out.json"].into_iter().chain(torn) {
         let refused = repo.squad(&["import", &format!("../{name}")]);
         assert!(refused.code != 0 && !refused.err.contains("panicked"), "{name}: {refused}");
+        // git's command line says nothing to a user.
+        assert!(!refused.err.contains("--git-dir") && !refused.err.contains("fatal"), "{name}: {refused}");
         assert!(!repo.exists(".squad") && repo.git(&["for-each-ref", "refs/squad"]).is_empty(), "{name}");
     }
     repo.assert_sound();

@@ -1,5 +1,6 @@
 //! Reviews of what is odd: hostile text, places that are no usual work tree, files that cannot be read.
 
+use crate::support::TestRepo;
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -77,6 +78,17 @@ fn no_work_tree_is_needed() {
     let seen = in_place(&shallow, "origin/main..origin/feature");
     assert_eq!((ids(&seen, "new"), &seen["merge_base"]), (vec!["eeee".to_owned()], &Value::Null));
     assert!(seen["notes"].to_string().contains("git fetch --unshallow"), "{seen}");
+    // A commit that is missing in any clone, and a repository without one.
+    let empty = TestRepo::empty_on_disk();
+    for (repo, directory, range, says) in [
+        (&repo, &shallow, "nothing", "hint: this clone is shallow; fetch it: `git fetch --unshallow`"),
+        (&repo, &linked, "nothing", "hint: `git branch --all` lists the branches"),
+        (&empty, &empty.root(), "HEAD", "error: this branch has no commit yet"),
+    ] {
+        let output = repo.squad_in(directory, &["decisions", "review", range]);
+        assert!(output.code == 2 && output.err.contains(says), "{output}");
+        assert!(directory == &shallow || !output.err.contains("shallow"), "{output}");
+    }
     // A detached HEAD is a revision like any other.
     repo.git(&["switch", "--quiet", "--detach"]);
     assert_eq!(ids(&review(&repo, "main.."), "new"), ["eeee"]);

@@ -160,3 +160,44 @@ fn what_a_person_decided_is_theirs_and_no_runs() {
         assert_eq!(answer["decision"]["title"], "Keep the old paths", "{answer}");
     }
 }
+
+/// Written by an agent and by hand × deleted in a commit, not committed, with its folder, and not checked out.
+#[test]
+fn a_file_that_is_gone_is_told_from_one_that_never_was() {
+    for agents in [true, false] {
+        for how in ["commit", "uncommitted", "folder", "sparse"] {
+            let repo = TestRepo::with_small_team();
+            if agents {
+                let output = repo.rehearse(WORK, &["--permissions", "allow", "Rework the login"]);
+                assert_eq!(output.code, 0, "{output}");
+            } else {
+                repo.write("src/api.txt", "by hand\n");
+            }
+            repo.write("src/other.txt", "x\n");
+            commit(&repo, "endpoint");
+            match how {
+                "folder" => drop(repo.git(&["rm", "--quiet", "-r", "src"])),
+                "sparse" => drop(repo.git(&["sparse-checkout", "set", "--no-cone", "/.squad/", "/src/other.txt"])),
+                _ => drop(repo.git(&["rm", "--quiet", "src/api.txt"])),
+            }
+            let is_committed = matches!(how, "commit" | "folder");
+            if is_committed {
+                repo.git(&["commit", "--quiet", "--message=drop it"]);
+            }
+            for subject in ["src/api.txt", "src/api.txt:2"] {
+                let answer = why(&repo, subject);
+                assert_eq!((&answer["absent"], &answer["path"]), (&true.into(), &"src/api.txt".into()), "{how}");
+                let by = if is_committed { "drop it".into() } else { Value::Null };
+                assert_eq!((&answer["commit"]["subject"], answer["unknown"].is_null()), (&by, agents), "{how}");
+                let output = repo.squad(&["why", subject]);
+                let state = if is_committed { "deleted" } else { "not in the work tree" };
+                assert!(output.out.starts_with(&format!("src/api.txt  {state}\n")), "{output}");
+                assert_eq!(output.code, u8::from(!agents), "{output}");
+                assert_eq!(output.out.contains("ada, in run"), agents, "{output}");
+            }
+            for never in ["src/never.txt", "never/api.txt", ".squad", "../x"] {
+                assert_eq!(repo.squad(&["why", never]).code, 2, "{never}");
+            }
+        }
+    }
+}

@@ -8,7 +8,9 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Source, list, printable};
 use crate::ops::decisions::landing::{Lander, files_since, is_file_of};
-use crate::ops::ledger::contents::{self as ledger, BranchLanding, LoggedDecision, as_recorded, newest_first, order_of};
+use crate::ops::ledger::contents::{
+    self as ledger, BranchLanding, LoggedDecision, as_recorded, newest_first, order_of,
+};
 use crate::ops::ledger::journal::{append, logged_decision};
 use crate::ops::ledger::lost;
 use crate::ops::team::commit::refuse_conflict_markers;
@@ -188,7 +190,8 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
         let new = &logged.decision;
         // What was made for no branch lands on this one. The same words are the same attempt, made again elsewhere.
-        let is_rival = logged.branch == branch || logged.branch.is_none() || (&new.title, &new.text) == (&words.0, &words.1);
+        let is_rival =
+            logged.branch == branch || logged.branch.is_none() || (&new.title, &new.text) == (&words.0, &words.1);
         logged.landed.is_empty() && new.supersedes.as_ref() == Some(&old.id) && is_rival
     });
     let waiting: Vec<LoggedDecision> = waiting.collect();

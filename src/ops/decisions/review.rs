@@ -129,8 +129,16 @@ impl Range {
 pub(in crate::ops) fn revision(workspace: &Workspace, name: String) -> Result<Revision, Failure> {
     match workspace.repository.resolve(&name)? {
         Some(commit) => Ok(Revision { name, commit }),
-        None => Err(Failure::usage(format!("there is no commit `{name}` here"))
-            .hint("in a shallow clone, fetch it first: `git fetch --unshallow`")),
+        None if workspace.repository.head()?.commit.is_none() => {
+            Err(Failure::usage("this branch has no commit yet").hint("commit the team first"))
+        }
+        None => {
+            let failure = Failure::usage(format!("there is no commit `{name}` here"));
+            Err(match workspace.repository.is_shallow() {
+                true => failure.hint("this clone is shallow; fetch it: `git fetch --unshallow`"),
+                false => failure.hint("`git branch --all` lists the branches; a remote's may have to be fetched first"),
+            })
+        }
     }
 }
 
@@ -180,9 +188,9 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
             .map(|problem| format!("{problem} in `{}`, so nothing in it is compared.", range.base.name)),
     );
     if range.fork.is_none() {
+        let way_out = if workspace.repository.is_shallow() { "; run `git fetch --unshallow`" } else { "" };
         notes.push(format!(
-            "{} and {} have no common commit here, so they are compared directly; in a shallow clone, \
-             run `git fetch --unshallow`.",
+            "{} and {} have no common commit here, so they are compared directly{way_out}.",
             range.base.name, range.head.name
         ));
     }

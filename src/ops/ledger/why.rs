@@ -34,6 +34,12 @@ pub(crate) enum Subject {
         path: String,
         line: Option<usize>,
     },
+    /// A file that the work tree does not have.
+    Absent {
+        path: String,
+        /// `None`: it is not committed.
+        by: Option<Blame>,
+    },
     Decision(Box<ListedDecision>),
 }
 
@@ -44,6 +50,8 @@ pub(crate) struct Answer {
     pub(crate) path: Option<String>,
     pub(crate) line: Option<usize>,
     pub(crate) text: Option<String>,
+    /// The work tree does not have the file; the commit is the one that deleted it.
+    pub(crate) absent: bool,
     pub(crate) commit: Option<Commit>,
     pub(crate) decision: Option<ListedDecision>,
     /// Who wrote it; several for a whole file.
@@ -106,22 +114,40 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
         return Err(Failure::usage(format!("`{text}` names no line; lines are counted from 1")));
     }
     let line = line.flatten();
-    if let Some(inner) = in_project(project, &directory.join(path))
-        && project.folder.root.join(&inner).is_file()
-    {
+    let inner = in_project(project, &directory.join(path));
+    if let Some(inner) = inner.clone().filter(|inner| project.folder.root.join(inner).is_file()) {
         return Ok(Subject::File { path: inner, line });
     }
     let all = decisions::all(project)?;
     if line.is_none() && all.iter().any(|decision| decision.id.as_str().starts_with(text)) {
         return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
     }
+    if let Some(absent) = inner.map(|inner| absent(project, inner)).transpose()?.flatten() {
+        return Ok(absent);
+    }
     Err(Failure::usage(format!("`{path}` is neither a file of the project nor a decision"))
         .hint("give a path, a path with a line such as src/main.rs:42, or a decision's id"))
 }
 
-/// A path relative to the project's root; `None` if it is outside.
+/// `None`: neither git nor the ledger knows the file.
+fn absent(project: &Project, path: String) -> Result<Option<Subject>, Failure> {
+    if project.folder.root.join(&path).symlink_metadata().is_ok() {
+        return Ok(None);
+    }
+    let (repository, full) = (&project.repository, below(&project_path(&project.folder, &project.work_dir), &path));
+    let is_in_head = match repository.head()?.commit {
+        Some(head) => repository.has_at(&head, &full)?,
+        None => false,
+    };
+    let by = if is_in_head { None } else { repository.last_change(&full)? };
+    let is_known = by.is_some() || is_in_head || !writes(project, &path)?.is_empty();
+    Ok(is_known.then_some(Subject::Absent { path, by }))
+}
+
+/// A path relative to the project's root; `None` if it is outside. Its folders may be gone.
 fn in_project(project: &Workspace, path: &Path) -> Option<String> {
-    let path = dunce::canonicalize(path.parent()?).ok()?.join(path.file_name()?);
+    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
+    let path = dunce::canonicalize(folder).ok()?.join(path.strip_prefix(folder).ok()?);
     let inner = path.strip_prefix(&project.folder.root).ok()?;
     let parts = inner.components().map(|part| match part {
         Component::Normal(name) => name.to_str(),
@@ -135,6 +161,7 @@ pub(crate) fn why(env: &Env, project: &Project, subject: Subject) -> Result<Answ
     lost::settle(env, &project.repository);
     let mut answer = match subject {
         Subject::Decision(decision) => of_decision(project, *decision),
+        Subject::Absent { path, by } => of_absent(project, path, by),
         Subject::File { path, line: None } => of_file(project, path),
         Subject::File { path, line: Some(line) } => of_line(project, path, line),
     }?;
@@ -150,6 +177,7 @@ impl Answer {
             path,
             line: None,
             text: None,
+            absent: false,
             commit: None,
             decision: None,
             origins: Vec::new(),
@@ -188,25 +216,40 @@ fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Fa
     Ok(answer)
 }
 
-fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
-    let mut answer = Answer::about(Some(path.clone()));
+fn of_absent(project: &Project, path: String, by: Option<Blame>) -> Result<Answer, Failure> {
+    let mut answer = Answer { absent: true, ..Answer::about(Some(path.clone())) };
+    answer.commit = by.and_then(|by| commit(project, by));
+    let all = writes(project, &path)?;
+    add_origins(project, &mut answer, all)?;
+    Ok(answer)
+}
+
+/// The runs that made these writes, each once.
+fn add_origins(project: &Project, answer: &mut Answer, writes: Vec<Write>) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
-    let text = text_of(project, &path)?;
-    if let Some(decision) = decision_in(project, &path)? {
-        let title = text.lines().find(|line| line.starts_with("# ")).unwrap_or_default();
-        return as_logged(project, decision, title);
-    }
-    let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
-    for write in writes(project, &path)? {
-        // Skip writes whose lines are all gone from the file.
-        let has_line = || write.lines.iter().any(|line| here.contains(line));
-        if (write.lines.is_empty() || has_line()) && seen.insert((write.run.clone(), write.by.clone())) {
+    for write in writes {
+        if seen.insert((write.run.clone(), write.by.clone())) {
             answer.origins.extend(origin(project, &write.run, write.by)?);
         }
     }
     if answer.origins.is_empty() {
         answer.unknown = Some("no run is known to have written it".to_owned());
     }
+    Ok(())
+}
+
+fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
+    let mut answer = Answer::about(Some(path.clone()));
+    let text = text_of(project, &path)?;
+    if let Some(decision) = decision_in(project, &path)? {
+        let title = text.lines().find(|line| line.starts_with("# ")).unwrap_or_default();
+        return as_logged(project, decision, title);
+    }
+    let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
+    let mut all = writes(project, &path)?;
+    // Skip writes whose lines are all gone from the file.
+    all.retain(|write| write.lines.is_empty() || write.lines.iter().any(|line| here.contains(line)));
+    add_origins(project, &mut answer, all)?;
     judge_content(project, &path, &mut answer)?;
     answer.in_scope = in_scope(project, &path)?;
     Ok(answer)

@@ -11,8 +11,8 @@ use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    EventKind, FileVerdicts, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier,
-    ToolChoice, Usage, Verdict, first_line, list, printable, seconds,
+    EventKind, FileVerdicts, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice,
+    Usage, Verdict, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};

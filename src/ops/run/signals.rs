@@ -66,12 +66,7 @@ impl SignalGuard {
         Self::listening(interrupt, env, said, None)
     }
 
-    fn listening(
-        interrupt: &Canceller,
-        env: &Env,
-        said: Arc<Notify>,
-        log: Option<DamageLog>,
-    ) -> Result<Self, Failure> {
+    fn listening(interrupt: &Canceller, env: &Env, said: Arc<Notify>, log: Option<DamageLog>) -> Result<Self, Failure> {
         let signals = env.signals.then(Signals::listen).transpose();
         let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
         Ok(Self(signals.map(|signals| tokio::spawn(signals.obey(interrupt.clone(), said, log)))))

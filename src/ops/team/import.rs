@@ -72,7 +72,12 @@ fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
         return npm::read(file);
     }
     let bundle = repository.read_bundle(file, MAX_SIZE).map_err(|error| {
-        Failure::failed(format!("it contains no team, or is damaged: {error}"))
+        // git's command line only says where the bundle was read.
+        let why = match error {
+            crate::git::Error::Program { message, .. } => message.trim_start_matches("fatal: ").to_owned(),
+            error => error.to_string(),
+        };
+        Failure::failed(format!("it contains no team, or is damaged: {why}"))
             .at(file.display())
             .hint("use a file that `squad export` wrote")
     })?;
