@@ -32,6 +32,12 @@ impl Repository {
     }
 
     /// Whether a commit has an entry at a path.
+    /// The id of what a commit has at a path.
+    pub(crate) fn id_at(&self, commit: &str, path: &str) -> Result<Option<String>, Error> {
+        let (store, root) = self.tree_at(commit)?;
+        Ok(store.find(root, path)?.map(|(_, id)| id.to_string()))
+    }
+
     pub(crate) fn has_at(&self, commit: &str, path: &str) -> Result<bool, Error> {
         let (store, root) = self.tree_at(commit)?;
         Ok(store.find(root, path)?.is_some())

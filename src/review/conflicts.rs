@@ -42,21 +42,43 @@ pub(crate) fn within(new: &[Decision], others: &[Decision]) -> Vec<Conflict> {
     let mut all: Vec<&Decision> = new.iter().collect();
     let ids: BTreeSet<&DecisionId> = new.iter().map(|decision| &decision.id).collect();
     all.extend(others.iter().filter(|decision| !ids.contains(&decision.id)));
-    find(&all, MAX_PAIRS, &Pairs { first: 0..new.len(), second: 0..all.len() })
+    find(&all, MAX_PAIRS, &Pairs { first: 0..new.len(), second: 0..all.len() }, None)
 }
 
-/// Conflicts between the decisions of two sides, without conflicts inside one side. `common` are the decisions they
-/// share.
-pub(crate) fn between(ours: &[Decision], theirs: &[Decision], common: &[Decision]) -> Vec<Conflict> {
+/// What many comparisons share: read once, since each of any number of sides is compared with each.
+pub(crate) struct Background<'d> {
+    statements: BTreeMap<StatementKey<'d>, Statement>,
+    frequencies: WordFrequencies,
+    /// Superseded by decisions that all sides share.
+    replaced: BTreeSet<&'d DecisionId>,
+}
+
+type StatementKey<'d> = (&'d DecisionId, &'d str, &'d str);
+
+fn key(decision: &Decision) -> StatementKey<'_> {
+    (&decision.id, &decision.title, &decision.text)
+}
+
+impl<'d> Background<'d> {
+    /// `common` are the decisions that all sides share, `others` those of the sides.
+    pub(crate) fn new(common: &'d [Decision], others: impl Iterator<Item = &'d Decision>) -> Self {
+        let mut statements = BTreeMap::new();
+        for decision in common.iter().chain(others) {
+            statements.entry(key(decision)).or_insert_with(|| Statement::new(decision));
+        }
+        let frequencies = WordFrequencies::new(statements.values());
+        let replaced = common.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
+        Self { statements, frequencies, replaced }
+    }
+}
+
+/// Conflicts between the decisions of two sides, without conflicts inside one side.
+pub(crate) fn between(ours: &[Decision], theirs: &[Decision], background: &Background<'_>) -> Vec<Conflict> {
     let both: BTreeSet<&DecisionId> = ours.iter().map(|decision| &decision.id).collect();
     let theirs: Vec<&Decision> = theirs.iter().filter(|decision| !both.contains(&decision.id)).collect();
     let count = ours.len();
-    let end = count + theirs.len();
-    let mut all: Vec<&Decision> = ours.iter().chain(theirs).collect();
-    // Shared decisions count when determining which words are common.
-    let known: BTreeSet<&DecisionId> = all.iter().map(|decision| &decision.id).collect();
-    all.extend(common.iter().filter(|decision| !known.contains(&decision.id)));
-    find(&all, MAX_PAIRS, &Pairs { first: 0..count, second: count..end })
+    let all: Vec<&Decision> = ours.iter().chain(theirs).collect();
+    find(&all, MAX_PAIRS, &Pairs { first: 0..count, second: count..all.len() }, Some(background))
 }
 
 /// New decisions that supersede an unknown one.
@@ -76,14 +98,27 @@ pub(super) struct Pairs {
     pub(super) second: Range<usize>,
 }
 
-/// Checks pairs, at most `most` of them.
-pub(super) fn find(all: &[&Decision], most: usize, pairs: &Pairs) -> Vec<Conflict> {
+/// Checks pairs, at most `most` of them. Without a background, `all` are it.
+pub(super) fn find(
+    all: &[&Decision],
+    most: usize,
+    pairs: &Pairs,
+    background: Option<&Background<'_>>,
+) -> Vec<Conflict> {
     let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
-    let stands = |decision: &Decision| !replaced.contains(&decision.id) && decision.ended().is_none();
+    let is_replaced = |id: &DecisionId| {
+        replaced.contains(id) || background.is_some_and(|background| background.replaced.contains(id))
+    };
+    let stands = |decision: &Decision| !is_replaced(&decision.id) && decision.ended().is_none();
     let mut conflicts = races(all, |at| stands(all[at]), pairs);
     let standing: Vec<(usize, &Decision)> =
         all.iter().enumerate().filter(|(_, decision)| stands(decision)).map(|(at, d)| (at, *d)).collect();
-    if !compare(&standing, most, pairs, &mut conflicts) {
+    let own = background.is_none().then(|| Background::new(&[], standing.iter().map(|(_, decision)| *decision)));
+    let is_complete = match background.or(own.as_ref()) {
+        Some(background) => compare(&standing, most, pairs, background, &mut conflicts),
+        None => true,
+    };
+    if !is_complete {
         let message = format!(
             "{} decisions in force are too many to compare each with each: conflicts may be missing",
             standing.len()
@@ -95,9 +130,15 @@ pub(super) fn find(all: &[&Decision], most: usize, pairs: &Pairs) -> Vec<Conflic
 }
 
 /// Compares decisions in force, ordered by index. `false`: the pairs are too many, and some were not compared.
-fn compare(standing: &[(usize, &Decision)], most: usize, pairs: &Pairs, conflicts: &mut Vec<Conflict>) -> bool {
-    let statements: Vec<Statement> = standing.iter().map(|(_, decision)| Statement::new(decision)).collect();
-    let frequencies = WordFrequencies::new(&statements);
+fn compare(
+    standing: &[(usize, &Decision)],
+    most: usize,
+    pairs: &Pairs,
+    background: &Background<'_>,
+    conflicts: &mut Vec<Conflict>,
+) -> bool {
+    let statements: Vec<Option<&Statement>> =
+        standing.iter().map(|(_, decision)| background.statements.get(&key(decision))).collect();
     let place = |index: usize| standing.partition_point(|(at, _)| *at < index);
     let (firsts, seconds) =
         (place(pairs.first.start)..place(pairs.first.end), place(pairs.second.start)..place(pairs.second.end));
@@ -116,7 +157,8 @@ fn compare(standing: &[(usize, &Decision)], most: usize, pairs: &Pairs, conflict
                 let message = format!("both decide {}, and neither supersedes the other", list(&first.scope));
                 conflicts.push(conflict(Certainty::Explicit, "scope-decided-twice", message, &[first, second]));
             } else if !scope::is_apart(first, second)
-                && let Some(reason) = frequencies.opposition(&statements[one], &statements[other])
+                && let (Some(ours), Some(theirs)) = (statements[one], statements[other])
+                && let Some(reason) = background.frequencies.opposition(ours, theirs)
             {
                 conflicts.push(conflict(Certainty::Likely, reason.code, reason.message, &[first, second]));
             }

@@ -11,7 +11,7 @@ mod scope;
 mod wording;
 
 pub(crate) use changes::{Changes, changes};
-pub(crate) use conflicts::{Certainty, Conflict, between, dangling, within};
+pub(crate) use conflicts::{Background, Certainty, Conflict, between, dangling, within};
 pub(crate) use scope::concerns;
 
 use similar::TextDiff;

@@ -79,7 +79,9 @@ fn what_has_ended_by_its_own_words_conflicts_with_nothing() {
             let found = within(&[says("a", ours)], &[says("b", theirs)]);
             assert_eq!(!found.is_empty(), we_stand && they_stand, "{ours:?} {theirs:?}");
             let replaces = |id: &str, status| Decision { status, ..superseding(id, "Names are short", "old") };
-            let found = between(&[replaces("a", ours)], &[replaces("b", theirs)], &[decision("old", "Old")]);
+            let (ours_new, theirs_new, old) = ([replaces("a", ours)], [replaces("b", theirs)], [decision("old", "Old")]);
+            let background = Background::new(&old, ours_new.iter().chain(&theirs_new));
+            let found = between(&ours_new, &theirs_new, &background);
             assert_eq!(!found.is_empty(), we_stand && they_stand, "{ours:?} {theirs:?}");
         }
     }
@@ -109,9 +111,10 @@ fn branches_are_compared_only_with_each_other() {
     let common = [decision("old", "Old")];
     let ours = [superseding("a", "Sessions last 5 minutes", "old"), decision("x", "Use tabs for indentation")];
     let theirs = [superseding("b", "Another way", "old"), decision("y", "Use spaces for indentation")];
-    let found = between(&ours, &theirs, &common);
+    let background = Background::new(&common, ours.iter().chain(&theirs));
+    let found = between(&ours, &theirs, &background);
     assert_eq!(codes(&found), [(Certainty::Explicit, "superseded-twice"), (Certainty::Likely, "opposite-words")]);
-    assert_eq!(between(&ours, &ours, &common), []);
+    assert_eq!(between(&ours, &ours, &background), []);
 }
 
 const OPPOSED: [(&str, &str); 30] = [
@@ -274,7 +277,7 @@ fn too_many_pairs_are_not_compared_and_that_is_said() {
     let decisions: Vec<Decision> = (0..5).map(|number| decision(&number.to_string(), "Names are short")).collect();
     let all: Vec<&Decision> = decisions.iter().collect();
     let codes = |most| -> Vec<&str> {
-        conflicts::find(&all, most, &conflicts::Pairs { first: 0..5, second: 0..5 })
+        conflicts::find(&all, most, &conflicts::Pairs { first: 0..5, second: 0..5 }, None)
             .iter()
             .map(|conflict| conflict.code)
             .collect()

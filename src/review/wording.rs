@@ -50,8 +50,8 @@ pub(super) struct WordFrequencies {
 }
 
 impl WordFrequencies {
-    pub(super) fn new(statements: &[Statement]) -> Self {
-        let mut frequency = BTreeMap::new();
+    pub(super) fn new<'s>(statements: impl ExactSizeIterator<Item = &'s Statement>) -> Self {
+        let (count, mut frequency) = (statements.len(), BTreeMap::new());
         for statement in statements {
             let stems: BTreeSet<&String> =
                 statement.sentences().flat_map(|sentence| sentence.subject.iter().chain(&sentence.rejected)).collect();
@@ -59,7 +59,7 @@ impl WordFrequencies {
                 *frequency.entry(stem.clone()).or_insert(0) += 1;
             }
         }
-        Self { count: statements.len(), frequency }
+        Self { count, frequency }
     }
 
     pub(super) fn opposition(&self, one: &Statement, other: &Statement) -> Option<Reason> {

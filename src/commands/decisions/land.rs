@@ -1,6 +1,7 @@
 use crate::commands::{Context, Ended, say_passed_hooks};
 use crate::model::plural;
 use crate::ops::decisions::landing::{self, Landed, Lander, Which};
+use crate::ops::{Workspace, require_readable};
 use crate::ui::Ui;
 
 /// Commit the recorded decisions of this branch that are not on it yet
@@ -10,12 +11,14 @@ pub(super) struct Args {}
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = super::project(context)?;
-        let landed = Lander::new(context.env, &project).land(Which::AndOfNone)?;
-        landing::record(context.env, &project, &landed)?;
+        // Does not read the team's decisions, so that the cost does not grow with their number.
+        let workspace = Workspace::find(context.env, &context.directory)?;
+        require_readable(&workspace)?;
+        let landed = Lander::new(context.env, &workspace).land(Which::AndOfNone)?;
+        landing::record(context.env, &workspace, &landed)?;
         let ui = &mut context.ui;
         if landed.commit.is_some() {
-            say_passed_hooks(ui, &project);
+            say_passed_hooks(ui, &workspace);
         }
         if ui.json() {
             ui.value(&serde_json::json!({

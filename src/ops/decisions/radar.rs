@@ -1,6 +1,7 @@
 //! Compares the decisions of several branches before they are merged.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use serde::Serialize;
 
@@ -8,9 +9,9 @@ use crate::error::Failure;
 use crate::model::{Decision, DecisionId};
 use crate::ops::Workspace;
 use crate::ops::decisions::review::{Revision, revision};
-use crate::ops::team::commit::{files_at, refuse_conflict_markers};
-use crate::parse::{self, Files};
-use crate::review::{self, Conflict};
+use crate::ops::team::commit::{files_at, refuse_conflict_markers, state_at};
+use crate::parse;
+use crate::review::{self, Background, Conflict};
 
 /// The decisions of several branches, and the conflicts between them.
 #[derive(Serialize)]
@@ -62,10 +63,24 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
     };
     let standing = tip(&base)?;
     let mut branches = Vec::new();
+    // Most branches fork from few states of the team, and many change nothing of it.
+    let mut last = (state_at(workspace, &base.commit)?, Rc::new(standing.clone()));
     for revision in revisions {
         let fork = workspace.repository.merge_base(&base.commit, &revision.commit)?;
-        let start = fork.as_deref().map_or_else(|| Ok(Files::default()), |fork| files_at(workspace, fork))?;
-        let before = parse::decisions(&start);
+        let before = match &fork {
+            None => Rc::default(),
+            Some(fork) => {
+                let state = state_at(workspace, fork)?;
+                if last.0 != state {
+                    last = (state, Rc::new(parse::decisions(&files_at(workspace, fork)?)));
+                }
+                Rc::clone(&last.1)
+            }
+        };
+        let is_unchanged = fork.is_some() && names.is_empty() && state_at(workspace, &revision.commit)? == last.0;
+        if is_unchanged {
+            continue;
+        }
         let new = review::changes(&before, &tip(&revision)?).new;
         // Decisions that the base has by now are no longer new.
         let new = without(&new, &standing);
@@ -75,10 +90,11 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
         }
     }
     let mut conflicts = Vec::new();
+    let background = Background::new(&standing, branches.iter().flat_map(|branch| &branch.decisions));
     for (at, one) in branches.iter().enumerate() {
         let others = branches[at + 1..].iter().map(|other| (&other.revision.name, &other.decisions));
         for (name, decisions) in others.chain([(&base.name, &one.missed)]) {
-            let found = review::between(&one.decisions, decisions, &standing).into_iter();
+            let found = review::between(&one.decisions, decisions, &background).into_iter();
             conflicts.extend(
                 found.map(|conflict| BranchConflict { branches: [one.revision.name.clone(), name.clone()], conflict }),
             );

@@ -10,7 +10,7 @@ use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::team::commit::{files_at, refuse_conflict_markers};
-use crate::ops::team::prompts::{self, PromptChange};
+use crate::ops::team::prompts::{self, PromptChange, TeamOfFiles};
 use crate::parse;
 use crate::review::{self, Certainty, Changes, Conflict};
 use crate::store;
@@ -171,19 +171,25 @@ pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<R
 
 /// Reviews a range from commits and the ledger, never from the work tree.
 pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Failure> {
-    let start = files_at(workspace, range.start())?;
     let head = files_at(workspace, &range.head.commit)?;
-    let base =
-        if range.base.commit == range.start() { start.clone() } else { files_at(workspace, &range.base.commit)? };
     refuse_conflict_markers(&head, &range.head.name)?;
-    let (before, after, target) = (parse::decisions(&start), parse::decisions(&head), parse::decisions(&base));
+    let (start, head) = (TeamOfFiles::new(files_at(workspace, range.start())?), TeamOfFiles::new(head));
+    let (before, after) = (start.decisions(), head.decisions());
+    let mut unmerged = Vec::new();
+    let target = if range.base.commit == range.start() {
+        before.clone()
+    } else {
+        let base = files_at(workspace, &range.base.commit)?;
+        unmerged = parse::conflicts(&base);
+        parse::decisions(&base)
+    };
+    unmerged.extend(parse::conflicts(&start.files));
     let decisions = review::changes(&before, &after);
-    let mut notes = new_problems(&prompts::problems(&start), &prompts::problems(&head));
+    let mut notes = new_problems(&start.problems, &head.problems);
     // No error for conflict markers in the base: the range may be the fix.
     notes.extend(
-        parse::conflicts(&base)
+        unmerged
             .iter()
-            .chain(&parse::conflicts(&start))
             .take(1)
             .map(|problem| format!("{problem} in `{}`, so nothing in it is compared.", range.base.name)),
     );
@@ -217,16 +223,15 @@ pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec
     // Without one of the files, prompts would seem to have lost what it says.
     match workspace.repository.damage().passed_over().into_iter().next() {
         Some(problem) => Err(Failure::of_problem(&problem)),
-        None => Ok(prompts::changes(&start, &head)),
+        None => Ok(prompts::changes(&TeamOfFiles::new(start), &TeamOfFiles::new(head))),
     }
 }
 
 /// Problems in the team's files that the range adds.
 fn new_problems(known: &[Problem], problems: &[Problem]) -> Vec<String> {
-    let is_new = |problem: &&Problem| {
-        problem.severity > Severity::Note
-            && !known.iter().any(|other| (&other.file, &other.message) == (&problem.file, &problem.message))
-    };
+    let known: BTreeSet<_> = known.iter().map(|problem| (&problem.file, &problem.message)).collect();
+    let is_new =
+        |problem: &&Problem| problem.severity > Severity::Note && !known.contains(&(&problem.file, &problem.message));
     let line = |problem: &Problem| format!("{}:{}: {}.", problem.file, problem.line, problem.message);
     problems.iter().filter(is_new).map(line).collect()
 }

@@ -30,6 +30,12 @@ pub(in crate::ops) fn files_at(workspace: &Workspace, commit: &str) -> Result<Fi
     Ok(Files::default())
 }
 
+/// The same for two commits with the same files of the team.
+pub(in crate::ops) fn state_at(workspace: &Workspace, commit: &str) -> Result<Vec<Option<String>>, Failure> {
+    let root = project_path(&workspace.folder, &workspace.work_dir);
+    store::FOLDERS.iter().map(|name| Ok(workspace.repository.id_at(commit, &below(&root, name))?)).collect()
+}
+
 /// Fails if the files of a revision contain conflict markers: decisions in such files would look withdrawn.
 pub(in crate::ops) fn refuse_conflict_markers(files: &Files, revision: &str) -> Result<(), Failure> {
     match conflicts(files).into_iter().next() {

@@ -5,20 +5,17 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::compile::{Compiler, Learnings, Sources, Task, tokens};
-use crate::model::{Problem, SessionSpec, Slug, Team, Tier};
+use crate::model::{Decision, Problem, SessionSpec, Slug, Team, Tier};
 use crate::ops::team::layers::{shared_problems, shared_settings};
 use crate::parse::{self, Files};
 use crate::review;
 
-/// The problems in a team's files, including decisions and configuration. None if there is no team.
-pub(in crate::ops) fn problems(files: &Files) -> Vec<Problem> {
-    if files.texts.is_empty() {
-        return Vec::new();
-    }
-    let mut problems = parse::team(files).1;
-    // Conflict markers in the configuration were already reported by `parse::team`.
-    problems.extend(shared_problems(files).into_iter().filter(|problem| problem.code != parse::CONFLICT));
-    problems
+/// A team from its files alone, read once however many questions are asked about it.
+pub(in crate::ops) struct TeamOfFiles {
+    pub(in crate::ops) files: Files,
+    team: Team,
+    /// Including those in decisions and configuration. None if there is no team.
+    pub(in crate::ops) problems: Vec<Problem>,
 }
 
 /// A change of one agent's prompt.
@@ -45,18 +42,23 @@ pub(crate) struct Prompt {
     text: String,
 }
 
-/// A team compiled from its files alone: at the standard tier, without a task, the user's configuration or learnings from
-/// the ledger.
-struct Compiled {
-    team: Team,
-    files: Files,
-}
-
-impl Compiled {
-    fn new(files: &Files) -> Self {
-        Self { team: parse::team(files).0, files: files.clone() }
+impl TeamOfFiles {
+    pub(in crate::ops) fn new(files: Files) -> Self {
+        let (team, mut problems) = parse::team(&files);
+        // Conflict markers in the configuration were already reported by `parse::team`.
+        problems.extend(shared_problems(&files).into_iter().filter(|problem| problem.code != parse::CONFLICT));
+        if files.texts.is_empty() {
+            problems.clear();
+        }
+        Self { files, team, problems }
     }
 
+    /// As [`parse::decisions`] reads them.
+    pub(in crate::ops) fn decisions(&self) -> Vec<Decision> {
+        self.team.decisions.iter().chain(&self.team.archived).cloned().collect()
+    }
+
+    /// Compiled at the standard tier, without a task, the user's configuration or learnings from the ledger.
     fn sessions(&self) -> Vec<SessionSpec> {
         let (settings, learnings, task) = (shared_settings(&self.files), Learnings::new(), Task::none());
         let sources = Sources { team: &self.team, learnings: &learnings, settings: &settings };
@@ -72,8 +74,8 @@ impl Compiled {
 }
 
 /// The agents whose prompt or model changes: in the order of the roster, then the coordinator, then removed agents.
-pub(in crate::ops) fn changes(before: &Files, after: &Files) -> Vec<PromptChange> {
-    let (before, after) = (Compiled::new(before).sessions(), Compiled::new(after).sessions());
+pub(in crate::ops) fn changes(before: &TeamOfFiles, after: &TeamOfFiles) -> Vec<PromptChange> {
+    let (before, after) = (before.sessions(), after.sessions());
     let has = |specs: &[SessionSpec], slug: &Slug| specs.iter().any(|spec| spec.agent == *slug);
     let (mut changes, mut matched) = (Vec::new(), BTreeSet::new());
     for new in &after {
