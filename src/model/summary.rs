@@ -304,6 +304,24 @@ mod tests {
         }
     }
 
+    /// Own, shared, git's and others' changes: who changed nothing.
+    #[test]
+    fn who_changed_anything_did_not_change_nothing() {
+        let hooks = GitChanges { hooks: vec!["pre-commit".to_owned()], ..GitChanges::default() };
+        let none = GitChanges::default();
+        for (changed, git, is_idle) in [
+            (vec![], &none, true),
+            (vec![], &hooks, false),
+            (vec![change("a", ChangeClass::Own, &["ada"])], &none, false),
+            (vec![change("a", ChangeClass::Together, &["ada", "bob"])], &none, false),
+            (vec![change("a", ChangeClass::Yours, &[])], &none, true),
+            (vec![change("a", ChangeClass::Yours, &[])], &hooks, false),
+        ] {
+            let said = ChangeSummary::of(&[work("ada", changed, git.clone())]).to_string();
+            assert_eq!(said.contains("ada changed nothing"), is_idle, "{said}");
+        }
+    }
+
     #[test]
     fn each_change_is_counted_once_and_for_who_made_it() {
         let shared = || {

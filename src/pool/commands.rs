@@ -81,6 +81,11 @@ mod tests {
         end(&mut log, "npm test", None);
         assert_eq!(log.counts.failed, 1);
         log.refuse("npm test");
+        // Engines cut blanks, before or after.
+        log.refuse(" ls\n");
+        end(&mut log, "ls", None);
+        end(&mut log, "pwd ", None);
+        log.refuse("pwd");
         assert_eq!((log.counts, log.check), (CommandCounts::default(), None));
     }
 }

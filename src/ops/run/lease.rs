@@ -304,4 +304,23 @@ mod tests {
             assert_eq!(action_files(folder.path()).count(), left);
         }
     }
+
+    /// With a live lease and with none, as after a request that came too late.
+    #[test]
+    fn a_request_is_removed_only_if_its_run_is_gone() {
+        for lives in [true, false] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let run = RunId::new("20260301-090000-aaaaaa");
+            let (pid, started) = (std::process::id(), jiff::Timestamp::UNIX_EPOCH);
+            let live = LiveRun { run, pid, started, message: String::new() };
+            let lease = Lease::take(folder.path(), &live, "").expect("a lease");
+            let files = lease.files();
+            let lease = Some(lease).filter(|_| lives);
+            fs::create_dir_all(&files.requests).expect("a folder");
+            fs::write(&files.state, "x").expect("it is written");
+            assert!(dead(folder.path()).is_empty());
+            assert_eq!((files.requests.exists(), files.state.exists()), (lives, lives));
+            drop(lease);
+        }
+    }
 }

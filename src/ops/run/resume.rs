@@ -433,3 +433,36 @@ impl Past {
         played
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The sessions of a run so far, each with the hash of its charter, tools and model.
+    #[test]
+    fn a_session_is_remade_if_its_last_start_was_another() {
+        let started = |hash: &&str| {
+            let event = json!({
+                "seq": 1, "at": "2026-03-01T09:00:00Z", "run": "20260301-090000-abcdef", "agent": "ada",
+                "entry": "019ca8c2-8000-7000-8000-000000000000", "step": 1, "attempt": 1, "causes": [],
+                "type": "session.created", "session": "s", "model": "m", "compiled_hash": hash, "seconds": 0.1,
+                "warm": false,
+            });
+            serde_json::from_value::<Event>(event).expect("an event")
+        };
+        let (ada, bob) = (Slug::fold("ada").expect("a slug"), Slug::fold("bob").expect("a slug"));
+        for (hashes, now, is_remade) in [
+            (&[][..], "a", false),
+            (&["a"], "a", false),
+            (&["a"], "b", true),
+            (&["a", "b"], "a", true),
+            (&["a", "b"], "b", false),
+        ] {
+            let past = Past { events: hashes.iter().map(started).collect() };
+            assert_eq!(past.is_remade(&ada, now), is_remade, "{hashes:?} {now}");
+            assert!(!past.is_remade(&bob, now));
+        }
+    }
+}

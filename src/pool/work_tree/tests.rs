@@ -42,6 +42,7 @@ struct Source {
     /// How long a snapshot takes.
     delay: std::time::Duration,
     read: Mutex<(usize, BTreeSet<Slug>)>,
+    fails: AtomicBool,
 }
 
 impl Source {
@@ -51,7 +52,7 @@ impl Source {
 
     fn slow(world: &Arc<World>, run: usize, delay: std::time::Duration) -> Arc<Self> {
         let (world, taken, comparisons) = (Arc::clone(world), Mutex::default(), AtomicU64::default());
-        Arc::new(Self { world, run, taken, comparisons, delay, read: Mutex::default() })
+        Arc::new(Self { world, run, taken, comparisons, delay, read: Mutex::default(), fails: AtomicBool::new(false) })
     }
 
     fn files(&self, snapshot: &WorkTreeSnapshot) -> BTreeMap<String, u64> {
@@ -63,6 +64,9 @@ impl Source {
 impl TakeSnapshots for Source {
     fn take(&self, _previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
         std::thread::sleep(self.delay);
+        if self.fails.load(Ordering::Relaxed) {
+            return Err("no disk".to_owned());
+        }
         let mut taken = self.taken.lock().expect("snapshots");
         taken.push(self.world.files.lock().expect("files").clone());
         Ok(WorkTreeSnapshot::sample(u32::try_from(taken.len() - 1).expect("few snapshots")))
@@ -316,6 +320,44 @@ async fn what_changed_while_a_run_was_down_is_told_once() {
             tree.enter(agent);
             assert_eq!(leave(&tree, agent).await, *expected, "{begun:?}");
         }
+    }
+}
+
+/// Named before the last snapshot and since.
+#[tokio::test]
+async fn what_agents_named_before_an_interruption_is_known_after_it() {
+    for is_since in [false, true] {
+        let world = Arc::new(World::default());
+        let source = Source::new(&world, 1);
+        let [first, last] = [(); 2].map(|()| source.take(None).expect("a snapshot"));
+        let mut named = Interval::default();
+        named.name(&slug("ada"), "1", "f");
+        let (ended, open) = if is_since { (Interval::default(), named) } else { (named, Interval::default()) };
+        let snapshots = vec![(first.clone(), Interval::default()), (last, ended)];
+        let tree = WorkTree::new(source, false, String::new(), Reports::channel().0);
+        tree.go_on(Before { first, snapshots, open, begun: BTreeMap::new() }).await;
+        let by_ada = BTreeMap::from([(slug("ada"), vec!["f".to_owned()])]);
+        assert_eq!(tree.written_by_others(&slug("bob")), by_ada, "{is_since}");
+        assert!(tree.written_by_others(&slug("ada")).is_empty());
+    }
+}
+
+/// The snapshot before the work × the one after it.
+#[tokio::test]
+async fn changes_between_snapshots_that_failed_are_unknown() {
+    for (fails_first, fails_last) in [(false, false), (true, false), (false, true), (true, true)] {
+        let world = Arc::new(World::default());
+        let source = Source::new(&world, 1);
+        let fails = |fails: bool| source.fails.store(fails, Ordering::Relaxed);
+        let tree = WorkTree::new(Arc::<Source>::clone(&source), false, String::new(), Reports::channel().0);
+        fails(fails_first);
+        tree.begin();
+        tree.is_ready().await;
+        fails(fails_last);
+        let ada = slug("ada");
+        tree.enter(&ada);
+        let is_known = tree.leave(&ada, false).await.is_some();
+        assert_eq!(is_known, !fails_first && !fails_last, "{fails_first} {fails_last}");
     }
 }
 
