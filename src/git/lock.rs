@@ -135,6 +135,16 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_repository_that_is_gone_does_not_come_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, is_made) in [("squad/a.lock", true), ("gone/squad/a.lock", false)] {
+            let path = folder.path().join(path);
+            assert_eq!((LockFile::open(&path, Sharing::Umask).is_ok(), path.exists()), (is_made, is_made));
+        }
+        assert!(!folder.path().join("gone").exists());
+    }
+
     /// Free and awaited: the date of the file says since when it is held.
     #[test]
     fn a_lock_is_held_since_it_changed_hands() {

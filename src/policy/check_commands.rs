@@ -165,8 +165,16 @@ mod tests {
         ] {
             assert_eq!(check_in(line, &[]), Some(CheckResult::OfLine), "{line}");
         }
-        for line in ["cargo test | tail", "cargo test || true", "cargo test; echo done", "cargo test &", "npm test\nls"]
-        {
+        for line in [
+            "cargo test | tail",
+            "cargo test || true",
+            "true || cargo test",
+            "set -o pipefail; cargo test || true",
+            "cargo test; echo done",
+            "cargo test &",
+            "ls & cargo test",
+            "npm test\nls",
+        ] {
             assert_eq!(check_in(line, &[]), Some(CheckResult::Hidden), "{line}");
         }
         for line in [

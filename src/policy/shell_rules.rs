@@ -377,6 +377,7 @@ mod tests {
             "rm -fr /home/ann/other",
             "rm -r -f ../other",
             "rm --recursive src/../..",
+            "rm --rec src/../..",
             "rm -Rf ~/x",
             "rm -rf \"$HOME\"",
             "rm -rf $(pwd)/..",

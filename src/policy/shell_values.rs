@@ -298,6 +298,22 @@ mod tests {
         }
     }
 
+    /// As many as are judged, and one more.
+    #[test]
+    fn values_are_followed_up_to_a_number() {
+        for (lists, count) in [(&[16][..], 16), (&[17], 1), (&[4, 4], 16), (&[4, 5], 4)] {
+            let names = ["D", "E"].iter().zip(lists);
+            let loops: String = names
+                .map(|(name, count)| {
+                    let values: Vec<String> = (0..*count).map(|value: u8| value.to_string()).collect();
+                    format!("for {name} in {}; do ", values.join(" "))
+                })
+                .collect();
+            let source = format!("{loops}use $D$E{}", "; done".repeat(lists.len()));
+            assert_eq!(uses(&source).len(), count, "{source}");
+        }
+    }
+
     #[test]
     fn what_is_not_sure_stays_unknown() {
         for source in [

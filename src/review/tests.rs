@@ -68,6 +68,23 @@ fn two_that_supersede_the_same_one_conflict() {
     assert_eq!(open, ["third", "theirs"], "superseding one of three leaves two");
 }
 
+/// Two of ours, two of theirs, one of each.
+#[test]
+fn sides_are_compared_with_each_other_and_not_with_themselves() {
+    let one = |id: &str, place: &str| scoped(id, "Handlers return early", &[place]);
+    for (ours, theirs, count) in [
+        (["x", "x"], ["y", "z"], 0),
+        (["x", "y"], ["z", "z"], 0),
+        (["x", "y"], ["x", "z"], 1),
+        (["x", "x"], ["x", "z"], 2),
+    ] {
+        let [a, b] = ours;
+        let [c, d] = theirs;
+        let found = between(&[one("a", a), one("b", b)], &[one("c", c), one("d", d)], &[]);
+        assert_eq!(found.len(), count, "{ours:?} {theirs:?} {found:?}");
+    }
+}
+
 /// Ours and theirs × what each says of itself.
 #[test]
 fn what_has_ended_by_its_own_words_conflicts_with_nothing() {

@@ -160,6 +160,8 @@ mod tests {
     fn each_of_several_agents_is_asked_for_its_part() {
         let message = "@lea plans the import, then @bea adds it and @tim writes tests";
         assert_eq!(["lea", "bea", "tim"].map(|agent| asks_each_for_work(message, agent)), [false, true, true]);
+        let message = "@ada adds the page, @ada-b explains it and @ada2 says why";
+        assert_eq!(["ada", "ada-b", "ada2"].map(|agent| asks_each_for_work(message, agent)), [true, false, false]);
         assert!(asks_each_for_work("Add the import page and its tests", "bea"));
         assert!(!asks_each_for_work("Plan the import, then add it", "bea"));
     }

@@ -147,7 +147,7 @@ mod tests {
         let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = |listener: &tokio::net::TcpListener| {
             let url = format!("http://{}/mcp", listener.local_addr().expect("it has one"));
-            McpServer::Http { url, headers: BTreeMap::new() }
+            McpServer::Http { url, headers: BTreeMap::from([("X-Key".to_owned(), "k".to_owned())]) }
         };
         let free = address(&closed);
         drop(closed);
@@ -157,8 +157,12 @@ mod tests {
             let server = address(&listener);
             tokio::spawn(async move {
                 let (mut stream, _) = listener.accept().await.expect("a caller");
-                let _ = stream.read(&mut [0; 4096]).await.expect("a request");
-                stream.write_all(answer).await.expect("a caller that listens");
+                let mut request = [0; 4096];
+                let _ = stream.read(&mut request).await.expect("a request");
+                // Whoever lacks the key is hung up on.
+                if String::from_utf8_lossy(&request).to_lowercase().contains("x-key: k") {
+                    stream.write_all(answer).await.expect("a caller that listens");
+                }
             });
             server
         };
