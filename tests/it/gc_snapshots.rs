@@ -85,6 +85,60 @@ fn a_run_that_was_resumed_is_as_old_as_its_resumption() {
     }
 }
 
+/// Clocks may have gone wrong meanwhile: what was made later than now is not old.
+#[test]
+fn a_run_from_the_future_is_kept() {
+    for days in [0, 100] {
+        let repo = TestRepo::with_small_team();
+        repo.pass(days * DAY);
+        repo.write("notes.txt", MINE);
+        let output = repo.rehearse(OVERWRITES, &["--permissions", "allow", "--agent", "ada", "--no-commit", "x"]);
+        assert_eq!(output.code, 0, "{output}");
+        repo.pass((50 * DAY).wrapping_sub(days * DAY));
+        assert_eq!(repo.squad(&["gc", "--force"]).code, 0);
+        assert_eq!(is_kept(&repo), days > 50, "{days}");
+    }
+}
+
+/// A run may be older than its snapshots are kept for.
+#[test]
+fn a_run_that_lives_keeps_its_snapshots() {
+    for lives in [true, false] {
+        let repo = after_a_loss(15);
+        let run = snapshots(&repo)[0].split('/').nth(3).expect("a run").to_owned();
+        let lease = repo.root().join(format!(".git/squad/runs/{run}.json"));
+        let content = format!(r#"{{"run":"{run}","pid":1,"started":"2026-01-05T09:00:00Z","message":"x","team":""}}"#);
+        std::fs::create_dir_all(lease.parent().expect("a folder")).expect("it is ours");
+        std::fs::write(&lease, content).expect("it is ours");
+        let file = std::fs::File::open(&lease).expect("a file");
+        if lives {
+            file.lock().expect("it is free");
+        }
+        assert_eq!(repo.squad(&["gc", "--force"]).code, 0);
+        assert_eq!(is_kept(&repo), lives, "{lives}");
+    }
+}
+
+/// What two runs have is the last one's.
+#[test]
+fn the_only_copies_of_two_runs_are_kept_once() {
+    let repo = TestRepo::with_small_team();
+    repo.write("notes.txt", MINE);
+    for script in ["[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n", OVERWRITES] {
+        let output = repo.rehearse(script, &["--permissions", "allow", "--agent", "ada", "--no-commit", "Explain it"]);
+        assert_eq!(output.code, 0, "{output}");
+    }
+    repo.pass(15 * DAY);
+    let report = json(&repo.squad(&["gc", "--json"]));
+    assert_eq!(report["only_copies"].as_array().map(Vec::len), Some(1), "{report}");
+    assert!(
+        is_kept(&repo)
+            && snapshots(&repo)
+                .iter()
+                .all(|name| name.contains(report["only_copies"][0]["run"].as_str().expect("a run")))
+    );
+}
+
 #[test]
 fn what_is_somewhere_else_too_is_not_kept() {
     let work_tree = |repo: &TestRepo| repo.write("notes.txt", MINE);

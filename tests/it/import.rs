@@ -135,6 +135,23 @@ fn an_import_is_recorded_for_each_branch() {
     }
 }
 
+/// The same decision twice in one file, and in two.
+#[test]
+fn a_decision_is_imported_once_wherever_it_stands() {
+    let one = "### 2026-01-02: Tar the hull\n**By:** Uwe\n\nBlack.\n\n";
+    let twice = format!("# Decisions\n\n{one}{one}");
+    let once = format!("# Decisions\n\n{one}");
+    for files in [
+        &[(".squad/decisions.md", &*twice)][..],
+        &[(".squad/decisions.md", &once), (".squad/decisions-archive.md", &once)],
+    ] {
+        let repo = with(files);
+        let output = repo.squad(&["decisions", "import", "--all"]);
+        assert!(output.code == 0 && output.err.contains("1 decision imported"), "{output}");
+        assert_eq!(list(&repo).len(), 1);
+    }
+}
+
 #[test]
 fn the_inbox_and_archives_are_imported_when_asked() {
     let repo = with(&[

@@ -155,6 +155,21 @@ fn a_decision_waits_until_the_branch_can_take_it() {
 
 /// Whoever runs the tests as root may write everywhere; then there is nothing to see here.
 #[cfg(unix)]
+/// Through a link, what lands on the branch would not be what is in the work tree.
+#[cfg(unix)]
+#[test]
+fn nothing_lands_in_a_team_behind_a_link() {
+    let repo = TestRepo::with_small_team();
+    fs::rename(repo.root().join(".squad"), repo.root().join("team")).expect("it is ours");
+    std::os::unix::fs::symlink("team", repo.root().join(".squad")).expect("a link");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "linked"]);
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    let output = repo.squad(&["decisions", "add", "First"]);
+    assert!(output.code == 0 && output.err.contains(".squad is a symbolic link"), "{output}");
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+}
+
 #[test]
 fn a_read_only_work_tree_takes_nothing() {
     use std::os::unix::fs::PermissionsExt;

@@ -87,7 +87,7 @@ fn what_an_agents_commands_change_is_its_own() {
 #[test]
 fn what_an_agent_does_to_git_is_said() {
     let repo = TestRepo::with_small_team();
-    let run = r#"{ run = "echo x > a.txt; git add a.txt; git commit -qm mine; git branch other; git tag v1; git config core.hooksPath /tmp/x; echo '#!/bin/sh' > .git/hooks/pre-commit; echo y > b.txt; git add b.txt" }"#;
+    let run = r#"{ run = "echo x > a.txt; git add a.txt; git commit -qm mine; git branch other; git tag v1; git config core.hooksPath /tmp/x; mkdir -p .git/info; echo '*.bin binary' >> .git/info/attributes; echo '#!/bin/sh' > .git/hooks/pre-commit; echo y > b.txt; git add b.txt" }"#;
     let output = repo.rehearse(&turn("ada", run), &[&ALLOWED[..], &["Add it"]].concat());
     let end = last(&output);
     let git = &end["work"][0]["git"];
@@ -97,7 +97,7 @@ fn what_an_agent_does_to_git_is_said() {
     assert_eq!(refs, ["refs/heads/main", "refs/heads/other", "refs/tags/v1"]);
     assert_eq!(
         (&git["config"], &git["hooks"], &git["index"]),
-        (&json!(["core.hooksPath"]), &json!(["pre-commit"]), &json!(["b.txt"]))
+        (&json!(["core.hooksPath", "info/attributes"]), &json!(["pre-commit"]), &json!(["b.txt"]))
     );
     assert_eq!(changes(&end), ["a.txt own ada command", "b.txt own ada command"]);
     let repo = TestRepo::with_small_team();
