@@ -148,6 +148,40 @@ fn an_edited_learning_is_told_once_wherever_it_was_merged() {
     }
 }
 
+/// Learned twice by one agent, and by two: each has it once.
+#[test]
+fn what_was_learned_twice_lands_once() {
+    let repo = TestRepo::with_small_team();
+    for (agent, texts) in [
+        ("bob", &["Ports are even.", "Ports are even."][..]),
+        ("bob", &["Ports are even."]),
+        ("ada", &["Ports are even."]),
+    ] {
+        learn(&repo, agent, texts);
+    }
+    land(&repo);
+    for agent in ["bob", "ada"] {
+        let text = repo.read(&format!(".squad/agents/{agent}/history.md"));
+        assert_eq!(text.matches("Ports are even.").count(), 1, "{text}");
+    }
+}
+
+/// Under its name and under the one it had.
+#[test]
+fn learnings_of_a_renamed_agent_are_its_own() {
+    let repo = repo();
+    // It is the charter that knows the old name.
+    repo.write(".squad/agents/bob/charter.md", "# Bob\n\nI test.\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "charter"]);
+    let renamed = repo.squad(&["agents", "rename", "bob", "rob"]);
+    assert_eq!(renamed.code, 0, "{renamed}");
+    let said = land(&repo);
+    assert!(said.contains("3 learnings"), "{said}");
+    let histories = repo.git(&["grep", "-l", "The suite needs TZ=UTC.", "HEAD"]);
+    assert_eq!(histories.lines().count(), 1, "{histories}");
+}
+
 #[test]
 fn later_learnings_follow_and_one_agents_alone() {
     let repo = repo();
