@@ -347,14 +347,14 @@ fn what_a_killed_run_had_changed_is_known() {
     assert!(!log.out.contains("three.rs ("), "{log}");
     // Killed again, after a tool wrote and before another snapshot.
     let steps = r#"{ write = "four.rs", text = "fn written_last() {}\n" }, { run = "true" }, { write = "ready", text = "x" }, { wait = "20s" }"#;
-    repo.write("../play.toml", &(turn("ada", "{ wait = \"1s\" }") + &turn("ada", steps)));
+    repo.write("../play.toml", &turn("ada", steps));
     let arguments = ["orchestrate", "--permissions", "allow", "--script", "../play.toml", "--resume", &run];
     kill_when_ready(&repo, &arguments, Duration::from_millis(500));
     assert!(why("four.rs:1").contains("agent     ada, in run"), "{}", why("four.rs:1"));
     let log = repo.squad(&["log", &run]).out;
     let again = log.rsplit("agent.lost").next().expect("an end");
     assert!(
-        ["one.rs (+1", "four.rs (+1 -0)", "three.rs (+1 -0; unknown", "\n              ready\n"]
+        ["one.rs (+1", "four.rs (+1 -0)", "three.rs (+1 -0; unknown", "\n              ready"]
             .iter()
             .all(|text| again.contains(text)),
         "{log}"
