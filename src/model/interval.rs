@@ -178,6 +178,29 @@ impl GitChanges {
 mod tests {
     use super::*;
 
+    /// First and later: what a ref was and what it became.
+    #[test]
+    fn a_ref_has_moved_from_its_first_place_to_its_last() {
+        let moved = |from: Option<&str>, to: Option<&str>| GitChanges {
+            refs: vec![RefChange { name: "r".to_owned(), from: from.map(str::to_owned), to: to.map(str::to_owned) }],
+            ..GitChanges::default()
+        };
+        let (a, b, c) = (Some("a"), Some("b"), Some("c"));
+        for ((from, via, to), is_change) in [
+            ((a, b, c), true),
+            ((a, b, a), false),
+            ((None, a, b), true),
+            ((None, a, None), false),
+            ((a, None, a), false),
+            ((a, None, b), true),
+            ((a, b, None), true),
+        ] {
+            let mut all = moved(from, via);
+            all.extend(&moved(via, to));
+            assert_eq!(all, if is_change { moved(from, to) } else { GitChanges::default() });
+        }
+    }
+
     /// `S` and `T` are squad's commits: on `a`, and on an agent's `c`.
     #[test]
     fn squads_commits_are_left_out() {

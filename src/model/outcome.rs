@@ -386,29 +386,6 @@ pub(crate) fn seconds(duration: std::time::Duration) -> f64 {
 mod tests {
     use super::*;
 
-    /// First and later: what a ref was and what it became.
-    #[test]
-    fn a_ref_has_moved_from_its_first_place_to_its_last() {
-        let moved = |from: Option<&str>, to: Option<&str>| GitChanges {
-            refs: vec![RefChange { name: "r".to_owned(), from: from.map(str::to_owned), to: to.map(str::to_owned) }],
-            ..GitChanges::default()
-        };
-        let (a, b, c) = (Some("a"), Some("b"), Some("c"));
-        for ((from, via, to), is_change) in [
-            ((a, b, c), true),
-            ((a, b, a), false),
-            ((None, a, b), true),
-            ((None, a, None), false),
-            ((a, None, a), false),
-            ((a, None, b), true),
-            ((a, b, None), true),
-        ] {
-            let mut all = moved(from, via);
-            all.extend(&moved(via, to));
-            assert_eq!(all, if is_change { moved(from, to) } else { GitChanges::default() });
-        }
-    }
-
     #[test]
     fn only_a_plain_verdict_approves() {
         assert_eq!(Verdict::read("Good.\n\n**VERDICT: approved**\n"), Verdict::Approved);

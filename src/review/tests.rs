@@ -80,7 +80,8 @@ fn sides_are_compared_with_each_other_and_not_with_themselves() {
     ] {
         let [a, b] = ours;
         let [c, d] = theirs;
-        let found = between(&[one("a", a), one("b", b)], &[one("c", c), one("d", d)], &[]);
+        let (ours_new, theirs_new) = ([one("a", a), one("b", b)], [one("c", c), one("d", d)]);
+        let found = between(&ours_new, &theirs_new, &Background::new(&[], ours_new.iter().chain(&theirs_new)));
         assert_eq!(found.len(), count, "{ours:?} {theirs:?} {found:?}");
     }
 }
@@ -96,7 +97,8 @@ fn what_has_ended_by_its_own_words_conflicts_with_nothing() {
             let found = within(&[says("a", ours)], &[says("b", theirs)]);
             assert_eq!(!found.is_empty(), we_stand && they_stand, "{ours:?} {theirs:?}");
             let replaces = |id: &str, status| Decision { status, ..superseding(id, "Names are short", "old") };
-            let (ours_new, theirs_new, old) = ([replaces("a", ours)], [replaces("b", theirs)], [decision("old", "Old")]);
+            let (ours_new, theirs_new, old) =
+                ([replaces("a", ours)], [replaces("b", theirs)], [decision("old", "Old")]);
             let background = Background::new(&old, ours_new.iter().chain(&theirs_new));
             let found = between(&ours_new, &theirs_new, &background);
             assert_eq!(!found.is_empty(), we_stand && they_stand, "{ours:?} {theirs:?}");

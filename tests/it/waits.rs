@@ -67,7 +67,8 @@ fn who_holds_a_lock_is_said_after_two_seconds() {
     ];
     thread::scope(|scope| {
         for (name, lock, arguments) in waits {
-            for (program, is_stopped, is_quiet) in [("a) S", true, false), ("a) T", false, false), ("nap", true, true)] {
+            for (program, is_stopped, is_quiet) in [("a) S", true, false), ("a) T", false, false), ("nap", true, true)]
+            {
                 scope.spawn(move || {
                     let mut repo = TestRepo::with_small_team();
                     let config = repo.root().join("../config").display().to_string();
