@@ -352,3 +352,19 @@ impl Review {
         parts.join(", ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How bad it is × where it stood before.
+    #[test]
+    fn only_what_the_range_makes_worse_is_noted() {
+        let problem = |severity, line| Problem::new(severity, Source::new("team.md", line), "code", "it is odd");
+        for (severity, is_said) in [(Severity::Note, false), (Severity::Warning, true), (Severity::Error, true)] {
+            let found = [problem(severity, 3)];
+            assert_eq!(new_problems(&[], &found) == ["team.md:3: it is odd."], is_said);
+            assert!(new_problems(&found, &[problem(severity, 9)]).is_empty(), "it has only moved");
+        }
+    }
+}
