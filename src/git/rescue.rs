@@ -187,6 +187,9 @@ struct RescueWriter<'a> {
 impl RescueWriter<'_> {
     fn store(&mut self, path: &[u8], objection: impl Fn(&[u8]) -> Option<String>) -> Result<PathState, Error> {
         let Some((root, path)) = self.repository.work_dir().zip(path_of(path)) else { return Ok(PathState::Missing) };
+        if is_behind_link(root, &path) {
+            return Ok(PathState::Missing);
+        }
         let file = root.join(path);
         let Ok(metadata) = fs::symlink_metadata(&file) else { return Ok(PathState::Missing) };
         let (mode, bytes) = if metadata.is_symlink() {
@@ -246,6 +249,11 @@ pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
         _ => false,
     };
     (!bytes.is_empty() && path.components().all(is_plain)).then(|| path.to_owned())
+}
+
+/// Whether a link has taken the place of a folder of this path: git then has no such file.
+pub(super) fn is_behind_link(root: &Path, path: &Path) -> bool {
+    path.ancestors().skip(1).any(|folder| folder != Path::new("") && root.join(folder).is_symlink())
 }
 
 #[cfg(target_os = "linux")]

@@ -114,6 +114,7 @@ impl Repository {
         let (mut status, state) = RepositoryState::with_status(self, known.map(Arc::as_ref))?;
         let state = known.filter(|known| ***known == state).cloned().unwrap_or_else(|| Arc::new(state));
         if let Some(root) = self.work_dir() {
+            status.remove_behind_links(root);
             status.add_hidden(&state.hidden, root);
         }
         let state = Some(state);

@@ -78,7 +78,13 @@ impl<'a> Index<'a> {
 
     pub(in crate::git) fn call(&self, arguments: &[&str]) -> Call {
         // This index is temporary, and we flush whatever we take from it ourselves.
-        let plain = ["core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false", "core.fsync=none"];
+        let plain = [
+            "core.fsmonitor=false",
+            "core.untrackedCache=false",
+            "core.splitIndex=false",
+            "index.sparse=false",
+            "core.fsync=none",
+        ];
         let settings: Vec<&str> = plain.iter().flat_map(|setting| ["-c", setting]).collect();
         self.repository.call(&settings).arguments(arguments).variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
     }

@@ -13,7 +13,7 @@ use crate::git::{
     error::Error,
     references::parse_id,
     repository::Repository,
-    rescue::{path_of, read_index},
+    rescue::{is_behind_link, path_of, read_index},
 };
 
 /// Mode and object at a path. `None`: there is nothing.
@@ -32,11 +32,16 @@ pub(super) struct Status {
 }
 
 impl Status {
+    /// Takes files behind a link for removed: git would refuse to add them.
+    pub(super) fn remove_behind_links(&mut self, root: &Path) {
+        let is_behind = |path: &Vec<u8>| path_of(path).is_some_and(|path| is_behind_link(root, &path));
+        self.staged.extend(self.changed.extract_if(.., is_behind).map(|path| (path, None)));
+    }
+
     /// Adds the files that git is told not to look at, as far as they exist: their content may differ from the index.
     pub(super) fn add_hidden(&mut self, hidden: &BTreeMap<Vec<u8>, Entry>, root: &Path) {
-        for (path, entry) in
-            hidden.iter().filter(|(path, _)| path_of(path).is_some_and(|path| root.join(path).is_file()))
-        {
+        let is_there = |path: &Path| root.join(path).is_file() && !is_behind_link(root, path);
+        for (path, entry) in hidden.iter().filter(|(path, _)| path_of(path).is_some_and(|path| is_there(&path))) {
             self.changed.insert(path.clone());
             self.tracked.insert(path.clone(), *entry);
         }
@@ -91,7 +96,8 @@ impl Status {
         if is_in_conflict || state(0) != Some(b'.') {
             self.staged.insert(path.clone(), indexed);
         }
-        let is_submodule = fields.get(2)?.starts_with(b"S");
+        // A repository in place of a file is a change like any other.
+        let is_submodule = fields.get(4)? == b"160000";
         if !is_submodule && (is_in_conflict || state(1) != Some(b'.')) {
             self.tracked.insert(path.clone(), indexed);
             self.changed.insert(path);
