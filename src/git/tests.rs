@@ -6,6 +6,7 @@ mod edits;
 mod kinds;
 mod landing;
 mod ledger;
+mod odd_trees;
 mod others;
 mod packs;
 mod power;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::git::{FileStatus, Rescue, TargetState};
 
-fn save(repository: &Repository) -> Rescue {
+pub(super) fn save(repository: &Repository) -> Rescue {
     let objects = |bytes: &[u8]| bytes.starts_with(b"secret").then(|| "it is secret".to_owned());
     let message =
         |files: usize, left: &[crate::model::SkippedFile]| format!("rescue\n\n{files} files, {} left", left.len());

@@ -6,7 +6,7 @@ use super::*;
 use crate::git::WorkTreeSnapshot;
 use crate::model;
 
-fn take(repository: &Repository, number: usize, previous: Option<&WorkTreeSnapshot>) -> WorkTreeSnapshot {
+pub(super) fn take(repository: &Repository, number: usize, previous: Option<&WorkTreeSnapshot>) -> WorkTreeSnapshot {
     let objection = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("secret").then(|| "it is secret".to_owned());
     repository.take_snapshot(("run", number), previous, objection, &ada(), noon()).unwrap()
 }
@@ -43,12 +43,21 @@ fn world() -> World {
     world
 }
 
-/// The tree that `git add` makes of the work tree, in a separate object directory.
-fn tree_of(world: &World) -> String {
+/// The tree that `git add` makes of a work tree and a copy of its index, in a separate object directory. `first` is run
+/// on that copy.
+pub(super) fn tree_of(world: &World, place: &str, first: &[&str]) -> String {
     let folder = temporary::folder();
+    let (root, copy) = (world.root().join(place), folder.path().join("index"));
+    let index = root.join(world.git_in(&root, &["rev-parse", "--git-path", "index"]).trim());
+    if index.exists() {
+        fs::copy(&index, &copy).unwrap();
+        // git tells by its time which entries may be outdated.
+        let modified = fs::metadata(&index).unwrap().modified().unwrap();
+        fs::File::options().write(true).open(&copy).unwrap().set_modified(modified).unwrap();
+    }
     let git = |arguments: &[&str]| {
-        let mut command = world.command(&world.root(), arguments);
-        command.env("GIT_INDEX_FILE", folder.path().join("index"));
+        let mut command = world.command(&root, arguments);
+        command.env("GIT_INDEX_FILE", &copy);
         command.env("GIT_OBJECT_DIRECTORY", world.root().join("../oracle"));
         command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", world.root().join(".git/objects"));
         let output = command.output().unwrap();
@@ -56,12 +65,16 @@ fn tree_of(world: &World) -> String {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
     fs::create_dir_all(world.root().join("../oracle")).unwrap();
-    git(&["-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", ".", ":(exclude)nested"]);
+    if !first.is_empty() {
+        git(first);
+    }
+    let plain = ["-c", "core.safecrlf=false", "-c", "core.splitIndex=false", "-c", "advice.addEmbeddedRepo=false"];
+    git(&[&plain[..], &["add", "--all", "--sparse", "--", ".", ":(exclude)nested", ":(exclude)sub"]].concat());
     git(&["write-tree"])
 }
 
 /// The same between two trees made by the real git.
-fn expected(world: &World, from: &str, to: &str) -> Vec<String> {
+pub(super) fn expected(world: &World, from: &str, to: &str) -> Vec<String> {
     let mut command = world.command(&world.root(), &["diff-tree", "-r", "--numstat", "--no-renames", from, to]);
     command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", world.root().join("../oracle"));
     let listed = String::from_utf8(command.output().unwrap().stdout).unwrap();
@@ -318,12 +331,12 @@ proptest! {
         before.iter().for_each(|act| perform(&world, act));
         let mut unwelcome: std::collections::BTreeSet<&str> =
             NAMES.into_iter().filter(|name| is_unwelcome(&world, name)).collect();
-        let (old, old_index) = (tree_of(&world), index());
+        let (old, old_index) = (tree_of(&world, "", &[]), index());
         let first = take(&repository, 1, None);
         prop_assert_eq!(index(), old_index);
         after.iter().for_each(|act| perform(&world, act));
         unwelcome.extend(NAMES.into_iter().filter(|name| is_unwelcome(&world, name)));
-        let new = tree_of(&world);
+        let new = tree_of(&world, "", &[]);
         let second = take(&repository, 2, Some(&first));
         let changed = repository.changed_between(&first, &second).unwrap();
         let is_welcome = |path: &str| !unwelcome.contains(path);
