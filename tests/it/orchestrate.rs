@@ -277,7 +277,7 @@ fn the_coordinator_chooses_where_routing_abstains() {
     ] {
         let script = format!("[[turn]]\nagent = \"coordinator\"\nsteps = [{{ say = '{answer}' }}]\n");
         let output = repo.rehearse(&script, &["Make it better"]);
-        assert!(output.code == 1 && output.err.contains(reason), "{output}");
+        assert!(output.code == 2 && output.err.contains(reason), "{output}");
     }
 }
 
