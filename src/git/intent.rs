@@ -62,6 +62,8 @@ pub(crate) struct OwnWrite {
     pub(crate) commit: Option<(String, Option<String>)>,
     /// From the root of the work tree, with `/`.
     pub(crate) files: Vec<String>,
+    /// Whether it is done. Each write is announced before it begins, too.
+    pub(crate) is_done: bool,
 }
 
 /// The commit to make.
@@ -191,14 +193,15 @@ impl Intent {
     }
 
     /// Tells the runs of this repository what squad writes, before and after it does: it is no agent's work.
-    pub(super) fn announce(&self, repository: &Repository) {
+    pub(super) fn announce(&self, repository: &Repository, is_done: bool) {
         // What an agent's command has squad write is that agent's.
         if self.root.is_some() || repository.environment().variable("SQUAD_PROCESS").is_some() {
             return;
         }
         let commit = self.commit.as_ref().and_then(|commit| Some((commit.id.clone()?, commit.base.clone())));
         let (git_dir, command) = (repository.git_dir().display().to_string(), self.command.clone());
-        let write = OwnWrite { git_dir, process: std::process::id(), command, commit, files: self.display_paths() };
+        let (process, files) = (std::process::id(), self.display_paths());
+        let write = OwnWrite { git_dir, process, command, commit, files, is_done };
         let Ok(line) = serde_json::to_string(&json!({ "squad": write })) else { return };
         // Fails if there has been no run.
         let file = File::options().create(true).append(true).open(repository.common_dir().join(OWN_WRITES));

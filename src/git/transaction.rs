@@ -96,7 +96,7 @@ impl<'a> Transaction<'a> {
         folders.dedup();
         intent.folders = folders.iter().map(|folder| RawPath::new(folder)).collect();
         intent.write(repository, &contents)?;
-        intent.announce(repository);
+        intent.announce(repository, false);
         Ok(Self {
             repository,
             intent,
@@ -218,7 +218,7 @@ impl<'a> Transaction<'a> {
         for name in [self.draft(), self.draft().with_extension("lock")] {
             disk::remove(&name).map_err(Error::io("remove", &name))?;
         }
-        self.intent.announce(self.repository);
+        self.intent.announce(self.repository, true);
         let path = self.repository.intent_path();
         disk::remove(&path).map_err(Error::io("remove", &path))
     }

@@ -61,6 +61,8 @@ struct Other {
     partial: String,
     is_here: bool,
     running: BTreeSet<Slug>,
+    /// What squad's own processes are writing.
+    writing: BTreeMap<u32, OwnWrite>,
     /// When the run was first seen dead.
     died: Option<Instant>,
 }
@@ -122,19 +124,18 @@ impl Actions {
         let mut is_live = None;
         let State { others, since, squads, .. } = state;
         for (path, other) in others {
-            let begun = other.running.clone();
-            let done = other.read(&self.work_tree, squads);
+            let mut done = other.going_on();
+            done.extend(&other.read(&self.work_tree, squads));
             if !other.is_here {
                 continue;
             }
-            since.commands.extend(begun);
             since.extend(&done);
             if !other.running.is_empty() {
                 let live = is_live.get_or_insert_with(|| lease::look(&self.local).live);
                 let name = path.file_stem().and_then(|name| name.to_str());
                 other.end_commands(live.iter().any(|live| Some(live.run.as_str()) == name), Instant::now());
             }
-            now.commands.extend(other.running.iter().cloned());
+            now.extend(&other.going_on());
         }
         now
     }
@@ -159,6 +160,7 @@ impl Other {
             partial: String::new(),
             is_here: false,
             running: BTreeSet::new(),
+            writing: BTreeMap::new(),
             died: None,
         }
     }
@@ -170,6 +172,12 @@ impl Other {
         } else if now.duration_since(*self.died.get_or_insert(now)) > LAST_WRITES {
             self.running.clear();
         }
+    }
+
+    fn going_on(&self) -> OtherRuns {
+        let mut going_on = OtherRuns { commands: self.running.clone(), ..OtherRuns::default() };
+        self.writing.values().for_each(|write| note(write, &mut going_on));
+        going_on
     }
 
     /// Reads what has been appended.
@@ -185,15 +193,15 @@ impl Other {
                 }
                 Ok(Line::End(agent)) => drop(self.running.remove(&agent)),
                 Ok(Line::Write(agent, path)) => drop(done.named.entry(path).or_default().insert(agent)),
-                Ok(Line::Squad(OwnWrite { git_dir, process, command, commit, files })) => {
-                    squads.commits.extend(commit);
-                    if git_dir == work_tree {
+                Ok(Line::Squad(write)) => {
+                    squads.commits.extend(write.commit.clone());
+                    if write.git_dir == work_tree {
                         self.is_here = true;
-                        squads.files.extend(files.iter().cloned());
-                        match command == LAND {
-                            true if process == std::process::id() => done.landed.extend(files),
-                            true => done.named.extend(files.into_iter().map(|path| (path, BTreeSet::new()))),
-                            false => done.squad.extend(files),
+                        squads.files.extend(write.files.iter().cloned());
+                        note(&write, &mut done);
+                        match write.is_done {
+                            true => drop(self.writing.remove(&write.process)),
+                            false => drop(self.writing.insert(write.process, write)),
                         }
                     }
                 }
@@ -202,6 +210,15 @@ impl Other {
             }
         }
         done
+    }
+}
+
+fn note(write: &OwnWrite, noted: &mut OtherRuns) {
+    let files = write.files.iter().cloned();
+    match write.command == LAND {
+        true if write.process == std::process::id() => noted.landed.extend(files),
+        true => files.for_each(|path| drop(noted.named.entry(path).or_default())),
+        false => noted.squad.extend(files),
     }
 }
 
@@ -261,6 +278,44 @@ mod tests {
                 let (found, at_work) = ours.others();
                 let expected = if is_here { [since, now] } else { [&[][..]; 2] };
                 assert_eq!([shown(&found), shown(&at_work)], expected, "{place} {done:?}");
+            }
+        }
+    }
+
+    /// By a landing and by another command of squad's, of this process and of another × before, during and after.
+    #[test]
+    fn what_squad_writes_counts_until_it_is_done() {
+        for (command, process) in [(LAND, 1), (LAND, std::process::id()), ("agents add", 1)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("squad.writes");
+            let file = Some(OpenOptions::new().create(true).append(true).open(&path).expect("a file"));
+            let mut other = Other::new(File::open(&path).expect("a file"));
+            let line = |is_done| {
+                let (git_dir, command, files) = ("here".to_owned(), command.to_owned(), vec!["a.md".to_owned()]);
+                Line::Squad(OwnWrite { git_dir, process, command, commit: None, files, is_done })
+            };
+            let shown = |noted: &OtherRuns| (noted.named.len(), noted.landed.len(), noted.squad.len());
+            let expected = match (command, process) {
+                (LAND, 1) => (1, 0, 0),
+                (LAND, _) => (0, 1, 0),
+                _ => (0, 0, 1),
+            };
+            let nothing = (0, 0, 0);
+            for (written, read, goes_on) in [
+                (Some(false), expected, expected),
+                (None, nothing, expected),
+                (Some(true), expected, nothing),
+                (None, nothing, nothing),
+            ] {
+                if let Some(is_done) = written {
+                    append(&file, &line(is_done));
+                }
+                let done = other.read("here", &mut Squads::default());
+                assert_eq!(
+                    (shown(&done), shown(&other.going_on())),
+                    (read, goes_on),
+                    "{command} {process} {written:?}"
+                );
             }
         }
     }
