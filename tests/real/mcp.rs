@@ -76,6 +76,21 @@ fn their_tools_need_a_permission_and_small_questions_go_without() {
 }
 
 #[test]
+fn a_silent_server_is_named_and_the_others_are_used() {
+    let world = world();
+    let config = "../home/config/squad/config.toml";
+    let user = world.repo.read(config) + "[mcp.servers.silent]\ncommand = \"sleep\"\nargs = [\"600\"]\n";
+    world.repo.write(config, &user);
+    let ended = run(&world, &["--permissions", "allow"]);
+    ended.assert_status(0, "completed", &json!({ "ada": "completed" }));
+    assert!(world.requests_with(creed("ada"))[1].contains("high tide at noon"), "{ended}");
+    let errors = ended.of("session.error");
+    let is_named = |event: &&serde_json::Value| event["reason"].to_string().contains("the MCP server `silent`");
+    assert!(errors.iter().any(|event| is_named(&event)), "{ended}");
+    assert_eq!(world.processes(), [], "{ended}");
+}
+
+#[test]
 fn an_endpoint_of_ones_own_says_how_much_it_takes() {
     let mut world = World::new(|_| [plays("ada", &["say:Done."])]);
     world.repo.variables.insert("COPILOT_PROVIDER_MAX_PROMPT_TOKENS".to_owned(), "64000".to_owned());

@@ -217,7 +217,7 @@ fn note(write: &OwnWrite, noted: &mut OtherRuns) {
     let files = write.files.iter().cloned();
     match write.command == LAND {
         true if write.process == std::process::id() => noted.landed.extend(files),
-        true => files.for_each(|path| drop(noted.named.entry(path).or_default())),
+        true => noted.named.extend(files.map(|path| (path, BTreeSet::new()))),
         false => noted.squad.extend(files),
     }
 }
