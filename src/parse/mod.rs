@@ -30,7 +30,9 @@ pub(crate) use charter::FORMERLY;
 pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
-pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
+pub(crate) use decisions::{
+    IMPORTED, NO_DECISION, Piece, holds_decisions, main_file, sources, split, stands_before_another,
+};
 pub(crate) use fields::without_active_fields;
 pub(crate) use front_matter::body;
 pub(crate) use role::role;

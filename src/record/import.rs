@@ -65,16 +65,26 @@ pub(crate) fn part(files: &Files, path: &str, folder: &str, known: &mut BTreeMap
 
 /// Without the entries that had a date and an author, the rest of a file might be parsed by its headings, and its
 /// introduction taken for a decision, or a line above for part of a title. In that case, adds a line which says that
-/// its decisions were imported.
-fn mark_if_misread(files: &Files, path: &str, rest: String, at: usize, left: &[Decision]) -> String {
-    let texts = BTreeMap::from([(path.to_owned(), rest)]);
-    let files = Files { folder: files.folder.clone(), texts };
-    let read = parse::split(&files, path);
-    let is_misread = !read.iter().map(|piece| &piece.decision.id).eq(left.iter().map(|decision| &decision.id));
-    let mut rest = files.texts.into_values().next().unwrap_or_default();
-    if is_misread {
-        let end = if rest.contains("\r\n") { "\r\n" } else { "\n" };
-        rest.insert_str(at, &format!("{}{end}", parse::IMPORTED));
+/// its decisions were imported; and above headings that are misread all the same, since lines have come together, one
+/// which says that they are no decisions.
+fn mark_if_misread(files: &Files, path: &str, mut rest: String, at: usize, left: &[Decision]) -> String {
+    let read = |text: &str| {
+        let texts = BTreeMap::from([(path.to_owned(), text.to_owned())]);
+        parse::split(&Files { folder: files.folder.clone(), texts }, path)
+    };
+    if read(&rest).iter().map(|piece| &piece.decision.id).eq(left.iter().map(|decision| &decision.id)) {
+        return rest;
+    }
+    let end = if rest.contains("\r\n") { "\r\n" } else { "\n" };
+    rest.insert_str(at, &format!("{}{end}", parse::IMPORTED));
+    let is_left = |piece: &parse::Piece| left.iter().any(|decision| decision.id == piece.decision.id);
+    let mut marked = None;
+    while let Some(piece) = read(&rest).into_iter().find(|piece| !is_left(piece)) {
+        // One that the mark does not help.
+        if marked.replace(piece.range.start).is_some_and(|before| before >= piece.range.start) {
+            break;
+        }
+        rest.insert_str(piece.range.start, &format!("{}{end}", parse::NO_DECISION));
     }
     rest
 }

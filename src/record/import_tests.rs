@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::part;
 use crate::model::{Decision, Source};
-use crate::parse::{self, Files, IMPORTED};
+use crate::parse::{self, Files, IMPORTED, NO_DECISION};
 
 fn files(path: &str, text: &str) -> Files {
     Files { folder: ".squad".to_owned(), texts: BTreeMap::from([(path.to_owned(), text.to_owned())]) }
@@ -69,7 +69,9 @@ fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
     gaps.push_str(&text[at..]);
     match &parted.rest {
         Some(rest) => {
-            let unmarked = rest.replacen(&format!("{IMPORTED}\r\n"), "", 1).replacen(&format!("{IMPORTED}\n"), "", 1);
+            let unmarked = [IMPORTED, NO_DECISION].iter().fold(rest.clone(), |rest, mark| {
+                rest.replace(&format!("{mark}\r\n"), "").replace(&format!("{mark}\n"), "")
+            });
             prop_assert_eq!(unmarked, gaps);
         }
         None => prop_assert_eq!(gaps.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'), ""),
@@ -192,6 +194,8 @@ fn regressions_found_by_random_tests() {
         "\u{feff}- ### 2026-04-03: In a list\n  text\n0.   ### 2026-04-04: Indented\n",
         // A section that has lost the entry above it.
         "Tar again\n---------\n\n**By:** Uwe\n\n### {Title}\n**By:** {name}\n\n### Why\n\nOld.\n\n---\nby: Otto\ndate: 2026-05-01\n---\n",
+        // Lines that come together give a section a date.
+        "Tar again\n---------\n\n**By:** Uwe\n\n### {Title}\n**By:** {name}\n\n#### Dinner at six (2026-01-08)\n**Author:** Otto\n\nBring bread.\n- ### 2026-04-03: In a list\n  text\n---\nby: Otto\ndate: 2026-05-01\n---\n# Decisions\n\n",
         // Without the text in between, a line above becomes part of the title of a duplicate that stays.
         "**Date:** 2026-06-01\n---\nby: Otto\n---\n2026-04-01: Lined\n======\n\ntext\n\n2026-04-01: Lined\n======\n\ntext\n",
     ] {

@@ -12,7 +12,7 @@ use super::super::markdown::{Block, Document};
 use super::date::{Dated, begins_with_unread_day, dated};
 use super::found::{LocatedDecision, id};
 use super::groups;
-use super::headings::{self, Heading, IMPORTED, Part, has_date_or_author};
+use super::headings::{self, Heading, IMPORTED, NO_DECISION, Part, has_date_or_author};
 use super::metadata::{self, Metadata};
 use super::status;
 use super::titles::{is_field, is_frame, is_merge, is_note, is_rules, is_section, is_template, is_title};
@@ -33,7 +33,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     mark_entries(&mut headings, is_imported);
     let mut is_one = false;
     if is_imported {
-        keep_dated(&mut headings);
+        keep_dated(&mut headings, &document);
     } else if !headings.iter().any(|heading| heading.part == Part::Entry) {
         mark_by_outline(&mut headings);
         is_one = is_one_note(&headings);
@@ -290,9 +290,12 @@ fn is_document(headings: &[Heading<'_>], index: usize, is_wanted: impl Fn(&Headi
 }
 
 /// After an import, the headings left over have lost their context, so only dated ones are entries.
-fn keep_dated(headings: &mut [Heading<'_>]) {
+fn keep_dated(headings: &mut [Heading<'_>], document: &Document<'_>) {
     let is_dated = |heading: &Heading<'_>| {
-        heading.has_text && (heading.dated.leads || heading.metadata.has_date && !is_section(heading.raw))
+        let above = document.text(&(0..document.line_start(heading.offset)));
+        let is_marked = above.lines().next_back().is_some_and(|line| line.trim() == NO_DECISION);
+        let is_dated = heading.dated.leads || heading.metadata.has_date && !is_section(heading.raw);
+        heading.has_text && is_dated && !is_marked
     };
     for heading in headings.iter_mut().filter(|heading| heading.part == Part::Entry && !is_dated(heading)) {
         heading.part = Part::Section;

@@ -11,6 +11,9 @@ use crate::model::LegacyStatus;
 /// Marks a file whose decisions were imported into their own files. From then on only dated headings are entries.
 pub(crate) const IMPORTED: &str = "<!-- squad: imported; each decision has a file of its own -->";
 
+/// The line above a heading of what is left after an import, which would read as a decision without what stood around it.
+pub(crate) const NO_DECISION: &str = "<!-- squad: no decision -->";
+
 /// A heading with the text up to the next heading.
 pub(super) struct Heading<'d> {
     pub(super) level: u8,

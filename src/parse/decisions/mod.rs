@@ -14,11 +14,11 @@ mod titles;
 
 use std::collections::{HashMap, HashSet};
 
-pub(crate) use headings::IMPORTED;
+pub(crate) use headings::{IMPORTED, NO_DECISION};
 #[cfg(test)]
 pub(crate) use own::read as decision_file;
 pub(crate) use places::{holds_decisions, main_file, stands_before_another};
-pub(crate) use split::{sources, split};
+pub(crate) use split::{Piece, sources, split};
 
 use super::front_matter::{self, Several};
 use super::words::is_blank;
