@@ -81,10 +81,10 @@ fn mark_if_misread(files: &Files, path: &str, mut rest: String, at: usize, left:
     let mut marked = None;
     while let Some(piece) = read(&rest).into_iter().find(|piece| !is_left(piece)) {
         // One that the mark does not help.
-        if marked.replace(piece.range.start).is_some_and(|before| before >= piece.range.start) {
+        if marked.replace(piece.heading).is_some_and(|before| before >= piece.heading) {
             break;
         }
-        rest.insert_str(piece.range.start, &format!("{}{end}", parse::NO_DECISION));
+        rest.insert_str(piece.heading, &format!("{}{end}", parse::NO_DECISION));
     }
     rest
 }

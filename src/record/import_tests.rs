@@ -199,6 +199,8 @@ fn regressions_found_by_random_tests() {
         // Without the text in between, a line above becomes part of the title of a duplicate that stays.
         "**Date:** 2026-06-01\n---\nby: Otto\n---\n2026-04-01: Lined\n======\n\ntext\n\n2026-04-01: Lined\n======\n\ntext\n",
     ] {
-        check("decisions.md", text).unwrap();
+        for (path, ends) in [("decisions.md", "\n"), ("decisions/inbox/2026-07-01-note.md", "\r\n")] {
+            check(path, &text.replace('\n', ends)).unwrap();
+        }
     }
 }

@@ -14,6 +14,8 @@ use crate::parse::{Files, line_feeds, without_mark};
 pub(crate) struct Piece {
     pub(crate) decision: Decision,
     pub(crate) range: Range<usize>,
+    /// The start of its heading's line.
+    pub(crate) heading: usize,
     /// The end of its heading, or the start of `range` if it has none, such as a short note.
     pub(crate) body: usize,
 }
@@ -35,21 +37,24 @@ pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
     let Some(raw) = files.texts.get(path) else { return Vec::new() };
     let is_note = matches!(file_kind(path, main_file(files)), Some(FileKind::Inbox));
     let text = line_feeds(without_mark(raw));
-    let mut found = match is_note {
+    let found = match is_note {
         true => note(files, path, &text).found,
         false => entries::read(files, path, &text).found,
     };
-    // Text above the only decision of a note belongs to it.
-    if let ([only], true) = (found.as_mut_slice(), is_note) {
-        only.start = 0;
-    }
     let lines = Lines::new(&text, raw);
     let piece = |found: LocatedDecision| Piece {
         range: lines.raw(found.start)..lines.raw(found.end),
+        heading: lines.raw(found.start),
         body: lines.raw(found.body),
         decision: found.decision,
     };
-    found.into_iter().map(piece).filter(|piece| !piece.range.is_empty()).collect()
+    let mut pieces: Vec<Piece> = found.into_iter().map(piece).collect();
+    // Text above the only decision of a note belongs to it.
+    if let ([only], true) = (pieces.as_mut_slice(), is_note) {
+        only.range.start = lines.raw(0);
+    }
+    pieces.retain(|piece| !piece.range.is_empty());
+    pieces
 }
 
 /// Line starts in the decoded text and in the raw file.
