@@ -159,6 +159,10 @@ mod tests {
         assert!(!prompt.lines().any(|line| line.starts_with('#') || line.starts_with("Always")), "{prompt}");
         let request = prompt.len() - message_in_choice(&message).len();
         assert!(request <= LARGEST, "{request}");
-        assert!(message_in_choice(&message).len() < 2_600 && prompt.contains("bytes more.)"), "{}", prompt.len());
+        assert!(
+            message_in_choice(&message).len() < 2_600 && prompt.contains("another ") && prompt.contains(" bytes.)"),
+            "{}",
+            prompt.len()
+        );
     }
 }

@@ -87,17 +87,17 @@ impl Compiled<'_> {
             charter.map_or_else(|| "squad".to_owned(), |file| format!("{file}:1")),
             InputKind::Charter,
             &self.spec.prompt,
-            if has_charter { "the agent's own prompt" } else { "there is no charter; squad says who the agent is" },
+            if has_charter { "the agent's own prompt" } else { "there is no charter; squad introduces the agent" },
         ));
         inputs.push(always(
             "squad".to_owned(),
             InputKind::Instructions,
             prompt::TEAMWORK,
-            "how to work here; every agent is told",
+            "working rules for every agent",
         ));
         project.receipt(inputs);
         let roster = &self.compiler.roster;
-        inputs.push(always(member.source.to_string(), InputKind::Roster, roster, "the agents work can be given to"));
+        inputs.push(always(member.source.to_string(), InputKind::Roster, roster, "the agents who can be given work"));
         for ceremony in facilitated(team, member) {
             let line = ceremony_line(ceremony);
             let input = always(ceremony.source.to_string(), InputKind::Ceremony, &line, "the agent facilitates it");

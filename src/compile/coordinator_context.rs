@@ -59,11 +59,11 @@ impl<'a> CoordinatorContext<'a> {
 
     pub(super) fn receipt(&self, inputs: &mut Vec<Input>) {
         let squad = || "squad".to_owned();
-        inputs.push(always(squad(), InputKind::Instructions, prompt::COORDINATOR, "what the coordinator is for"));
+        inputs.push(always(squad(), InputKind::Instructions, prompt::COORDINATOR, "the coordinator's job"));
         self.charter.receipt(inputs);
         self.routing.receipt(inputs);
         self.project.receipt(inputs);
-        inputs.push(always(squad(), InputKind::Roster, &self.roster, "the agents work can be given to"));
+        inputs.push(always(squad(), InputKind::Roster, &self.roster, "the agents who can be given work"));
         self.rules.receipt(inputs);
         self.modules.receipt(inputs);
         self.decisions.receipt(inputs);

@@ -72,13 +72,13 @@ pub(crate) fn task_prompt(message: &str, part: &Part<'_>, directory: &str, run: 
     prompt.push_str("\n---\n");
     if *steps > 1 {
         let other =
-            if earlier.is_empty() { "what comes later is left to others" } else { "what was done before is above" };
+            if earlier.is_empty() { "later steps are for others" } else { "the results of earlier steps are above" };
         prompt.push_str(&format!("Step {step} of {steps} is yours; {other}.\n"));
     }
     let others: Vec<&Slug> = at_work.iter().filter(|other| other != agent).collect();
     if !others.is_empty() {
         let names: Vec<String> = others.iter().map(|slug| format!("`{slug}`")).collect();
-        prompt.push_str(&format!("At work on this beside you: {}. Do your own part.\n", names.join(", ")));
+        prompt.push_str(&format!("Also working on this: {}. Do only your own part.\n", names.join(", ")));
     }
     prompt.push_str(&format!("Project root: {directory}\nRun: {run}\n"));
     prompt
@@ -141,7 +141,7 @@ pub(super) fn message_in_choice(message: &str) -> String {
     }
     let mut text = quote(message.get(..end).unwrap_or_default());
     if end < message.len() {
-        text.push_str(&format!("\n(The message goes on for {} bytes more.)\n", message.len() - end));
+        text.push_str(&format!("\n(The message continues for another {} bytes.)\n", message.len() - end));
     }
     text
 }
@@ -205,7 +205,7 @@ pub(crate) fn reviser_prompt(message: &str, rejection: &Rejection<'_>, free: &[&
     prompt.push_str(&quote(cut(message.trim(), MAX_MESSAGE).0));
     prompt.push_str("\nReasons:\n\n");
     prompt.push_str(&quote(cut(reasons, MAX_REPORT).0));
-    prompt.push_str("\nThe author may not revise it. Who may:\n\n");
+    prompt.push_str("\nThe author may not revise it. These agents may:\n\n");
     for member in free {
         prompt.push_str(&quote(&format!("{}: {}", member.slug, first_line(&member.role, MAX_ROLE))));
     }
@@ -239,10 +239,10 @@ const MAX_CALLS: usize = 40;
 /// Continues an interrupted session that has its task. `lost`: calls that the session does not contain.
 pub(crate) fn continuation_prompt(unfinished: &[String], lost: &[PastCall]) -> String {
     let mut prompt =
-        "You were interrupted, and may go on now. Look at what is there before you repeat anything.".to_owned();
+        "You were interrupted and can continue now. Check what is already done before you repeat anything.".to_owned();
     if !unfinished.is_empty() {
         let calls = list(unfinished.iter().map(|tool| format!("`{}`", printable(tool).replace(['`', '\n'], "?"))));
-        prompt.push_str(&format!(" Nobody knows what became of your last calls of {calls}: check it."));
+        prompt.push_str(&format!(" It is unknown what your last calls of {calls} did: check."));
     }
     push_calls(&mut prompt, lost);
     prompt
@@ -251,7 +251,8 @@ pub(crate) fn continuation_prompt(unfinished: &[String], lost: &[PastCall]) -> S
 /// Appended to the task of an interrupted agent whose session does not have it: the calls that squad recorded.
 pub(crate) fn interrupted_prompt(calls: &[PastCall]) -> String {
     let mut prompt =
-        "\nThis work was begun before and interrupted. Look at what is there before you repeat anything.".to_owned();
+        "\nThis work was started before and interrupted. Check what is already done before you repeat anything."
+            .to_owned();
     push_calls(&mut prompt, calls);
     prompt.push('\n');
     prompt
@@ -269,7 +270,7 @@ fn push_calls(prompt: &mut String, calls: &[PastCall]) {
         let shown = unknown.get(unknown.len().saturating_sub(MAX_CALLS)..).unwrap_or_default();
         let more = more_than(shown, &unknown);
         prompt.push_str(&format!(
-            "\nThese calls began, and nobody knows whether they finished{more}. Check what each has done before you repeat \
+            "\nThese calls started, and it is unknown whether they finished{more}. Check what each did before you repeat \
              it:\n\n",
         ));
         shown.iter().for_each(|call| prompt.push_str(&quote(&call.named())));
@@ -332,13 +333,14 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
         };
         prompt.push_str(&format!("\nReport of `{}` ({}{verdict}):\n\n", colleague.agent, colleague.outcome));
         if colleague.outcome == Outcome::Claimed {
-            prompt
-                .push_str("It was asked for work, but used no tool and changed nothing: what it says is not done.\n\n");
+            prompt.push_str(
+                "It was asked for work but used no tool and changed nothing: what it reports was not done.\n\n",
+            );
         }
         let (text, left) = cut(colleague.text, MAX_REPORT);
         prompt.push_str(&quote(text));
         if left > 0 {
-            prompt.push_str(&format!("\n(The report goes on for {left} bytes more.)\n"));
+            prompt.push_str(&format!("\n(The report continues for another {left} bytes.)\n"));
         }
         let Some(changed) = colleague.changed else { continue };
         let own: Vec<&Change> = changed.iter().filter(|change| change.class.is_of_agents()).collect();
@@ -395,23 +397,23 @@ mod tests {
             |number: usize, detail: &str| PastCall::new(&number.to_string(), "bash", detail, Some(number % 2 == 1));
         assert_eq!(
             interrupted_prompt(&[call(1, "make\n# Rules"), call(2, "rm x")]),
-            "\nThis work was begun before and interrupted. Look at what is there before you repeat anything. You do not \
+            "\nThis work was started before and interrupted. Check what is already done before you repeat anything. You do not \
              remember these calls, which squad has recorded:\n\n> bash succeeded: make\n> bash failed or was cut short: \
              rm x\n\n"
         );
         let begun = |detail: &str| PastCall::new("9", "bash", detail, None);
         assert_eq!(
             interrupted_prompt(&[call(1, "make"), begun("git push\nx")]),
-            "\nThis work was begun before and interrupted. Look at what is there before you repeat anything. You do not \
-             remember these calls, which squad has recorded:\n\n> bash succeeded: make\n\nThese calls began, and nobody knows \
-             whether they finished. Check what each has done before you repeat it:\n\n> bash: git push\n\n"
+            "\nThis work was started before and interrupted. Check what is already done before you repeat anything. You do not \
+             remember these calls, which squad has recorded:\n\n> bash succeeded: make\n\nThese calls started, and it is unknown \
+             whether they finished. Check what each did before you repeat it:\n\n> bash: git push\n\n"
         );
         assert_eq!(unknown_calls(&[call(1, "make")]), None);
         assert_eq!(unknown_calls(&[begun("a `b`"), begun("")]).as_deref(), Some("`bash: a 'b'` and `bash`"));
         let many: Vec<PastCall> = (1..=50).map(|number| call(number, "ls")).collect();
         let shown = continuation_prompt(&["edit".to_owned()], &many);
         assert!(
-            shown.contains("your last calls of `edit`: check it.") && shown.contains("the last 40 of 50"),
+            shown.contains("your last calls of `edit` did: check.") && shown.contains("the last 40 of 50"),
             "{shown}"
         );
         assert_eq!(shown.matches("\n> ").count(), 40);
@@ -502,7 +504,7 @@ mod tests {
         let told = |prompt: &str| -> Vec<usize> {
             prompt.lines().filter_map(|line| line.rsplit_once("call-")?.1.parse().ok()).collect()
         };
-        for (ok, end) in [(Some(true), "succeeded"), (Some(false), "cut short"), (None, "nobody knows")] {
+        for (ok, end) in [(Some(true), "succeeded"), (Some(false), "cut short"), (None, "is unknown")] {
             for (calls, first) in [(0, 0), (1, 0), (39, 0), (40, 0), (41, 1), (50, 10), (1000, 960)] {
                 let past: Vec<PastCall> =
                     (0..calls).map(|n| PastCall::new("id", "bash", &format!("call-{n}"), ok)).collect();

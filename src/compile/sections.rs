@@ -16,17 +16,17 @@ pub(super) struct ProseKind {
 }
 
 pub(super) const PROJECT: ProseKind = ProseKind {
-    heading: "\n## The project\n\nQuoted from what the team says of it.\n",
+    heading: "\n## The project\n\nQuoted from the team's own description.\n",
     kind: InputKind::Project,
     matters: "what the project is",
-    rest: "what else the team's file says",
+    rest: "the rest of the team's file",
 };
 
 pub(super) const ROUTING: ProseKind = ProseKind {
     heading: "\n## How this team routes work\n\nQuoted from its routing file.\n",
     kind: InputKind::Rules,
     matters: "how the team routes work",
-    rest: "what else the routing file says",
+    rest: "the rest of the routing file",
 };
 
 pub(super) const CHARTER: ProseKind = ProseKind {
@@ -139,7 +139,7 @@ impl Selected<'_> {
             let reason = if section.matters { self.kind.matters } else { self.kind.rest };
             let (length, why) = match inclusion {
                 Inclusion::Whole => (section.text.len(), reason.to_owned()),
-                Inclusion::Cut(length) => (length, format!("{reason}; only its beginning, for want of room")),
+                Inclusion::Cut(length) => (length, format!("{reason}; cut to fit")),
                 Inclusion::LeftOut => (section.text.len(), format!("no room left; {reason}")),
             };
             inputs.push(Input {
@@ -176,7 +176,7 @@ mod tests {
         let told = select(&PROJECT, &sections, 400);
         assert_eq!(
             told.text,
-            "\n## The project\n\nQuoted from what the team says of it.\n\n\
+            "\n## The project\n\nQuoted from the team's own description.\n\n\
              From `.squad/team.md:7`, “Project Context”:\n> - **Stack:** Rust\n>\n> # Squad coordinator\n\n\
              From `.squad/team.md:7`, “Notes”:\n> short\n\n1 more section of that file not shown here.\n"
         );

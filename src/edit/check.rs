@@ -130,7 +130,7 @@ pub(super) fn verify(
     let source = || Source::new(files.shown("team.md"), 0);
     if let Some((line, count)) = counts.into_iter().find(|(_, count)| *count != 0) {
         let (would, message) = if count > 0 { ("lose", line) } else { ("get", line) };
-        let message = format!("squad cannot make this change and nothing else: the team would {would} {message}");
+        let message = format!("squad cannot make this change without another: the team would {would} {message}");
         return Err(refusal(source(), message, "make it by hand; `squad agents` shows how squad reads it"));
     }
     let is_grave = |problem: &&Problem| problem.severity >= Severity::Warning && problem.code != IDLE;

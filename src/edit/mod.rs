@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
     /// Replaces a file's text. `None`: the line could not be changed, which is refused.
     fn put_at(&mut self, source: &Source, text: Option<String>) -> Result<(), Problem> {
         let Some((path, text)) = self.path(&source.file).zip(text) else {
-            let message = "squad cannot change this line and nothing else";
+            let message = "squad cannot change this line without changing more";
             return Err(refusal(source.clone(), message, "change it by hand"));
         };
         self.put(path, text);
@@ -153,13 +153,13 @@ pub(crate) fn add(files: &Files, new: &NewMember) -> Result<EditedTeam, Problem>
     let at_roster = Source::new(draft.files.shown("team.md"), 0);
     for text in [&new.role].into_iter().chain(&new.signals) {
         if !text.contains(char::is_alphanumeric) || !is_plain(text) || text.contains(['{', '}']) {
-            let message = format!("`{}` cannot stand in a table of the team", printable(text));
+            let message = format!("`{}` cannot be written into a table of the team", printable(text));
             return Err(refusal(at_roster, message, "write a few plain words"));
         }
     }
     let like = roster::neighbour(&draft).ok_or_else(|| {
         let hint = "write the first row by hand: | Name | Role | Charter | Status |";
-        refusal(at_roster.clone(), "nobody is on the roster whose row a new one could be like", hint)
+        refusal(at_roster.clone(), "the roster has no row that a new one could follow", hint)
     })?;
     let path = charter::path_for(&draft, &like, &slug);
     let is_new = !files.texts.contains_key(&path);
@@ -212,7 +212,7 @@ pub(crate) fn rename(files: &Files, slug: &Slug, to: &str) -> Result<EditedTeam,
     let mut draft = Draft::new(files);
     let Some(member) = draft.team.member(slug).cloned() else { return Err(unknown(files, slug)) };
     if matches!(member.kind, Kind::Helper | Kind::Bot) {
-        let message = format!("{} is known by its name: it is built in, or works elsewhere", member.name);
+        let message = format!("{} is built in or works elsewhere, and is known by its name", member.name);
         return Err(refusal(member.source, message, "only agents and people can be renamed"));
     }
     let to = to.trim();
@@ -258,7 +258,7 @@ fn free_slug(draft: &Draft<'_>, name: &str) -> Result<Slug, Problem> {
         || matches!(slug.as_str(), BOT | "squad" | "you" | "git")
         || slug == Slug::coordinator();
     if is_reserved || is_device(slug.as_str()) {
-        let message = format!("`{slug}` means something else to squad, or to an operating system");
+        let message = format!("`{slug}` is reserved, by squad or by an operating system");
         return Err(refusal(at_roster, message, "choose another name"));
     }
     let members = &draft.team.members;
@@ -272,7 +272,7 @@ fn free_slug(draft: &Draft<'_>, name: &str) -> Result<Slug, Problem> {
         return Err(refusal(member.source.clone(), message, hint));
     }
     if let Some(member) = members.iter().find(|member| draft.team.formerly(member).any(|old| old == slug)) {
-        let message = format!("`{slug}` is what {} was called, and what the ledger knows it as", member.name);
+        let message = format!("`{slug}` is a former name of {}, under which the ledger knows it", member.name);
         let hint = "choose another name, or delete the line `Formerly` from its charter";
         return Err(refusal(member.source.clone(), message, hint));
     }

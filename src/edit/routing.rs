@@ -31,7 +31,7 @@ pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Resul
     let Some((at, table)) = last.and_then(|at| Some((at, table_at(at)?))) else {
         let is_elsewhere = |rule: &&Rule| rule.source.file != draft.files.shown(ROUTING);
         if let Some(rule) = draft.team.rules.iter().find(is_elsewhere) {
-            let hint = format!("leave out --routes, and add the entry there: {signal} → {}", new.name);
+            let hint = format!("omit --routes, and add the entry there: {signal} → {}", new.name);
             return Err(refusal(
                 rule.source.clone(),
                 "the rules are in this file, and squad adds rows to tables only",
@@ -39,7 +39,7 @@ pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Resul
             ));
         }
         let source = Source::new(draft.files.shown(ROUTING), 0);
-        let hint = format!("leave out --routes, and write the rule as the others are: {signal} → {}", new.name);
+        let hint = format!("omit --routes, and write the rule like the others: {signal} → {}", new.name);
         return Err(refusal(source, "it has no table of rules that squad could add a row to", hint));
     };
     let columns = &table.columns;

@@ -80,7 +80,7 @@ fn explain_candidate(path: PathBuf, folder: &Path, environment: &Environment, ca
         Ok(answer) if answer.is_success() => Error::Unsupported { path, what: format!("cannot be opened: {cause}") },
         Ok(answer) => match answer.error_line() {
             newer if newer.contains("repo version") || newer.contains("unknown repository") => {
-                Error::Unsupported { path, what: format!("is of a newer kind: {newer}") }
+                Error::Unsupported { path, what: format!("is of a newer format: {newer}") }
             }
             error_line => Error::Unreadable { path, cause: error_line },
         },

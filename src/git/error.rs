@@ -74,12 +74,12 @@ impl Error {
             },
             Self::Damaged { .. } => "`git fsck --full` shows what is wrong".into(),
             Self::Object { .. } => {
-                "`squad doctor --repair` mends the ledger; `git fsck --full` shows what else is damaged".into()
+                "`squad doctor --repair` repairs the ledger; `git fsck --full` shows what else is damaged".into()
             }
             Self::Locked { path } => format!("if no git is running, remove '{}'", path.display()),
             Self::InterruptedCommand { command } => format!("finish it: squad {command}"),
             Self::UnknownIntent { path, .. } => {
-                format!("see what `git status` says, then remove '{}'", path.display())
+                format!("check `git status`, then remove '{}'", path.display())
             }
             Self::Unreachable { remote, .. } => {
                 format!("check its address, your network and your access: git ls-remote {remote}")

@@ -182,9 +182,9 @@ impl Intent {
         let intent: Self = serde_json::from_value(header).map_err(|cause| unknown(&cause.to_string()))?;
         let (mut contents, mut rest) = (Contents::new(), &bytes[end + 1..]);
         for (id, length) in &intent.contents {
-            let (content, after) = rest.split_at_checked(*length).ok_or_else(|| unknown("it is cut off"))?;
+            let (content, after) = rest.split_at_checked(*length).ok_or_else(|| unknown("it is truncated"))?;
             if identify(repository.hash(), objs::Kind::Blob, content)? != *id.as_str() {
-                return Err(unknown("its contents are not what it says"));
+                return Err(unknown("its contents do not match its checksum"));
             }
             contents.insert(id.clone(), content.to_owned());
             rest = after;

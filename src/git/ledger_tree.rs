@@ -102,7 +102,7 @@ impl<'a> TreeReader<'a> {
                 path,
                 Some(id),
                 DamageKind::Displaced,
-                "the folder could not be read once, and can be now".to_owned(),
+                "the folder could not be read at first, but can be now".to_owned(),
             );
         }
         Ok(())

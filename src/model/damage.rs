@@ -36,7 +36,7 @@ impl Damage {
     fn message(&self) -> String {
         match self.kind {
             DamageKind::Displaced => self.reason.clone(),
-            _ => format!("{}; it is passed over", self.reason),
+            _ => format!("{}; it is skipped", self.reason),
         }
     }
 
@@ -48,7 +48,7 @@ impl Damage {
             }
             DamageKind::Malformed => ("ledger-malformed", "`squad doctor --repair` sets it aside"),
             DamageKind::Displaced => ("ledger-displaced", "`squad doctor --repair` puts it back"),
-            DamageKind::Newer => ("ledger-newer", "a later squad wrote it: update squad to read it"),
+            DamageKind::Newer => ("ledger-newer", "a newer squad wrote it: update squad to read it"),
         };
         let location = match self.path.as_str() {
             "" => "refs/squad/log".to_owned(),
@@ -84,8 +84,7 @@ impl DamageLog {
 
     /// `place`: a path in a commit, which is not read.
     pub(crate) fn add_passed_over(&self, place: &str, why: &str) {
-        let problem =
-            Problem::warning(Source::new(place.to_owned(), 0), "too-large", format!("{why}; it is passed over"));
+        let problem = Problem::warning(Source::new(place.to_owned(), 0), "too-large", format!("{why}; it is skipped"));
         lock(&self.passed_over).insert(place.to_owned(), problem);
     }
 

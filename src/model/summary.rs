@@ -128,7 +128,7 @@ impl fmt::Display for ChangeSummary {
         let notes = [
             (idle, "changed nothing"),
             (self.skipped.iter().filter(|agent| !has_worked(agent)).collect(), "skipped"),
-            (self.unseen.iter().collect(), "made changes that could not be seen, if any"),
+            (self.unseen.iter().collect(), "may have changed files unseen"),
         ];
         for (agents, what) in notes.into_iter().filter(|(agents, _)| !agents.is_empty()) {
             write!(f, "; {} {what}", list(agents))?;

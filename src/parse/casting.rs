@@ -42,7 +42,7 @@ pub(super) fn compare(casts: &[Cast], members: &mut [Member], silent: &BTreeSet<
         let Some(status) = cast.status else { continue };
         let Some(member) = roll.named(cast.slug.as_str()).or_else(|| roll.named(&cast.name)) else {
             if !has_left(status) && !HELPERS.contains(&cast.slug.as_str()) {
-                let message = format!("`{}` is active here and not on the roster", cast.name);
+                let message = format!("`{}` is active here but not on the roster", cast.name);
                 let problem = Problem::new(Severity::Note, cast.source.clone(), "cast-not-on-roster", message);
                 problems.push(problem.hint("add a row for it to team.md, or set its status to retired"));
             }
@@ -56,7 +56,7 @@ pub(super) fn compare(casts: &[Cast], members: &mut [Member], silent: &BTreeSet<
         } else {
             let (here, there) = if has_left(status) { ("has left", "works") } else { ("works", "has left") };
             let message = format!(
-                "{} {here} by this registry and {there} by line {} of the roster, which counts",
+                "{} {here} by this registry but {there} by line {} of the roster, which wins",
                 member.name, member.source.line
             );
             let problem = Problem::new(Severity::Note, cast.source.clone(), "casting-contradicts", message);

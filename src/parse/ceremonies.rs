@@ -68,10 +68,10 @@ impl Section<'_, '_> {
         let facilitator = self.field("facilitator");
         let found = self.roll.find(&facilitator).map(|member| member.slug.clone());
         if found.is_none() && !facilitator.is_empty() && !ANYBODY.contains(&facilitator.to_lowercase().as_str()) {
-            let message = format!("`{facilitator}`, who facilitates {name}, is not on the roster");
+            let message = format!("`{facilitator}`, the facilitator of {name}, is not on the roster");
             problems.push(
                 Problem::new(Severity::Note, source.clone(), "ceremony-facilitator", message)
-                    .hint("name a member or a role of team.md"),
+                    .hint("name a member or a role from team.md"),
             );
         }
         let enabled = self.field("enabled").to_lowercase();

@@ -92,7 +92,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         let line = error.location().map_or(1, |location| usize::try_from(location.line()).unwrap_or(1));
         let message = match error.without_snippet() {
             serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
-                format!("the key `{key}` is there twice")
+                format!("the key `{key}` appears twice")
             }
             error => error.render_with_formatter(&UserMessageFormatter),
         };
@@ -110,7 +110,8 @@ where
     let matter = matter.unwrap_or_else(|error: Error| {
         let message = format!("the front matter is not YAML squad can read: {}", error.message);
         let problem = Problem::warning(files.at(path, 1 + error.line), "front-matter", message);
-        problems.push(problem.hint("put values with a colon in quotes; until then only the rest of the file is used"));
+        problems
+            .push(problem.hint("quote values that contain a colon; until then squad uses only the rest of the file"));
         T::default()
     });
     (matter, body_at)

@@ -189,7 +189,7 @@ fn read_agents(
     let is_helper = |slug: &Slug| HELPERS.contains(&slug.as_str());
     let others = folders.with_charter().filter(|(slug, path)| !used.contains(*path) && !is_helper(slug));
     for (slug, path) in others.filter(|_| has_roster) {
-        let message = format!("`{slug}` has a charter and is not on the roster");
+        let message = format!("`{slug}` has a charter but is not on the roster");
         problems.push(
             Problem::new(Severity::Note, files.at(path, 1), "agent-not-on-roster", message)
                 .hint("add a row for it to team.md, or delete its folder"),
@@ -227,7 +227,7 @@ fn fill_in(team: &mut Team, models: &BTreeMap<Slug, String>, problems: &mut Vec<
 /// Reports rows of a table that are not read.
 fn report_stray_rows(files: &Files, path: &str, document: &Document<'_>, problems: &mut Vec<Problem>) {
     problems.extend(document.stray_rows().map(|line| {
-        let message = "rows of a table stand apart from one, and are not read";
+        let message = "these rows are separated from their table and are not read";
         Problem::warning(files.at(path, line), "table-rows", message)
             .hint("join them to the table above, or give them a header and a line of dashes")
     }));

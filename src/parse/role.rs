@@ -32,9 +32,9 @@ pub(crate) fn role(text: &str) -> Result<RoleText, (usize, String)> {
         return Err((
             1,
             match language.trim() {
-                "" => "the front matter has no end: a line `---`".to_owned(),
+                "" => "the front matter has no closing `---` line".to_owned(),
                 language if language.starts_with('-') => return Ok(of(Matter::default(), &text)),
-                language => format!("front matter is read as YAML only, and this says `{language}`"),
+                language => format!("front matter must be YAML, but this is marked `{language}`"),
             },
         ));
     }
@@ -80,9 +80,9 @@ mod tests {
         let wrong = |text: &str| role(text).expect_err(text);
         assert_eq!(
             wrong("---js\nmodule.exports = 1\n---\nText"),
-            (1, "front matter is read as YAML only, and this says `js`".to_owned())
+            (1, "front matter must be YAML, but this is marked `js`".to_owned())
         );
-        let twice = "the front matter is not YAML squad can read: the key `name` is there twice";
+        let twice = "the front matter is not YAML squad can read: the key `name` appears twice";
         assert_eq!(wrong("---\nname: a\nname: b\n---\nText"), (3, twice.to_owned()));
         assert_eq!(wrong("---\nname: a\nText").0, 1);
         assert_eq!(wrong("---\nname: a\nb: [\n---\nText").0, 3);

@@ -36,7 +36,7 @@ fn skill(files: &Files, path: &str, folder: &str, problems: &mut Vec<Problem>) -
     };
     let description = description.or(lead).unwrap_or_default();
     if description.is_empty() {
-        let message = "the skill does not say what it is for; agents are told its name only".to_owned();
+        let message = "the skill has no description, so agents see only its name".to_owned();
         problems.push(
             Problem::new(Severity::Note, files.at(path, 1), "skill-without-description", message)
                 .hint("begin the file with front matter that has `name` and `description`"),

@@ -176,7 +176,9 @@ impl Entry {
         let damaged = |reason: &str| Read::Damaged { reason: reason.to_owned() };
         let Ok(file) = std::str::from_utf8(bytes) else { return damaged("not UTF-8") };
         let Some(rest) = file.strip_prefix("---\n") else { return damaged("no front matter") };
-        let Some((matter, text)) = rest.split_once("\n---\n") else { return damaged("front matter without an end") };
+        let Some((matter, text)) = rest.split_once("\n---\n") else {
+            return damaged("front matter without a closing line");
+        };
         let mut map = Map::new();
         for line in matter.lines() {
             let Some((key, value)) = line.split_once(": ") else {

@@ -86,7 +86,7 @@ pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<C
     let unknown = |decision: &&Decision| decision.supersedes.as_ref().is_some_and(|old| !known.contains(old));
     let found = new.iter().filter(unknown).map(|decision| {
         let old = decision.supersedes.as_ref().map(ToString::to_string).unwrap_or_default();
-        let message = format!("supersedes {old}, which stands on neither side");
+        let message = format!("supersedes {old}, which exists on neither side");
         conflict(Certainty::Explicit, "supersedes-unknown", message, &[decision])
     });
     found.collect()
@@ -119,10 +119,8 @@ pub(super) fn find(
         None => true,
     };
     if !is_complete {
-        let message = format!(
-            "{} decisions in force are too many to compare each with each: conflicts may be missing",
-            standing.len()
-        );
+        let message =
+            format!("{} decisions in force are too many to compare in pairs: conflicts may be missed", standing.len());
         conflicts.push(conflict(Certainty::Likely, "not-all-compared", message, &[]));
     }
     conflicts.sort_by(|a, b| (a.certainty, a.code, &a.decisions).cmp(&(b.certainty, b.code, &b.decisions)));

@@ -50,7 +50,7 @@ impl FileCall {
         let Self { operation, path, content, .. } = &self;
         match (operation, content) {
             _ if path.is_empty() || path.contains('\0') => Err(format!("`path`: {path:?} is not a path")),
-            (Operation::Write, None) => Err("`content` is missing; it is empty for an empty file".to_owned()),
+            (Operation::Write, None) => Err("`content` is missing; for an empty file, pass an empty text".to_owned()),
             (Operation::Write, Some(text)) if text.len() > LONGEST => {
                 Err(format!("`content` is {} bytes; at most {LONGEST} are written at once", text.len()))
             }
@@ -182,7 +182,7 @@ fn read(path: &Path, offset: u64) -> io::Result<String> {
     let end = offset + used as u64;
     Ok(match (whole, end < whole) {
         (0, _) => "(The file is empty.)".to_owned(),
-        (_, true) => format!("{text}\n(This ends at byte {end} of {whole}; read on with `offset`.)"),
+        (_, true) => format!("{text}\n(This ends at byte {end} of {whole}; continue with `offset`.)"),
         _ => text.to_owned(),
     })
 }

@@ -112,8 +112,8 @@ impl Tool {
                     "title": text("The decision in a sentence."),
                     "what": text("What is decided, in Markdown."),
                     "why": text("The reason, so that a later reader knows when it no longer holds."),
-                    "scope": texts("Path globs it is about; leave out when it is about everything."),
-                    "tags": texts("Words to find it by."),
+                    "scope": texts("Path globs it applies to; omit if it applies to everything."),
+                    "tags": texts("Keywords to find it by."),
                     "supersedes": text("The id of the decision it replaces."),
                 }),
             ),
@@ -128,27 +128,29 @@ impl Tool {
             Self::Verdict => (
                 "Give your verdict on the work you review. The last one you give counts.",
                 json!({
-                    "approved": {"type": "boolean", "description": "Whether the work may stay as it is."},
-                    "reasons": text("Why, in Markdown; where you reject it, all that has to change."),
+                    "approved": {"type": "boolean", "description": "Whether the work is acceptable as it is."},
+                    "reasons": text("Why, in Markdown; if you reject it, everything that has to change."),
                     "files": texts("The files that have to change, from the repository's root."),
                 }),
             ),
             Self::Route => (
-                "Hand a piece of work to a colleague whose work it is. With `wait` the answer is the colleague's report.",
+                "Hand a piece of work to the colleague responsible for it. With `wait` the answer is the colleague's report.",
                 json!({
                     "agent": text("The colleague's slug."),
-                    "task": text("The whole task: the colleague knows nothing of yours."),
-                    "wait": {"type": "boolean", "description": "Whether you need the report to go on; true if left out."},
+                    "task": text("The whole task: the colleague does not know yours."),
+                    "wait": {"type": "boolean", "description": "Whether you need the report to continue; true by default."},
                 }),
             ),
-            Self::Status => ("Who of the team is at what in this run, since when, and the tokens it took.", json!({})),
+            Self::Status => {
+                ("What each team member is doing in this run, since when, and the tokens it used.", json!({}))
+            }
             Self::Shell => (
                 "Run a command line in the project's shell, without input. The answer is its exit code and the end of \
                  what it printed. What it leaves running is ended with it.",
                 json!({
                     "command": text("The command line."),
-                    "cwd": text("The folder to run it in; your own if left out."),
-                    "timeout_sec": {"type": "integer", "description": "After so many seconds it is ended; 120 if left out."},
+                    "cwd": text("The folder to run it in; your own by default."),
+                    "timeout_sec": {"type": "integer", "description": "Seconds until it is stopped; 120 by default."},
                 }),
             ),
             Self::FileOps => (
@@ -156,8 +158,8 @@ impl Tool {
                 json!({
                     "operation": {"type": "string", "enum": ["read", "write", "list"]},
                     "path": text("The file or folder, from your own folder."),
-                    "content": text("All that the file is to hold, for `write`; may be empty."),
-                    "offset": {"type": "integer", "description": "The byte to `read` from; 0 if left out."},
+                    "content": text("The whole new content, for `write`; may be empty."),
+                    "offset": {"type": "integer", "description": "The byte to start at, for `read`; 0 by default."},
                 }),
             ),
         };
@@ -342,7 +344,7 @@ fn arguments<T: for<'a> Deserialize<'a>>(call: &ToolCall) -> Result<T, String> {
         Value::Null => json!({}),
         other => other.clone(),
     };
-    serde_json::from_value(value).map_err(|error| format!("the arguments of `{}` are not right: {error}", call.tool))
+    serde_json::from_value(value).map_err(|error| format!("invalid arguments for `{}`: {error}", call.tool))
 }
 
 fn limited(text: &str) -> Result<(), String> {

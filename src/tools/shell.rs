@@ -34,7 +34,7 @@ impl ShellCall {
             return Err("`command` is empty".to_owned());
         }
         if command.contains('\0') || command.len() > LONGEST_COMMAND {
-            return Err(format!("`command` must have no NUL and at most {LONGEST_COMMAND} bytes"));
+            return Err(format!("`command` must be at most {LONGEST_COMMAND} bytes long, without NUL"));
         }
         if !(1..=LONGEST_TIMEOUT).contains(timeout_sec) {
             return Err(format!("`timeout_sec` must be from 1 to {LONGEST_TIMEOUT}"));

@@ -106,7 +106,7 @@ impl Terminal {
             true => std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0),
             // The next line belongs to another reader.
             false => {
-                let _ = writeln!(screen, "(no answer is needed any more)");
+                let _ = writeln!(screen, "(no longer needed)");
                 Some(0)
             }
         };

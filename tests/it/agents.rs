@@ -267,9 +267,9 @@ fn the_receipt_says_why() {
         charter         20  520d27928fa417fc  .squad/agents/ada/charter.md:1
                             the agent's own prompt
         instructions   158  0c03b9a40323f8a0  squad
-                            how to work here; every agent is told
+                            working rules for every agent
         roster          22  dc2b38838573a92c  .squad/team.md:5
-                            the agents work can be given to
+                            the agents who can be given work
         decision        31  3a96c84ce132ba87  .squad/decisions.md:8  Logins use passkeys
                             about the task: login (4)
         decision        28  e1a5992982fc48bd  .squad/decisions.md:3  Money is integer cents

@@ -59,7 +59,7 @@ fn folders_that_repeat_for_ever_are_named_and_passed_over() {
         assert_eq!(added.code, 0, "{added}");
         repo.git(&["switch", "-q", "main"]);
         let place = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-        let warning = format!(":{place}: the folder is one of too many that are the same; it is passed over");
+        let warning = format!(":{place}: the folder is one of too many that are the same; it is skipped");
         let named = if folder.is_empty() { "" } else { &warning };
         ok(repo.squad(&["decisions", "review", "main..bomb"]), named);
         ok(repo.squad(&["decisions", "radar", "bomb", "other"]), named);

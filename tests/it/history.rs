@@ -211,7 +211,7 @@ fn what_stands_in_the_way_is_said_and_nothing_is_lost() {
     refused(".squad/agents/ada/history.md exists with other content");
     std::fs::remove_dir_all(repo.root().join(".squad/agents/ada")).expect("it is there");
     repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
-    refused("a merge is going on");
+    refused("a merge is in progress");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
     repo.git(&["switch", "-q", "--detach"]);
     refused("no branch with commits is checked out");

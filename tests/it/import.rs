@@ -228,14 +228,14 @@ fn what_is_not_as_it_is_committed_is_not_touched() {
         "the committed version of .squad/decisions/inbox/new.md contains no decisions",
     );
     repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
-    refused(&repo, &[], "a merge is going on");
+    refused(&repo, &[], "a merge is in progress");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
     repo.git(&["switch", "-q", "--detach"]);
     refused(&repo, &[], "no branch with commits is checked out");
     repo.git(&["switch", "-q", "main"]);
     repo.write(".squad/decisions/2026/01/01-x-1.md", "no front matter\n");
     commit(&repo);
-    refused(&repo, &[], "a decision's file begins with front matter");
+    refused(&repo, &[], "a decision file starts with front matter");
     repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
     std::fs::write(repo.root().join(".squad/decisions.md"), b"### 2026-01-02: Caf\xe9\n\nx\n").expect("written");
     commit(&repo);

@@ -22,31 +22,31 @@ const OBSTACLES: [Obstacle; 12] = [
         name: "merge",
         begin: |repo| conflict(repo, &["merge", "main"]),
         end: |repo| drop(repo.git(&["merge", "--abort"])),
-        why: "a merge is going on",
+        why: "a merge is in progress",
     },
     Obstacle {
         name: "rebase",
         begin: |repo| conflict(repo, &["rebase", "main"]),
         end: |repo| drop(repo.git(&["rebase", "--abort"])),
-        why: "a rebase is going on",
+        why: "a rebase is in progress",
     },
     Obstacle {
         name: "rebase with the older backend",
         begin: |repo| conflict(repo, &["rebase", "--apply", "main"]),
         end: |repo| drop(repo.git(&["rebase", "--abort"])),
-        why: "a rebase is going on",
+        why: "a rebase is in progress",
     },
     Obstacle {
         name: "cherry-pick",
         begin: |repo| conflict(repo, &["cherry-pick", "main"]),
         end: |repo| drop(repo.git(&["cherry-pick", "--abort"])),
-        why: "a cherry-pick is going on",
+        why: "a cherry-pick is in progress",
     },
     Obstacle {
         name: "revert",
         begin: |repo| conflict(repo, &["revert", "HEAD~1"]),
         end: |repo| drop(repo.git(&["revert", "--abort"])),
-        why: "a revert is going on",
+        why: "a revert is in progress",
     },
     Obstacle {
         name: "am",
@@ -56,13 +56,13 @@ const OBSTACLES: [Obstacle; 12] = [
             conflict(repo, &["am", ".git/patch"]);
         },
         end: |repo| drop(repo.git(&["am", "--abort"])),
-        why: "a git am is going on",
+        why: "a git am is in progress",
     },
     Obstacle {
         name: "bisect",
         begin: |repo| drop(repo.git(&["bisect", "start", "HEAD", "HEAD~2"])),
         end: |repo| drop(repo.git(&["bisect", "reset"])),
-        why: "a bisect is going on",
+        why: "a bisect is in progress",
     },
     Obstacle {
         name: "index locked",

@@ -113,7 +113,7 @@ fn built_in_helpers_need_no_row() {
     repo.write(".squad/agents/eve/charter.md", "# Eve — Spy\n");
     let output = repo.squad(&["agents"]);
     assert_eq!(output.err.matches("is not on the roster").count(), 1, "{output}");
-    assert!(output.err.contains("`eve` has a charter and is not on the roster"), "{output}");
+    assert!(output.err.contains("`eve` has a charter but is not on the roster"), "{output}");
 }
 
 #[test]

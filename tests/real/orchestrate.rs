@@ -256,7 +256,7 @@ fn a_cli_that_is_killed_ends_no_turn() {
         .model
         .requests()
         .iter()
-        .any(|request| request.to_string().contains("Nobody knows what became of your last calls of `bash`"));
+        .any(|request| request.to_string().contains("It is unknown what your last calls of `bash` did"));
     assert!(told, "{ended}");
     world.assert_left_in_order(&ended);
     let decided = ended.only("decision.logged")["id"].clone();

@@ -64,7 +64,7 @@ impl Profile {
         let built_in = BUILT_IN.get(base);
         if table.is_some_and(|table| table.like.is_some()) && built_in.is_none() {
             let known = list(BUILT_IN.keys().map(|name| format!("`{name}`")));
-            return Some(Err(format!("is like `{base}`, which is not a built-in engine; there are {known}")));
+            return Some(Err(format!("names `{base}` in `like`, which is not a built-in engine; those are {known}")));
         }
         let fields = match (table, built_in) {
             (None, None) => return None,
@@ -98,9 +98,7 @@ impl Profile {
             false => PromptWay::Stdin,
         });
         if prompt == PromptWay::File && !arguments.has_prompt() {
-            return Err(
-                "has neither `{prompt}` nor `{task}` in its `args`, and does not read standard input".to_owned()
-            );
+            return Err("has no `{prompt}` or `{task}` in its `args` and does not read standard input".to_owned());
         }
         let has_own_tools = fields.own_tools.unwrap_or(true);
         if !has_own_tools && (fields.tools.is_none() || !arguments.has_tools()) {

@@ -235,7 +235,7 @@ struct ReaderGuard<'a>(&'a Connection);
 
 impl Drop for ReaderGuard<'_> {
     fn drop(&mut self) {
-        self.0.fail("squad itself failed to read on, which is a defect");
+        self.0.fail("squad failed to read on; this is a bug");
     }
 }
 
@@ -283,7 +283,7 @@ impl Responder {
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.refuse(-32000, "nobody is there to answer");
+        self.refuse(-32000, "nobody can answer");
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
         let unknown = client.request("nothing", &(), TIMEOUT).await.expect_err("no such method");
         assert!(unknown.is_unknown_method(), "{unknown}");
         let dropped = client.request("drop", &(), TIMEOUT).await.expect_err("nobody answers");
-        assert_eq!(dropped.to_string(), "nobody is there to answer");
+        assert_eq!(dropped.to_string(), "nobody can answer");
     }
 
     #[tokio::test(start_paused = true)]

@@ -71,7 +71,7 @@ pub(super) async fn check_reachable(
     }
     let unusable = |what: String| EngineError::Unusable {
         reason: format!("the model endpoint {} {what}", provider.base_url),
-        hint: Some("see whether its server is running and whether its address is right".to_owned()),
+        hint: Some("check that its server runs and that its address is right".to_owned()),
     };
     let found = match timeout(TIMEOUT, lookup_host((host.as_str(), port))).await {
         Ok(Ok(found)) => found.collect::<Vec<_>>(),

@@ -83,7 +83,7 @@ impl Process {
         let last = if last.is_empty() { last } else { format!(": {last}") };
         match ended {
             Ok(Ok(status)) => format!("its process ended ({status}){last}"),
-            _ => format!("its process is still there{last}"),
+            _ => format!("its process is still running{last}"),
         }
     }
 

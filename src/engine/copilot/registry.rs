@@ -13,7 +13,7 @@ use super::wire::{Event, EventParams, HookCall, OpenParams, UserInput, lenient};
 use crate::engine::{Approval, EngineError, Fact, ToolResult};
 
 /// The answer for the model when nobody answers its question.
-const NO_ANSWER: &str = "Nobody is available to answer. Go on by your own best judgement, and say what you assumed.";
+const NO_ANSWER: &str = "Nobody is available to answer. Continue on your own judgement, and state what you assumed.";
 
 type Sessions = Arc<Mutex<HashMap<String, Conversation>>>;
 
@@ -37,7 +37,7 @@ impl Registry {
         let mut sessions = lock(&self.sessions);
         let id = params.session_id.clone();
         if sessions.contains_key(&id) {
-            let reason = "a session of this id is open already".to_owned();
+            let reason = "a session with this id is already open".to_owned();
             return Err(EngineError::Request { what: format!("session `{id}`"), reason });
         }
         let (conversation, facts) = Conversation::new(params, own_tools.into_iter().collect());

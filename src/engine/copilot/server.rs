@@ -117,7 +117,7 @@ async fn launch(
                 program.path().display()
             );
             let hint = format!(
-                "see whether `{} --version` works; else `npm install -g {KNOWN_GOOD}`",
+                "check that `{} --version` works; if not: `npm install -g {KNOWN_GOOD}`",
                 program.path().display()
             );
             Err(match is_dead {

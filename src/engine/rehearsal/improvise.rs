@@ -52,7 +52,7 @@ fn file_of(project: &Path) -> String {
 
 /// The first agent that the prompt gives evidence for, or else the first of the team.
 fn best_candidate(spec: &SessionSpec, prompt: &str) -> String {
-    let begins = ["Who may:", "The router was not sure."].iter().find_map(|begin| prompt.split_once(begin));
+    let begins = ["These agents may:", "The router was not sure."].iter().find_map(|begin| prompt.split_once(begin));
     let with_evidence = begins.and_then(|(_, rest)| {
         rest.lines().find_map(|line| line.strip_prefix("> ")?.split_once(':').map(|(slug, _)| slug))
     });

@@ -29,7 +29,7 @@ pub(super) fn check_ready<'a>(
         Some(_) => {}
     }
     if let Some(operation) = repository.operation() {
-        return refuse(format!("a {operation} is going on"), "finish it: `git status` tells how");
+        return refuse(format!("a {operation} is in progress"), "finish it: `git status` tells how");
     }
     staging::wait_for_lock(repository, INDEX_TIMEOUT);
     let lock = staging::lock_path(repository);

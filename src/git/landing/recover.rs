@@ -49,7 +49,7 @@ pub(in crate::git) fn recover(
     let recovered = |outcome, left| Ok(Some(Recovered { command: command.clone(), branch, paths, outcome, left }));
     let hint = "finish it: `git status` tells how".to_owned();
     if let (Some(operation), Some(_)) = (repository.operation(), &commit) {
-        return recovered(Outcome::Waits { reason: format!("a {operation} is going on"), hint }, Vec::new());
+        return recovered(Outcome::Waits { reason: format!("a {operation} is in progress"), hint }, Vec::new());
     }
     if let Some(folder) = begun.missing_folder() {
         let reason = format!("there is no folder {}", folder.display());

@@ -171,7 +171,7 @@ fn landing_refuses_wrong_branches_and_states() {
     assert_eq!(refused(&repository, &decide), "other is checked out, not main");
     world.git(&["switch", "-q", "main"]);
     fs::write(world.root().join(".git/MERGE_HEAD"), &head).unwrap();
-    assert_eq!(refused(&repository, &decide), "a merge is going on");
+    assert_eq!(refused(&repository, &decide), "a merge is in progress");
     fs::remove_file(world.root().join(".git/MERGE_HEAD")).unwrap();
     fs::write(world.root().join(".git/index.lock"), "").unwrap();
     assert!(refused(&repository, &decide).contains("index"));

@@ -208,7 +208,7 @@ impl Lander {
 
     fn why_no_branch(&self) -> (String, &'static str) {
         match self.repository.operation() {
-            Some(operation) => (format!("a {operation} is going on"), "finish it: `git status` tells how"),
+            Some(operation) => (format!("a {operation} is in progress"), "finish it: `git status` tells how"),
             None => ("HEAD is detached".to_owned(), "check out the branch the work is on"),
         }
     }

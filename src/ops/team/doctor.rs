@@ -123,7 +123,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         find(Severity::Note, "detached", "HEAD is detached, so no decision can land", hint);
     }
     if let Some(operation) = project.repository.operation() {
-        let message = format!("a {operation} is going on, so no decision can land");
+        let message = format!("a {operation} is in progress, so no decision can land");
         find(Severity::Note, "operation", &message, "finish or abort it");
     }
     if let Some(begun) = project.repository.begun()? {

@@ -35,10 +35,10 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
         );
     } else if text.len() > LONG {
         let message =
-            format!("the charter is about {} tokens long; a session has 8000 for all it is told", text.len() / 4);
+            format!("the charter is about {} tokens long; all instructions of a session share 8000", text.len() / 4);
         problems.push(
             Problem::warning(files.at(path, 1), "charter-long", message)
-                .hint("the agent's every prompt contains all of it; move knowledge to skills or history.md"),
+                .hint("it is part of every prompt of the agent; move knowledge to skills or history.md"),
         );
     }
     let (matter, body_at): (Matter, usize) = front_matter::of_file(files, path, &text, problems);
@@ -65,7 +65,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
     }
     if let Some((model, id)) = charter.model.as_deref().and_then(|model| Some((model, model::id_for(model)?))) {
         let at = text.lines().position(|line| line.contains(model)).unwrap_or(0);
-        let message = format!("`{model}` is what a model is called, and engines know models by ids");
+        let message = format!("`{model}` is a display name; engines know models by id");
         let problem = Problem::new(Severity::Note, files.at(path, at + 1), "charter-model", message);
         problems.push(problem.hint(format!("write the id, such as `{id}`")));
     }

@@ -97,9 +97,9 @@ fn unread_day(heading: &Heading<'_>, files: &Files, path: &str, document: &Docum
     let is_undated = heading.part == Part::Entry && heading.metadata.date.is_none();
     (is_undated && begins_with_unread_day(heading.raw)).then(|| {
         let title = first_line(heading.raw, 60);
-        let message = format!("`{title}` begins with a day that squad cannot read, and counts as undated");
+        let message = format!("`{title}` starts with a date that squad cannot read, so the decision is undated");
         let source = files.at(path, document.line(heading.offset));
-        Problem::warning(source, "decision-date", message).hint("write the day as `2026-01-31`")
+        Problem::warning(source, "decision-date", message).hint("write the date as `2026-01-31`")
     })
 }
 

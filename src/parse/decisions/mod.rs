@@ -103,8 +103,8 @@ fn report_unread(files: &Files, path: &str, text: &str, problems: &mut Vec<Probl
     }
     let found = entries::read(files, path, &line_feeds(super::without_mark(text))).found;
     if found.iter().any(|found| found.decision.date.is_some()) {
-        let message = "has entries with a day, and is not where squad reads decisions";
-        let hint = "move it to `decisions/inbox/` or `decisions/archive/`, or begin its name with its day";
+        let message = "has dated entries, but squad does not read decisions from it";
+        let hint = "move it to `decisions/inbox/` or `decisions/archive/`, or start its name with its date";
         problems.push(Problem::new(Severity::Note, files.at(path, 1), "decision-unread", message).hint(hint));
     }
 }
@@ -146,9 +146,9 @@ fn distinct(entries: Entries, problems: &mut Vec<Problem>) -> Vec<Decision> {
         entries.found.into_iter().map(|found| found.decision).partition(|decision| seen.insert(decision.id.clone()));
     if let Some(source) = doubled.first().and_then(|first| first.source.clone()) {
         let message = match doubled.len() {
-            1 => "this entry stands in the file twice, letter for letter".to_owned(),
+            1 => "this entry is in the file twice, word for word".to_owned(),
             count => {
-                format!("this entry and {} stand in the file twice, letter for letter", plural(count - 1, "other"))
+                format!("this entry and {} are in the file twice, word for word", plural(count - 1, "other"))
             }
         };
         problems.push(

@@ -23,10 +23,10 @@ pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
             Ok((decision, doubts)) => {
                 problems.extend(doubts);
                 if let Some(other) = known.insert(decision.id.clone(), source.file.clone()) {
-                    let message = format!("`{}` is the id of {other} too, and both count", decision.id);
+                    let message = format!("`{}` is also the id of {other}; both count", decision.id);
                     problems.push(
                         Problem::warning(source, "decision-id-twice", message)
-                            .hint("delete one of them, or give one another `id:`"),
+                            .hint("delete one of them, or change its `id:`"),
                     );
                 }
                 decisions.push(decision);
@@ -68,7 +68,7 @@ fn superseded(front: &str) -> Vec<String> {
 fn split<'t>(text: &'t str, source: &Source) -> Result<(Matter, &'t str), Box<Problem>> {
     let (Some(front), body_at) = front_matter::split(text) else {
         return Err(Box::new(
-            Problem::warning(source.clone(), "decision-front-matter", "a decision's file begins with front matter")
+            Problem::warning(source.clone(), "decision-front-matter", "a decision file starts with front matter")
                 .hint("`---`, then at least `id:`, then `---`"),
         ));
     };
@@ -94,7 +94,7 @@ pub(crate) fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>
     let mut doubts = Vec::new();
     let id = DecisionId::parse(&matter.id).unwrap_or_else(|| {
         let id = found::id(&[&matter.id]);
-        let message = format!("`id: {}` cannot be an id, and `{id}` stands for it", first_line(&matter.id, 40));
+        let message = format!("`id: {}` is not a valid id; squad uses `{id}` instead", first_line(&matter.id, 40));
         doubts.push(
             Problem::warning(source.clone(), "decision-id", message)
                 .hint("an id is letters, digits, hyphens and dots, such as `4f1c09`"),
@@ -108,10 +108,10 @@ pub(crate) fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>
     let others: Vec<DecisionId> = old.collect();
     if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {
         let others = list(others.iter().map(|id| format!("`{id}`")));
-        let message = format!("supersedes only `{first}`, and not {others}");
+        let message = format!("supersedes only `{first}`, not {others}");
         doubts.push(
             Problem::warning(source.clone(), "decision-supersedes-many", message)
-                .hint("a decision replaces only one; delete the files of the others"),
+                .hint("a decision can supersede only one; delete the files of the others"),
         );
     }
     let (date, no_date): (Option<String>, _) = match matter.date {
@@ -119,8 +119,8 @@ pub(crate) fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>
         date => (date, None),
     };
     doubts.extend(no_date.map(|text| {
-        let message = format!("`date: {}` is not a day, so the decision has no date", first_line(&text, 40));
-        Problem::warning(source.clone(), "decision-date", message).hint("write the day as `2026-01-31`")
+        let message = format!("`date: {}` is not a date, so the decision is undated", first_line(&text, 40));
+        Problem::warning(source.clone(), "decision-date", message).hint("write the date as `2026-01-31`")
     }));
     let decision = Decision {
         title: title.trim().to_owned(),

@@ -206,11 +206,12 @@ impl RosterReader<'_> {
                 name if name.is_empty() => "a row of the roster has no name".to_owned(),
                 name => format!("`{name}` is not a name squad can use"),
             };
-            let hint = "a name needs a letter or a digit, or a folder of agents/ that has one";
+            let hint = "a name needs a letter or a digit, or a folder in agents/ with one";
             return self.warn(&source, "roster-name", message, hint);
         };
         if let Some(slug) = Slug::fold("coordinator-agent").filter(|_| member.slug == Slug::coordinator()) {
-            let message = format!("`{}` is what squad calls its own coordinator; this member is `{slug}`", member.slug);
+            let message =
+                format!("`{}` is the name of squad's own coordinator; this member becomes `{slug}`", member.slug);
             self.warn(&source, "roster-reserved", message, "choose another name");
             member.slug = slug;
         }
@@ -238,7 +239,7 @@ impl RosterReader<'_> {
         };
         let twin = self.members.iter().find(|it| letters(&it.name) == letters(&member.name));
         if let Some(earlier) = twin.or(Some(earlier)).filter(|it| is_same_name(&member.name, &it.name)) {
-            let message = format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
+            let message = format!("{} is listed twice; line {} counts", member.name, earlier.source.line);
             self.problems.push(Problem::new(Severity::Note, member.source, "roster-duplicate", message));
             return None;
         }
@@ -246,7 +247,7 @@ impl RosterReader<'_> {
         let other = earlier.name.clone();
         let slug = self.free_slug(&member);
         if Slug::fold(&member.name).as_ref() != Some(&slug) {
-            let message = format!("{} and {other} have names that fold alike; this one is `{slug}`", member.name);
+            let message = format!("{} and {other} would have the same slug; this one becomes `{slug}`", member.name);
             let hint = format!("give it a folder of its own, such as {}/agents/{slug}", self.files.folder);
             self.warn(&member.source, "roster-slug", message, hint);
         }

@@ -44,7 +44,7 @@ pub(super) fn report_missing(files: &Files, text: &str, reader: &mut RoutingRead
             reported.push(target);
             let (message, hint) = match linked(target).is_empty() {
                 true => (format!("`{target}` is outside the team's folder and is not read"), "move it into the folder"),
-                false => (format!("`{target}` is not there, or cannot be read"), "add it, or fix the link"),
+                false => (format!("`{target}` does not exist or cannot be read"), "add it, or fix the link"),
             };
             let source = files.at("routing.md", index + 1);
             let severity = if reader.routing.rules.is_empty() { Severity::Warning } else { Severity::Note };
@@ -73,9 +73,9 @@ pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut RoutingRe
         let ((kind, subject), first) = match (subject, first) {
             (Some(subject), Some(first)) => (subject, first),
             (Some((_, of)), None) | (None, Some(of)) => {
-                let message = format!("the entry for `{of}` does not say both what for and who");
+                let message = format!("the entry for `{of}` lacks a `workType` or a `routeTo`");
                 let problem = Problem::warning(files.at(path, lines.next(&of)), "routing-json-entry", message);
-                reader.problems.push(problem.hint("it needs a `workType` and a `routeTo`, and is ignored"));
+                reader.problems.push(problem.hint("add both; until then the entry is ignored"));
                 continue;
             }
             (None, None) => continue,

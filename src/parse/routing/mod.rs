@@ -165,7 +165,7 @@ impl RoutingReader<'_> {
         };
         if !named.agents.is_empty() && named.agents.iter().all(is_helper) {
             let helpers = list(named.agents.iter().map(|slug| format!("`{slug}`")));
-            let message = format!("`{subject}` routes to {helpers} only: a built-in helper, which squad never starts");
+            let message = format!("`{subject}` routes only to {helpers}, a built-in helper that squad never starts");
             let hint = "squad does a helper's work itself; delete the rule, or route it to an agent";
             let problem = Problem::warning(source.clone(), "routing-helper", message).hint(hint);
             return self.problems.push(problem);
@@ -181,14 +181,14 @@ impl RoutingReader<'_> {
             return;
         }
         let (why, hint) = match idle.iter().find(|member| !has_left(member)).map(|member| member.kind) {
-            Some(Kind::Human) => ("human", "squad starts no people; the coordinator decides who works"),
+            Some(Kind::Human) => ("human", "squad does not start people; the coordinator decides who works"),
             Some(_) => ("it works elsewhere", "squad does not start it; the coordinator decides who works"),
             None => ("not active", "route it to an active agent, or delete the rule"),
         };
         let names = list(idle.iter().map(|member| format!("`{}`", member.name)));
         let (severity, message) = match others.is_empty() {
-            true => (Severity::Warning, format!("`{subject}` routes to {names} only: {why}")),
-            false => (Severity::Note, format!("`{subject}` routes to {names} too: {why}")),
+            true => (Severity::Warning, format!("`{subject}` routes only to {names}: {why}")),
+            false => (Severity::Note, format!("`{subject}` also routes to {names}: {why}")),
         };
         self.problems.push(Problem::new(severity, source.clone(), "routing-idle-agent", message).hint(hint));
     }

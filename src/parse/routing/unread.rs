@@ -31,7 +31,7 @@ pub(super) fn report(files: &Files, document: &Document<'_>, reader: &mut Routin
                 let is_read = lines.clone().any(|line| read.contains(&line));
                 section.is_read |= is_read;
                 if !is_read && columns::names_members(table, reader.roll) {
-                    notes.push((line, "squad takes no rule from this table, which names members".to_owned()));
+                    notes.push((line, "this table names members, but squad reads no rule from it".to_owned()));
                 }
             }
             BlockKind::Item(text) | BlockKind::Paragraph(text) => {
@@ -68,9 +68,12 @@ impl Section {
     fn close(self, notes: &mut Vec<(usize, String)>) {
         if let Some(line) = self.first.filter(|_| !self.is_read) {
             let message = match self.count {
-                1 => "squad takes no rule from this line, which names members".to_owned(),
+                1 => "this line names members, but squad reads no rule from it".to_owned(),
                 more => {
-                    format!("squad takes no rule from this line and {}, which name members", plural(more - 1, "other"))
+                    format!(
+                        "this line and {} name members, but squad reads no rule from them",
+                        plural(more - 1, "other")
+                    )
                 }
             };
             notes.push((line, message));

@@ -238,6 +238,6 @@ fn rows_for_helpers_only_are_said() {
         let found = problems.iter().find(|problem| problem.code == "routing-helper");
         assert_eq!(found.map(|found| (found.line, found.severity)), said.map(|_| (5, Severity::Warning)), "{cell}");
         let message = found.map(|found| found.message.clone()).unwrap_or_default();
-        assert!(said.is_none_or(|names| message.contains(&format!("`logging` routes to {names} only"))), "{message}");
+        assert!(said.is_none_or(|names| message.contains(&format!("`logging` routes only to {names}"))), "{message}");
     }
 }

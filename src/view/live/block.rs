@@ -22,7 +22,7 @@ const KEYS: [&str; 7] = [
     "c               cancel its work",
     "a               answer what it asks",
     "?               these keys",
-    "q, Ctrl-D       end the watch, and what runs in it, as Ctrl-C does",
+    "q, Ctrl-D       end the watch and what runs in it, like Ctrl-C",
     "Ctrl-Z          stop; `fg` goes on",
 ];
 
@@ -154,13 +154,13 @@ fn with_space(text: &str) -> String {
 
 fn status(agents: &Agents, controls: &Controls) -> String {
     if controls.is_ending {
-        return "ending: what is going on is told to stop; Ctrl-C or q once more exits at once".to_owned();
+        return "ending: running work is being stopped; press Ctrl-C or q again to exit at once".to_owned();
     }
     let runs = if agents.runs() == 0 { "no run".to_owned() } else { plural(agents.runs(), "run") };
     let engine = if agents.engine.is_empty() { String::new() } else { format!("{} ", agents.engine) };
     let keys = match (&controls.notice, &controls.inspected) {
         (Some(notice), _) => notice.clone(),
-        (None, Some(agent)) => format!("looking into {agent}: Esc goes back"),
+        (None, Some(agent)) => format!("viewing {agent}: Esc goes back"),
         (None, None) => "up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends".to_owned(),
     };
     format!("{engine}{}; {runs}; {keys}", agents.connection)

@@ -156,7 +156,7 @@ impl Controls {
         if is_over {
             self.notice = Some(match std::mem::take(&mut self.dialog) {
                 Dialog::Cancel { agent, .. } => format!("{agent} has ended its work"),
-                _ => "the question has its answer, or needs none any more".to_owned(),
+                _ => "the question was answered or is no longer needed".to_owned(),
             });
         }
     }

@@ -288,7 +288,7 @@ fn a_question_is_answered_by_key() {
         &expect![[r#"
         > ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
           bob  idle
-        rehearsal 1.0 connected; 1 run; the question has its answer, or needs none any more
+        rehearsal 1.0 connected; 1 run; the question was answered or is no longer needed
     "#]],
     );
     assert_eq!(controls.press(Key::Char('a'), &agents), Action::Nothing);
@@ -349,7 +349,7 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
         c               cancel its work
         a               answer what it asks
         ?               these keys
-        q, Ctrl-D       end the watch, and what runs in it, as Ctrl-C does
+        q, Ctrl-D       end the watch and what runs in it, like Ctrl-C
         Ctrl-Z          stop; `fg` goes on
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
