@@ -81,7 +81,7 @@ impl fmt::Display for ProgramRefusal {
         match self {
             Self::Missing(name) => write!(f, "`{}` is in no folder of PATH", name.display()),
             Self::InCheckout(path) => {
-                write!(f, "{} belongs to the checkout, and a repository brings no programs with it", path.display())
+                write!(f, "{} belongs to the checkout; squad runs no programs from a repository", path.display())
             }
             Self::Relative(path) => write!(f, "`{}` is not an absolute path", path.display()),
         }

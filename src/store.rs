@@ -182,7 +182,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
             Ok(target) if !target.is_file() => Err("is not a file".to_owned()),
             _ => match read_within(&path, MIB) {
                 Err(error) => Err(error.to_string()),
-                Ok(Err(size)) => Err(format!("has {size} bytes, and {MIB} are read")),
+                Ok(Err(size)) => Err(format!("has {size} bytes; only {MIB} are read")),
                 Ok(Ok(bytes)) => Ok(bytes),
             },
         };
@@ -261,7 +261,7 @@ impl TeamReader {
             }
             let above = self.base.join(name).parent().and_then(|above| above.canonicalize().ok());
             if above.is_some_and(|above| above.starts_with(&target)) {
-                let message = "is a link to a folder that it is in, and is not followed".to_owned();
+                let message = "is a link to a folder above it and is not followed".to_owned();
                 return self.push(Severity::Warning, name, "link-loop", message);
             }
         }
@@ -291,7 +291,7 @@ impl TeamReader {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if full.is_symlink() {
-                    self.push(Severity::Warning, path, "link-broken", "is a link that leads nowhere".to_owned());
+                    self.push(Severity::Warning, path, "link-broken", "is a dangling link".to_owned());
                 }
                 return;
             }
@@ -354,7 +354,7 @@ impl TeamReader {
             let hint = if holds_decisions(path) {
                 "move old entries to an archive: those are read too"
             } else {
-                "keep in it what agents have to be told; what they may look up belongs in files of its own"
+                "keep in it what agents must be told; move reference material to files of its own"
             };
             problem.hint = Some(hint.to_owned());
         }

@@ -125,19 +125,17 @@ impl<Job, Work> Colleagues<Job, Work> {
     ) -> Result<Admitted<Job, Work>, String> {
         let mut state = self.state();
         if from == to {
-            return Err("you cannot hand work to yourself; do it, or say that it is left".to_owned());
+            return Err("you cannot hand work to yourself; do it, or report it as left undone".to_owned());
         }
         if asked_by.contains(to) {
-            return Err(format!(
-                "`{to}` has handed on the work that you are doing; what it has to know belongs into your report"
-            ));
+            return Err(format!("`{to}` handed you this work; put what it needs to know into your report"));
         }
         if let Some(why) = state.excluded.get(to) {
-            return Err(format!("`{to}` is not given work in this run: {why}"));
+            return Err(format!("`{to}` cannot be given work in this run: {why}"));
         }
         if asked_by.len() >= MAX_DEPTH {
             return Err(format!(
-                "this work has been handed on {MAX_DEPTH} times; do it yourself, or say that it is left"
+                "this work has been handed on {MAX_DEPTH} times; do it yourself, or report it as left undone"
             ));
         }
         if state.handed_on >= MAX_HANDED_ON {

@@ -100,23 +100,24 @@ impl HandedOn {
     async fn answer(self, caller: &Caller) -> Result<String, String> {
         let Some((waiting, mut done)) = self.waiting else {
             let to = self.to;
-            return Ok(format!(
-                "`{to}` works on it, or will when it has nothing else to do. Its report is not for you."
-            ));
+            return Ok(format!("`{to}` has the task and starts when it is free. You do not get its report."));
         };
         caller.permit.begin_wait();
         let work = done.wait_for(Option::is_some).await.ok().and_then(|work| work.clone());
         drop(waiting);
         caller.permit.end_wait().await;
-        report(&work.ok_or("squad lost track of it; this is a defect")?)
+        report(&work.ok_or("squad lost track of it; this is a bug")?)
     }
 }
 
 fn report(work: &Work) -> Result<String, String> {
     let Work { agent, outcome, reason, text, changed, .. } = work;
     let end = text.floor_char_boundary(REPORT);
-    let more =
-        if end < text.len() { format!("\n(It goes on for {} bytes more.)", text.len() - end) } else { String::new() };
+    let more = if end < text.len() {
+        format!("\n(It continues for another {} bytes.)", text.len() - end)
+    } else {
+        String::new()
+    };
     let paths: Vec<&str> = changed.iter().flatten().map(|change| change.path.as_str()).take(50).collect();
     let files = if paths.is_empty() { String::new() } else { format!("\n\nFiles it changed: {}", list(paths)) };
     let text = format!("{}{more}{files}", &text[..end]);

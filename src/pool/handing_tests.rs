@@ -169,7 +169,7 @@ async fn a_caller_that_does_not_wait_continues_and_the_run_waits_for_the_work() 
     let ended = World::new(&(ada + &turn("bob", &steps(&[WAIT, &say("Bob is done.")]))), 1).run(&["ada"]).await;
     assert_eq!(ended.outcomes(), [("ada", Completed), ("bob", Completed)]);
     assert_eq!((ended.speakers().join(" "), ended.seconds), ("ada bob".to_owned(), 10));
-    assert!(ended.told("ada")[0].1.starts_with("`bob` works on it"), "{:?}", ended.told("ada"));
+    assert!(ended.told("ada")[0].1.starts_with("`bob` has the task"), "{:?}", ended.told("ada"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,16 +240,12 @@ async fn refused_work_says_why() {
         "`🙂` names nobody",
         "`task` is empty",
         "missing field `task`",
-        "`gus` is not given work in this run: it reviews the work",
+        "`gus` cannot be given work in this run: it reviews the work",
     ]) {
         assert!(!answer.0 && answer.1.contains(part), "{part}: {answer:?}");
     }
     assert_eq!((told.len(), told[6].0), (7, true));
-    assert!(
-        ended.told("bob")[0].1.contains("`ada` has handed on the work that you are doing"),
-        "{:?}",
-        ended.told("bob")
-    );
+    assert!(ended.told("bob")[0].1.contains("`ada` handed you this work"), "{:?}", ended.told("bob"));
     assert!(ended.told("dan")[0].1.contains("handed on 3 times"), "{:?}", ended.told("dan"));
     assert_eq!(ended.outcomes(), ["ada", "dan", "cy", "bob"].map(|agent| (agent, Completed)));
 }
@@ -317,8 +313,8 @@ async fn agents_can_ask_for_the_status_of_all() {
     let told = ended.told("ada");
     assert_eq!(
         told[1].1,
-        "- `ada` (you): works since 00:00:00 UTC, 0 tokens, on: work\n\
-         - `bob`: works since 00:00:03 UTC, 0 tokens, on: Do bob's part\n"
+        "- `ada` (you): working since 00:00:00 UTC, 0 tokens, on: work\n\
+         - `bob`: working since 00:00:03 UTC, 0 tokens, on: Do bob's part\n"
     );
     assert!(told[2].1.ends_with("- `bob`: completed\n"), "{told:?}");
 }

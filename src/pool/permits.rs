@@ -127,7 +127,7 @@ impl Places {
             match self.free() {
                 Ok(Some(place)) => return Some(place),
                 Ok(None) if Instant::now() >= deadline => {
-                    tracing::warn!("no place was freed for {} seconds", PLACE_LIMIT.as_secs());
+                    tracing::warn!("no slot became free for {} seconds", PLACE_LIMIT.as_secs());
                     return None;
                 }
                 Ok(None) => sleep(PLACE_INTERVAL).await,

@@ -123,7 +123,7 @@ impl Requester {
 
     fn judge(&self, judgement: Judgement) -> Result<String, String> {
         let Some(slot) = &self.judgement else {
-            return Err("only the reviewer of this work gives a verdict on it".to_owned());
+            return Err("only the reviewer of this work can give a verdict on it".to_owned());
         };
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(judgement);
         Ok("The verdict is noted. End with your reasons.".to_owned())
@@ -256,7 +256,7 @@ impl RequestHandler {
             Ok(Intent::Search(query)) => Ok(self.search(&query)),
             Ok(Intent::Judge(judgement)) => requester.judge(judgement),
             Ok(Intent::Route(_) | Intent::Status) => {
-                Err("who chooses, reviews or only reads hands no work on".to_owned())
+                Err("agents that choose, review or only read cannot hand on work".to_owned())
             }
             Ok(Intent::Shell(_) | Intent::Files(_)) => Err("use the tools that you have for it".to_owned()),
         };
@@ -292,7 +292,7 @@ impl RequestHandler {
     async fn remember(&self, reports: &Reports, agent: &Slug, text: String) -> Result<String, String> {
         let lesson = (agent.clone(), text.clone());
         if self.recorded.learned.contains(&lesson) || self.recorded_here().learned.contains(&lesson) {
-            return Ok("It is kept already.".to_owned());
+            return Ok("It is already recorded.".to_owned());
         }
         reports.record(Some(agent), EventKind::MemoryLogged { text }).await?;
         self.recorded_here().learned.push(lesson);
@@ -405,9 +405,7 @@ impl RequestHandler {
         if requester.judgement.is_some() && access == Access::Shell {
             return match only_shows_changes(detail) {
                 true => Approval::Allow,
-                false => {
-                    Approval::Deny("who reviews runs no command but `git diff`, `git log` and `git show`".to_owned())
-                }
+                false => Approval::Deny("reviewers may run only `git diff`, `git log` and `git show`".to_owned()),
             };
         }
         let subject = self.resolved(access, detail);

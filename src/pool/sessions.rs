@@ -58,7 +58,7 @@ impl LiveSessions {
                 (AgentState::Working, Some(session)) => {
                     let task = inner.details.get(agent).map(|details| details.task.as_str()).unwrap_or_default();
                     let since = session.created.strftime("%H:%M:%S UTC");
-                    format!("works since {since}, {} tokens, on: {task}", session.tokens)
+                    format!("working since {since}, {} tokens, on: {task}", session.tokens)
                 }
             };
             format!("- `{agent}`{you}: {doing}\n")

@@ -36,7 +36,7 @@ pub(super) enum LimitReached {
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silence(limit) => write!(f, "nothing was heard of it for {}", format_duration(*limit)),
+            Self::Silence(limit) => write!(f, "it showed no activity for {}", format_duration(*limit)),
             Self::Tool(tool, limit) => write!(f, "its call of `{tool}` did not end within {}", format_duration(*limit)),
             Self::Work(limit) => write!(f, "its work did not end within {}", format_duration(*limit)),
         }

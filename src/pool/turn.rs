@@ -153,20 +153,20 @@ impl Workers {
             self.reports.tell(Some(&work.agent), kind);
         };
         if !recall.has_prompt {
-            warn("its session does not hold the task, which is given again".to_owned());
+            warn("its session does not have the task, so it gets the task again".to_owned());
             return None;
         }
         let lost: Vec<PastCall> =
             work.calls.iter().filter(|past| !recall.calls.contains(&past.call)).cloned().collect();
         if !recall.unfinished.is_empty() {
             let tools = list(recall.unfinished.iter().map(|tool| format!("`{tool}`")));
-            warn(format!("nobody knows what became of its last calls of {tools}, which it is told to check"));
+            warn(format!("the outcome of its last calls of {tools} is unknown; it is told to check"));
         }
         if let Some(unknown) = compile::unknown_calls(&lost) {
             warn(unknown_end(&unknown));
         }
         if !lost.is_empty() {
-            warn(format!("its session has lost {} of its tool calls, of which it is told", lost.len()));
+            warn(format!("its session lost {} of its tool calls and is told about them", lost.len()));
         }
         Some(without_hidden(compile::continuation_prompt(&recall.unfinished, &lost)))
     }
@@ -175,7 +175,7 @@ impl Workers {
     async fn notify(&self, session: &mut Session, work: &Work) -> bool {
         let Some(notice) = self.requests.notices.due(&work.agent) else { return true };
         // The notice may arrive after the model's intended last message.
-        let text = format!("{}\nWhere your work was done already, end with your whole report again.\n", notice.text);
+        let text = format!("{}\nIf your work was already done, end with your whole report again.\n", notice.text);
         if let Ok(true) = session.notify(&without_hidden(text)).await {
             self.report_delivered(work, &notice);
             return true;

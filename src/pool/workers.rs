@@ -193,7 +193,7 @@ impl Workers {
                 }
                 if let Err(panic) = catch_panic(self.run_in_session(job, &mut work)).await {
                     self.close_calls(&mut work);
-                    work.end(Outcome::Failed, &format!("squad itself failed, which is a defect: {panic}"));
+                    work.end(Outcome::Failed, &format!("squad itself failed; this is a bug: {panic}"));
                 }
                 work.usage.seconds = seconds(started.elapsed());
                 match tree {
@@ -275,7 +275,7 @@ impl Workers {
             agent: requester.agent.clone(),
             outcome: Outcome::Failed,
             text: String::new(),
-            reason: "squad lost track of it; this is a defect".to_owned(),
+            reason: "squad lost track of it; this is a bug".to_owned(),
             usage: Usage::default(),
             changed: None,
             git: AgentGitChanges::default(),
@@ -492,7 +492,7 @@ impl Work {
 
 /// Tells the user which calls of an interrupted agent have no known end.
 pub(super) fn unknown_end(calls: &str) -> String {
-    format!("nobody knows whether {calls} finished, which it is told to check before it repeats anything")
+    format!("it is unknown whether {calls} finished; it is told to check before it repeats anything")
 }
 
 /// Catches a panic and returns its message. Data the future borrowed stays as the panic left it.

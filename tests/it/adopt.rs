@@ -578,12 +578,13 @@ fn role_files_become_a_team_if_there_is_none() {
         left     .codex/agents/broken.toml  (not a Codex role: string values must be quoted, expected literal string)
         left     .codex/agents/twin.toml  (line 5: the role has no text below its front matter)
         --- stderr
-        note: .squad/agents/code-reviewer/charter.md:5: `sonnet` is what a model is called, and engines know models by ids
+        note: .squad/agents/code-reviewer/charter.md:5: `sonnet` is a display name; engines know models by id
         hint: write the id, such as `claude-sonnet-4.5`
         Adopted the team: 5 files, committed in COMMIT.
         hint: `git revert` of that commit undoes it; `squad doctor` checks the team
         --- exit 0
-    "#]].assert_eq(&adopted.to_string().replace(commit.trim(), "COMMIT"));
+    "#]]
+    .assert_eq(&adopted.to_string().replace(commit.trim(), "COMMIT"));
     assert_eq!(repo.read(".squad/agents/code-reviewer/charter.md"), REVIEWER);
     expect![[r#"
         # Team

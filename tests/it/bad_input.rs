@@ -283,7 +283,7 @@ fn folders_that_are_links_are_said_once() {
 
         5 members, 3 routing rules, 0 decisions
         warning: .squad/agents/eve: is a link out of the project's files and is not read
-        warning: .squad/agents/self: is a link to a folder that it is in, and is not followed
+        warning: .squad/agents/self: is a link to a folder above it and is not followed
         note: .squad/team.md:5: Ada has no charter at .squad/agents/ada/charter.md
         hint: write one; until then the agent only knows its name and role
         note: .squad/team.md:6: Bob has no charter at .squad/agents/bob/charter.md

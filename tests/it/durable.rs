@@ -185,8 +185,8 @@ steps = [{ say = "Begun." }, { wait = "60s" }]
     let run = newest(&repo);
     let (out, code) = resumed(&repo);
     assert_eq!(code, Some(0), "{out}");
-    let unknown = "nobody knows whether `squad_route` finished";
-    assert!(out.contains(&format!("{unknown}, which it is told to check before it repeats anything")), "{out}");
+    let unknown = "it is unknown whether `squad_route` finished";
+    assert!(out.contains(&format!("{unknown}; it is told to check before it repeats anything")), "{out}");
     assert!(!out.contains("`write"), "what finished is known: {out}");
     let log = repo.squad(&["log", id(&run)]).out;
     assert!(log.contains(&format!("agent.lost           the process of its run died; {unknown}")), "{log}");

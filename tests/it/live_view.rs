@@ -176,7 +176,7 @@ fn a_question_that_is_answered_at_the_watch_is_no_question_elsewhere_and_the_oth
         assert_eq!(client.wait().expect("it ends").code(), Some(0), "{}", other.screen);
         assert_eq!(other.screen.contains("(no longer needed)"), is_here, "{}", other.screen);
         if !is_here {
-            scene.person.waits_for("the question has its answer");
+            scene.person.waits_for("the question was answered");
         }
         assert!(scene.repo.exists("a.txt"));
         scene.person.types("q");

@@ -144,7 +144,7 @@ fn roles_are_the_startable_agents_and_the_role_files_and_broken_ones_harm_no_oth
             .unwrap_or_default()
             .to_owned()
     };
-    assert_eq!(error("script"), ".squad/roles/script.md:1: front matter is read as YAML only, and this says `js`");
+    assert_eq!(error("script"), ".squad/roles/script.md:1: front matter must be YAML, but this is marked `js`");
     assert!(error("broken").starts_with(".squad/roles/broken.md:"), "{}", error("broken"));
     assert!(!repo.exists("executed"));
     assert_eq!(ids(&client.structured("list_roles", json!({"query": "WRITES"}))["roles"]), ["writer"]);

@@ -132,7 +132,7 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
     for (index, expected) in [
         (1, "there is no role `nobody`"),
         (1, "`task` is empty"),
-        (2, "front matter is read as YAML only"),
+        (2, "front matter must be YAML"),
         (3, "there is no role `scribe`"),
         (3, "`cwd` \"/etc\" lies outside of the project"),
         (4, "there is no role `old`"),

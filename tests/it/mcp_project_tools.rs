@@ -258,7 +258,7 @@ fn nothing_reaches_out_of_the_project() {
         ["outside of the project", "cannot be followed", "is git's"].iter().any(|why| said.contains(why))
     };
     assert!(files.iter().all(is_refused), "{files:?}");
-    assert!(commands[0].contains("outside of the project") && commands[1].contains("no NUL"), "{commands:?}");
+    assert!(commands[0].contains("outside of the project") && commands[1].contains("without NUL"), "{commands:?}");
     assert_eq!(fs::read_to_string(&secret).expect("a file"), "secret");
     assert!(!secret.with_file_name("new").exists());
 }

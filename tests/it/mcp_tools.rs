@@ -124,7 +124,7 @@ fn what_would_run_is_shown() {
         output.code == 2 && output.err.starts_with("error: --engine: there is no engine `nothing`\nhint: "),
         "{output}"
     );
-    assert_eq!(found["problems"][1], ".squad/roles/broken.md:1: front matter is read as YAML only, and this says `js`");
+    assert_eq!(found["problems"][1], ".squad/roles/broken.md:1: front matter must be YAML, but this is marked `js`");
 }
 
 #[test]

@@ -39,7 +39,7 @@ steps = [{ say = "Two are done." }]
     let agents = json!({ "ada": "completed", "bob": "failed", "coordinator": "completed", "rex": "completed" });
     ended(&output, &agents);
     let failed = only(&output, "agent.failed");
-    let reason = "squad itself failed, which is a defect: index out of bounds";
+    let reason = "squad itself failed; this is a bug: index out of bounds";
     assert_eq!((&failed["agent"], &failed["reason"]), (&json!("bob"), &json!(reason)), "{output}");
     assert_eq!((&failed["text"], &failed["usage"]["turns"]), (&json!("I begin."), &json!(1)), "what it had is kept");
     assert_eq!(only(&output, "run.answer")["text"], "Two are done.", "{output}");

@@ -65,8 +65,8 @@ fn resumed(name: &str, goes: &Goes, damage: impl FnOnce(&str) -> Vec<u8>) {
     let says = |text: &str| reasons.iter().any(|reason| reason.contains(text));
     let seen = match (ended.of("session.resumed").len(), ended.of("session.created").len()) {
         (0, 1) if says("cannot be resumed: ") => Some(Goes::Afresh),
-        (1, 0) if says("does not hold the task, which is given again") => Some(Goes::Again),
-        (1, 0) if says("of its tool calls, of which it is told") => Some(Goes::OnTold),
+        (1, 0) if says("so it gets the task again") => Some(Goes::Again),
+        (1, 0) if says("of its tool calls and is told about them") => Some(Goes::OnTold),
         (1, 0) if reasons.is_empty() => Some(Goes::On),
         _ => None,
     };

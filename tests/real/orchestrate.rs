@@ -285,7 +285,7 @@ fn a_turn_that_takes_too_long_is_ended() {
     let world = World::new(|_| [plays("ada", &["sleep:300 say:never"])]);
     let ended = world.run(&["orchestrate", "--json", "--timeout", "2s", "--agent", "ada", "Build it"]);
     ended.assert_status(1, "timed_out", &json!({ "ada": "timed_out" }));
-    assert_eq!(ended.only("agent.timed_out")["reason"], "nothing was heard of it for 2s", "{ended}");
+    assert_eq!(ended.only("agent.timed_out")["reason"], "it showed no activity for 2s", "{ended}");
     assert_eq!(world.ledger("agent.timed_out").len(), 1, "{ended}");
     world.assert_left_in_order(&ended);
 }

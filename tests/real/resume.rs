@@ -76,7 +76,7 @@ impl Cost {
         self.model_calls += model_calls;
         self.tool_calls += tool_calls;
         let errors = ended.of("session.error");
-        let names = |event: &&Value| event["reason"].as_str().is_some_and(|reason| reason.contains("what became of"));
+        let names = |event: &&Value| event["reason"].as_str().is_some_and(|reason| reason.contains("the outcome of"));
         let named = errors.iter().filter(names).count();
         // Whoever repeats a call asks for it once more.
         model_calls <= interrupted + named && tool_calls <= named && named <= interrupted

@@ -204,8 +204,11 @@ impl Shared {
             },
         };
         let done = messages[since..].iter().filter(|message| message["role"] == "assistant").count();
-        // Whoever is told that nobody knows what became of a call makes it again.
-        let doubtful = messages[since..].iter().filter(|message| text(message).contains("Nobody knows")).count();
+        // Whoever is told that the outcome of a call is unknown makes it again.
+        let doubtful = messages[since..]
+            .iter()
+            .filter(|message| text(message).contains("It is unknown what your last calls"))
+            .count();
         let done = done.saturating_sub(doubtful);
         // A decision of a colleague's may come behind the last words, and asks for them again.
         let again = steps.last().filter(|_| all.contains("end with your whole report again"));

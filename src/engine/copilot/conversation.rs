@@ -318,7 +318,7 @@ impl Conversation {
         let reason = retry.reason.as_deref().unwrap_or("an error").replace('_', " ");
         let status = self.turn.as_mut().and_then(|turn| turn.status.take());
         let status = status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-        self.report(Fact::Warning(format!("the model is asked again after: {reason}{status}")));
+        self.report(Fact::Warning(format!("the model is retried after: {reason}{status}")));
     }
 
     fn session_error(&mut self, error: ErrorMessage) {
@@ -690,7 +690,7 @@ mod tests {
     fn retries_are_warnings() {
         let failure = event("model.call_failure", json!({ "statusCode": 429 }));
         let retry = event("assistant.turn_retry", json!({ "reason": "rate_limit" }));
-        assert_eq!(facts(vec![failure, retry]), ["warning the model is asked again after: rate limit (HTTP 429)"]);
+        assert_eq!(facts(vec![failure, retry]), ["warning the model is retried after: rate limit (HTTP 429)"]);
     }
 
     #[test]

@@ -425,7 +425,7 @@ struct WatcherGuard<'a>(&'a Server);
 
 impl Drop for WatcherGuard<'_> {
     fn drop(&mut self) {
-        self.0.mark_ended("squad itself failed to watch the engine, which is a defect");
+        self.0.mark_ended("squad failed to watch the engine; this is a bug");
     }
 }
 
@@ -436,7 +436,7 @@ async fn resume(connection: &Connection, params: &OpenParams, deadline: Duration
         Ok(_) => Ok(None),
         Err(CallError::Refused { message, .. }) => {
             connection.request("session.create", params, deadline).await?;
-            Ok(Some(format!("the session starts afresh: {message}")))
+            Ok(Some(format!("the session starts over: {message}")))
         }
         Err(error) => Err(error),
     }

@@ -132,7 +132,7 @@ impl Session {
                 Some(prompt) => {
                     self.send_without_format(prompt);
                     Fact::Warning(format!(
-                        "the model does not take the form of the answer ({reason}); it is asked without"
+                        "the model does not support structured answers ({reason}); it is asked without"
                     ))
                 }
                 None => Fact::Failed(reason),

@@ -136,7 +136,7 @@ impl OpenWork {
     /// Adds to the reason what became of its calls, as far as anybody knows.
     fn name_unknown_calls(&mut self) {
         if let Some(unknown) = unknown_calls(&self.calls.0) {
-            self.end.reason.push_str(&format!("; nobody knows whether {unknown} finished"));
+            self.end.reason.push_str(&format!("; it is unknown whether {unknown} finished"));
         }
     }
 
