@@ -34,6 +34,15 @@ pub(crate) struct OutputOptions {
     pub(crate) colorless: bool,
 }
 
+/// The answer to a yes-or-no question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consent {
+    Yes,
+    No,
+    /// Nobody can be asked.
+    Unavailable,
+}
+
 pub(crate) struct Ui {
     streams: Streams,
     options: OutputOptions,
@@ -103,15 +112,18 @@ impl Ui {
         std::mem::replace(&mut self.streams.out, Box::new(io::sink()))
     }
 
-    /// Asks the user a yes-or-no question. Without a user, the answer is no.
-    pub(crate) fn confirm(&mut self, question: &str) -> bool {
+    /// Asks the user a yes-or-no question, unless `yes` has answered it.
+    pub(crate) fn confirm(&mut self, question: &str, yes: bool) -> Consent {
+        if yes {
+            return Consent::Yes;
+        }
         if !self.can_ask() || self.options.json {
-            return false;
+            return Consent::Unavailable;
         }
         let _ = write!(self.streams.err, "{} [y/N] ", printable(question)).and_then(|()| self.streams.err.flush());
         let mut line = String::new();
         let answered = self.input().read_line(&mut line).is_ok();
-        answered && is_yes(&line)
+        if answered && is_yes(&line) { Consent::Yes } else { Consent::No }
     }
 
     /// Asks the user for a line; `default` if it is empty. `None`: the end of input.

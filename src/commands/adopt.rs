@@ -1,15 +1,9 @@
-use std::path::Path;
-
-use super::write_args::WriteArgs;
-use super::{Context, Ended, say_passed_hooks};
-use crate::env::Env;
-use crate::error::Failure;
-use crate::model::{list, plural, printable, printable_line};
-use crate::ops::Workspace;
-use crate::ops::team::adopt::{self, Adopted, COMMAND, ImportedState, ROLES};
-use crate::ops::team::changeset::ChangedFile;
+use super::change::{self, WriteArgs};
+use super::{Context, Ended};
+use crate::model::{list, plural, printable_line};
+use crate::ops::change::{Changed, ChangedFile};
+use crate::ops::team::adopt::{self, Adopted, ImportedState};
 use crate::ops::team::shell::OtherSquad;
-use crate::ops::team::write_mode::WriteMode;
 use crate::ui::Ui;
 
 /// Take over a team that another tool made
@@ -37,50 +31,32 @@ pub(super) struct Args {
     write: WriteArgs,
 }
 
-type Adopt = fn(&Env, &Path, WriteMode) -> Result<Adopted, Failure>;
-
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
         self.write.writes()
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let (adopt, command) =
-            if self.roles { (adopt::adopt_roles as Adopt, ROLES) } else { (adopt::adopt as Adopt, COMMAND) };
-        let mut adopted = adopt(context.env, &context.directory, self.write.mode())?;
-        if let Some(commit) = context.finished(command) {
-            adopted.commit = adopted.commit.or(commit);
-        }
-        if adopted.commit.is_some() {
-            say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
-        }
-        if context.ui.json() {
-            let mut value = serde_json::to_value(&adopted).unwrap_or_default();
-            if self.write.diff {
-                value["diff"] = adopted.diff.into();
-            }
-            context.ui.value(&value);
-        } else {
-            said(&mut context.ui, &adopted, &self);
-        }
-        Ok(0)
+        let adopt = if self.roles { adopt::adopt_roles } else { adopt::adopt };
+        let adopted = adopt(context.env, &context.directory, self.write.mode())?;
+        change::show(context, adopted, self.write.diff, |ui, adopted| said(ui, adopted, &self))
     }
 }
 
-fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
+fn said(ui: &mut Ui, adopted: &Changed<Adopted>, args: &Args) {
+    let report = &adopted.change;
     if args.write.diff {
-        let diff = printable(&adopted.diff);
-        return ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
+        return change::say_files(ui, report, true);
     }
     ui.data(&adopted.read.summary());
     ui.all_problems(&adopted.read.problems);
-    for line in grouped(&adopted.files) {
+    for line in grouped(&report.files) {
         ui.data(&printable_line(&line));
     }
     for file in &adopted.skipped {
         ui.data(&printable_line(&format!("{:<8} {}  ({})", "left", file.path, file.why)));
     }
-    let is_shown = !args.writes_to_the_branch();
+    let is_shown = report.is_dry_run;
     for joined in &adopted.joined {
         let verb = if is_shown { "would join" } else { "joined" };
         ui.say(&printable_line(&format!("{} {verb} the team, from {}.", joined.name, joined.source)));
@@ -93,14 +69,14 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         ui.warning(&printable_line(&obstacle.message));
         obstacle.hint.iter().for_each(|hint| ui.hint(&printable_line(hint)));
     }
-    let state = adopted.state.as_ref().filter(|state| !state.is_empty());
+    let state = adopted.new_state();
     if let Some(ImportedState { refs, decisions, learnings }) = state {
         let what = list([plural(*decisions, "decision"), plural(*learnings, "learning")]);
         let verb = if is_shown { "would go" } else { "went" };
         ui.say(&printable_line(&format!("{what} of {} {verb} to the ledger.", list(refs))));
         ui.hint("`squad decisions land` brings decisions of the ledger to this branch");
     }
-    if state.is_none() && adopted.files.is_empty() && adopted.commit.is_none() {
+    if state.is_none() && report.files.is_empty() && report.commit.is_none() {
         return ui.say(match args.roles {
             true => "There is nobody to add: every role file has its member, or there are none.",
             false => "There is nothing to adopt: nothing that another tool installed is left to change.",
@@ -111,14 +87,13 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         ui.say(&printable_line(&format!("git sees decisions again that were hidden from it: {lines}.")));
     }
     said_triage(ui, adopted, is_shown);
-    let count = plural(adopted.files.len(), "file");
-    match &adopted.commit {
-        Some(commit) => {
-            ui.say(&format!("Adopted the team: {count}, committed in {}.", commit.get(..10).unwrap_or(commit)));
-            ui.hint("`git revert` of that commit undoes it; `squad doctor` checks the team");
-        }
-        None if is_shown => ui.say(&format!("{count} would change.")),
-        None => ui.say(&format!("Adopted the team: {count}, not committed.")),
+    let count = plural(report.files.len(), "file");
+    match is_shown {
+        true => ui.say(&format!("{count} would change.")),
+        false => ui.say(&format!("Adopted the team: {count}{}.", change::outcome(report))),
+    }
+    if report.commit.is_some() {
+        ui.hint("`git revert` of that commit undoes it; `squad doctor` checks the team");
     }
     ui.all_problems(adopted.other_squad.as_ref().map(OtherSquad::problem).iter());
 }

@@ -1,6 +1,7 @@
 //! Messages about earlier commands that were stopped before they were done.
 
 use super::Context;
+use super::change::short;
 use crate::error::Failure;
 use crate::git::Outcome;
 use crate::model::list;
@@ -10,12 +11,11 @@ use crate::ops::ledger::begun;
 pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
     let Some(recovered) = begun::finish(context.env, &context.directory)? else { return Ok(()) };
     let ui = &mut context.ui;
-    let command = format!("`squad {}`", recovered.command);
+    let command = format!("`squad {}`", recovered.kind);
     let branch = recovered.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
     match &recovered.outcome {
         Outcome::Finished { commit: Some(commit) } => {
-            let short = commit.get(..10).unwrap_or(commit);
-            ui.say(&format!("Finished {command}, which was interrupted{branch}: committed in {short}."));
+            ui.say(&format!("Finished {command}, which was interrupted{branch}: committed in {}.", short(commit)));
         }
         Outcome::Finished { commit: None } => ui.say(&format!("Finished {command}, which was interrupted.")),
         Outcome::Undone { reason, hint } => {

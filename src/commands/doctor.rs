@@ -2,6 +2,7 @@ use super::{Context, Ended};
 use crate::model::{Damage, Severity, plural, printable};
 use crate::ops::ledger::repair;
 use crate::ops::team::doctor;
+use crate::ui::Consent;
 
 /// Find problems and show how to fix them
 ///
@@ -59,7 +60,7 @@ fn repaired(context: &mut Context<'_>, is_agreed: bool) -> Ended {
     let (env, ui) = (context.env, &mut context.ui);
     let repaired = repair::repair(env, &context.directory, |plan| {
         ui.all_problems(&plan.set_aside.iter().map(Damage::problem).collect::<Vec<_>>());
-        is_agreed || ui.confirm(&format!("{}. Repair the ledger?", plan.summary()))
+        ui.confirm(&format!("{}. Repair the ledger?", plan.summary()), is_agreed) == Consent::Yes
     })?;
     for remote in &repaired.unreachable {
         ui.warning(&format!("could not reach: {remote}"));

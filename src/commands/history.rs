@@ -1,8 +1,10 @@
 use clap::Subcommand;
 
-use super::{Context, Ended, say_passed_hooks};
+use super::change::short;
+use super::{Context, Ended};
 use crate::model::{plural, printable, printable_line};
 use crate::ops::Project;
+use crate::ops::change::WriteMode;
 use crate::ops::decisions::history::{self, HistoryLanding};
 use crate::settings::Layer;
 use crate::ui::Ui;
@@ -46,12 +48,9 @@ impl Args {
         let Command::Land { agent, dry_run } = self.command;
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         project.require_readable()?;
-        let landing = match dry_run {
-            true => history::plan(context.env, &project, agent.as_deref())?,
-            false => history::land(context.env, &project, agent.as_deref())?,
-        };
+        let landing = history::land(context.env, &project, agent.as_deref(), WriteMode::new(dry_run, false))?;
         if landing.commit.is_some() {
-            say_passed_hooks(&mut context.ui, &project);
+            context.say_passed_hooks();
         }
         if context.ui.json() {
             context.ui.value(&landing);
@@ -83,7 +82,7 @@ fn show(ui: &mut Ui, landing: &HistoryLanding, dry_run: bool) {
     let count = plural(landing.histories.iter().map(|history| history.learnings.len()).sum(), "learning");
     match &landing.commit {
         Some(commit) => {
-            ui.say(&format!("{count} landed on {} in {}.", landing.branch, commit.get(..10).unwrap_or(commit)));
+            ui.say(&format!("{count} landed on {} in {}.", landing.branch, short(commit)));
         }
         None => ui.say(&format!("{count} would land on {}.", landing.branch)),
     }

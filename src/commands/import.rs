@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
-use super::{Context, Ended, say_passed_hooks};
-use crate::model::{plural, printable_line};
-use crate::ops::Workspace;
+use super::change::short;
+use super::{Context, Ended};
+use crate::model::{ChangeKind, plural, printable_line};
 use crate::ops::team::import::{self, Imported, Options};
 
 /// Install a team from a file
@@ -37,11 +37,11 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let options = Options { file: self.file, commit: !self.no_commit, dry_run: self.dry_run, force: self.force };
         let mut imported = import::import(context.env, &context.directory, &options)?;
-        if let Some(commit) = context.finished("import") {
+        if let Some((_, commit)) = context.finished(&ChangeKind::Import) {
             imported.commit = imported.commit.or(commit);
         }
         if imported.commit.is_some() {
-            say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
+            context.say_passed_hooks();
         }
         if context.ui.json() {
             context.value(&imported);
@@ -60,7 +60,7 @@ fn said(context: &mut Context<'_>, imported: &Imported, is_shown: bool) {
     ui.all_problems(&imported.problems);
     let files = plural(imported.files.len(), "file");
     match (&imported.commit, &imported.reason) {
-        (Some(commit), _) => ui.say(&format!("Imported {files}, committed in {}.", commit.get(..10).unwrap_or(commit))),
+        (Some(commit), _) => ui.say(&format!("Imported {files}, committed in {}.", short(commit))),
         (None, Some(reason)) => ui.say(&format!("Imported {files}, not committed: {reason}.")),
         (None, None) if imported.files.is_empty() => ui.say("The team is there already, with the same files."),
         (None, None) => ui.say(&format!("{files} would be written.")),

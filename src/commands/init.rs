@@ -1,13 +1,14 @@
+use super::change::outcome;
 use super::{Context, Ended};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::git::{Outcome, Recovered};
-use crate::model::{first_line, list, plural, printable_line};
+use crate::model::{ChangeKind, first_line, list, plural, printable_line};
+use crate::ops::change::Report;
 use crate::ops::own_settings;
 use crate::ops::team::init::{self, Answers, Installed, Options};
 use crate::ops::team::preset::Preset;
 use crate::ops::team::{engines, fit};
-use crate::ui::{GOOD, Ui};
+use crate::ui::Ui;
 
 /// Install a team in this repository
 ///
@@ -62,36 +63,27 @@ impl Args {
             if is_silent { Ok(Answers::default()) } else { answers(env, ui, purpose, own.as_ref()) }
         };
         let installed = init::init(env, directory, options, ask)?;
-        let installed = match (installed, &context.recovered) {
+        let installed = match (installed, context.finished(&ChangeKind::Init)) {
             // By this very call, for the one before it.
-            (
-                Installed::Already { .. },
-                Some(Recovered { command, paths, outcome: Outcome::Finished { commit: Some(commit) }, .. }),
-            ) if command == "init" => Installed::Committed { files: paths.clone(), commit: commit.clone() },
+            (Installed::Already { .. }, Some((paths, commit @ Some(_)))) => {
+                Installed::New(Report::of_added(paths, commit))
+            }
             (installed, _) => installed,
         };
         let ui = &mut context.ui;
         if ui.json() {
-            let mut value = match &installed {
-                Installed::Already { folder, .. } => {
-                    serde_json::json!({"installed": false, "folder": folder, "files": 0, "commit": null})
-                }
-                Installed::Committed { files, commit } => {
-                    serde_json::json!({"installed": true, "folder": ".squad", "files": files.len(), "commit": commit})
-                }
-                Installed::Written { files, .. } => {
-                    serde_json::json!({"installed": true, "folder": ".squad", "files": files.len(), "commit": null})
-                }
+            let (is_new, folder, files, commit) = match &installed {
+                Installed::Already { folder, .. } => (false, folder.as_str(), 0, None),
+                Installed::New(report) => (true, ".squad", report.files.len(), report.commit.as_ref()),
             };
+            let mut value = serde_json::json!({
+                "installed": is_new, "folder": folder, "files": files, "commit": commit
+            });
             if let Some(own) = own {
                 value["left_out"] = serde_json::to_value(own.left_out).unwrap_or_default();
             }
             ui.value(&value);
             return Ok(0);
-        }
-        let is_new = !matches!(installed, Installed::Already { .. });
-        for left in own.iter().filter(|_| is_new).flat_map(|own| &own.left_out) {
-            ui.say(&printable_line(&format!("left out {}: {}", left.path, left.why)));
         }
         match installed {
             Installed::Already { folder, read } => {
@@ -101,15 +93,16 @@ impl Args {
                     ui.hint("`squad adopt --dry-run` shows how squad would take over the team of another tool");
                 }
             }
-            Installed::Committed { files, commit } => {
-                let short = ui.err_paint(GOOD, commit.get(..10).unwrap_or(&commit));
-                ui.say(&format!("Installed {}, committed in {short}.", what(&files)));
-                next_steps(context, &files);
-            }
-            Installed::Written { files, reason } => {
-                ui.say(&format!("Installed {}, not committed: {reason}.", what(&files)));
-                ui.hint(&format!("git add {} && git commit -m \"Add a squad\"", tops(&files).join(" ")));
-                next_steps(context, &files);
+            Installed::New(report) => {
+                for left in own.iter().flat_map(|own| &own.left_out) {
+                    ui.say(&printable_line(&format!("left out {}: {}", left.path, left.why)));
+                }
+                let files: Vec<&str> = report.files.iter().map(|file| file.path.as_str()).collect();
+                ui.say(&format!("Installed {}{}.", what(&files), outcome(&report)));
+                if report.commit.is_none() {
+                    ui.hint(&format!("git add {} && git commit -m \"Add a squad\"", tops(&files).join(" ")));
+                }
+                next_steps(ui, &files);
             }
         }
         Ok(0)
@@ -172,25 +165,25 @@ fn checked<T>(
 }
 
 /// `a team in .squad/: 10 files`, `.github/workflows/squad-review.yml`.
-fn what(files: &[String]) -> String {
-    let (team, other): (Vec<&String>, Vec<&String>) = files.iter().partition(|path| path.starts_with(".squad/"));
+fn what(files: &[&str]) -> String {
+    let (team, other): (Vec<&str>, Vec<&str>) = files.iter().partition(|path| path.starts_with(".squad/"));
     let team = (!team.is_empty()).then(|| format!("a team in .squad/: {}", plural(team.len(), "file")));
-    list(team.into_iter().chain(other.into_iter().cloned()))
+    list(team.into_iter().chain(other.into_iter().map(str::to_owned)))
 }
 
 /// What `git add` takes.
-fn tops(files: &[String]) -> Vec<&str> {
+fn tops<'f>(files: &[&'f str]) -> Vec<&'f str> {
     let mut tops: Vec<&str> =
         files.iter().map(|path| if path.starts_with(".squad/") { ".squad" } else { path }).collect();
     tops.dedup();
     tops
 }
 
-fn next_steps(context: &mut Context<'_>, files: &[String]) {
+fn next_steps(ui: &mut Ui, files: &[&str]) {
     if files.iter().any(|path| path.starts_with(".github/")) {
-        context.ui.say("The workflow installs squad with the command in the repository variable SQUAD_INSTALL.");
+        ui.say("The workflow installs squad with the command in the repository variable SQUAD_INSTALL.");
     }
-    context.ui.say("\nNext:\n  squad orchestrate --dry-run \"Add a health endpoint\"   see who would work, and why");
-    context.ui.say("  squad orchestrate \"Add a health endpoint\"             let the team work");
-    context.ui.say("  squad engines                                         see whether an engine is ready");
+    ui.say("\nNext:\n  squad orchestrate --dry-run \"Add a health endpoint\"   see who would work, and why");
+    ui.say("  squad orchestrate \"Add a health endpoint\"             let the team work");
+    ui.say("  squad engines                                         see whether an engine is ready");
 }

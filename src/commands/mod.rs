@@ -7,6 +7,7 @@ mod append;
 mod begun;
 mod cancel;
 mod carry;
+mod change;
 mod config;
 mod decisions;
 mod demo;
@@ -33,7 +34,6 @@ mod tier;
 mod upgrade;
 mod watch;
 mod why;
-mod write_args;
 
 use std::path::PathBuf;
 
@@ -43,9 +43,9 @@ use serde_json::Value;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Outcome, Recovered};
-use crate::model::{Problem, Team};
-use crate::ops::Workspace;
+use crate::git::{Outcome, Recovered, Repository};
+use crate::model::{ChangeKind, Problem, Team};
+use crate::ops::repository;
 use crate::ops::team::hooks;
 use crate::route::Router;
 use crate::settings::BAD_VALUE;
@@ -95,8 +95,8 @@ fn say_mistyped(ui: &mut Ui, team: &Team, message: &str) {
 }
 
 /// Warns, once per repository, that squad's commits do not run its hooks.
-fn say_passed_hooks(ui: &mut Ui, workspace: &Workspace) {
-    if let Some(said) = hooks::skipped_hooks(workspace) {
+fn say_passed_hooks(ui: &mut Ui, repository: &Repository) {
+    if let Some(said) = hooks::skipped_hooks(repository) {
         ui.warning(&said);
         ui.hint("hooks are for people's changes; squad commits only its own files. This is said once");
     }
@@ -170,13 +170,20 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// `Some` if this call has finished the same command, stopped earlier: its commit, if it made one.
-    fn finished(&self, command: &str) -> Option<Option<String>> {
+    /// `Some` if this call has finished the same change, stopped earlier: its files, and its commit if it made one.
+    fn finished(&self, kind: &ChangeKind) -> Option<(Vec<String>, Option<String>)> {
         match self.recovered.as_ref()? {
-            Recovered { command: stopped, outcome: Outcome::Finished { commit }, .. } if stopped == command => {
-                Some(commit.clone())
+            Recovered { kind: stopped, outcome: Outcome::Finished { commit }, paths, .. } if stopped == kind => {
+                Some((paths.clone(), commit.clone()))
             }
             _ => None,
+        }
+    }
+
+    /// See [`say_passed_hooks`].
+    fn say_passed_hooks(&mut self) {
+        if let Ok((repository, _)) = repository(self.env, &self.directory) {
+            say_passed_hooks(&mut self.ui, &repository);
         }
     }
 

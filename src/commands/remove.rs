@@ -1,5 +1,7 @@
+use super::change::short;
 use super::{Context, Ended};
 use crate::model::{list, plural, printable_line};
+use crate::ops::change::WriteMode;
 use crate::ops::team::remove::{self, Options, Removal};
 use crate::ui::Ui;
 
@@ -32,7 +34,7 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let options = Options { team: self.team, force: self.force, dry_run: self.dry_run };
+        let options = Options { team: self.team, force: self.force, mode: WriteMode::new(self.dry_run, false) };
         let removal = remove::remove(context.env, &context.directory, options)?;
         match context.ui.json() {
             true => context.ui.value(&removal),
@@ -64,8 +66,7 @@ fn show(ui: &mut Ui, removal: &Removal, dry_run: bool, is_team_wanted: bool) {
     let counts =
         groups.into_iter().filter(|(_, names)| !names.is_empty()).map(|(kind, names)| plural(names.len(), kind));
     let counts: Vec<String> = counts.collect();
-    let committed =
-        removal.commit.as_ref().map(|commit| format!(", committed in {}", commit.get(..10).unwrap_or(commit)));
+    let committed = removal.commit.as_ref().map(|commit| format!(", committed in {}", short(commit)));
     match (counts.is_empty(), dry_run) {
         (true, _) if is_team_wanted => {
             ui.say("There is nothing to remove: the team's files are not committed, and stay.");

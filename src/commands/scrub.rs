@@ -3,7 +3,7 @@ use crate::error::Failure;
 use crate::model::{list, plural, printable_line};
 use crate::ops::ledger::scrub::{self, Pruned, Scrubbed, Search};
 use crate::policy::SCRUBBED;
-use crate::ui::Ui;
+use crate::ui::{Consent, Ui};
 
 /// Remove a leaked secret from the ledger and rescues
 ///
@@ -96,14 +96,12 @@ impl Args {
 
 /// Fails unless the user agrees, by `--yes` or at the terminal.
 fn require_consent(ui: &mut Ui, is_agreed: bool, question: &str) -> Result<(), Failure> {
-    if is_agreed || ui.confirm(question) {
-        return Ok(());
-    }
-    let (message, hint) = match ui.can_ask() && !ui.json() {
-        true => ("nothing was changed", "--dry-run shows what would be changed"),
-        false => ("this needs --yes: nobody can be asked here", "--dry-run shows what would be changed"),
+    let message = match ui.confirm(question, is_agreed) {
+        Consent::Yes => return Ok(()),
+        Consent::No => "nothing was changed",
+        Consent::Unavailable => "this needs --yes: nobody can be asked here",
     };
-    Err(Failure::usage(format!("{question} {message}")).hint(hint))
+    Err(Failure::usage(format!("{question} {message}")).hint("--dry-run shows what would be changed"))
 }
 
 /// Reads the value, without the line end that a file or pipe adds.

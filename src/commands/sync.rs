@@ -1,7 +1,7 @@
 use super::{Context, Ended};
 use crate::model::plural;
 use crate::ops::ledger::sync::{self, Options, Synced};
-use crate::ui::Ui;
+use crate::ui::{Consent, Ui};
 
 /// Share the ledger through a remote
 ///
@@ -34,21 +34,20 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let options =
-            Options { remote: self.remote, dry_run: self.dry_run, is_confirmed: self.yes, own_ref: self.own_ref };
+        let options = Options { remote: self.remote, dry_run: self.dry_run, own_ref: self.own_ref };
         let ui = &mut context.ui;
-        let mut is_declined = false;
+        let mut consent = Consent::Unavailable;
         let synced = sync::sync(context.env, &context.directory, &options, |plan| {
-            let is_agreed = ui.confirm(&format!(
+            let question = format!(
                 "{} would be pushed to `{}`, for everyone who can read it, and {} fetched. Store the ledger there?",
                 plural(plan.sent, "entry"),
                 plan.remote,
                 plural(plan.taken, "entry")
-            ));
-            is_declined = !is_agreed && ui.can_ask() && !ui.json();
-            is_agreed
+            );
+            consent = ui.confirm(&question, self.yes);
+            consent == Consent::Yes
         });
-        if is_declined {
+        if consent == Consent::No {
             context.ui.say("Nothing was pushed.");
             return Ok(0);
         }

@@ -1,7 +1,7 @@
-use super::write_args::{WriteArgs, say_conflicts};
-use super::{Context, Ended, say_passed_hooks};
-use crate::model::{plural, printable, printable_line};
-use crate::ops::Workspace;
+use super::change::{self, WriteArgs};
+use super::{Context, Ended};
+use crate::model::{plural, printable_line};
+use crate::ops::change::Changed;
 use crate::ops::team::upgrade::{self, Upgraded};
 use crate::ui::Ui;
 
@@ -29,34 +29,20 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let mut upgraded = upgrade::upgrade(context.env, &context.directory, self.write.mode())?;
-        if let Some(commit) = context.finished("upgrade") {
-            upgraded.commit = upgraded.commit.or(commit);
-        }
-        if upgraded.commit.is_some() {
-            say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
-        }
-        if context.ui.json() {
-            let mut value = serde_json::to_value(&upgraded).unwrap_or_default();
-            if self.write.diff {
-                value["diff"] = upgraded.diff.into();
-            }
-            context.ui.value(&value);
-        } else {
-            said(&mut context.ui, &upgraded, &self);
-        }
-        Ok(0)
+        let upgraded = upgrade::upgrade(context.env, &context.directory, self.write.mode())?;
+        change::show(context, upgraded, self.write.diff, |ui, upgraded| said(ui, upgraded, self.write.diff))
     }
 }
 
-fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
+fn said(ui: &mut Ui, upgraded: &Changed<Upgraded>, as_patch: bool) {
+    let report = &upgraded.change;
     for path in &upgraded.edited {
         ui.say(&format!("{} keeps your edits.", printable_line(path)));
     }
     for file in &upgraded.unexported {
         ui.say(&printable_line(&format!("{} is not exported: {}.", file.path, file.why)));
     }
-    if upgraded.files.is_empty() {
+    if report.files.is_empty() {
         ui.say(&match upgraded.from {
             Some(_) if upgraded.preset.is_some() => {
                 let preset = upgraded.preset.as_deref().unwrap_or_default();
@@ -73,32 +59,21 @@ fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
         }
         return;
     }
-    if args.write.diff {
-        let diff = printable(&upgraded.diff);
-        ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
-    } else {
-        for file in &upgraded.files {
-            ui.data(&printable_line(&format!("{:<8} {}", file.change, file.path)));
-        }
-    }
-    let is_shown = !args.writes_to_the_branch();
-    say_conflicts(ui, &upgraded.conflicts, is_shown);
+    change::say_files(ui, report, as_patch);
+    change::say_conflicts(ui, &upgraded.conflicts, report.is_dry_run);
     for path in &upgraded.unmanaged {
         ui.say(&format!(
             "{} is yours now: you deleted it, or squad does not install it any more.",
             printable_line(path)
         ));
     }
-    let count = plural(upgraded.files.len(), "file");
+    let count = plural(report.files.len(), "file");
     let releases = match upgraded.from.filter(|from| *from != upgraded.to) {
         Some(from) => format!(" from release {from} to {}", upgraded.to),
         None => String::new(),
     };
-    match &upgraded.commit {
-        Some(commit) => {
-            ui.say(&format!("Upgraded {count}{releases}, committed in {}.", commit.get(..10).unwrap_or(commit)));
-        }
-        None if is_shown => ui.say(&format!("{count} would be upgraded{releases}.")),
-        None => ui.say(&format!("Upgraded {count}{releases}, not committed.")),
+    match report.is_dry_run {
+        true => ui.say(&format!("{count} would be upgraded{releases}.")),
+        false => ui.say(&format!("Upgraded {count}{releases}{}.", change::outcome(report))),
     }
 }

@@ -14,7 +14,7 @@ use super::{
 pub(crate) struct PlainFiles {
     pub(crate) plain: Vec<(String, Vec<u8>)>,
     /// The paths of those among them that are executable.
-    pub(crate) executables: Vec<String>,
+    pub(crate) executables: BTreeSet<String>,
     pub(crate) other: Vec<String>,
 }
 
@@ -31,13 +31,13 @@ impl Repository {
         Ok(store.files_below(root, folder)?.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// Whether a commit has an entry at a path.
     /// The id of what a commit has at a path.
     pub(crate) fn id_at(&self, commit: &str, path: &str) -> Result<Option<String>, Error> {
         let (store, root) = self.tree_at(commit)?;
         Ok(store.find(root, path)?.map(|(_, id)| id.to_string()))
     }
 
+    /// Whether a commit has an entry at a path.
     pub(crate) fn has_at(&self, commit: &str, path: &str) -> Result<bool, Error> {
         let (store, root) = self.tree_at(commit)?;
         Ok(store.find(root, path)?.is_some())
@@ -85,13 +85,6 @@ impl Repository {
             }
         }
         Ok(files)
-    }
-
-    /// The executable files below a folder in a commit, with their full paths.
-    pub(crate) fn executables_at(&self, commit: &str, folder: &str) -> Result<BTreeSet<String>, Error> {
-        let (store, root) = self.tree_at(commit)?;
-        let entries = store.entries_below(root, folder)?;
-        Ok(entries.into_iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path).collect())
     }
 
     /// The blob id of a text.

@@ -25,15 +25,16 @@ use super::{
     objects::identify,
     repository::Repository,
 };
+use crate::model::ChangeKind;
 
-/// The format that this version writes, and the newest it reads.
-const FORMAT: u32 = 1;
+/// The format that this version writes, and the newest it reads. In format 1, a kind was the command's text.
+const FORMAT: u32 = 2;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Intent {
     format: u32,
-    /// Without the leading `squad`.
-    pub(super) command: String,
+    #[serde(rename = "command")]
+    pub(super) kind: ChangeKind,
     /// `None`: only the work tree changes.
     pub(super) commit: Option<Commit>,
     /// The root of the files, if it is not the work tree.
@@ -56,8 +57,8 @@ pub(crate) struct OwnWrite {
     /// The work tree's.
     pub(crate) git_dir: String,
     pub(crate) process: u32,
-    /// Without the leading `squad`.
-    pub(crate) command: String,
+    #[serde(rename = "command")]
+    pub(crate) kind: ChangeKind,
     /// The commit it makes, and the one before.
     pub(crate) commit: Option<(String, Option<String>)>,
     /// From the root of the work tree, with `/`.
@@ -134,10 +135,10 @@ impl RawPath {
 pub(super) type Contents = BTreeMap<String, Vec<u8>>;
 
 impl Intent {
-    pub(super) fn new(command: &str, commit: Option<Commit>, root: Option<&Path>, files: Vec<Planned>) -> Self {
+    pub(super) fn new(kind: &ChangeKind, commit: Option<Commit>, root: Option<&Path>, files: Vec<Planned>) -> Self {
         Self {
             format: FORMAT,
-            command: command.to_owned(),
+            kind: kind.clone(),
             commit,
             root: root.map(RawPath::new),
             token: token(),
@@ -199,9 +200,9 @@ impl Intent {
             return;
         }
         let commit = self.commit.as_ref().and_then(|commit| Some((commit.id.clone()?, commit.base.clone())));
-        let (git_dir, command) = (repository.git_dir().display().to_string(), self.command.clone());
+        let (git_dir, kind) = (repository.git_dir().display().to_string(), self.kind.clone());
         let (process, files) = (std::process::id(), self.display_paths());
-        let write = OwnWrite { git_dir, process, command, commit, files, is_done };
+        let write = OwnWrite { git_dir, process, kind, commit, files, is_done };
         let Ok(line) = serde_json::to_string(&json!({ "squad": write })) else { return };
         // Fails if there has been no run.
         let file = File::options().create(true).append(true).open(repository.common_dir().join(OWN_WRITES));
@@ -276,7 +277,7 @@ impl Repository {
         }
         Ok(Intent::read(self)?.map(|(intent, _)| InterruptedCommand {
             paths: intent.display_paths(),
-            command: intent.command,
+            command: intent.kind.to_string(),
             branch: intent.commit.map(|commit| commit.branch),
         }))
     }

@@ -25,6 +25,7 @@ use super::{
     repository::Repository,
     transaction::Transaction,
 };
+use crate::model::ChangeKind;
 use commit::{move_branch, wants_signature, write_commit};
 use plan::{Plan, PlannedFile};
 use ready::{check_attributes, check_ready};
@@ -34,8 +35,7 @@ pub(crate) use recover::{Outcome, Recovered};
 /// Files to commit to the user's branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// The command that lands it, without the leading `squad`.
-    pub(crate) command: String,
+    pub(crate) kind: ChangeKind,
     /// The short name of the branch; it must be checked out.
     pub(crate) branch: String,
     /// Whether this may become the branch's first commit.
@@ -125,10 +125,10 @@ pub(super) fn land(
     let edited = change.edits.iter().map(|edit| edit.path.as_str());
     change.files.iter().map(|file| file.path.as_str()).chain(edited).try_for_each(check_path)?;
     let lock = repository.lock_work_tree()?;
-    if let Some(Recovered { outcome: Outcome::Waits { reason, hint }, command, .. }) =
+    if let Some(Recovered { outcome: Outcome::Waits { reason, hint }, kind, .. }) =
         recover(repository, &lock, committer, at)?
     {
-        let reason = format!("`squad {command}`, which was stopped, has to be finished first: {reason}");
+        let reason = format!("`squad {kind}`, which was stopped, has to be finished first: {reason}");
         return Ok(Landing::NotLanded { reason, hint });
     }
     try_to_land(repository, &lock, change, &BTreeSet::new(), committer, at)
@@ -232,7 +232,7 @@ fn apply(
         id: commit.map(|commit| commit.to_string()),
         message: change.message.clone(),
     };
-    let intent = Intent::new(&change.command, Some(commit), None, files);
+    let intent = Intent::new(&change.kind, Some(commit), None, files);
     let transaction = Transaction::begin(repository, lock, root, intent, contents)?;
     let carried_out = transaction.carry_out().map_err(Stop::Failed).and_then(|left| {
         let is_tolerated = |path: &String| plan.files.iter().any(|file| file.is_tolerant && file.path == *path);

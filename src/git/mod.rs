@@ -84,6 +84,7 @@ mod tests;
 pub(crate) use self::{
     bundle::BundledLedger,
     commit::Identity,
+    contents::PlainFiles,
     error::Error,
     foreign::ForeignRepository,
     history::Blame,

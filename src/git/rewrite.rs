@@ -13,6 +13,7 @@ use super::{
     repository::Repository,
     transaction::Transaction,
 };
+use crate::model::ChangeKind;
 
 /// A file to create, change or remove in the work tree. A changed file stays executable.
 pub(crate) struct Rewrite<'a> {
@@ -33,7 +34,7 @@ impl<'a> Rewrite<'a> {
 impl Repository {
     /// Rewrites, creates or removes files in the work tree; index and branch stay. Returns the paths that no longer
     /// have the expected content.
-    pub(crate) fn rewrite(&self, command: &str, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
+    pub(crate) fn rewrite(&self, kind: &ChangeKind, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
         let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
         let mut contents = Contents::new();
         let mut version = |bytes: &[u8], executable: bool| {
@@ -50,14 +51,14 @@ impl Repository {
             Ok(Planned { path: RawPath::Text((*path).to_owned()), old, new })
         });
         let planned = planned.collect::<Result<Vec<_>, Error>>()?;
-        write_files(self, command, root, planned, contents)
+        write_files(self, kind, root, planned, contents)
     }
 }
 
 /// Writes files to a work tree or another folder only. Returns those the user has just changed, which were left alone.
 pub(super) fn write_files(
     repository: &Repository,
-    command: &str,
+    kind: &ChangeKind,
     root: &Path,
     files: Vec<Planned>,
     contents: Contents,
@@ -66,11 +67,11 @@ pub(super) fn write_files(
         return Ok(Vec::new());
     }
     let lock = repository.lock_work_tree()?;
-    if let Some((Intent { command, .. }, _)) = Intent::read(repository)? {
-        return Err(Error::InterruptedCommand { command });
+    if let Some((intent, _)) = Intent::read(repository)? {
+        return Err(Error::InterruptedCommand { command: intent.kind.to_string() });
     }
     let elsewhere = Some(root).filter(|root| repository.work_dir() != Some(root));
-    let intent = Intent::new(command, None, elsewhere, files);
+    let intent = Intent::new(kind, None, elsewhere, files);
     let transaction = Transaction::begin(repository, &lock, root, intent, contents)?;
     let left = transaction.carry_out()?;
     transaction.end()?;

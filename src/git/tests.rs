@@ -34,6 +34,7 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 
 use super::{Change, Environment, Identity, Landing, NewFile, Repository};
+use crate::model::ChangeKind;
 
 /// A folder with a repository in it, and a git without outside configuration.
 struct World {
@@ -259,7 +260,7 @@ fn entry(path: &str, text: &str) -> (String, Vec<u8>) {
 
 fn change(files: &[(&str, &str)]) -> Change {
     Change {
-        command: "test".into(),
+        kind: ChangeKind::LandDecisions,
         branch: "main".into(),
         allow_unborn: false,
         files: files.iter().map(|(path, text)| NewFile::plain(*path, text.as_bytes().to_vec())).collect(),

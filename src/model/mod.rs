@@ -3,6 +3,7 @@
 //! Plain values: nothing here reads a file, a clock or the environment.
 
 mod agent;
+mod change_kind;
 mod damage;
 mod decision;
 mod event;
@@ -26,6 +27,7 @@ mod tools;
 mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
+pub(crate) use change_kind::ChangeKind;
 pub use damage::DamageLog;
 pub(crate) use damage::{Damage, DamageKind};
 pub(crate) use decision::{Decision, DecisionState, LegacyStatus, moment};

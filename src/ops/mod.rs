@@ -1,7 +1,8 @@
 //! What commands do, apart from how they are spelled and how they speak.
 //!
-//! Four rooms: [`team`] (where it lives, what it is made of), [`ledger`] (what is kept), [`decisions`], and [`run`].
+//! Five rooms: [`change`] (how files of the repository are changed), [`team`] (where it lives, what it is made of), [`ledger`] (what is kept), [`decisions`], and [`run`].
 
+pub(crate) mod change;
 pub(crate) mod decisions;
 pub(crate) mod ledger;
 pub(crate) mod run;

@@ -214,7 +214,7 @@ fn what_stands_in_the_way_is_said_and_nothing_is_lost() {
     refused("a merge is in progress");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
     repo.git(&["switch", "-q", "--detach"]);
-    refused("no branch with commits is checked out");
+    refused("cannot commit: HEAD is detached");
     repo.git(&["switch", "-q", "main"]);
     assert!(land(&repo).starts_with("3 learnings landed"));
 }

@@ -231,7 +231,7 @@ fn what_is_not_as_it_is_committed_is_not_touched() {
     refused(&repo, &[], "a merge is in progress");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
     repo.git(&["switch", "-q", "--detach"]);
-    refused(&repo, &[], "no branch with commits is checked out");
+    refused(&repo, &[], "cannot commit: HEAD is detached");
     repo.git(&["switch", "-q", "main"]);
     repo.write(".squad/decisions/2026/01/01-x-1.md", "no front matter\n");
     commit(&repo);

@@ -53,7 +53,7 @@ fn an_import_keeps_what_no_commit_holds() {
     let id = id(&repo);
     let listed = repo.squad(&["rescue", "list"]).out.replace(&id, "ID");
     expect![[r#"
-        ID  2026-01-05 09:00    5 files  before decisions import   the decisions in .squad/decisions.md get files of their own
+        ID  2026-01-05 09:00    5 files  before decisions import   `squad decisions import` changes .squad/decisions.md
     "#]]
     .assert_eq(&listed);
     let shown = repo.squad(&["rescue", "show", &id]).out;

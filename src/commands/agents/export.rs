@@ -1,7 +1,7 @@
-use super::super::write_args::{WriteArgs, say_conflicts};
-use super::super::{Context, Ended, say_passed_hooks};
-use crate::model::{list, plural, printable, printable_line};
-use crate::ops::Workspace;
+use super::super::change::{self, WriteArgs};
+use super::super::{Context, Ended};
+use crate::model::{list, plural, printable_line};
+use crate::ops::change::Changed;
 use crate::ops::team::hosts::{self, ExportReport, Target};
 use crate::ui::Ui;
 
@@ -28,62 +28,36 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let mut exported = hosts::export(context.env, &context.directory, &self.to, self.write.mode())?;
-        if let Some(commit) = context.finished(&hosts::command(&exported.targets)) {
-            exported.commit = exported.commit.or(commit);
-        }
-        if exported.commit.is_some() {
-            say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
-        }
-        if context.ui.json() {
-            let mut value = serde_json::to_value(&exported).unwrap_or_default();
-            if self.write.diff {
-                value["diff"] = exported.diff.into();
-            }
-            context.ui.value(&value);
-        } else {
-            said(&mut context.ui, &exported, &self.write);
-        }
-        Ok(0)
+        let exported = hosts::export(context.env, &context.directory, &self.to, self.write.mode())?;
+        change::show(context, exported, self.write.diff, |ui, exported| said(ui, exported, self.write.diff))
     }
 }
 
-fn said(ui: &mut Ui, exported: &ExportReport, write: &WriteArgs) {
-    if write.diff {
-        let diff = printable(&exported.diff);
-        ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
-    } else {
-        for file in &exported.files {
-            ui.data(&printable_line(&format!("{:<8} {}", file.change, file.path)));
-        }
-    }
-    let is_shown = !write.writes();
-    say_conflicts(ui, &exported.conflicts, is_shown);
+fn said(ui: &mut Ui, exported: &Changed<ExportReport>, as_patch: bool) {
+    let report = &exported.change;
+    change::say_files(ui, report, as_patch);
+    change::say_conflicts(ui, &exported.conflicts, report.is_dry_run);
     for path in &exported.edited {
         ui.say(&format!("{} keeps your edits.", printable_line(path)));
     }
     for file in &exported.skipped {
         ui.warning(&printable_line(&format!("{} is not exported: {}", file.path, file.why)));
     }
-    let count = plural(exported.files.len(), "file");
+    let count = plural(report.files.len(), "file");
     let left = match exported.skipped.len() {
         0 => String::new(),
         count => format!("; {} not exported", plural(count, "file")),
     };
     let hosts = list(exported.targets.iter().map(|target| target.name()));
-    match &exported.commit {
-        Some(commit) => {
-            ui.say(&format!(
-                "Exported the team to {hosts}: {count}, committed in {}{left}.",
-                commit.get(..10).unwrap_or(commit)
-            ));
-        }
-        None if exported.files.is_empty() && !exported.skipped.is_empty() => ui.say("Nothing changed."),
-        None if exported.files.is_empty() => {
-            let verb = if exported.targets.len() == 1 { "is" } else { "are" };
-            ui.say(&format!("Nothing changed: {hosts} {verb} up to date."));
-        }
-        None if is_shown => ui.say(&format!("{count} would change{left}.")),
-        None => ui.say(&format!("Exported the team to {hosts}: {count}, not committed{left}.")),
-    }
+    ui.say(&match report.is_dry_run {
+        _ if report.files.is_empty() && report.commit.is_none() => match exported.skipped.is_empty() {
+            true => format!(
+                "Nothing changed: {hosts} {} up to date.",
+                if exported.targets.len() == 1 { "is" } else { "are" }
+            ),
+            false => "Nothing changed.".to_owned(),
+        },
+        true => format!("{count} would change{left}."),
+        false => format!("Exported the team to {hosts}: {count}{}{left}.", change::outcome(report)),
+    });
 }

@@ -1,9 +1,8 @@
-use super::super::{Context, Ended, say_passed_hooks};
+use super::super::{Context, Ended, change};
 use crate::edit::NewMember;
-use crate::model::{list, plural, printable, printable_line};
-use crate::ops::Workspace;
+use crate::model::{list, plural, printable_line};
+use crate::ops::change::{Changed, WriteMode};
 use crate::ops::team::membership::{self, Membership, MembershipReport};
-use crate::ops::team::write_mode::WriteMode;
 use crate::ui::Ui;
 
 /// Add an agent to the team
@@ -108,49 +107,27 @@ impl Rename {
 }
 
 fn run(context: &mut Context<'_>, membership: &Membership, write: &WriteArgs) -> Ended {
-    if let Some(commit) = context.finished(&membership::command(membership)) {
+    if let Some((_, commit)) = context.finished(&membership::kind(membership)) {
         if context.ui.json() {
             context.ui.value(&serde_json::json!({ "commit": commit }));
         }
         return Ok(0);
     }
-    let report = membership::change(context.env, &context.directory, membership, write.mode())?;
-    if report.commit.is_some() {
-        say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
-    }
-    match context.ui.json() {
-        true => {
-            let mut value = serde_json::to_value(&report).unwrap_or_default();
-            if write.dry_run {
-                value["diff"] = report.diff.into();
-            }
-            context.ui.value(&value);
-        }
-        false => said(&mut context.ui, &report, write),
-    }
-    Ok(0)
+    let changed = membership::change(context.env, &context.directory, membership, write.mode())?;
+    change::show(context, changed, write.dry_run, said)
 }
 
-fn said(ui: &mut Ui, report: &MembershipReport, write: &WriteArgs) {
-    if write.dry_run {
-        // A patch may end in an empty line of context.
-        let diff = printable(&report.diff);
-        ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
-    } else {
-        for file in &report.files {
-            let from = file.from.as_ref().map(|from| format!("  (was {from})")).unwrap_or_default();
-            ui.data(&printable_line(&format!("{:<8} {}{from}", file.change, file.path)));
-        }
+fn said(ui: &mut Ui, report: &Changed<MembershipReport>) {
+    let change = &report.change;
+    change::say_files(ui, change, change.is_dry_run);
+    let count = plural(change.files.len(), "file");
+    match change.is_dry_run {
+        true => ui.say(&format!("{count} would change.")),
+        false => ui.say(&format!("{count} changed{}.", change::outcome(change))),
     }
-    let count = plural(report.files.len(), "file");
-    match &report.commit {
-        Some(commit) => ui.say(&format!("{count} changed, committed in {}.", commit.get(..10).unwrap_or(commit))),
-        None if write.dry_run => ui.say(&format!("{count} would change.")),
-        None => {
-            let places = report.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
-            ui.say(&format!("{count} changed, not committed."));
-            ui.hint(&format!("git add -A -- {}", list_of_folders(places)));
-        }
+    if !change.is_dry_run && change.commit.is_none() {
+        let places = change.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
+        ui.hint(&format!("git add -A -- {}", list_of_folders(places)));
     }
     ui.all_problems(&report.idle);
     if let Some(old) = &report.forgotten {

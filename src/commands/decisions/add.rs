@@ -1,5 +1,5 @@
 use super::land::show;
-use crate::commands::{Context, Ended, say_passed_hooks, text_or_input};
+use crate::commands::{Context, Ended, text_or_input};
 use crate::error::Failure;
 use crate::model::Decision;
 use crate::ops::decisions::landing::{self, Lander, Which};
@@ -94,8 +94,9 @@ fn land(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision) {
         ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
     }
     if landed.as_ref().is_ok_and(|landed| landed.commit.is_some()) {
-        say_passed_hooks(ui, workspace);
+        context.say_passed_hooks();
     }
+    let ui = &mut context.ui;
     match &landed {
         _ if ui.json() => {}
         Ok(landed) => show(ui, landed),

@@ -1,8 +1,8 @@
 use std::path::Path;
 
-use crate::commands::{Context, Ended, say_passed_hooks};
-use crate::git::{Outcome, Recovered};
-use crate::model::{list, plural, printable};
+use crate::commands::change::short;
+use crate::commands::{Context, Ended};
+use crate::model::{ChangeKind, list, plural, printable};
 use crate::ops::decisions::import::{self, Import, Which};
 use crate::ui::Ui;
 
@@ -53,7 +53,7 @@ impl Args {
             import::apply(context.env, &project, &mut import)?;
         }
         if import.commit.is_some() {
-            say_passed_hooks(&mut context.ui, &project);
+            context.say_passed_hooks();
         }
         if context.ui.json() {
             context.ui.value(&import);
@@ -67,12 +67,8 @@ impl Args {
 impl Args {
     /// Whether this call has just finished a stopped import of the same files.
     fn is_done(&self, context: &Context<'_>) -> bool {
-        let Some(Recovered { command, paths, outcome: Outcome::Finished { commit: Some(_) }, .. }) = &context.recovered
-        else {
-            return false;
-        };
-        let is_theirs = |file: &String| paths.iter().any(|path| Path::new(path).ends_with(file));
-        command == "decisions import" && self.files.iter().all(is_theirs)
+        let Some((paths, Some(_))) = context.finished(&ChangeKind::ImportDecisions) else { return false };
+        self.files.iter().all(|file| paths.iter().any(|path| Path::new(path).ends_with(file)))
     }
 }
 
@@ -87,7 +83,7 @@ fn show(ui: &mut Ui, import: &Import) {
     let count = plural(import.imported.len(), "decision");
     match &import.commit {
         _ if import.imported.is_empty() => {}
-        Some(commit) => ui.say(&format!("{count} imported in {}.", commit.get(..10).unwrap_or(commit))),
+        Some(commit) => ui.say(&format!("{count} imported in {}.", short(commit))),
         None => ui.say(&format!("{count} would be imported.")),
     }
     for source in import.sources.iter().filter(|(_, kept)| kept.is_none()).map(|(path, _)| path) {

@@ -1,4 +1,5 @@
-use crate::commands::{Context, Ended, say_passed_hooks};
+use crate::commands::change::short;
+use crate::commands::{Context, Ended};
 use crate::model::plural;
 use crate::ops::decisions::landing::{self, Landed, Lander, Which};
 use crate::ops::{Workspace, require_readable};
@@ -16,10 +17,10 @@ impl Args {
         require_readable(&workspace)?;
         let landed = Lander::new(context.env, &workspace).land(Which::AndOfNone)?;
         landing::record(context.env, &workspace, &landed)?;
-        let ui = &mut context.ui;
         if landed.commit.is_some() {
-            say_passed_hooks(ui, &workspace);
+            context.say_passed_hooks();
         }
+        let ui = &mut context.ui;
         if ui.json() {
             ui.value(&serde_json::json!({
                 "landed": landed.decisions,
@@ -38,8 +39,8 @@ impl Args {
 
 pub(super) fn show(ui: &mut Ui, landed: &Landed) {
     if let Some(commit) = &landed.commit {
-        let short = commit.get(..10).unwrap_or(commit);
-        ui.say(&format!("{} landed on {} in {short}.", plural(landed.decisions.len(), "decision"), landed.branch));
+        let count = plural(landed.decisions.len(), "decision");
+        ui.say(&format!("{count} landed on {} in {}.", landed.branch, short(commit)));
     }
     if let Some(pending) = &landed.left {
         ui.warning(&format!("{} recorded but not on the branch yet: {}", pending.what(), pending.reason));

@@ -68,7 +68,7 @@ pub(super) fn say_declined<S: Screen>(view: &mut View<S>, reason: &str) {
 /// Reports what the run's events did not, and returns the exit code.
 pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
     if ended.has_committed {
-        say_passed_hooks(ui, project);
+        say_passed_hooks(ui, &project.repository);
     }
     if let Some(left) = &ended.unlanded {
         ui.warning(&format!("{} recorded but not on the branch yet: {}", left.what(), left.reason));

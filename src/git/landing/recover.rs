@@ -11,12 +11,12 @@ use crate::git::{
     repository::Repository,
     transaction::Transaction,
 };
+use crate::model::ChangeKind;
 
 /// The result of recovering an interrupted command.
 #[derive(Clone, Debug)]
 pub(crate) struct Recovered {
-    /// Without the leading `squad`.
-    pub(crate) command: String,
+    pub(crate) kind: ChangeKind,
     /// `None`: it makes no commit.
     pub(crate) branch: Option<String>,
     pub(crate) paths: Vec<String>,
@@ -44,9 +44,9 @@ pub(in crate::git) fn recover(
 ) -> Result<Option<Recovered>, Error> {
     let Some(begun) = Transaction::unfinished(repository)? else { return Ok(None) };
     let paths = begun.intent.display_paths();
-    let (command, commit) = (begun.intent.command.clone(), begun.intent.commit.clone());
+    let (kind, commit) = (begun.intent.kind.clone(), begun.intent.commit.clone());
     let branch = commit.as_ref().map(|commit| commit.branch.clone());
-    let recovered = |outcome, left| Ok(Some(Recovered { command: command.clone(), branch, paths, outcome, left }));
+    let recovered = |outcome, left| Ok(Some(Recovered { kind: kind.clone(), branch, paths, outcome, left }));
     let hint = "finish it: `git status` tells how".to_owned();
     if let (Some(operation), Some(_)) = (repository.operation(), &commit) {
         return recovered(Outcome::Waits { reason: format!("a {operation} is in progress"), hint }, Vec::new());
@@ -54,7 +54,7 @@ pub(in crate::git) fn recover(
     if let Some(folder) = begun.missing_folder() {
         let reason = format!("there is no folder {}", folder.display());
         begun.end()?;
-        return recovered(Outcome::Undone { reason, hint: format!("squad {command}") }, Vec::new());
+        return recovered(Outcome::Undone { reason, hint: format!("squad {kind}") }, Vec::new());
     }
     let left = match begun.settle() {
         Err(Error::Locked { path }) => {
@@ -92,7 +92,7 @@ fn is_on_branch(repository: &Repository, branch: &str, commit: &str) -> Result<b
 /// Rebuilds the change from its intent.
 fn change_of(begun: &Transaction<'_>, commit: &intent::Commit) -> Result<Change, Error> {
     let mut change = Change {
-        command: begun.intent.command.clone(),
+        kind: begun.intent.kind.clone(),
         branch: commit.branch.clone(),
         allow_unborn: commit.base.is_none(),
         files: Vec::new(),

@@ -20,6 +20,7 @@ use crate::git::{
     repository::Repository,
     rewrite,
 };
+use crate::model::ChangeKind;
 
 /// A file of a rescue.
 #[derive(Clone, Debug)]
@@ -218,7 +219,7 @@ impl Extracted {
     pub(crate) fn write(
         &self,
         repository: &Repository,
-        command: &str,
+        kind: &ChangeKind,
         root: &Path,
         targets: &[(String, TargetState)],
     ) -> Result<(), Error> {
@@ -242,7 +243,7 @@ impl Extracted {
             }
             files.push(Planned { path: RawPath::new(&file.path), old, new: Some(new) });
         }
-        match rewrite::write_files(repository, command, root, files, contents)?.first() {
+        match rewrite::write_files(repository, kind, root, files, contents)?.first() {
             None => Ok(()),
             Some(path) => {
                 let source = std::io::Error::other("it is being changed");

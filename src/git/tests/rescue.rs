@@ -18,7 +18,7 @@ fn read_back(repository: &Repository, rescue: &Rescue, staged: bool) -> BTreeMap
     let extracted = repository.extract(files, staged).unwrap();
     let places = extracted.target_states(folder.path()).unwrap();
     assert!(places.iter().all(|(_, place)| *place == TargetState::Free));
-    extracted.write(repository, "test", folder.path(), &places).unwrap();
+    extracted.write(repository, &ChangeKind::LandDecisions, folder.path(), &places).unwrap();
     assert!(extracted.target_states(folder.path()).unwrap().iter().all(|(_, place)| *place == TargetState::Same));
     places.into_iter().map(|(path, _)| (path.clone(), fs::read(folder.path().join(path)).unwrap())).collect()
 }

@@ -6,19 +6,14 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Edit, Landing, NewFile};
-use crate::model::{Actor, EntryId, EventKind, Member, RunId, Slug, first_line, list, plural};
+use crate::model::{ChangeKind, EntryId, EventKind, Member, RunId, Slug, first_line, plural};
 use crate::ops::Project;
-use crate::ops::decisions::landing::Lander;
+use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
+use crate::ops::decisions::landing::{Lander, record_event};
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::contents::{self as ledger, Lesson};
-use crate::ops::ledger::journal::append;
-use crate::ops::ledger::lost;
-use crate::ops::ledger::rescue::{self, Reason};
-use crate::ops::team::secrets;
 use crate::ops::team::workspace::{below, project_path};
 use crate::parse::{Encoding, learned, text_of};
-use crate::record::Entry;
 use crate::review;
 use crate::store;
 
@@ -30,8 +25,6 @@ pub(crate) struct HistoryLanding {
     pub(crate) strangers: BTreeMap<Slug, usize>,
     pub(crate) branch: String,
     pub(crate) commit: Option<String>,
-    #[serde(skip)]
-    change: Option<Change>,
     /// Every learning that this branch's files contain afterwards.
     #[serde(skip)]
     landed: Vec<EntryId>,
@@ -46,20 +39,17 @@ pub(crate) struct History {
     pub(crate) diff: String,
 }
 
-/// Plans a landing. Changes nothing.
-pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<HistoryLanding, Failure> {
-    let head = project.repository.head()?;
-    let (Some(branch), Some(commit)) = (&head.branch, &head.commit) else {
-        return Err(Failure::team("no branch with commits is checked out").hint("check one out"));
-    };
+/// Plans a landing.
+fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<(HistoryLanding, Change), Failure> {
+    let (branch, commit) = branch_tip(&project.repository, false)?;
     let folder = project.folder_in_repository();
     let agents = format!("{folder}/agents/");
     let is_history =
         |path: &str| (path.starts_with(&agents) && path.ends_with("/history.md")).then(|| store::largest(path));
     let files: BTreeMap<String, Vec<u8>> =
-        project.repository.files_at(commit, &folder, is_history)?.into_iter().collect();
-    let mut landing = HistoryLanding { branch: branch.clone(), ..HistoryLanding::default() };
-    let (mut new, mut edits, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        project.repository.files_at(&commit, &folder, is_history)?.into_iter().collect();
+    let mut landing = HistoryLanding { branch, ..HistoryLanding::default() };
+    let (mut changes, mut waiting) = (Vec::new(), Vec::new());
     for (slug, entries) in waiting_learnings(project, agent)? {
         let Some(member) = project.team.member(&slug) else {
             landing.strangers.insert(slug, entries.len());
@@ -80,33 +70,16 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
             file: file.clone(),
             learnings: fresh.iter().map(|entry| entry.id.clone()).collect(),
         });
-        match old {
-            Some(old) => edits.push(Edit { path: file, old: old.clone(), new: Some(text_after.into_bytes()) }),
-            None => new.push(NewFile::plain(file, text_after.into_bytes())),
-        }
+        changes.push(FileChange::new(file, old.cloned(), Some(text_after.into_bytes())));
         waiting.extend(fresh);
     }
-    if waiting.is_empty() {
-        return Ok(landing);
-    }
-    let paths = project.repository.paths_at(commit, &folder)?;
-    let message = message(&waiting);
-    let change = Change {
-        command: "history land".to_owned(),
-        branch: branch.clone(),
-        allow_unborn: false,
-        files: new,
-        edits,
-        message,
-    };
-    let obstacle =
-        Lander::new(env, project).obstacle(!paths.is_empty()).map(|(reason, hint)| (reason, hint.to_owned()));
-    let obstacle = obstacle.map_or_else(|| project.repository.obstacle(&change), |obstacle| Ok(Some(obstacle)))?;
-    if let Some((reason, hint)) = obstacle {
+    if !waiting.is_empty()
+        && let Some((reason, hint)) =
+            Lander::new(env, project).obstacle(!project.repository.paths_at(&commit, &folder)?.is_empty())
+    {
         return Err(Failure::failed(format!("{} cannot land: {reason}", plural(waiting.len(), "learning"))).hint(hint));
     }
-    landing.change = Some(change);
-    Ok(landing)
+    Ok((landing, Change::new(ChangeKind::LandHistory, message(&waiting), changes)))
 }
 
 /// The learnings that a history file does not contain yet, and the date and text to add for each.
@@ -123,37 +96,24 @@ fn new_learnings(text: &str, entries: Vec<Lesson>) -> (Vec<Lesson>, Vec<(String,
     (fresh, added)
 }
 
-/// Lands the learnings and records the landing.
-pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<HistoryLanding, Failure> {
-    lost::settle(env, &project.repository);
-    let lander = Lander::new(env, project);
+/// Lands the learnings and records the landing, or only says what would land.
+pub(crate) fn land(
+    env: &Env,
+    project: &Project,
+    agent: Option<&str>,
+    mode: WriteMode,
+) -> Result<HistoryLanding, Failure> {
     // Planned under the lock, so that nothing lands twice.
-    let _lock = lander.lock()?;
-    let mut landing = plan(env, project, agent)?;
-    if let Some(change) = landing.change.take() {
-        let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
-        if !touches.is_empty() {
-            let why = format!("learnings become part of {}", list(&touches));
-            rescue::save(env, &project.repository, Reason { command: "history land", why, touches })?;
-        }
-        match project.repository.land(&change, project.repository.identity().as_ref(), env.clock.now())? {
-            Landing::Landed { commit } => landing.commit = Some(commit),
-            Landing::NotLanded { reason, hint } => {
-                return Err(Failure::failed(format!("the learnings cannot land: {reason}")).hint(hint));
-            }
-        }
-    }
-    if !landing.landed.is_empty() {
-        let at = env.clock.now();
+    let _lock = if mode.is_dry_run() { None } else { Some(lock(&project.repository, None)?) };
+    let (mut landing, change) = plan(env, project, agent)?;
+    landing.commit = change.apply(env, &project.repository, mode)?.commit;
+    if !mode.is_dry_run() && !landing.landed.is_empty() {
         let kind = EventKind::MemoryLanded {
             learnings: landing.landed.clone(),
             branch: as_recorded(Some(&landing.branch)).unwrap_or_default(),
             commit: landing.commit.clone().unwrap_or_default(),
         };
-        let redactor = secrets::redactor(env, &project.folder.root);
-        let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &redactor);
-        entry.causes.clone_from(&landing.landed);
-        append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
+        record_event(env, project, &kind, &landing.landed)?;
     }
     Ok(landing)
 }

@@ -10,14 +10,12 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Edit, Landing, NewFile};
-use crate::model::{Actor, Decision, DecisionId, EventKind, Problem, Source, list, plural};
+use crate::model::{Actor, ChangeKind, Decision, DecisionId, EventKind, Problem, Source, list, plural};
 use crate::ops::Project;
-use crate::ops::decisions::landing::Lander;
+use crate::ops::change::{Change, FileChange, branch_tip, lock};
 use crate::ops::decisions::list::team_files;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::journal::append;
-use crate::ops::ledger::rescue::{self, Reason};
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::team::commit::refuse_conflict_markers;
 use crate::ops::team::secrets;
@@ -52,6 +50,8 @@ pub(crate) struct Import {
     #[serde(skip)]
     base: String,
     #[serde(skip)]
+    branch: String,
+    #[serde(skip)]
     change: Option<Change>,
 }
 
@@ -74,18 +74,15 @@ impl From<Decision> for Imported {
 /// Plans an import from the committed files, and checks that the branch can take a commit. Changes nothing.
 pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result<Import, Failure> {
     require_readable(project)?;
-    let head = project.repository.head()?;
-    let (Some(branch), Some(commit)) = (&head.branch, &head.commit) else {
-        return Err(Failure::team("no branch with commits is checked out").hint("check one out"));
-    };
-    let texts = team_files(project, commit)?;
+    let (branch, base) = branch_tip(&project.repository, false)?;
+    let texts = team_files(project, &base)?;
     let read = texts.iter().map(|(path, bytes)| (path.clone(), parse::text_of(bytes.clone()).0));
     let files = Files { folder: project.folder.name.to_owned(), texts: read.collect() };
     refuse_conflict_markers(&files, "HEAD")?;
     let mut own_texts = own_texts(&files);
     let folder = project.folder_in_repository();
-    let mut import = Import { base: commit.clone(), ..Import::default() };
-    let (mut edits, mut new_files) = (Vec::new(), Vec::new());
+    let mut import = Import { base, branch, ..Import::default() };
+    let mut changes = Vec::new();
     for path in chosen(project, directory, &files, which)? {
         let old = texts.get(&path).cloned().unwrap_or_default();
         require_utf8(&files.folder, &path, &old)?;
@@ -100,26 +97,16 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
             || parse::stands_before_another(&files, &path).then(|| format!("# Decisions\n\n{}\n", parse::IMPORTED));
         let rest = rest.or_else(stays);
         import.sources.insert(full.clone(), rest.as_ref().map(String::len));
-        edits.push(Edit { path: full, old, new: rest.map(String::into_bytes) });
-        new_files.extend(new.into_iter().map(|(path, text)| NewFile::plain(path, text.into_bytes())));
+        changes.push(FileChange::new(full, Some(old), rest.map(String::into_bytes)));
+        changes.extend(new.into_iter().map(|(path, text)| FileChange::added(path, text)));
         import.imported.extend(decisions.into_iter().map(Imported::from));
     }
     let mut seen = BTreeSet::new();
     import.imported.retain(|imported| seen.insert(imported.id.clone()));
     import.undated = import.imported.iter().filter(|imported| imported.decision.date.is_none()).count();
-    if !edits.is_empty() {
-        let message = message(&import);
-        let change = Change {
-            command: "decisions import".to_owned(),
-            branch: branch.clone(),
-            allow_unborn: false,
-            files: new_files,
-            edits,
-            message,
-        };
-        if let Some((reason, hint)) = project.repository.obstacle(&change)? {
-            return Err(Failure::team(reason).hint(hint));
-        }
+    if !changes.is_empty() {
+        let change = Change::new(ChangeKind::ImportDecisions, message(&import), changes);
+        change.require_committable(&project.repository)?;
         import.change = Some(change);
     }
     Ok(import)
@@ -129,15 +116,9 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
 pub(crate) fn apply(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
     let Some(change) = import.change.take() else { return Ok(()) };
     lost::settle(env, &project.repository);
-    let _lock = Lander::new(env, project).lock()?;
-    let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
-    let why = format!("the decisions in {} get files of their own", list(&touches));
-    rescue::save(env, &project.repository, Reason { command: "decisions import", why, touches })?;
-    record(env, project, import, &change.branch)?;
-    match project.repository.land(&change, project.repository.identity().as_ref(), env.clock.now())? {
-        Landing::Landed { commit } => import.commit = Some(commit),
-        Landing::NotLanded { reason, hint } => return Err(Failure::failed(reason).hint(hint)),
-    }
+    let _lock = lock(&project.repository, None)?;
+    record(env, project, import)?;
+    import.commit = Some(change.commit(env, &project.repository)?);
     Ok(())
 }
 
@@ -207,16 +188,17 @@ fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> 
 }
 
 /// Records the decisions and their landing on this branch, unless the ledger has them already.
-fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Result<(), Failure> {
+fn record(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
     let prefix = project.ledger_prefix();
-    let recorded = as_recorded(Some(branch)).unwrap_or_default();
+    let branch = import.branch.clone();
+    let recorded = as_recorded(Some(&branch)).unwrap_or_default();
     let known = ledger::decisions(&project.repository, &prefix)?;
     let find = |id: &DecisionId| known.iter().find(|logged| logged.decision.id == *id);
     let redactor = secrets::redactor(env, &project.folder.root);
     let at = env.clock.now();
     let mut entries = Vec::new();
     for Imported { decision, .. } in import.imported.iter().filter(|imported| find(&imported.id).is_none()) {
-        let kind = EventKind::DecisionLogged { decision: decision.clone(), branch: Some(branch.to_owned()) };
+        let kind = EventKind::DecisionLogged { decision: decision.clone(), branch: Some(branch.clone()) };
         let entry = Entry::new(env.ids.entry(at), at, Actor::User, &kind, &redactor);
         // The warning does not need e-mail addresses: they are no secrets, and the repository has them already.
         import.secrets.extend(entry.redactions.iter().map(|found| found.kind.clone()).filter(|kind| kind != "email"));

@@ -9,15 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::{Clock, Env};
 use crate::error::Failure;
-use crate::git::{Change, Landing, NewFile, Repository};
-use crate::model::{Actor, Decision, DecisionId, EntryId, EventKind, RunId, Slug, first_line, list, plural};
+use crate::git::{Landing, Repository};
+use crate::model::{
+    Actor, ChangeKind, Decision, DecisionId, EntryId, EventKind, RunId, Slug, first_line, list, plural,
+};
 use crate::ops::Workspace;
+use crate::ops::change::{Change, FileChange, lock};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::index::Unlanded;
 use crate::ops::ledger::journal::{append, aside};
 use crate::ops::ledger::{contents as ledger, lost};
-use crate::ops::team::{lock, secrets};
+use crate::ops::team::secrets;
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
 
@@ -30,7 +33,6 @@ pub(crate) struct Lander {
     /// The team folder on disk.
     team: PathBuf,
     is_borrowed: bool,
-    local: PathBuf,
     clock: Clock,
     /// Cancels the wait for the lock.
     cancel: Option<Cancel>,
@@ -46,9 +48,6 @@ pub(crate) enum Which {
     /// Also those made while no branch was checked out; only when the user asks for it.
     AndOfNone,
 }
-
-/// The command that lands decisions, whoever lands them.
-pub(in crate::ops) const LAND: &str = "decisions land";
 
 /// The result of a landing.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -102,7 +101,6 @@ impl Lander {
             folder: workspace.folder_in_repository(),
             team: workspace.folder.path.clone(),
             is_borrowed: workspace.folder.is_borrowed(),
-            local: workspace.local(),
             clock: env.clock.clone(),
             cancel: None,
             new: None,
@@ -132,7 +130,7 @@ impl Lander {
     }
 
     fn land_waiting(&self, which: Which) -> Result<Landed, Failure> {
-        let lock = self.lock()?;
+        let lock = lock(&self.repository, self.cancel.as_ref())?;
         let head = self.repository.head()?;
         let recorded = as_recorded(head.work());
         let (waiting, others): (Vec<_>, Vec<_>) = ledger::unlanded(&self.repository, &self.prefix)?
@@ -160,26 +158,21 @@ impl Lander {
         }
         let decisions: Vec<&Decision> = waiting.iter().map(|unlanded| &unlanded.decision).collect();
         let known = self.files_known(head.commit.as_deref(), &decisions)?;
-        let files: Vec<NewFile> = decisions
+        let files: Vec<FileChange> = decisions
             .iter()
             // A file that the branch has or once had means that the decision landed; only the ledger entry is missing.
             .filter(|decision| !known.iter().any(|path| is_file_of(path, &decision.id)))
-            .map(|decision| {
-                NewFile::plain(decision_path(&self.folder, decision), render_decision(decision).into_bytes())
-            })
+            .map(|decision| FileChange::added(decision_path(&self.folder, decision), render_decision(decision)))
             .collect();
         let commit = if files.is_empty() {
             None
         } else {
-            let change = Change {
-                command: LAND.to_owned(),
-                branch: branch.clone(),
-                allow_unborn: false,
-                files,
-                edits: Vec::new(),
-                message: message(&decisions),
-            };
-            match self.repository.land(&change, self.repository.identity().as_ref(), self.clock.now()) {
+            let change = Change::new(ChangeKind::LandDecisions, message(&decisions), files);
+            match self.repository.land(
+                &change.on_branch(branch.clone()),
+                self.repository.identity().as_ref(),
+                self.clock.now(),
+            ) {
                 Ok(Landing::Landed { commit }) => Some(commit),
                 Ok(Landing::NotLanded { reason, hint }) => return Ok(pending(decisions.len(), &reason, &hint)),
                 // For example a read-only or full file system, or a locked branch: the decisions stay unlanded.
@@ -233,12 +226,6 @@ impl Lander {
         }
         None
     }
-
-    /// Takes the lock that serializes landing and superseding in this clone.
-    pub(in crate::ops) fn lock(&self) -> Result<File, Failure> {
-        let log = self.repository.damage();
-        lock::acquire(&self.local.join("landing.lock"), "landing decisions", log, self.cancel.as_ref())
-    }
 }
 
 /// The hint for decisions that were made for other branches.
@@ -278,13 +265,20 @@ pub(in crate::ops) fn is_file_of(path: &str, id: &DecisionId) -> bool {
 
 /// Records a landing, so that nothing lands twice. If squad is killed before this, the file on the branch shows it.
 pub(crate) fn record(env: &Env, workspace: &Workspace, landed: &Landed) -> Result<(), Failure> {
-    let Some(kind) = landed.event() else { return Ok(()) };
+    landed.event().map_or(Ok(()), |kind| record_event(env, workspace, &kind, &landed.causes))
+}
+
+pub(super) fn record_event(
+    env: &Env,
+    workspace: &Workspace,
+    kind: &EventKind,
+    causes: &[EntryId],
+) -> Result<(), Failure> {
     lost::settle(env, &workspace.repository);
     let at = env.clock.now();
     let redactor = secrets::redactor(env, &workspace.folder.root);
-    let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &redactor);
-    entry.causes.clone_from(&landed.causes);
-    append(&workspace.repository, &workspace.ledger_prefix(), &[entry], at)?;
+    let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, kind, &redactor);
+    append(&workspace.repository, &workspace.ledger_prefix(), &[Entry { causes: causes.to_vec(), ..entry }], at)?;
     Ok(())
 }
 

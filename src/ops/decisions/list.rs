@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Source, list, printable};
-use crate::ops::decisions::landing::{Lander, files_since, is_file_of};
+use crate::ops::change::lock;
+use crate::ops::decisions::landing::{files_since, is_file_of};
 use crate::ops::ledger::contents::{
     self as ledger, BranchLanding, LoggedDecision, as_recorded, newest_first, order_of,
 };
@@ -183,7 +184,7 @@ pub(crate) struct Addition {
 /// Of two attempts to replace the same decision on the same branch at the same time, the second fails and names the
 /// first. Two branches cannot know of each other; their merge has both decisions, and every command says so.
 pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
-    let _lock = Lander::new(env, project).lock()?;
+    let _lock = lock(&project.repository, None)?;
     let old = find(all(project)?, id)?;
     let branch = as_recorded(project.repository.head()?.work());
     let words = title_and_body(&addition.text);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{FileStatus, NewRescue, Repository, Rescue, RescuedFile, TargetState};
-use crate::model::{SkippedFile, list, plural};
+use crate::model::{ChangeKind, SkippedFile, list, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
 use crate::ops::team::secrets;
@@ -221,7 +221,7 @@ pub(crate) fn restore(env: &Env, directory: &Path, options: &RestoreOptions) -> 
         }
         restored.saved = Some(saved.id);
     }
-    extracted.write(&repository, &format!("rescue restore {}", listed_rescue.id), &root, &targets)?;
+    extracted.write(&repository, &ChangeKind::Restore { rescue: listed_rescue.id.clone() }, &root, &targets)?;
     Ok(restored)
 }
 

@@ -29,8 +29,6 @@ const STALLS: usize = 6;
 pub(crate) struct Options {
     pub(crate) remote: Option<String>,
     pub(crate) dry_run: bool,
-    /// Push to a new remote without asking.
-    pub(crate) is_confirmed: bool,
     /// Push to a ref that only this clone writes.
     pub(crate) own_ref: bool,
 }
@@ -83,7 +81,7 @@ pub(crate) fn sync(
         if options.dry_run {
             return Ok(planned);
         }
-        if !options.is_confirmed && !ask(&planned) {
+        if !ask(&planned) {
             let entries = plural(planned.sent, "entry");
             return Err(Failure::usage(format!(
                 "the ledger was never pushed to `{name}`; everyone who can read it would see {entries}"

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::git::{OwnWrite, Repository};
-use crate::model::{GitChanges, OtherRuns, Slug};
-use crate::ops::decisions::landing::LAND;
+use crate::model::{ChangeKind, GitChanges, OtherRuns, Slug};
 use crate::ops::run::lease::{self, RunFiles};
 use crate::pool::Action;
 
@@ -215,7 +214,7 @@ impl Other {
 
 fn note(write: &OwnWrite, noted: &mut OtherRuns) {
     let files = write.files.iter().cloned();
-    match write.command == LAND {
+    match write.kind == ChangeKind::LandDecisions {
         true if write.process == std::process::id() => noted.landed.extend(files),
         true => noted.named.extend(files.map(|path| (path, BTreeSet::new()))),
         false => noted.squad.extend(files),
@@ -285,19 +284,20 @@ mod tests {
     /// By a landing and by another command of squad's, of this process and of another × before, during and after.
     #[test]
     fn what_squad_writes_counts_until_it_is_done() {
-        for (command, process) in [(LAND, 1), (LAND, std::process::id()), ("agents add", 1)] {
+        use ChangeKind::{Init, LandDecisions};
+        for (kind, process) in [(LandDecisions, 1), (LandDecisions, std::process::id()), (Init, 1)] {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("squad.writes");
             let file = Some(OpenOptions::new().create(true).append(true).open(&path).expect("a file"));
             let mut other = Other::new(File::open(&path).expect("a file"));
             let line = |is_done| {
-                let (git_dir, command, files) = ("here".to_owned(), command.to_owned(), vec!["a.md".to_owned()]);
-                Line::Squad(OwnWrite { git_dir, process, command, commit: None, files, is_done })
+                let (git_dir, kind, files) = ("here".to_owned(), kind.clone(), vec!["a.md".to_owned()]);
+                Line::Squad(OwnWrite { git_dir, process, kind, commit: None, files, is_done })
             };
             let shown = |noted: &OtherRuns| (noted.named.len(), noted.landed.len(), noted.squad.len());
-            let expected = match (command, process) {
-                (LAND, 1) => (1, 0, 0),
-                (LAND, _) => (0, 1, 0),
+            let expected = match (&kind, process) {
+                (LandDecisions, 1) => (1, 0, 0),
+                (LandDecisions, _) => (0, 1, 0),
                 _ => (0, 0, 1),
             };
             let nothing = (0, 0, 0);
@@ -311,11 +311,7 @@ mod tests {
                     append(&file, &line(is_done));
                 }
                 let done = other.read("here", &mut Squads::default());
-                assert_eq!(
-                    (shown(&done), shown(&other.going_on())),
-                    (read, goes_on),
-                    "{command} {process} {written:?}"
-                );
+                assert_eq!((shown(&done), shown(&other.going_on())), (read, goes_on), "{kind} {process} {written:?}");
             }
         }
     }

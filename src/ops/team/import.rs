@@ -10,12 +10,13 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{BundledLedger, NewFile, Repository};
-use crate::model::{Problem, Severity, Source, plural};
+use crate::model::{ChangeKind, Problem, Severity, Source, plural};
+use crate::ops::change::{Change, FileChange};
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::lost;
 use crate::ops::repository;
 use crate::ops::team::export::MAX_SIZE;
-use crate::ops::team::init::{self, FOLDER, Installed};
+use crate::ops::team::init::{self, FOLDER};
 use crate::ops::team::secrets;
 use crate::ops::team::workspace::not_left_out;
 use crate::record::{scrubbed_paths, settle};
@@ -107,8 +108,11 @@ fn install(
     }
     problems.extend(suspicious);
     let is_installed = is_installed(work_dir, &files)?;
-    let in_folder = |file: NewFile| NewFile { path: format!("{FOLDER}/{}", file.path), ..file };
-    let files: Vec<NewFile> = if is_installed { Vec::new() } else { files.into_iter().map(in_folder).collect() };
+    let in_folder = |NewFile { path, bytes, executable }: NewFile| FileChange {
+        executable,
+        ..FileChange::added(format!("{FOLDER}/{path}"), bytes)
+    };
+    let files: Vec<FileChange> = if is_installed { Vec::new() } else { files.into_iter().map(in_folder).collect() };
     let paths = files.iter().map(|file| file.path.clone()).collect();
     let mut imported = Imported { files: paths, commit: None, reason: None, entries, problems };
     if options.dry_run {
@@ -116,11 +120,9 @@ fn install(
     }
     if !is_installed {
         not_left_out(repository)?;
-        match init::install(env, (repository, work_dir), ("import", MESSAGE), options.commit, files)? {
-            Installed::Committed { commit, .. } => imported.commit = Some(commit),
-            Installed::Written { reason, .. } => imported.reason = Some(reason),
-            Installed::Already { .. } => {}
-        }
+        let change = Change::new(ChangeKind::Import, "squad: import a team\n", files);
+        let report = change.apply_somehow(env, repository, options.commit)?;
+        (imported.commit, imported.reason) = (report.commit, report.uncommitted);
     }
     lost::settle(env, repository);
     if let Some(ledger) = ledger.filter(|_| entries > 0) {
@@ -128,8 +130,6 @@ fn install(
     }
     Ok(imported)
 }
-
-const MESSAGE: &str = "squad: import a team\n";
 
 /// Whether this very team is installed already. Fails if there is a different one.
 fn is_installed(work_dir: &Path, files: &[NewFile]) -> Result<bool, Failure> {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Landing, NewFile, Repository, Rewrite};
+use crate::git::Repository;
+use crate::model::ChangeKind;
+use crate::ops::change::{Change, FileChange, Report, WriteMode};
 use crate::ops::repository;
 use crate::ops::team::adopt::{self, TeamRead};
 use crate::ops::team::fit::{self, TeamFiles};
@@ -14,7 +16,6 @@ use crate::ops::team::preset::Preset;
 use crate::ops::team::survey::{self, Survey};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
-use crate::ops::team::write_mode::WriteMode;
 use crate::store;
 
 pub(in crate::ops) const FOLDER: &str = ".squad";
@@ -48,14 +49,11 @@ pub(crate) struct Answers {
 /// The result of `init`.
 pub(crate) enum Installed {
     /// A team exists; nothing was changed. `read` describes a team that `adopt` would take over.
-    Already { folder: String, read: Option<TeamRead> },
-    Committed {
-        /// Relative to the repository's root.
-        files: Vec<String>,
-        commit: String,
+    Already {
+        folder: String,
+        read: Option<TeamRead>,
     },
-    /// The files were written but not committed, for this reason.
-    Written { files: Vec<String>, reason: String },
+    New(Report),
 }
 
 /// Installs a team at the repository's root. Existing files stay unchanged, so running it again changes nothing. `ask`
@@ -85,20 +83,21 @@ pub(crate) fn init(
         if let Some(engine) = answers.engine {
             fit::use_engine(&mut team, &engine);
         }
-        files.extend(team.into_iter().map(|(path, bytes)| NewFile::plain(format!("{FOLDER}/{path}"), bytes)));
+        files.extend(team.into_iter().map(|(path, bytes)| FileChange::added(format!("{FOLDER}/{path}"), bytes)));
     }
     if options.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
-        files.push(NewFile::plain(WORKFLOW, WORKFLOW_TEXT.to_vec()));
+        files.push(FileChange::added(WORKFLOW.to_owned(), WORKFLOW_TEXT));
     }
     if let Some(folder) = existing.filter(|_| files.is_empty()) {
         let has_manifest = work_dir.join(&folder).join(FILE).exists();
         let dry_run = WriteMode::DryRun { as_commit: false };
         let adopted = if has_manifest { None } else { adopt::adopt(env, &work_dir, dry_run).ok() };
-        let read = adopted.filter(|adopted| adopted.has_changes()).map(|adopted| adopted.read);
+        let adopted = adopted.filter(|it| !it.change.files.is_empty() || it.new_state().is_some());
+        let read = adopted.map(|adopted| adopted.details.read);
         return Ok(Installed::Already { folder, read });
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
-    install(env, (&repository, &work_dir), ("init", message), options.commit, files)
+    Change::new(ChangeKind::Init, message, files).apply_somehow(env, &repository, options.commit).map(Installed::New)
 }
 
 /// Fails if no team can be installed in this place, so that nobody is asked in vain.
@@ -114,53 +113,6 @@ fn place(env: &Env, directory: &Path) -> Result<(Repository, PathBuf, Option<Str
         not_left_out(&repository)?;
     }
     Ok((repository, work_dir, existing))
-}
-
-/// Installs new files: in a commit, or only in the work tree if they cannot or must not be committed.
-pub(super) fn install(
-    env: &Env,
-    (repository, work_dir): (&Repository, &Path),
-    (command, message): (&str, &str),
-    commits: bool,
-    files: Vec<NewFile>,
-) -> Result<Installed, Failure> {
-    let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
-    let committed = match commits {
-        true => commit(env, repository, (command, message), &files)?,
-        false => Err("--no-commit".to_owned()),
-    };
-    match committed {
-        Ok(commit) => Ok(Installed::Committed { files: paths, commit }),
-        // Whatever the reason, the files are still written.
-        Err(reason) => {
-            write((repository, work_dir), command, &files).map(|()| Installed::Written { files: paths, reason })
-        }
-    }
-}
-
-/// Commits the files. Returns the commit's id, or why there is no commit.
-fn commit(
-    env: &Env,
-    repository: &Repository,
-    (command, message): (&str, &str),
-    files: &[NewFile],
-) -> Result<Result<String, String>, Failure> {
-    for place in [FOLDER, WORKFLOW] {
-        let first = files.iter().find(|file| file.path.starts_with(place));
-        if let Some(first) = first
-            && repository.would_ignore(&first.path)?
-        {
-            return Ok(Err(format!("git ignores {place}")));
-        }
-    }
-    let Some(branch) = repository.head()?.branch else { return Ok(Err("HEAD is detached".to_owned())) };
-    let (command, message) = (command.to_owned(), message.to_owned());
-    let change = Change { command, branch, allow_unborn: true, files: files.to_vec(), edits: Vec::new(), message };
-    Ok(match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
-        Ok(Landing::Landed { commit }) => Ok(commit),
-        Ok(Landing::NotLanded { reason, hint }) => Err(format!("{reason} ({hint})")),
-        Err(error) => Err(error.to_string()),
-    })
 }
 
 const MESSAGE: &str = "squad: install a team\n\n\
@@ -185,21 +137,6 @@ pub(super) fn existing_team(work_dir: &Path) -> Result<Option<String>, Failure> 
         return Err(Failure::team("it exists but is not a folder").at(place.display()).hint("move it away"));
     }
     Ok(None)
-}
-
-/// Writes all files. If interrupted, the next command writes the rest.
-fn write((repository, work_dir): (&Repository, &Path), command: &str, files: &[NewFile]) -> Result<(), Failure> {
-    let failed = |cause: String, path: &str| {
-        Failure::failed(format!("cannot write the team: {cause}"))
-            .at(work_dir.join(path).display())
-            .hint("check the folder's permissions")
-    };
-    let new = files
-        .iter()
-        .map(|file| Rewrite { executable: file.executable, ..Rewrite::new(&file.path, None, Some(&file.bytes)) });
-    let not_written =
-        repository.rewrite(command, &new.collect::<Vec<_>>()).map_err(|error| failed(error.to_string(), FOLDER))?;
-    not_written.first().map_or(Ok(()), |path| Err(failed("another file is in the way".to_owned(), path)))
 }
 
 /// The files of a new team, by path relative to its folder, including the manifest for `squad upgrade`.

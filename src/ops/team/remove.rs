@@ -8,12 +8,11 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{SkippedFile, list, plural};
-use crate::ops::decisions::landing::Lander;
+use crate::model::{ChangeKind, SkippedFile, list, plural};
+use crate::ops::change::{Change, FileChange, WriteMode, branch_tip};
 use crate::ops::ledger::rescue;
 use crate::ops::repository;
 use crate::ops::run::{lease, watch};
-use crate::ops::team::changeset::{Changeset, FileChange};
 use crate::ops::team::hosts;
 use crate::ops::team::workspace::Workspace;
 
@@ -23,7 +22,7 @@ pub(crate) struct Options {
     pub(crate) team: bool,
     /// Also remove what no remote has.
     pub(crate) force: bool,
-    pub(crate) dry_run: bool,
+    pub(crate) mode: WriteMode,
 }
 
 /// What was removed, or would be in a dry run.
@@ -54,26 +53,25 @@ pub(crate) fn remove(env: &Env, directory: &Path, options: Options) -> Result<Re
         settings: data.settings.iter().map(|(key, _)| key.clone()).collect(),
         folders: data.folders.iter().map(|folder| folder.display().to_string()).collect(),
         unshared: unshared(&repository, rescues)?,
-        team: team.iter().flat_map(|team| team.changeset.files.iter().map(|file| file.path.clone())).collect(),
+        team: team.iter().flat_map(|team| team.change.files.iter().map(|file| file.path.clone())).collect(),
         skipped: team.iter().flat_map(|team| team.skipped.clone()).collect(),
         commit: None,
     };
-    if options.dry_run {
-        if let Some(team) = team.filter(|team| !team.changeset.files.is_empty()) {
-            team.changeset.check_committable(&team.workspace.repository)?;
-        }
-        return Ok(removal);
-    }
-    if !removal.unshared.is_empty() && !options.force {
+    if !options.mode.is_dry_run() && !removal.unshared.is_empty() && !options.force {
         return Err(Failure::failed(format!("no remote has {}", list(&removal.unshared))).hint(
             "`squad sync` shares the ledger; `squad rescue` restores files of rescues, which are never shared; --force \
              removes everything anyway",
         ));
     }
-    if let Some(TeamRemoval { workspace, changeset, .. }) = team.filter(|team| !team.changeset.files.is_empty()) {
-        let _lock = Lander::new(env, &workspace).lock()?;
-        removal.commit = Some(changeset.commit(env, &workspace.repository)?);
-        remove_empty(&workspace.folder.path);
+    if let Some(TeamRemoval { workspace, change, .. }) = team {
+        let _lock = options.mode.lock(&workspace, "remove")?;
+        removal.commit = change.apply(env, &workspace.repository, options.mode)?.commit;
+        if removal.commit.is_some() {
+            remove_empty(&workspace.folder.path);
+        }
+    }
+    if options.mode.is_dry_run() {
+        return Ok(removal);
     }
     // The commit may have written new data.
     repository.remove_stored_state(&repository.stored_state()?)?;
@@ -106,22 +104,15 @@ fn refuse_while_running(repository: &Repository) -> Result<(), Failure> {
 
 struct TeamRemoval {
     workspace: Workspace,
-    changeset: Changeset,
+    change: Change,
     skipped: Vec<SkippedFile>,
 }
 
 /// Plans the removal of the team and of the files exported from it.
 fn team_removal(env: &Env, directory: &Path) -> Result<TeamRemoval, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    if workspace.folder.is_borrowed() {
-        return Err(Failure::team("the team belongs to the main work tree").hint("remove it there"));
-    }
     let folder = workspace.folder_in_repository();
-    let head = workspace.repository.head()?;
-    let Some(commit) = head.commit.filter(|_| head.branch.is_some()) else {
-        let reason = if head.branch.is_some() { "the branch has no commit yet" } else { "HEAD is detached" };
-        return Err(Failure::failed(format!("cannot commit: {reason}")).hint("`git switch` to the team's branch"));
-    };
+    let (_, commit) = branch_tip(&workspace.repository, false)?;
     let found = workspace.repository.plain_files_at(&commit, &folder)?;
     let why = "a link or a very large file: delete it with `git rm`";
     let skipped = |path| SkippedFile { path, why: why.to_owned() };
@@ -143,8 +134,7 @@ fn team_removal(env: &Env, directory: &Path) -> Result<TeamRemoval, Failure> {
         None => {}
     }
     let message = format!("squad: remove the team\n\nDeletes {folder} and the files exported from it.\n");
-    let changeset = Changeset { must_commit: true, ..Changeset::new("remove --team", message, files) };
-    Ok(TeamRemoval { workspace, changeset, skipped })
+    Ok(TeamRemoval { workspace, change: Change::new(ChangeKind::RemoveTeam, message, files), skipped })
 }
 
 fn unshared(repository: &Repository, rescues: usize) -> Result<Vec<String>, Failure> {

@@ -4,7 +4,6 @@
 //! changed the same lines, the team's file stays, and squad's version is written next to it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -14,22 +13,18 @@ use super::templates::{Templates, hash};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::SkippedFile;
+use crate::model::{ChangeKind, SkippedFile};
 use crate::ops::Workspace;
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, branch_tip, write_files};
+use crate::ops::change::{Change, Changed, Conflict, FileChange, Merged, Tree, WriteMode, conflict_copy, merged, same};
 use crate::ops::team::fit::without_ownership;
 use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
-use crate::ops::team::merge::{Conflict, Merged, conflict_copy, merged, same};
 use crate::ops::team::preset::Preset;
-use crate::ops::team::write_mode::WriteMode;
-
-const COMMAND: &str = "upgrade";
 
 /// Appended to a file's name for squad's new version of it.
 const NEW: &str = ".new";
 
-/// The changes made by an upgrade, or planned in a dry run.
+/// What an upgrade says beside its files.
 #[derive(Debug, Serialize)]
 pub(crate) struct Upgraded {
     /// The release of the team's files before the upgrade. `None`: the team has no manifest.
@@ -38,7 +33,6 @@ pub(crate) struct Upgraded {
     /// The user's own preset that the files came from; `None`: squad itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) preset: Option<String>,
-    pub(crate) files: Vec<ChangedFile>,
     /// Files that stay as they are, with squad's new version next to each.
     pub(crate) conflicts: Vec<Conflict>,
     /// Files that squad no longer manages: the team deleted them, or squad does not install them any more.
@@ -51,12 +45,9 @@ pub(crate) struct Upgraded {
     pub(crate) unexported: Vec<SkippedFile>,
     /// If there is nothing to upgrade: team files with uncommitted changes, which an upgrade ignores.
     pub(crate) uncommitted: Vec<String>,
-    pub(crate) commit: Option<String>,
     /// The team's folder, if it is another tool's.
     #[serde(skip)]
     pub(crate) adoptable: Option<&'static str>,
-    #[serde(skip)]
-    pub(crate) diff: String,
 }
 
 /// What to do with one file.
@@ -70,25 +61,34 @@ enum Action {
     Release,
 }
 
-pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Upgraded, Failure> {
+pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Changed<Upgraded>, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    let _lock = mode.lock(env, &workspace, "upgrade")?;
+    let _lock = mode.lock(&workspace, "upgrade")?;
     let mut templates = Templates::of(env);
-    let files = team_files(&workspace, mode)?;
+    let tree = Tree::of(&workspace, mode)?;
+    let at = format!("{}/{FILE}", workspace.folder_in_repository());
     let mut preset = None;
-    let owned = match files.get(FILE) {
+    let owned = match tree.bytes(&at)? {
         Some(text) => {
-            let at = format!("{}/{FILE}", workspace.folder_in_repository());
-            let manifest = Manifest::read(&String::from_utf8_lossy(text), &at)?;
+            let manifest = Manifest::read(&String::from_utf8_lossy(&text), &at)?;
             manifest.require_known_release(&templates, &at)?;
             if let Some(from) = &manifest.preset {
                 let preset = Preset::read(env, &workspace.folder.root, from).map_err(|failure| failure.at(&at))?;
                 templates = Templates::of_preset(preset.files);
             }
+            let mut files = BTreeMap::from([(FILE.to_owned(), text)]);
+            for path in manifest.files.keys().chain(templates.files.keys()) {
+                let found = tree.bytes(&format!("{}/{path}", workspace.folder_in_repository()))?;
+                files.extend(found.map(|bytes| (path.clone(), bytes)));
+            }
             find_bases(&workspace, &manifest, &files, &mut templates)?;
             preset.clone_from(&manifest.preset);
             let plan = Plan::new(&workspace.repository, &templates, &manifest, &files)?;
             Some((manifest.release, plan.changes(&workspace, &manifest)?))
+        }
+        None if tree.commit.is_some() && workspace.folder.path.join(FILE).exists() => {
+            return Err(Failure::failed(format!("cannot commit: {at} is not committed"))
+                .hint("commit the team first, or leave the commit to yourself with --no-commit"));
         }
         None => None,
     };
@@ -96,38 +96,25 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Up
     let message = message(from, templates.release, preset.is_some(), !planned.changes.is_empty());
     let hosts = hosts::plan_update(&workspace, &planned.changes, mode)?.unwrap_or_default();
     planned.changes.extend(hosts.changes);
-    let changeset = Changeset::new(COMMAND, message, planned.changes);
+    planned.copies.extend(hosts.copies);
+    planned.conflicts.extend(hosts.conflicts);
     let mut upgraded = Upgraded {
         from,
         to: templates.release,
         preset,
-        files: changeset.changed_files(),
-        conflicts: planned.conflicts.into_iter().chain(hosts.conflicts.iter().map(|(one, _)| one.clone())).collect(),
+        conflicts: planned.conflicts,
         unmanaged: planned.unmanaged,
         edited: hosts.edited,
         unexported: hosts.skipped,
         uncommitted: Vec::new(),
-        commit: None,
         adoptable: Some(workspace.folder.name).filter(|name| *name != FOLDER),
-        diff: changeset.diff(),
     };
-    if changeset.files.is_empty() {
-        if mode.uses_branch() {
-            upgraded.uncommitted = workspace.repository.changed_below(&workspace.folder_in_repository())?;
-        }
-        return Ok(upgraded);
+    if planned.changes.is_empty() && mode.uses_branch() {
+        upgraded.uncommitted = workspace.repository.changed_below(&workspace.folder_in_repository())?;
     }
-    let repository = &workspace.repository;
-    if mode.uses_branch() {
-        changeset.check_committable(repository)?;
-    }
-    // Written before the manifest: once the manifest has the new release, no later upgrade writes these versions.
-    if !mode.is_dry_run() {
-        write_files(repository, COMMAND, &planned.copies)?;
-    }
-    hosts::write_conflict_copies(&workspace, COMMAND, &hosts.conflicts, mode)?;
-    upgraded.commit = changeset.apply(env, repository, mode)?;
-    Ok(upgraded)
+    // Copies come before the manifest: once it has the new release, no later upgrade writes these versions.
+    let change = Change { copies: planned.copies, ..Change::new(ChangeKind::Upgrade, message, planned.changes) };
+    Ok(Changed { change: change.apply(env, &workspace.repository, mode)?, kind: change.kind, details: upgraded })
 }
 
 fn message(from: Option<u32>, to: u32, has_preset: bool, has_owned: bool) -> String {
@@ -141,41 +128,6 @@ fn message(from: Option<u32>, to: u32, has_preset: bool, has_owned: bool) -> Str
         ),
         None => "squad: update exported files\n".to_owned(),
     }
-}
-
-/// The team's files, from the branch or the work tree, by path relative to its folder.
-fn team_files(workspace: &Workspace, mode: WriteMode) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
-    const MAX_SIZE: u64 = 16 * 1024 * 1024;
-    let folder = workspace.folder_in_repository();
-    let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
-    if mode.uses_branch() {
-        let commit = branch_tip(&workspace.repository)?;
-        let wanted = |path: &str| {
-            let inner = inner(path)?;
-            let is_decision = inner.starts_with("decisions/") && inner != "decisions/README.md";
-            (!is_decision && !inner.ends_with("history.md")).then_some(MAX_SIZE)
-        };
-        let found = workspace.repository.files_at(&commit, &folder, wanted)?;
-        let found: BTreeMap<_, _> =
-            found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect();
-        if !found.contains_key(FILE) && workspace.folder.path.join(FILE).exists() {
-            return Err(Failure::failed(format!("cannot commit: {folder}/{FILE} is not committed"))
-                .hint("commit the team first, or leave the commit to yourself with --no-commit"));
-        }
-        return Ok(found);
-    }
-    let manifest = fs::read(workspace.folder.path.join(FILE)).ok();
-    let paths = manifest.as_ref().and_then(|text| {
-        let manifest = Manifest::read(&String::from_utf8_lossy(text), FILE).ok()?;
-        Some(manifest.files.into_keys().collect::<Vec<_>>())
-    });
-    let all = paths.unwrap_or_default().into_iter().chain([FILE.to_owned()]);
-    let read = |path: String| {
-        let place = workspace.folder.path.join(&path);
-        let is_file = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-        is_file.then(|| fs::read(&place).ok()).flatten().map(|bytes| (path, bytes))
-    };
-    Ok(all.filter_map(read).collect())
 }
 
 /// Looks in the branch's history for the texts that files were made from and that `templates` lacks.

@@ -29,7 +29,7 @@ use crate::ops::run::conversation::Conversation;
 use crate::ops::run::order::{Ended as RunEnded, Order};
 use crate::ops::run::saved_conversation::{SavedConversation, last_conversation};
 use crate::policy::Permissions;
-use crate::ui::Ui;
+use crate::ui::{Consent, Ui};
 use crate::view::{Lines, View, shared};
 
 /// How many characters of an earlier message are shown.
@@ -116,7 +116,8 @@ fn offer_to_continue(context: &mut Context<'_>, saved: &SavedConversation) -> bo
         0 => "its first message was cut short".to_owned(),
         count => plural(count, "message"),
     };
-    context.ui.confirm(&format!("Continue the conversation of {at} ({count}{})?", last.unwrap_or_default()))
+    let question = format!("Continue the conversation of {at} ({count}{})?", last.unwrap_or_default());
+    context.ui.confirm(&question, false) == Consent::Yes
 }
 
 impl Repl<'_> {

@@ -7,6 +7,7 @@ use super::{McpServer, arguments, failed};
 use crate::error::Failure;
 use crate::mcp::{Call, Confirmed, Object, ToolResult};
 use crate::ops::Workspace;
+use crate::ops::change::Report;
 use crate::ops::run::members::RunRequest;
 use crate::ops::team::fit;
 use crate::ops::team::init::{self, Answers, Installed, Options};
@@ -99,10 +100,10 @@ impl McpServer {
         let installed = init::init(&self.env(), &self.directory, options, |_| Ok(Answers::default()))?;
         Ok(ToolResult::structured(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
-            Installed::Committed { files, commit } => {
+            Installed::New(Report { files, commit: Some(commit), .. }) => {
                 json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "commit": commit})
             }
-            Installed::Written { files, reason } => {
+            Installed::New(Report { files, uncommitted: reason, .. }) => {
                 json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "uncommitted": reason})
             }
         }))

@@ -1,13 +1,10 @@
 //! Reads the files that the other tool may have written, from the branch or the work tree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use crate::error::Failure;
-use crate::git::is_executable;
 use crate::ops::Workspace;
-use crate::ops::team::changeset::branch_tip;
-use crate::ops::team::write_mode::WriteMode;
+use crate::ops::change::{Found, Tree, WriteMode};
 use crate::store;
 
 /// Folders and files, relative to the project's root.
@@ -28,9 +25,6 @@ const PLACES: [&str; 14] = [
     "squad.config.ts",
 ];
 
-/// Templates are smaller than this. Larger files are not read from the work tree.
-const MAX_SIZE: u64 = 16 * 1024 * 1024;
-
 /// Paths are from the project's root, with `/`.
 pub(super) struct ToolFiles {
     /// The project's root relative to the repository's, with a final `/`; empty if they are the same.
@@ -47,9 +41,37 @@ impl ToolFiles {
         let root = workspace.path_in_repository();
         let (texts, executables, other) = Default::default();
         let mut files = Self { root, texts, executables, other };
-        match mode.uses_branch() {
-            true => files.read_branch(workspace)?,
-            false => files.read_work_tree(workspace)?,
+        let tree = Tree::of(workspace, mode)?;
+        let mut all = Vec::new();
+        if tree.commit.is_some() {
+            for place in PLACES {
+                all.extend(tree.below(&files.full(place))?);
+            }
+        } else {
+            // Files that git ignores are nobody's installation.
+            for path in workspace.repository.listed_files()? {
+                if path.strip_prefix(&files.root).is_some_and(is_in_places) {
+                    all.push((path.clone(), tree.find(&path)?));
+                }
+            }
+        }
+        for (path, found) in all {
+            let inner = path.get(files.root.len()..).unwrap_or_default();
+            match found {
+                Found::Nothing => {}
+                Found::Other => drop(files.other.insert(inner.to_owned())),
+                Found::File { bytes, executable } => {
+                    files.executables.extend(executable.then(|| inner.to_owned()));
+                    files.texts.insert(inner.to_owned(), bytes);
+                }
+            }
+        }
+        let folder = workspace.folder.name;
+        if tree.commit.is_some() && !files.has_any(folder) {
+            return Err(Failure::failed(format!("cannot commit: {} is not committed", files.full(folder))).hint(
+                "commit the team first (.gitignore must not hide it); or --no-commit writes the files and leaves the \
+                 commit to you",
+            ));
         }
         Ok(files)
     }
@@ -64,50 +86,9 @@ impl ToolFiles {
     pub(super) fn full(&self, path: &str) -> String {
         format!("{}{path}", self.root)
     }
+}
 
-    fn read_branch(&mut self, workspace: &Workspace) -> Result<(), Failure> {
-        const NO_COMMIT_HINT: &str = "--no-commit writes the files and leaves the commit to you";
-        let repository = &workspace.repository;
-        let commit = branch_tip(repository)?;
-        for place in PLACES {
-            let found = repository.plain_files_at(&commit, &self.full(place))?;
-            let root = self.root.len();
-            let inner = |path: String| path.get(root..).unwrap_or_default().to_owned();
-            self.texts.extend(found.plain.into_iter().map(|(path, bytes)| (inner(path), bytes)));
-            self.executables.extend(found.executables.into_iter().map(inner));
-            self.other.extend(found.other.into_iter().map(inner));
-        }
-        let folder = workspace.folder.name;
-        if !self.has_any(folder) {
-            return Err(Failure::failed(format!("cannot commit: {} is not committed", self.full(folder)))
-                .hint(format!("commit the team first (.gitignore must not hide it); or {NO_COMMIT_HINT}")));
-        }
-        Ok(())
-    }
-
-    fn read_work_tree(&mut self, workspace: &Workspace) -> Result<(), Failure> {
-        for path in workspace.repository.listed_files()? {
-            let Some(inner) = path.strip_prefix(&self.root) else { continue };
-            let is_in =
-                |place: &&str| inner.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            if !PLACES.iter().any(is_in) {
-                continue;
-            }
-            let place = workspace.work_dir.join(&path);
-            match fs::symlink_metadata(&place) {
-                Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SIZE => {
-                    let bytes = fs::read(&place)
-                        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(&path))?;
-                    self.texts.insert(inner.to_owned(), bytes);
-                    if is_executable(&place) {
-                        self.executables.insert(inner.to_owned());
-                    }
-                }
-                // Deleted, but still in the index.
-                Err(_) => {}
-                Ok(_) => drop(self.other.insert(inner.to_owned())),
-            }
-        }
-        Ok(())
-    }
+fn is_in_places(path: &str) -> bool {
+    let is_in = |place: &&str| path.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    PLACES.iter().any(is_in)
 }

@@ -6,11 +6,10 @@ use serde::Serialize;
 
 use super::roles::Roles;
 use crate::error::Failure;
-use crate::model::{SkippedFile, list};
+use crate::model::{ChangeKind, SkippedFile, list};
 use crate::ops::Workspace;
-use crate::ops::team::changeset::Changeset;
+use crate::ops::change::{Change, WriteMode};
 use crate::ops::team::membership::{Base, changed_files};
-use crate::ops::team::write_mode::WriteMode;
 use crate::parse;
 use crate::store;
 
@@ -23,11 +22,7 @@ pub(crate) struct Joined {
 }
 
 /// Plans to add the roles that are not on the team yet. Also returns those roles, and the files that were skipped.
-pub(super) fn join(
-    workspace: &Workspace,
-    mode: WriteMode,
-    command: &str,
-) -> Result<(Changeset, Vec<Joined>, Vec<SkippedFile>), Failure> {
+pub(super) fn join(workspace: &Workspace, mode: WriteMode) -> Result<(Change, Vec<Joined>, Vec<SkippedFile>), Failure> {
     if workspace.folder.name != store::FOLDERS[0] {
         return Err(Failure::team(format!("the team is still in {}", workspace.folder.name))
             .hint("`squad adopt` moves it; then `squad adopt --roles` adds the roles"));
@@ -40,7 +35,7 @@ pub(super) fn join(
     let joined: Vec<Joined> = joined.into_iter().map(|role| Joined { name: role.name, source: role.source }).collect();
     let message =
         format!("squad: add members from role files\n\n{}.\n", list(joined.iter().map(|joined| &joined.source)));
-    Ok((Changeset::new(command, message, files), joined, skipped))
+    Ok((Change::new(ChangeKind::AdoptRoles, message, files), joined, skipped))
 }
 
 /// The role files of a project that no member corresponds to.

@@ -15,14 +15,13 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Kind, Problem, SkippedFile, list, plural};
+use crate::model::{ChangeKind, Kind, Problem, SkippedFile, list, plural};
+use crate::ops::change::{Change, Changed, FileChange, WriteMode};
 use crate::ops::team::agents::{self, DecisionCount, TeamReport};
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::hosts::PROMPT;
 use crate::ops::team::project::require_readable;
 use crate::ops::team::shell::{self, OtherSquad};
 use crate::ops::team::workspace::not_left_out;
-use crate::ops::team::write_mode::WriteMode;
 use crate::ops::{Workspace, repository};
 use crate::parse;
 use crate::store;
@@ -33,10 +32,7 @@ use plan::Plan;
 use roles::{Roles, added};
 pub(crate) use state::ImportedState;
 
-pub(crate) const COMMAND: &str = "adopt";
-pub(crate) const ROLES: &str = "adopt --roles";
-
-/// The changes made by an adoption, or planned in a dry run.
+/// What an adoption says beside its files.
 #[derive(Default, Serialize)]
 pub(crate) struct Adopted {
     /// The team's new folder, relative to the repository's root.
@@ -44,7 +40,6 @@ pub(crate) struct Adopted {
     /// The other tool's release, according to the coordinator's prompt.
     pub(crate) release: Option<String>,
     pub(crate) read: TeamRead,
-    pub(crate) files: Vec<ChangedFile>,
     /// The other tool's files that stay.
     #[serde(rename = "left")]
     pub(crate) skipped: Vec<SkippedFile>,
@@ -66,14 +61,12 @@ pub(crate) struct Adopted {
     pub(crate) other_squad: Option<OtherSquad>,
     /// In a dry run, why the changes could not be committed now.
     pub(crate) obstacle: Option<Obstacle>,
-    pub(crate) commit: Option<String>,
-    #[serde(skip)]
-    pub(crate) diff: String,
 }
 
 impl Adopted {
-    pub(crate) fn has_changes(&self) -> bool {
-        !self.files.is_empty() || self.state.as_ref().is_some_and(|state| !state.is_empty())
+    /// What the ledger received, if it was anything.
+    pub(crate) fn new_state(&self) -> Option<&ImportedState> {
+        self.state.as_ref().filter(|state| !state.is_empty())
     }
 }
 
@@ -108,23 +101,22 @@ impl TeamRead {
     }
 }
 
-pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adopted, Failure> {
+pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Changed<Adopted>, Failure> {
     let workspace = match Workspace::find(env, directory) {
         Ok(workspace) => workspace,
         Err(failure) => return new_team(env, directory, mode, failure),
     };
-    let _lock = mode.lock(env, &workspace, "adopt")?;
+    let _lock = mode.lock(&workspace, "adopt")?;
     require_readable(&workspace)?;
     let files = ToolFiles::read(&workspace, mode)?;
     let Plan { changes, skipped, servers, unignored, triage } =
         Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
     let message = message(&files, &changes);
-    let changeset = Changeset::new(COMMAND, message, changes);
+    let change = Change::new(ChangeKind::Adopt, message, changes);
     let mut adopted = Adopted {
         folder: files.full(store::FOLDERS[0]),
         release: files.texts.get(PROMPT).and_then(|prompt| known::release(prompt)),
         read: read(agents::report(env, directory)?),
-        files: changeset.changed_files(),
         skipped,
         servers,
         unignored,
@@ -135,51 +127,43 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adop
         ..Adopted::default()
     };
     if mode.is_dry_run() {
-        adopted.diff = changeset.diff();
-        let refused = mode.uses_branch().then(|| changeset.check_committable(&workspace.repository).err()).flatten();
+        let refused = mode.uses_branch().then(|| change.require_committable(&workspace.repository).err()).flatten();
         adopted.obstacle = refused.map(|failure| Obstacle { message: failure.message, hint: failure.hint });
-        return Ok(adopted);
+        return Ok(Changed { change: change.report(mode), kind: change.kind, details: adopted });
     }
-    if adopted.state.as_ref().is_some_and(|state| !state.is_empty()) {
+    if adopted.new_state().is_some() {
         // The ledger is written first, so check that the commit will be possible.
         if mode == WriteMode::Commit {
-            changeset.check_committable(&workspace.repository)?;
+            change.require_committable(&workspace.repository)?;
         }
         adopted.state = state::import(env, &workspace, false)?;
     }
-    adopted.commit = changeset.apply(env, &workspace.repository, mode)?;
+    let report = change.apply(env, &workspace.repository, mode)?;
     let [new, old] = store::FOLDERS.map(|folder| workspace.folder.root.join(folder));
     // An earlier call that was killed after its commit may have left untracked files behind.
     let has_only_untracked = !files.has_any(store::FOLDERS[1]) && !old.join("team.md").exists();
     if has_only_untracked && new.is_dir() {
         move_contents(&old, &new);
     }
-    Ok(adopted)
+    Ok(Changed { kind: change.kind, details: adopted, change: report })
 }
 
 /// Adds members from role files to the existing team.
-pub(crate) fn adopt_roles(env: &Env, directory: &Path, mode: WriteMode) -> Result<Adopted, Failure> {
+pub(crate) fn adopt_roles(env: &Env, directory: &Path, mode: WriteMode) -> Result<Changed<Adopted>, Failure> {
     let workspace = match Workspace::find(env, directory) {
         Ok(workspace) => workspace,
         Err(failure) => return new_team(env, directory, mode, failure),
     };
-    let _lock = mode.lock(env, &workspace, "adopt")?;
-    let (changeset, joined, skipped) = members::join(&workspace, mode, ROLES)?;
-    Ok(Adopted {
-        folder: workspace.folder_in_repository(),
-        read: read(agents::report(env, directory)?),
-        files: changeset.changed_files(),
-        skipped,
-        joined,
-        commit: changeset.apply(env, &workspace.repository, mode)?,
-        diff: if mode.is_dry_run() { changeset.diff() } else { String::new() },
-        ..Adopted::default()
-    })
+    let _lock = mode.lock(&workspace, "adopt")?;
+    let (change, joined, skipped) = members::join(&workspace, mode)?;
+    let (folder, read) = (workspace.folder_in_repository(), read(agents::report(env, directory)?));
+    let details = Adopted { folder, read, skipped, joined, ..Adopted::default() };
+    Ok(Changed { change: change.apply(env, &workspace.repository, mode)?, kind: change.kind, details })
 }
 
 /// Makes a team from the role files at the repository's root. Returns `no_team` if there are none, or if there is a team
 /// folder.
-fn new_team(env: &Env, directory: &Path, mode: WriteMode, no_team: Failure) -> Result<Adopted, Failure> {
+fn new_team(env: &Env, directory: &Path, mode: WriteMode, no_team: Failure) -> Result<Changed<Adopted>, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     not_left_out(&repository)?;
     if store::FOLDERS.iter().any(|folder| work_dir.join(folder).symlink_metadata().is_ok()) {
@@ -192,19 +176,17 @@ fn new_team(env: &Env, directory: &Path, mode: WriteMode, no_team: Failure) -> R
     let files = roles.as_team();
     let message =
         format!("squad: make a team from role files\n\nThe charters are the texts of {}.\n", list(roles.sources()));
-    let changeset = Changeset::new(COMMAND, message, added(&files));
+    let change = Change::new(ChangeKind::Adopt, message, added(&files));
     let (team, problems) = parse::team(&files);
     let (agents, rules) = (team.members.len(), team.rules.len());
-    Ok(Adopted {
+    let details = Adopted {
         folder: store::FOLDERS[0].to_owned(),
         read: TeamRead { agents, rules, problems, ..TeamRead::default() },
-        files: changeset.changed_files(),
         skipped: roles.skipped,
         other_squad: shell::other_squad(env),
-        commit: changeset.apply(env, &repository, mode)?,
-        diff: if mode.is_dry_run() { changeset.diff() } else { String::new() },
         ..Adopted::default()
-    })
+    };
+    Ok(Changed { change: change.apply(env, &repository, mode)?, kind: change.kind, details })
 }
 
 /// Moves the contents of a folder to another, except for names that exist there. What cannot be moved stays.

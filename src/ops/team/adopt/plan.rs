@@ -6,7 +6,7 @@ use super::files::ToolFiles;
 use super::known::KnownFiles;
 use crate::edit::{swap_servers, with_folder_renamed, without_hidden_decisions};
 use crate::model::SkippedFile;
-use crate::ops::team::changeset::FileChange;
+use crate::ops::change::FileChange;
 use crate::ops::team::hosts::{PROMPT, PROMPT_TEXT};
 use crate::store;
 

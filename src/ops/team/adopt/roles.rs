@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::edit::{self, NewMember};
 use crate::error::Failure;
 use crate::model::{SkippedFile, Slug, Team, first_line};
-use crate::ops::team::changeset::FileChange;
+use crate::ops::change::FileChange;
 use crate::ops::team::hosts::{MARK, PROMPT};
 use crate::parse::{self, Files, text_of};
 use crate::store;
@@ -125,10 +125,7 @@ impl Roles {
 
 /// The changes that add a new team's files, with paths from the repository's root.
 pub(super) fn added(files: &Files) -> Vec<FileChange> {
-    let added = |(path, text): (&String, &String)| {
-        FileChange::new(format!("{}/{path}", files.folder), None, Some(text.as_bytes().to_vec()))
-    };
-    files.texts.iter().map(added).collect()
+    files.texts.iter().map(|(path, text)| FileChange::added(format!("{}/{path}", files.folder), text.clone())).collect()
 }
 
 fn charter_path(slug: &Slug) -> String {

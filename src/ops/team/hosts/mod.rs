@@ -16,10 +16,8 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Problem, Severity, SkippedFile, Source, list};
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, write_files};
-use crate::ops::team::merge::{self, Conflict};
-use crate::ops::team::write_mode::WriteMode;
+use crate::model::{ChangeKind, Problem, Severity, SkippedFile, Source, list};
+use crate::ops::change::{Change, Changed, Conflict, FileChange, WriteMode, conflict_copy};
 use crate::ops::{Project, Workspace};
 use crate::store::TeamFolder;
 pub(crate) use plan::HostsPlan;
@@ -30,25 +28,16 @@ pub(in crate::ops::team) use render::{MARK, PROMPT, PROMPT_TEXT};
 use source::TeamSource;
 pub(crate) use target::Target;
 
-/// The changes made by an export, or planned in a dry run.
+/// What an export says beside its files.
 #[derive(Serialize)]
 pub(crate) struct ExportReport {
     pub(crate) targets: Vec<Target>,
-    pub(crate) files: Vec<ChangedFile>,
     pub(crate) conflicts: Vec<Conflict>,
     /// Files that keep the user's edits.
     #[serde(rename = "kept")]
     pub(crate) edited: Vec<String>,
     #[serde(rename = "left")]
     pub(crate) skipped: Vec<SkippedFile>,
-    pub(crate) commit: Option<String>,
-    #[serde(skip)]
-    pub(crate) diff: String,
-}
-
-/// The command without the leading `squad` and without other options.
-pub(crate) fn command<'a>(targets: impl IntoIterator<Item = &'a Target>) -> String {
-    format!("agents export --to {}", targets.into_iter().map(|target| target.name()).collect::<Vec<_>>().join(","))
 }
 
 /// Exports to `targets`; if there are none, to those of earlier exports.
@@ -57,9 +46,9 @@ pub(crate) fn export(
     directory: &Path,
     targets: &[Target],
     mode: WriteMode,
-) -> Result<ExportReport, Failure> {
+) -> Result<Changed<ExportReport>, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    let _lock = mode.lock(env, &workspace, "export")?;
+    let _lock = mode.lock(&workspace, "export")?;
     let source = TeamSource::read(&workspace, mode, &[])?;
     let record = source.record(&workspace)?;
     let before = record.clone().unwrap_or_else(Record::new);
@@ -74,29 +63,25 @@ pub(crate) fn export(
     if source.team.startable().next().is_none() {
         return Err(Failure::team("the team has no agent to export").hint("`squad agents add NAME --role ROLE`"));
     }
-    let mut plan = with_repository_paths(&workspace, plan);
-    if mode.uses_branch() {
-        refuse_ignored(&workspace, &plan.changes)?;
-    }
+    let mut plan = with_repository_paths(&workspace, plan)?;
     plan.changes.extend(record_change(&workspace, record.as_ref(), &next));
-    let message = format!("squad: export the team to {}\n", list(targets.iter().map(|target| target.name())));
-    let changeset = Changeset::new(command(&targets), message, plan.changes);
-    let mut exported = ExportReport {
+    let names: Vec<String> = targets.iter().map(|target| target.name().to_owned()).collect();
+    let message = format!("squad: export the team to {}\n", list(&names));
+    let change = Change { copies: plan.copies, ..Change::new(ChangeKind::Export { to: names }, message, plan.changes) };
+    if mode.uses_branch()
+        && let Some(path) = change.ignored_file(&workspace.repository)?
+    {
+        return Err(Failure::failed("cannot commit: git ignores this file")
+            .at(path)
+            .hint("write the files with --no-commit, or change .gitignore"));
+    }
+    let details = ExportReport {
         targets: targets.into_iter().collect(),
-        files: changeset.changed_files(),
-        conflicts: plan.conflicts.iter().map(|(conflict, _)| conflict.clone()).collect(),
+        conflicts: plan.conflicts,
         edited: plan.edited,
         skipped: plan.skipped,
-        commit: None,
-        diff: changeset.diff(),
     };
-    let repository = &workspace.repository;
-    if mode.uses_branch() && !changeset.files.is_empty() {
-        changeset.check_committable(repository)?;
-    }
-    write_conflict_copies(&workspace, &changeset.command, &plan.conflicts, mode)?;
-    exported.commit = changeset.apply(env, repository, mode)?;
-    Ok(exported)
+    Ok(Changed { change: change.apply(env, &workspace.repository, mode)?, kind: change.kind, details })
 }
 
 /// Plans how exported files follow `changes` of the team's files. Includes the record; paths are from the repository's
@@ -113,7 +98,7 @@ pub(crate) fn plan_update(
     let Some(before) = source.record(workspace)? else { return Ok(None) };
     let scope = Scope { targets: &before.targets, restores_deleted: false };
     let (plan, next) = plan_targets(workspace, &source, &before, scope, mode)?;
-    let mut plan = with_repository_paths(workspace, plan);
+    let mut plan = with_repository_paths(workspace, plan)?;
     plan.changes.extend(record_change(workspace, Some(&before), &next));
     Ok(Some(plan))
 }
@@ -124,26 +109,11 @@ pub(crate) fn plan_removal(workspace: &Workspace, record: &[u8]) -> Result<Hosts
     let before = Record::read(record, &source::record_path(workspace))?;
     let wanted = BTreeMap::new();
     let planner = planner(workspace, &before, &wanted, WriteMode::Commit)?;
-    Ok(with_repository_paths(workspace, planner.plan()?.0))
+    with_repository_paths(workspace, planner.plan()?.0)
 }
 
 /// The record's path in the team's folder.
 pub(crate) const RECORD: &str = record::FILE;
-
-/// Writes squad's new texts next to the files that they conflict with.
-pub(crate) fn write_conflict_copies(
-    workspace: &Workspace,
-    command: &str,
-    conflicts: &[(Conflict, Vec<u8>)],
-    mode: WriteMode,
-) -> Result<(), Failure> {
-    let is_squads = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("Generated by ");
-    let mut copies = Vec::new();
-    for (conflict, new) in conflicts {
-        copies.extend(merge::conflict_copy(&workspace.work_dir, &conflict.new, new, is_squads)?);
-    }
-    if mode.is_dry_run() { Ok(()) } else { write_files(&workspace.repository, command, &copies) }
-}
 
 /// Whether the work tree has a record of exports.
 pub(crate) fn is_exported(folder: &TeamFolder) -> bool {
@@ -249,35 +219,24 @@ fn planner<'a>(
 }
 
 /// Makes the paths relative to the repository's root.
-fn with_repository_paths(workspace: &Workspace, mut plan: HostsPlan) -> HostsPlan {
+fn with_repository_paths(workspace: &Workspace, mut plan: HostsPlan) -> Result<HostsPlan, Failure> {
     let root = workspace.path_in_repository();
     let full = |path: &mut String| path.insert_str(0, &root);
     plan.changes.iter_mut().for_each(|change| full(&mut change.path));
     plan.edited.iter_mut().for_each(full);
     plan.skipped.iter_mut().for_each(|file| full(&mut file.path));
-    for (conflict, _) in &mut plan.conflicts {
+    for (mut conflict, new) in std::mem::take(&mut plan.texts) {
         full(&mut conflict.path);
         full(&mut conflict.new);
+        let is_squads = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("Generated by ");
+        plan.copies.extend(conflict_copy(&workspace.work_dir, &conflict.new, &new, is_squads)?);
+        plan.conflicts.push(conflict);
     }
-    plan
+    Ok(plan)
 }
 
 fn record_change(workspace: &Workspace, before: Option<&Record>, next: &Record) -> Option<FileChange> {
     let path = source::record_path(workspace);
     let old = before.map(|record| record.bytes.clone());
     (before != Some(next)).then(|| FileChange::new(path, old, Some(next.text().into_bytes())))
-}
-
-/// Fails if git ignores a new file: nobody expects an ignored file in a commit.
-fn refuse_ignored(workspace: &Workspace, changes: &[FileChange]) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    for change in changes.iter().filter(|change| change.old.is_none()) {
-        let folder = change.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        if seen.insert(folder) && workspace.repository.would_ignore(&change.path)? {
-            return Err(Failure::failed("cannot commit: git ignores this file")
-                .at(&change.path)
-                .hint("write the files with --no-commit, or change .gitignore"));
-        }
-    }
-    Ok(())
 }

@@ -9,8 +9,7 @@ use super::section;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::SkippedFile;
-use crate::ops::team::changeset::FileChange;
-use crate::ops::team::merge::{Conflict, Merged, merged, same};
+use crate::ops::change::{Conflict, FileChange, Merged, merged, same};
 
 /// What is at the path of an exported file now.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +24,12 @@ pub(super) enum CurrentFile {
 #[derive(Default)]
 pub(crate) struct HostsPlan {
     pub(crate) changes: Vec<FileChange>,
-    /// Files that stay as they are, with squad's new text to write next to each.
-    pub(crate) conflicts: Vec<(Conflict, Vec<u8>)>,
+    /// Files that stay as they are.
+    pub(crate) conflicts: Vec<Conflict>,
+    /// The same, with squad's new texts, before the paths are from the repository's root.
+    pub(super) texts: Vec<(Conflict, Vec<u8>)>,
+    /// Squad's new texts, to write next to them.
+    pub(crate) copies: Vec<FileChange>,
     /// Files that keep the user's edits.
     pub(crate) edited: Vec<String>,
     pub(crate) skipped: Vec<SkippedFile>,
@@ -103,7 +106,7 @@ impl Planner<'_> {
             }
             Action::Conflict(new) => {
                 let conflict = Conflict { path: path.to_owned(), new: format!("{path}.new") };
-                plan.conflicts.push((conflict, with_part(&new)));
+                plan.texts.push((conflict, with_part(&new)));
             }
         }
         let is_users = recorded.is_none() && is_skipped;

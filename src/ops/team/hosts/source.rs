@@ -1,7 +1,6 @@
 //! Reads what an export is made from: the team on the branch or in the work tree, the record, and the current files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use super::plan::CurrentFile;
@@ -12,10 +11,9 @@ use super::target::Target;
 use crate::error::Failure;
 use crate::model::Team;
 use crate::ops::Workspace;
-use crate::ops::team::changeset::FileChange;
+use crate::ops::change::{FileChange, Found, Tree, WriteMode};
 use crate::ops::team::commit::files_at;
 use crate::ops::team::membership::Base;
-use crate::ops::team::write_mode::WriteMode;
 use crate::parse;
 use crate::store::TeamFolder;
 
@@ -60,13 +58,12 @@ impl TeamSource {
             }
         }
         let mut skills = HostTexts::new();
-        for path in base.below(workspace, &format!("{folder}/skills")) {
-            if let (Some(inner), Some(bytes)) = (inner(&path), base.bytes(workspace, &path)?) {
-                let executable = base.is_executable(workspace, &path);
+        for (path, found) in base.tree.below(&format!("{folder}/skills"))? {
+            if let (Some(inner), Found::File { bytes, executable }) = (inner(&path), found) {
                 skills.insert(inner, HostText { executable, ..HostText::file(bytes) });
             }
         }
-        let record = base.bytes(workspace, &record_path(workspace))?;
+        let record = base.tree.bytes(&record_path(workspace))?;
         Ok(Self { team: parse::team(&files).0, skills, record })
     }
 
@@ -108,41 +105,23 @@ pub(super) fn current_files(
     wanted: &HostTexts,
     mode: WriteMode,
 ) -> Result<BTreeMap<String, CurrentFile>, Failure> {
-    let head = if mode.uses_branch() { workspace.repository.head()?.commit } else { None };
+    let tree = Tree::of(workspace, mode)?;
     let root = workspace.path_in_repository();
     let paths: BTreeSet<&String> = record.files.keys().chain(wanted.keys()).collect();
     let mut found = BTreeMap::new();
     for path in paths {
         let full = format!("{root}{path}");
-        let current = match (blocking_ancestor(&workspace.work_dir, &full), &head) {
-            (Some(ancestor), _) => CurrentFile::Blocked(format!("`{ancestor}` is a link or not a folder")),
-            (None, Some(commit)) => on_branch(workspace, commit, &full)?,
-            (None, None) => in_work_tree(&workspace.work_dir.join(&full))?,
+        let current = match blocking_ancestor(&workspace.work_dir, &full) {
+            Some(ancestor) => CurrentFile::Blocked(format!("`{ancestor}` is a link or not a folder")),
+            None => match tree.find(&full)? {
+                Found::Nothing => CurrentFile::Missing,
+                Found::File { bytes, .. } => CurrentFile::File(bytes),
+                Found::Other => CurrentFile::Blocked("it is not a regular file: move it away".to_owned()),
+            },
         };
         found.insert(path.clone(), current);
     }
     Ok(found)
-}
-
-const NOT_A_FILE: &str = "it is not a regular file: move it away";
-
-fn on_branch(workspace: &Workspace, commit: &str, path: &str) -> Result<CurrentFile, Failure> {
-    let mut found = workspace.repository.plain_files_at(commit, path)?;
-    Ok(match (found.plain.pop(), found.other.is_empty()) {
-        (None, true) => CurrentFile::Missing,
-        (Some((found, bytes)), true) if found == path => CurrentFile::File(bytes),
-        _ => CurrentFile::Blocked(NOT_A_FILE.to_owned()),
-    })
-}
-
-fn in_work_tree(path: &Path) -> Result<CurrentFile, Failure> {
-    match fs::symlink_metadata(path) {
-        Err(_) => Ok(CurrentFile::Missing),
-        Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SIZE => fs::read(path)
-            .map(CurrentFile::File)
-            .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(path.display())),
-        Ok(_) => Ok(CurrentFile::Blocked(NOT_A_FILE.to_owned())),
-    }
 }
 
 /// The first ancestor of a path that exists and is not a real folder, such as a link.

@@ -1,13 +1,14 @@
-//! How a command applies its changes to the team's files.
+//! How a command applies its changes.
 
 use std::fs::File;
 
-use crate::env::Env;
 use crate::error::Failure;
+use crate::git::Repository;
 use crate::ops::Workspace;
-use crate::ops::decisions::landing::Lander;
+use crate::ops::team::lock;
+use crate::pool::Cancel;
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WriteMode {
     /// In one commit on the checked-out branch.
     Commit,
@@ -36,19 +37,17 @@ impl WriteMode {
     }
 
     /// Locks the team's files before a change is planned, except for a dry run. Fails if the team belongs to another
-    /// work tree.
-    pub(in crate::ops::team) fn lock(
-        self,
-        env: &Env,
-        workspace: &Workspace,
-        verb: &str,
-    ) -> Result<Option<File>, Failure> {
+    /// work tree; `verb` says what to do there.
+    pub(in crate::ops) fn lock(self, workspace: &Workspace, verb: &str) -> Result<Option<File>, Failure> {
         if workspace.folder.is_borrowed() {
             return Err(Failure::team("the team belongs to the main work tree").hint(format!("{verb} it there")));
         }
-        if self.is_dry_run() {
-            return Ok(None);
-        }
-        Lander::new(env, workspace).lock().map(Some)
+        if self.is_dry_run() { Ok(None) } else { lock(&workspace.repository, None).map(Some) }
     }
+}
+
+/// Takes the lock that serializes changes of this clone's teams.
+pub(in crate::ops) fn lock(repository: &Repository, cancel: Option<&Cancel>) -> Result<File, Failure> {
+    let path = repository.common_dir().join("squad/landing.lock");
+    lock::acquire(&path, "landing decisions", repository.damage(), cancel)
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::FileChange;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::ops::team::changeset::FileChange;
 use crate::parse::line_end;
 
 /// A file that stays as it is, and the path next to it to which squad writes its new version.
@@ -19,7 +19,7 @@ pub(crate) struct Conflict {
 
 /// Plans to write squad's new version of a file in conflict. May replace an older version that squad wrote there, and
 /// fails for any other file.
-pub(super) fn conflict_copy(
+pub(in crate::ops) fn conflict_copy(
     work_dir: &Path,
     path: &str,
     new: &[u8],
@@ -39,7 +39,7 @@ pub(super) fn conflict_copy(
     }
 }
 
-pub(super) enum Merged {
+pub(in crate::ops) enum Merged {
     Unchanged,
     Changed(Vec<u8>),
     /// Both changed the same lines. Holds squad's new text.
@@ -47,12 +47,12 @@ pub(super) enum Merged {
 }
 
 /// Whether two texts are equal except for line endings.
-pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
+pub(in crate::ops) fn same(one: &[u8], other: &[u8]) -> bool {
     let plain = |bytes: &[u8]| bytes.iter().copied().filter(|byte| *byte != b'\r').collect::<Vec<u8>>();
     one == other || plain(one) == plain(other)
 }
 
-pub(super) fn merged(repository: &Repository, base: &[u8], ours: &[u8], new: &[u8]) -> Result<Merged, Failure> {
+pub(in crate::ops) fn merged(repository: &Repository, base: &[u8], ours: &[u8], new: &[u8]) -> Result<Merged, Failure> {
     let Ok(text) = std::str::from_utf8(ours) else { return Ok(Merged::Conflict(new.to_owned())) };
     let end = line_end(text);
     let with_line_end = |bytes: &[u8]| match end {
