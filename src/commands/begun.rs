@@ -5,11 +5,11 @@ use super::change::short;
 use crate::error::Failure;
 use crate::git::Outcome;
 use crate::model::list;
-use crate::ops::ledger::begun;
+use crate::ops::change::interrupted;
 
 /// Finishes or undoes a stopped command; called before every command that writes to the branch.
 pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
-    let Some(recovered) = begun::finish(context.env, &context.directory)? else { return Ok(()) };
+    let Some(recovered) = interrupted::finish(context.env, &context.directory)? else { return Ok(()) };
     let ui = &mut context.ui;
     let command = format!("`squad {}`", recovered.kind);
     let branch = recovered.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
 /// Warns about a stopped command; called after every command.
 pub(super) fn report(context: &mut Context<'_>) {
     let ui = &mut context.ui;
-    match begun::begun(context.env, &context.directory) {
+    match interrupted::find(context.env, &context.directory) {
         Ok(None) => {}
         Ok(Some(begun)) => {
             let branch = begun.branch.map(|branch| format!(" on {branch}")).unwrap_or_default();

@@ -3,6 +3,7 @@
 mod adopt;
 mod agents;
 #[cfg(feature = "bench")]
+#[path = "../../tests/bench/append_command.rs"]
 mod append;
 mod begun;
 mod cancel;

@@ -97,7 +97,6 @@ pub(crate) use self::{
     program::Environment,
     repository::{Head, Repository},
     rescue::{FileStatus, NewRescue, Rescue, RescuedFile, TargetState},
-    rewrite::Rewrite,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
     walk::Walk,

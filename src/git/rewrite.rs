@@ -7,6 +7,7 @@ use gix::objs;
 use super::{
     error::Error,
     intent::{Contents, Intent, Planned, RawPath, Version},
+    landing::Change,
     mode::{PROGRAM, mode_of},
     objects::identify,
     path::check_path,
@@ -15,26 +16,10 @@ use super::{
 };
 use crate::model::ChangeKind;
 
-/// A file to create, change or remove in the work tree. A changed file stays executable.
-pub(crate) struct Rewrite<'a> {
-    pub(crate) path: &'a str,
-    /// The current content; `None`: no file.
-    pub(crate) old: Option<&'a [u8]>,
-    pub(crate) new: Option<&'a [u8]>,
-    /// Whether a created file is executable.
-    pub(crate) executable: bool,
-}
-
-impl<'a> Rewrite<'a> {
-    pub(crate) fn new(path: &'a str, old: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
-        Self { path, old, new, executable: false }
-    }
-}
-
 impl Repository {
-    /// Rewrites, creates or removes files in the work tree; index and branch stay. Returns the paths that no longer
-    /// have the expected content.
-    pub(crate) fn rewrite(&self, kind: &ChangeKind, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
+    /// Makes a change in the work tree only: index and branch stay. Returns the paths that no longer have the expected
+    /// content. A changed file stays executable.
+    pub(crate) fn rewrite(&self, change: &Change) -> Result<Vec<String>, Error> {
         let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
         let mut contents = Contents::new();
         let mut version = |bytes: &[u8], executable: bool| {
@@ -42,16 +27,18 @@ impl Repository {
             contents.insert(id.to_string(), bytes.to_owned());
             Ok(Version::new(executable, id, id))
         };
-        let planned = files.iter().map(|Rewrite { path, old, new, executable }| {
+        let edits = change.edits.iter().map(|edit| (&edit.path, Some(&edit.old), edit.new.as_ref(), false));
+        let added = change.files.iter().map(|file| (&file.path, None, Some(&file.bytes), file.executable));
+        let planned = edits.chain(added).map(|(path, old, new, executable)| {
             check_path(path)?;
             let existing = fs::symlink_metadata(root.join(path));
-            let executable = existing.map_or(*executable, |metadata| mode_of(&metadata) == PROGRAM);
+            let executable = existing.map_or(executable, |metadata| mode_of(&metadata) == PROGRAM);
             let old = old.map(|bytes| version(bytes, executable)).transpose()?;
             let new = new.map(|bytes| version(bytes, executable)).transpose()?;
-            Ok(Planned { path: RawPath::Text((*path).to_owned()), old, new })
+            Ok(Planned { path: RawPath::Text(path.clone()), old, new })
         });
         let planned = planned.collect::<Result<Vec<_>, Error>>()?;
-        write_files(self, kind, root, planned, contents)
+        write_files(self, &change.kind, root, planned, contents)
     }
 }
 

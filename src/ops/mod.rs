@@ -16,11 +16,21 @@ use tokio::runtime::Runtime;
 
 use crate::env::Env;
 use crate::error::Failure;
+use crate::model::list;
 #[cfg(feature = "bench")]
 pub(crate) use ledger::journal::append;
 pub(crate) use team::layers::own_settings;
 pub(crate) use team::project::{Project, require_merged, require_readable, team_settings};
 pub(crate) use team::workspace::{Workspace, repository};
+
+/// The one thing whose id begins with what the user typed; `None` if there is none.
+fn only<T>(mut found: Vec<T>, typed: &str, id: impl Fn(&T) -> &str) -> Result<Option<T>, Failure> {
+    if found.len() < 2 {
+        return Ok(found.pop());
+    }
+    let ids = list(found.iter().take(5).map(|one| format!("`{}`", id(one))));
+    Err(Failure::usage(format!("`{typed}` is ambiguous: {ids}")).hint("use a longer prefix"))
+}
 
 /// The asynchronous runtime, for the commands that need one.
 pub(crate) fn runtime(env: &Env) -> Result<Runtime, Failure> {

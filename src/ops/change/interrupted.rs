@@ -1,4 +1,4 @@
-//! Interrupted commands: the next command that writes to the branch finishes them, every other command reports them.
+//! Interrupted changes: the next command that writes to the branch finishes them, every other command reports them.
 
 use std::path::Path;
 
@@ -7,26 +7,23 @@ use crate::error::Failure;
 use crate::git::{InterruptedCommand, Recovered, Repository};
 use crate::ops::team::workspace::git_environment;
 
-/// The interrupted command of the work tree that contains `directory`.
-pub(crate) fn begun(env: &Env, directory: &Path) -> Result<Option<InterruptedCommand>, Failure> {
-    match find(env, directory) {
-        Some(repository) => Ok(repository.begun()?),
-        None => Ok(None),
-    }
+/// The interrupted change of the work tree that contains `directory`.
+pub(crate) fn find(env: &Env, directory: &Path) -> Result<Option<InterruptedCommand>, Failure> {
+    repository(env, directory).map_or(Ok(None), |repository| Ok(repository.begun()?))
 }
 
 /// Finishes it or rolls it back.
 pub(crate) fn finish(env: &Env, directory: &Path) -> Result<Option<Recovered>, Failure> {
-    let Some(repository) = find(env, directory) else { return Ok(None) };
-    match repository.begun()? {
-        Some(_) => Ok(repository.recover(repository.identity().as_ref(), env.clock.now())?),
-        None => Ok(None),
+    match repository(env, directory) {
+        Some(repository) if repository.begun()?.is_some() => {
+            Ok(repository.recover(repository.identity().as_ref(), env.clock.now())?)
+        }
+        _ => Ok(None),
     }
 }
 
 /// `None` without a repository: the command itself reports that.
-fn find(env: &Env, directory: &Path) -> Option<Repository> {
+fn repository(env: &Env, directory: &Path) -> Option<Repository> {
     let repository = Repository::discover(directory, &git_environment(env, directory)).ok()?;
-    repository.work_dir()?;
-    Some(repository)
+    repository.work_dir().is_some().then_some(repository)
 }

@@ -3,6 +3,7 @@
 //! Every command that changes files makes one [`Change`]. It commits exactly its files, backs up what they replace, and
 //! after a kill the next command finishes it.
 
+pub(crate) mod interrupted;
 mod merge;
 mod mode;
 mod tree;
@@ -17,7 +18,7 @@ use similar::TextDiff;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{self, Edit, Landing, NewFile, Repository, Rewrite};
+use crate::git::{self, Edit, Landing, NewFile, Repository};
 use crate::model::{ChangeKind, list};
 use crate::ops::ledger::rescue::{self, Reason};
 pub(crate) use merge::Conflict;
@@ -169,7 +170,7 @@ impl Change {
             WriteMode::Commit => {
                 if !self.copies.is_empty() {
                     self.require_committable(repository)?;
-                    write(repository, &self.kind, &self.copies)?;
+                    self.write(repository, &self.copies)?;
                 }
                 report.commit = Some(self.commit(env, repository)?);
             }
@@ -258,10 +259,14 @@ impl Change {
 
     /// The changes as a commit on this branch.
     pub(in crate::ops) fn on_branch(&self, branch: String) -> git::Change {
+        self.with_files(branch, &self.files)
+    }
+
+    fn with_files(&self, branch: String, changes: &[FileChange]) -> git::Change {
         let allow_unborn = matches!(self.kind, ChangeKind::Init | ChangeKind::Import);
         let (kind, message) = (self.kind.clone(), self.message.clone());
         let (mut files, mut edits) = (Vec::new(), Vec::new());
-        for FileChange { path, from, old, new, executable } in &self.files {
+        for FileChange { path, from, old, new, executable } in changes {
             match (from, old, new) {
                 (None, Some(old), new) => {
                     edits.push(Edit { path: path.clone(), old: old.clone(), new: new.clone() });
@@ -280,10 +285,20 @@ impl Change {
 
     /// Writes the files and commits nothing.
     fn write_all(&self, repository: &Repository) -> Result<(), Failure> {
-        write(repository, &self.kind, &self.copies)?;
-        write(repository, &self.kind, &self.files)?;
+        self.write(repository, &self.copies)?;
+        self.write(repository, &self.files)?;
         self.finish_moves(repository);
         Ok(())
+    }
+
+    /// Fails if somebody has changed one of these files since it was read.
+    fn write(&self, repository: &Repository, files: &[FileChange]) -> Result<(), Failure> {
+        match repository.rewrite(&self.with_files(String::new(), files))?.first() {
+            None => Ok(()),
+            Some(path) => Err(Failure::failed("it has changed meanwhile, so squad did not overwrite it")
+                .at(path)
+                .hint("move it away, then try again")),
+        }
     }
 
     /// Moves untracked files along with a moved folder, and removes the folders that are empty now.
@@ -327,27 +342,6 @@ impl Change {
                 }
             }
         }
-    }
-}
-
-/// Writes files to the work tree. Fails if somebody has changed one of them since it was read.
-fn write(repository: &Repository, kind: &ChangeKind, changes: &[FileChange]) -> Result<(), Failure> {
-    let mut files: Vec<Rewrite<'_>> = Vec::new();
-    for FileChange { path, from, old, new, executable } in changes {
-        let old = match from {
-            Some(from) => {
-                files.push(Rewrite::new(from, old.as_deref(), None));
-                None
-            }
-            None => old.as_deref(),
-        };
-        files.push(Rewrite { executable: *executable, ..Rewrite::new(path, old, new.as_deref()) });
-    }
-    match repository.rewrite(kind, &files)?.first() {
-        None => Ok(()),
-        Some(path) => Err(Failure::failed("it has changed meanwhile, so squad did not overwrite it")
-            .at(path)
-            .hint("move it away, then try again")),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::ops::ledger::journal::{append, logged_decision};
 use crate::ops::ledger::lost;
 use crate::ops::team::commit::refuse_conflict_markers;
 use crate::ops::team::secrets;
-use crate::ops::{Project, Workspace};
+use crate::ops::{Project, Workspace, only};
 use crate::parse::{self, Files};
 use crate::record::Entry;
 use crate::store;
@@ -262,12 +262,7 @@ pub(crate) fn find(all: Vec<ListedDecision>, id: &str) -> Result<ListedDecision,
         all.into_iter().filter(|decision| decision.id.as_str().starts_with(id)).collect();
     // A copied file has the same id.
     found.dedup_by(|a, b| a.id == b.id);
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Failure::usage(format!("there is no decision `{id}`")).hint("`squad decisions list` shows them all")),
-        _ => {
-            let ids = list(found.iter().map(|decision| format!("`{}`", decision.id)));
-            Err(Failure::usage(format!("`{id}` is ambiguous: {ids}")).hint("use a longer prefix"))
-        }
-    }
+    only(found, id, |decision| decision.id.as_str())?.ok_or_else(|| {
+        Failure::usage(format!("there is no decision `{id}`")).hint("`squad decisions list` shows them all")
+    })
 }

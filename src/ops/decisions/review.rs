@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::error::Failure;
-use crate::model::{Decision, DecisionId, Problem, RunId, Severity, Source, plural};
+use crate::model::{Decision, DecisionId, Problem, RunId, Severity, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::as_recorded;
@@ -60,51 +61,26 @@ pub(crate) struct Unlanded {
     pub(crate) branch: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Located<'a> {
-    #[serde(flatten)]
-    decision: &'a Decision,
-    source: &'a Option<Source>,
-}
-
 impl Serialize for LocatedChanges {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Shape<'a> {
-            new: Vec<Located<'a>>,
-            changed: Vec<Change<'a>>,
-            superseded: Vec<Replaced<'a>>,
-            withdrawn: Vec<Located<'a>>,
-        }
-        #[derive(Serialize)]
-        struct Change<'a> {
-            before: Located<'a>,
-            after: Located<'a>,
-            diff: &'a str,
-        }
-        #[derive(Serialize)]
-        struct Replaced<'a> {
-            decision: Located<'a>,
-            by: &'a DecisionId,
-        }
         let Changes { new, changed, superseded, withdrawn } = &self.0;
-        let located = |decision| Located { decision, source: &decision.source };
-        Shape {
-            new: new.iter().map(located).collect(),
-            changed: changed
-                .iter()
-                .map(|change| Change {
-                    before: located(&change.before),
-                    after: located(&change.after),
-                    diff: &change.diff,
-                })
-                .collect(),
-            superseded: superseded
-                .iter()
-                .map(|replaced| Replaced { decision: located(&replaced.decision), by: &replaced.by })
-                .collect(),
-            withdrawn: withdrawn.iter().map(located).collect(),
-        }
+        let located = |decision: &Decision| {
+            let mut value = json!(decision);
+            value["source"] = json!(decision.source);
+            value
+        };
+        let all = |decisions: &[Decision]| decisions.iter().map(located).collect::<Vec<_>>();
+        let changed = changed.iter().map(
+            |change| json!({"before": located(&change.before), "after": located(&change.after), "diff": change.diff}),
+        );
+        let superseded =
+            superseded.iter().map(|replaced| json!({"decision": located(&replaced.decision), "by": replaced.by}));
+        json!({
+            "new": all(new),
+            "changed": changed.collect::<Vec<_>>(),
+            "superseded": superseded.collect::<Vec<_>>(),
+            "withdrawn": all(withdrawn),
+        })
         .serialize(serializer)
     }
 }
@@ -356,6 +332,7 @@ impl Review {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Source;
 
     /// How bad it is × where it stood before.
     #[test]

@@ -1,6 +1,5 @@
 //! The ledger: writing, reading, repairing and sharing it.
 
-pub(crate) mod begun;
 pub(crate) mod contents;
 pub(crate) mod duplicates;
 pub(crate) mod examine;

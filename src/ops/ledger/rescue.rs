@@ -10,9 +10,9 @@ use crate::error::Failure;
 use crate::git::{FileStatus, NewRescue, Repository, Rescue, RescuedFile, TargetState};
 use crate::model::{ChangeKind, SkippedFile, list, plural};
 use crate::ops::ledger::journal::writer;
-use crate::ops::repository;
 use crate::ops::team::secrets;
 use crate::ops::team::workspace::path_below;
+use crate::ops::{only, repository};
 
 /// The reason for a rescue.
 pub(crate) struct Reason<'a> {
@@ -274,13 +274,7 @@ pub(crate) fn delete(
 }
 
 fn find(repository: &Repository, id: &str) -> Result<Rescue, Failure> {
-    let mut found: Vec<Rescue> = repository.rescues()?.into_iter().filter(|rescue| rescue.id.starts_with(id)).collect();
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Failure::usage(format!("there is no rescue `{id}`")).hint("`squad rescue list` shows them all")),
-        _ => {
-            let ids = list(found.iter().take(5).map(|rescue| format!("`{}`", rescue.id)));
-            Err(Failure::usage(format!("`{id}` is ambiguous: {ids}")).hint("use a longer prefix"))
-        }
-    }
+    let found = repository.rescues()?.into_iter().filter(|rescue| rescue.id.starts_with(id)).collect();
+    only(found, id, |rescue| &rescue.id)?
+        .ok_or_else(|| Failure::usage(format!("there is no rescue `{id}`")).hint("`squad rescue list` shows them all"))
 }

@@ -354,7 +354,7 @@ impl std::fmt::Display for Governed {
 }
 
 /// The result of checking an engine.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
     pub(crate) name: String,
     pub(crate) about: Option<String>,
@@ -412,7 +412,9 @@ pub(crate) fn check_used(env: &Env, project: &Project, described: Option<&Profil
 async fn report(name: &str, env: &Env, project: Option<&Project>, directory: &Path, settings: &Settings) -> Report {
     let report = Report { chosen: settings.engine.name == name, ..Report::new(name) };
     match EngineKind::parse(name) {
-        Some(EngineKind::Rehearsal) => rehearsal_report(report),
+        Some(EngineKind::Rehearsal) => {
+            Report { ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..report }
+        }
         Some(EngineKind::Copilot) => copilot_report(report, env, project, directory, settings).await,
         None => match profile(name, settings) {
             Ok(profile) => profile_report(report, env, directory, &profile).await,
@@ -426,18 +428,8 @@ impl Report {
         Self {
             name: name.to_owned(),
             about: EngineKind::parse(name).map(|kind| kind.about().to_owned()),
-            chosen: false,
-            ready: false,
-            program: None,
-            version: None,
-            protocol: None,
-            supported_protocol: None,
-            login: None,
             governed: EngineKind::parse(name).map(|_| Governed::by_squad()),
-            models: Vec::new(),
-            servers: BTreeMap::new(),
-            problem: None,
-            hint: None,
+            ..Self::default()
         }
     }
 
@@ -451,10 +443,6 @@ impl Report {
         self.hint = error.hint().map(str::to_owned);
         self
     }
-}
-
-fn rehearsal_report(report: Report) -> Report {
-    Report { ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..report }
 }
 
 async fn copilot_report(

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::own_file;
+use super::own_file::{OwnFile, newer};
 use super::templates::{Templates, hash};
 use crate::error::Failure;
 
@@ -17,8 +17,8 @@ pub(crate) const FILE: &str = "manifest.toml";
 /// The format that this squad writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 
-const WHAT: &str = "manifest";
-const LOSS: &str = "upgrades none of these files";
+const OWN: OwnFile =
+    OwnFile { what: "manifest", folder: "the team's folder", loss: "upgrades none of these files", format: FORMAT };
 
 const HEADER: &str =
     "# Written by squad, for `squad upgrade`: the files it installed, and hashes of the texts they were made from.\n";
@@ -55,19 +55,7 @@ impl Manifest {
 
     /// Fails if it is not a valid manifest, or if a newer squad wrote it.
     pub(crate) fn read(text: &str, at: &str) -> Result<Self, Failure> {
-        #[derive(Deserialize)]
-        struct Format {
-            format: u32,
-        }
-        let Format { format } = own_file::parse(text, at, WHAT, LOSS)?;
-        if format > FORMAT {
-            return Err(newer(at, &format!("format {format}"), &format!("up to {FORMAT}")));
-        }
-        let manifest: Self = own_file::parse(text, at, WHAT, LOSS)?;
-        match own_file::outside(manifest.files.keys()) {
-            Some(path) => Err(Failure::team(format!("`{path}` is not in the team's folder")).at(at)),
-            None => Ok(manifest),
-        }
+        OWN.read(text, at, |manifest: &Self| manifest.files.keys().collect())
     }
 
     /// Fails if the files are of a newer release than this squad has.
@@ -97,12 +85,6 @@ impl Manifest {
         });
         Some(Self { files: files.collect(), ..self.clone() })
     }
-}
-
-fn newer(at: &str, theirs: &str, ours: &str) -> Failure {
-    Failure::team(format!("a newer squad wrote these files: {theirs}; this one supports {ours}"))
-        .at(at)
-        .hint("upgrade squad itself; until then it reads the team but does not change these files")
 }
 
 /// An upgrade that is due.

@@ -2,22 +2,58 @@
 
 use std::path::{Component, Path};
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::error::Failure;
 
-/// Parses a file at `at`. `what` names such a file; `loss` says what squad cannot do without it.
-pub(super) fn parse<T: DeserializeOwned>(text: &str, at: &str, what: &str, loss: &str) -> Result<T, Failure> {
-    toml::from_str(text).map_err(|error: toml::de::Error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        Failure::team(format!("is not a valid {what}: {}", error.message()))
-            .at(format!("{at}:{}", 1 + before.matches('\n').count()))
-            .hint(format!("restore it from an earlier commit; without it, squad {loss}"))
-    })
+/// A kind of such files.
+pub(super) struct OwnFile {
+    pub(super) what: &'static str,
+    /// What its paths are in.
+    pub(super) folder: &'static str,
+    /// What squad cannot do without it.
+    pub(super) loss: &'static str,
+    /// The newest format that this squad reads.
+    pub(super) format: u32,
 }
 
-/// The first of these paths that leads out of the folder it is relative to.
-pub(super) fn outside<'p>(paths: impl IntoIterator<Item = &'p String>) -> Option<&'p String> {
-    let is_inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-    paths.into_iter().find(|path| !is_inside(path))
+impl OwnFile {
+    /// Parses a file at `at`. Fails if it is not valid, if a newer squad wrote it, or if one of its `paths` leads out of
+    /// the folder it is relative to.
+    pub(super) fn read<T: DeserializeOwned>(
+        &self,
+        text: &str,
+        at: &str,
+        paths: impl Fn(&T) -> Vec<&String>,
+    ) -> Result<T, Failure> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let Format { format } = self.parse(text, at)?;
+        if format > self.format {
+            return Err(newer(at, &format!("format {format}"), &format!("up to {}", self.format)));
+        }
+        let file: T = self.parse(text, at)?;
+        let is_inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        match paths(&file).into_iter().find(|path| !is_inside(path)) {
+            Some(path) => Err(Failure::team(format!("`{path}` is not in {}", self.folder)).at(at)),
+            None => Ok(file),
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&self, text: &str, at: &str) -> Result<T, Failure> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            Failure::team(format!("is not a valid {}: {}", self.what, error.message()))
+                .at(format!("{at}:{}", 1 + before.matches('\n').count()))
+                .hint(format!("restore it from an earlier commit; without it, squad {}", self.loss))
+        })
+    }
+}
+
+pub(super) fn newer(at: &str, theirs: &str, ours: &str) -> Failure {
+    Failure::team(format!("a newer squad wrote these files: {theirs}; this one supports {ours}"))
+        .at(at)
+        .hint("upgrade squad itself; until then it reads the team but does not change these files")
 }

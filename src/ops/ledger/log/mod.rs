@@ -14,8 +14,9 @@ pub(crate) use self::timeline::{added_since, timeline};
 pub(crate) use self::when::since;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
-use crate::model::{Outcome, RunId, Slug, Usage, list};
+use crate::model::{Outcome, RunId, Slug, Usage};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, Row};
+use crate::ops::only;
 use crate::ops::run::lease::Leases;
 
 /// A run for a list.
@@ -164,15 +165,8 @@ pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Resu
 
 /// The only run whose id starts with `id`.
 pub(crate) fn one_run(repository: &Repository, prefix: &str, id: &str) -> Result<RunId, Failure> {
-    let mut found = find_runs(repository, prefix, id)?;
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Failure::usage(format!("there is no run `{id}`")).hint("`squad log` shows the newest runs")),
-        _ => {
-            Err(Failure::usage(format!("`{id}` is ambiguous: {}", list(found.iter().take(5))))
-                .hint("use a longer prefix"))
-        }
-    }
+    only(find_runs(repository, prefix, id)?, id, RunId::as_str)?
+        .ok_or_else(|| Failure::usage(format!("there is no run `{id}`")).hint("`squad log` shows the newest runs"))
 }
 
 /// The day at the start of a run's id, possibly partial, in the form of folder names.

@@ -109,22 +109,17 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Chan
     let _lock = mode.lock(&workspace, "adopt")?;
     require_readable(&workspace)?;
     let files = ToolFiles::read(&workspace, mode)?;
-    let Plan { changes, skipped, servers, unignored, triage } =
-        Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
+    let Plan { changes, adopted } = Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
     let message = message(&files, &changes);
     let change = Change::new(ChangeKind::Adopt, message, changes);
     let mut adopted = Adopted {
         folder: files.full(store::FOLDERS[0]),
         release: files.texts.get(PROMPT).and_then(|prompt| known::release(prompt)),
         read: read(agents::report(env, directory)?),
-        skipped,
-        servers,
-        unignored,
-        triage,
         unused_roles: members::unused_roles(&workspace),
         state: state::import(env, &workspace, true)?,
         other_squad: shell::other_squad(env),
-        ..Adopted::default()
+        ..adopted
     };
     if mode.is_dry_run() {
         let refused = mode.uses_branch().then(|| change.require_committable(&workspace.repository).err()).flatten();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::Adopted;
 use super::files::ToolFiles;
 use super::known::KnownFiles;
 use crate::edit::{swap_servers, with_folder_renamed, without_hidden_decisions};
@@ -20,13 +21,8 @@ const SERVERS: [&str; 4] = [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json",
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) changes: Vec<FileChange>,
-    pub(super) skipped: Vec<SkippedFile>,
-    /// MCP servers that are replaced by squad's, as `FILE: NAME`.
-    pub(super) servers: Vec<String>,
-    /// Removed `.gitignore` lines that hid decisions, as `FILE:LINE`.
-    pub(super) unignored: Vec<String>,
-    /// Removed workflows that ran for issues.
-    pub(super) triage: Vec<String>,
+    /// What the changes are about.
+    pub(super) adopted: Adopted,
 }
 
 impl Plan {
@@ -40,7 +36,7 @@ impl Plan {
         plan.git_files(files, folder);
         plan.moves(files, folder, &removed);
         plan.changes.sort_by(|one, other| one.path.cmp(&other.path));
-        plan.skipped.sort_by(|one, other| one.path.cmp(&other.path));
+        plan.adopted.skipped.sort_by(|one, other| one.path.cmp(&other.path));
         plan
     }
 
@@ -66,13 +62,13 @@ impl Plan {
                         removed.insert(path.clone());
                         self.changes.push(change(files, path, None));
                         if is_workflow(path) && reacts_to_issues(bytes) {
-                            self.triage.push(files.full(path));
+                            self.adopted.triage.push(files.full(path));
                         }
                         continue;
                     }
                 },
             };
-            self.skipped.push(SkippedFile { path: files.full(path), why });
+            self.adopted.skipped.push(SkippedFile { path: files.full(path), why });
         }
         removed
     }
@@ -82,7 +78,7 @@ impl Plan {
             Some(bytes) if known.contains(bytes) && edited.is_some() => {
                 let edited = files.full(edited.unwrap_or_default());
                 let why = format!("it works with {edited}, which was edited");
-                self.skipped.push(SkippedFile { path: files.full(PROMPT), why });
+                self.adopted.skipped.push(SkippedFile { path: files.full(PROMPT), why });
             }
             Some(bytes) if known.contains(bytes) => {
                 self.changes.push(change(files, PROMPT, Some(PROMPT_TEXT.as_bytes().to_owned())))
@@ -90,7 +86,7 @@ impl Plan {
             Some(bytes) if bytes != PROMPT_TEXT.as_bytes() => {
                 let why = "no known release installs this version of it; delete it, or replace it with squad's own"
                     .to_owned();
-                self.skipped.push(SkippedFile { path: files.full(PROMPT), why });
+                self.adopted.skipped.push(SkippedFile { path: files.full(PROMPT), why });
             }
             _ => {}
         }
@@ -100,18 +96,18 @@ impl Plan {
         for path in SERVERS {
             if files.other.iter().any(|other| other == path) {
                 let why = "not a regular file: replace the other tool's MCP server in it by hand".to_owned();
-                self.skipped.push(SkippedFile { path: files.full(path), why });
+                self.adopted.skipped.push(SkippedFile { path: files.full(path), why });
             }
             let Some(Ok(text)) = files.texts.get(path).map(|bytes| std::str::from_utf8(bytes)) else { continue };
             match swap_servers(text) {
                 Some((swapped, names)) => {
                     self.changes.push(change(files, path, Some(swapped.into_bytes())));
-                    self.servers.extend(names.iter().map(|name| format!("{}: {name}", files.full(path))));
+                    self.adopted.servers.extend(names.iter().map(|name| format!("{}: {name}", files.full(path))));
                 }
                 None if text.contains("squad_state") => {
                     let why = "it names the other tool's MCP server in a form squad cannot edit: change it by hand"
                         .to_owned();
-                    self.skipped.push(SkippedFile { path: files.full(path), why });
+                    self.adopted.skipped.push(SkippedFile { path: files.full(path), why });
                 }
                 None => {}
             }
@@ -130,7 +126,7 @@ impl Plan {
                 new = with_folder_renamed(&new, folder, store::FOLDERS[0]);
             }
             if new != text {
-                self.unignored.extend(lines.iter().map(|line| format!("{}:{line}", files.full(path))));
+                self.adopted.unignored.extend(lines.iter().map(|line| format!("{}:{line}", files.full(path))));
                 self.changes.push(change(files, path, Some(new.into_bytes())));
             }
         }
@@ -145,8 +141,8 @@ impl Plan {
             let unused = remaining.filter(|(path, _)| inner(path).is_some()).count();
             if unused > 0 {
                 let why = format!("not used: the team is in `{folder}/`; move what you still need and delete the rest");
-                self.skipped.retain(|file| inner(&file.path).is_none());
-                self.skipped.push(SkippedFile { path: files.full(&format!("{old}/")), why });
+                self.adopted.skipped.retain(|file| inner(&file.path).is_none());
+                self.adopted.skipped.push(SkippedFile { path: files.full(&format!("{old}/")), why });
             }
             return;
         }
@@ -154,12 +150,16 @@ impl Plan {
             let Some(rest) = inner(path) else { continue };
             let (bytes, executable) = (Some(bytes.clone()), files.executables.contains(path));
             let (path, from) = (files.full(&format!("{}/{rest}", store::FOLDERS[0])), files.full(path));
-            self.skipped.iter_mut().filter(|file| file.path == from).for_each(|file| file.path.clone_from(&path));
+            self.adopted
+                .skipped
+                .iter_mut()
+                .filter(|file| file.path == from)
+                .for_each(|file| file.path.clone_from(&path));
             self.changes.push(FileChange { path, from: Some(from), old: bytes.clone(), new: bytes, executable });
         }
         for path in files.other.iter().filter(|path| inner(path).is_some()) {
             let why = format!("a link or a very large file: move it to `{}/` with `git mv`", store::FOLDERS[0]);
-            self.skipped.push(SkippedFile { path: files.full(path), why });
+            self.adopted.skipped.push(SkippedFile { path: files.full(path), why });
         }
     }
 }

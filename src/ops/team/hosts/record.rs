@@ -7,15 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::target::Target;
 use crate::error::Failure;
-use crate::ops::team::own_file;
+use crate::ops::team::own_file::OwnFile;
 
 pub(crate) const FILE: &str = "exports.toml";
 
 /// The format that this squad writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 
-const WHAT: &str = "list of exported files";
-const LOSS: &str = "updates none of these files";
+const OWN: OwnFile = OwnFile {
+    what: "list of exported files",
+    folder: "the project",
+    loss: "updates none of these files",
+    format: FORMAT,
+};
 
 const HEADER: &str =
     "# Written by squad, for `squad upgrade`: files that `squad agents export` made, and git's ids of their texts.\n";
@@ -62,18 +66,8 @@ impl Record {
 
     /// Fails if it is not a valid record, or if a newer squad wrote it.
     pub(super) fn read(bytes: &[u8], at: &str) -> Result<Self, Failure> {
-        let text = &String::from_utf8_lossy(bytes);
-        let value: toml::Table = own_file::parse(text, at, WHAT, LOSS)?;
-        if value.get("format").and_then(toml::Value::as_integer).is_some_and(|format| format > i64::from(FORMAT)) {
-            return Err(Failure::team("a newer squad wrote this list of exported files")
-                .at(at)
-                .hint("upgrade squad itself; until then it leaves these files alone"));
-        }
-        let record: Self = own_file::parse(text, at, WHAT, LOSS)?;
-        match own_file::outside(record.files.keys()) {
-            Some(path) => Err(Failure::team(format!("`{path}` is not in the project")).at(at)),
-            None => Ok(Self { bytes: bytes.to_owned(), ..record }),
-        }
+        let record = OWN.read(&String::from_utf8_lossy(bytes), at, |record: &Self| record.files.keys().collect())?;
+        Ok(Self { bytes: bytes.to_owned(), ..record })
     }
 
     pub(super) fn text(&self) -> String {
