@@ -3,6 +3,8 @@
 //!
 //! Nothing else in squad reads it, so a test that makes its own [`Env`] controls all of it.
 
+mod paths;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -16,6 +18,7 @@ use uuid::{ContextV7, Uuid};
 
 pub use crate::model::DamageLog;
 use crate::model::{EntryId, RunId};
+pub(crate) use paths::{ProjectPath, follow, is_without_links, real};
 
 /// Everything that squad gets from outside.
 pub struct Env {
@@ -199,7 +202,7 @@ impl Env {
         let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         let path = std::env::split_paths(self.variable("PATH").unwrap_or_default());
         let found = path.map(|folder| folder.join(&file)).find(|candidate| candidate.is_file());
-        let is_this = |found: PathBuf| found.canonicalize().ok() == program.canonicalize().ok();
+        let is_this = |found: PathBuf| real(&found) == real(program);
         match program.to_str() {
             Some(shown) if !found.is_some_and(is_this) => match shown.contains(char::is_whitespace) {
                 true => format!("\"{shown}\""),

@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::env::real;
 use crate::model::{Problem, Severity, Source};
 use crate::parse::{Encoding, Files, holds_decisions, linked_files, text_of};
+use crate::policy::PathScope;
 
 /// The names of team folders; the first wins if both exist.
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
@@ -166,7 +168,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let roots = [folder, project].map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    let roots = [folder, project].map(real);
     let mut files = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
@@ -177,7 +179,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
         if path.is_dir() {
             continue;
         }
-        let read = match path.canonicalize() {
+        let read = match dunce::canonicalize(&path) {
             Ok(target) if !roots.iter().any(|root| is_own(&target, root)) => Err(LINK_OUT.to_owned()),
             Ok(target) if !target.is_file() => Err("is not a file".to_owned()),
             _ => match read_within(&path, MIB) {
@@ -194,22 +196,20 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
 
 /// Fails if a path of the team exists and leads out of the project's own files.
 pub(crate) fn require_own(team: &TeamFolder, path: &Path) -> Result<(), String> {
-    match fs::canonicalize(path) {
+    match dunce::canonicalize(path) {
         Ok(target) if !is_own(&target, &project_of(team)) => Err(LINK_OUT.to_owned()),
         _ => Ok(()),
     }
 }
 
-/// Whether a path is inside the project and outside `.git`.
+/// Whether a resolved path is inside the project and outside of git directories.
 fn is_own(target: &Path, project: &Path) -> bool {
-    let inner = target.strip_prefix(project);
-    inner.is_ok_and(|inner| inner.components().all(|part| part.as_os_str() != ".git"))
+    !matches!(PathScope::of(target, project), PathScope::Outside | PathScope::Git)
 }
 
 /// The folder that contains the team folder, with links resolved.
 fn project_of(team: &TeamFolder) -> PathBuf {
-    let own = team.path.parent().unwrap_or(&team.root);
-    own.canonicalize().unwrap_or_else(|_| own.to_owned())
+    real(team.path.parent().unwrap_or(&team.root))
 }
 
 /// A file's content, or its size if that exceeds `largest`. A file may grow while it is read.
@@ -253,13 +253,13 @@ impl TeamReader {
 
     fn folder(&mut self, name: &str, depth: usize) {
         if fs::symlink_metadata(self.base.join(name)).is_ok_and(|metadata| metadata.is_symlink())
-            && let Ok(target) = fs::canonicalize(self.base.join(name))
+            && let Ok(target) = dunce::canonicalize(self.base.join(name))
         {
             if !is_own(&target, &self.project) {
                 let message = format!("{LINK_OUT} and is not read");
                 return self.push(Severity::Warning, name, "link-outside", message);
             }
-            let above = self.base.join(name).parent().and_then(|above| above.canonicalize().ok());
+            let above = self.base.join(name).parent().and_then(|above| dunce::canonicalize(above).ok());
             if above.is_some_and(|above| above.starts_with(&target)) {
                 let message = "is a link to a folder above it and is not followed".to_owned();
                 return self.push(Severity::Warning, name, "link-loop", message);
@@ -287,7 +287,7 @@ impl TeamReader {
 
     fn file(&mut self, path: &str) {
         let full = self.base.join(path);
-        let target = match fs::canonicalize(&full) {
+        let target = match dunce::canonicalize(&full) {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if full.is_symlink() {

@@ -26,6 +26,7 @@ use super::{
     repository::Repository,
 };
 use crate::model::SkippedFile;
+use crate::policy::is_git;
 pub(super) use index::{Index, read as read_index};
 pub(crate) use restore::{FileStatus, RescuedFile, TargetState};
 
@@ -245,7 +246,7 @@ pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(not(unix))]
     let path: &Path = Path::new(std::str::from_utf8(bytes).ok()?);
     let is_plain = |part: std::path::Component<'_>| match part {
-        std::path::Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+        std::path::Component::Normal(name) => !is_git(&name.to_string_lossy()),
         _ => false,
     };
     (!bytes.is_empty() && path.components().all(is_plain)).then(|| path.to_owned())

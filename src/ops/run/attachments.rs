@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::model::{Attachment, hidden, list, printable};
 use crate::ops::Project;
 use crate::ops::team::secrets;
-use crate::policy::Redactor;
+use crate::policy::{PathScope, Redactor};
 
 /// The size limit of one file: models take no larger images, and agents can read larger files in parts from the project.
 const LARGEST: u64 = 10 * 1024 * 1024;
@@ -89,10 +89,10 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 
 /// The path for prompts, relative to the project's root if it is inside. It must fit on one line.
 fn named(project: &Project, place: PathBuf) -> Result<String, String> {
-    let root = dunce::canonicalize(&project.folder.root).unwrap_or_else(|_| project.folder.root.clone());
-    let inner = place.strip_prefix(root).map(Path::to_path_buf).unwrap_or(place);
-    let parts: Option<Vec<&str>> = inner.iter().map(|part| part.to_str()).collect();
-    let name = parts.ok_or("its path is not UTF-8")?.join("/").replace("//", "/");
+    let name = match PathScope::of(&place, &real(&project.folder.root)) {
+        PathScope::Project(inner) => inner,
+        _ => place.to_str().ok_or("its path is not UTF-8")?.to_owned(),
+    };
     if name.chars().any(char::is_control) || hidden(&name).next().is_some() {
         return Err("its path has invisible characters".to_owned());
     }

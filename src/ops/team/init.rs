@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{Change, Landing, NewFile, Repository, Rewrite};
 use crate::ops::repository;
@@ -212,7 +212,7 @@ fn preset_files(preset: Preset, directory: &Path, work_dir: &Path) -> TeamFiles 
     let folder = directory.join(&preset.from);
     let is_elsewhere = folder.is_dir() && dunce::canonicalize(directory).ok().as_deref() != Some(work_dir);
     let from = match is_elsewhere {
-        true => dunce::canonicalize(&folder).unwrap_or(folder).display().to_string(),
+        true => real(&folder).display().to_string(),
         false => preset.from,
     };
     with_manifest(Templates::of_preset(preset.files), Some(from))

@@ -1,5 +1,7 @@
 //! Runs, and the prompts and output of their members, as resources.
 
+use std::path::MAIN_SEPARATOR;
+
 use serde_json::{Value, json};
 
 use super::{McpServer, members::output_uri};
@@ -72,7 +74,8 @@ impl McpServer {
         let size = file.size().unwrap_or_default();
         let mut bytes = file.end(LARGEST).map_err(|error| Fault::internal(error.to_string()))?;
         if size > LARGEST {
-            let path = project.path_from_root(&project.work_dir, &file.path().display().to_string());
+            let path = file.path().strip_prefix(&project.work_dir).unwrap_or(file.path());
+            let path = path.display().to_string().replace(MAIN_SEPARATOR, "/");
             bytes = last_part(&bytes, size, &path).into_bytes();
         }
         Ok(vec![match String::from_utf8(bytes) {

@@ -2,9 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::engine::open_regular;
+use crate::env::is_without_links;
 
 /// The folder in squad's local folder.
 const FOLDER: &str = "output";
@@ -30,12 +31,8 @@ impl OutputFile {
     /// The file that an entry names. Entries also come from other clones, so no path outside the folder is accepted, nor
     /// one through a link, which an agent may have made.
     pub(super) fn named(local: &Path, path: &str) -> Option<Self> {
-        let (path, mut place) = (Path::new(path), local.to_owned());
-        let is_plain = path.components().all(|part| {
-            place.push(part);
-            matches!(part, Component::Normal(_)) && place.symlink_metadata().is_ok_and(|about| !about.is_symlink())
-        });
-        (is_plain && path.starts_with(FOLDER)).then_some(Self(place))
+        let path = Path::new(path);
+        (path.starts_with(FOLDER) && is_without_links(local, path)).then(|| Self(local.join(path)))
     }
 
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
