@@ -24,7 +24,6 @@ mod guardian;
 mod model_server;
 mod process_group;
 mod processes;
-mod regular_file;
 pub(crate) mod rehearsal;
 mod stores;
 
@@ -38,7 +37,6 @@ pub(crate) use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 #[cfg(unix)]
 pub(crate) use guardian::guard;
-pub(crate) use regular_file::open_regular;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};

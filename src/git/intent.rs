@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use gix::{ObjectId, objs};
@@ -20,11 +20,11 @@ use serde_json::json;
 use super::{
     disk,
     error::Error,
-    holder::{self, Holder},
     mode::{PLAIN, PROGRAM},
     objects::identify,
     repository::Repository,
 };
+use crate::env::lock::{self, Holder};
 
 /// The format that this version writes, and the newest it reads.
 const FORMAT: u32 = 1;
@@ -240,18 +240,14 @@ impl Repository {
     pub(super) fn lock_work_tree(&self) -> Result<WorkTreeLock, Error> {
         let file = self.lock_file()?;
         let tell = |holder: &Holder| self.damage().say(&format!("waiting for the work tree's lock: {holder}"));
-        holder::wait_for(&file, &tell, || file.lock()).map_err(Error::io("lock", self.state_folder()))?;
-        // For those who wait. The owner of the file may be another user.
-        let _ = file.set_modified(SystemTime::now());
+        lock::wait(&file, &tell).map_err(Error::io("lock", self.state_folder()))?;
         Ok(WorkTreeLock { _file: file })
     }
 
     fn lock_file(&self) -> Result<File, Error> {
         let folder = self.state_folder();
-        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let path = folder.join("intent.lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(Error::io("open", &path))?;
+        let file = lock::open(&path).map_err(Error::io("open", &path))?;
         // Fails if another user created the file; that user has already shared it.
         let _ = self.sharing().open_directory(&folder).and_then(|()| self.sharing().open_file(&path));
         Ok(file)
@@ -261,7 +257,7 @@ impl Repository {
         let file = self.lock_file()?;
         // A dead process's lock is inherited by a child it has just forked, until that child calls exec.
         for _ in 0..20 {
-            if file.try_lock_shared().is_ok() {
+            if !lock::is_held(&file) {
                 return Ok(false);
             }
             thread::sleep(Duration::from_millis(1));

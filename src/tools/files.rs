@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::engine::open_regular;
 use crate::env::ProjectPath;
+use crate::env::files::open_regular;
 
 /// A reply holds so many bytes of a file, and names in a folder.
 const SHOWN: u64 = 64 * 1024;

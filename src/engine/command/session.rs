@@ -21,8 +21,9 @@ use super::values::Values;
 use super::{Profile, Shared, environment, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{
-    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, Reply, Request, backoff, open_regular,
+    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, Reply, Request, backoff,
 };
+use crate::env::files::open_regular;
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
 use crate::program::Program;
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};

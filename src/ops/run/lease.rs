@@ -6,7 +6,7 @@
 //! the run's resumption, until it has ended.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::env::lock;
 use crate::model::RunId;
 
 /// Held while a run lives.
@@ -196,7 +197,7 @@ impl Leases {
 pub(crate) fn look(local: &Path) -> Leases {
     let mut found = Leases::default();
     for (_, file) in leases(local) {
-        let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let is_held = lock::is_held(&file);
         match read(&file) {
             Some(LeaseFile { run, .. }) if is_held => found.live.push(run),
             Some(LeaseFile { run, .. }) => drop(found.dead.insert(run.run)),

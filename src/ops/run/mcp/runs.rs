@@ -20,7 +20,7 @@ const LISTED: usize = 10;
 impl McpServer {
     /// The decisions and the newest runs, if there is a team.
     pub(super) fn other_resources(&self) -> Vec<Value> {
-        let Ok(workspace) = Workspace::find(&self.env(), &self.directory) else { return Vec::new() };
+        let Ok(workspace) = Workspace::find(&self.env, &self.directory) else { return Vec::new() };
         let (prefix, leases) = (workspace.ledger_prefix(), workspace.leases());
         let runs = log::runs(&workspace.repository, &prefix, &leases, &Choice::default(), LISTED).unwrap_or_default();
         let resource = |uri: String, name: String, about: String| json!({"uri": uri, "name": name, "description": about, "mimeType": "application/json"});

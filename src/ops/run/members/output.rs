@@ -1,10 +1,10 @@
 //! Members' prompts and output, byte for byte, in files under `.git/squad/output`.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::engine::open_regular;
+use crate::env::files::{self, open_regular};
 use crate::env::is_without_links;
 
 /// The folder in squad's local folder.
@@ -36,12 +36,7 @@ impl OutputFile {
     }
 
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
-        let folder = self.0.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        // Readable by this user only, and complete or not there.
-        let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(&self.0).map(drop).map_err(|error| error.error)
+        files::replace(&self.0, text.as_bytes())
     }
 
     /// Its size in bytes; `None` if it does not exist.

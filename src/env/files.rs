@@ -1,7 +1,7 @@
-//! Opens files in folders that agents can write to: an agent may have put a link or a pipe in a file's place.
+//! Small files in folders that agents can write to: an agent may have put a link or a pipe in a file's place.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Opens a file, if it is a regular one: a link is not followed, and a pipe is not waited on.
@@ -21,20 +21,34 @@ pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result
         Ok(file)
     }
     #[cfg(not(unix))]
-    match std::fs::symlink_metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => Err(not_regular()),
         _ => options.open(path),
     }
+}
+
+/// Replaces a file in one step, so that whoever reads it gets all of the old or all of the new. Only the user may read it.
+/// What is left of a killed process begins with `new-`.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    replace_by(folder, path, content)
+}
+
+/// [`replace`], with the new file in another folder of the same disk until it is whole.
+pub(crate) fn replace_by(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.persist(path).map(drop).map_err(|error| error.error)
 }
 
 fn not_regular() -> io::Error {
     io::Error::other("it is not a regular file")
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
