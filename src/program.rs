@@ -18,6 +18,9 @@ use crate::env::{follow, real};
 /// A process's environment.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
 
+/// The variable that all processes of an engine carry, to be known by.
+pub(crate) const PROCESS_MARK: &str = "SQUAD_PROCESS";
+
 /// The shell, and its option for a command line.
 #[cfg(unix)]
 pub(crate) const SHELL: (&str, &str) = ("sh", "-c");
@@ -294,6 +297,18 @@ fn is_executable(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_executable(path: &Path) -> bool {
     path.is_file()
+}
+
+/// Whether a process with this id exists, as far as this one can see.
+#[cfg(unix)]
+pub(crate) fn may_be_alive(id: u32) -> bool {
+    let id = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
+    id.is_some_and(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn may_be_alive(_id: u32) -> bool {
+    true
 }
 
 /// A variable's value, if it is not empty.

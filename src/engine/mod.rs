@@ -41,6 +41,7 @@ pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};
 use crate::program::Programs;
+use crate::settings::SESSION_ENGINES;
 
 /// How often an engine that dies before it has been asked anything is started again.
 pub(crate) const RESTARTS: u32 = 2;
@@ -177,10 +178,7 @@ impl EngineKind {
 
     /// As the configuration spells it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Copilot => "copilot",
-            Self::Rehearsal => "rehearsal",
-        }
+        SESSION_ENGINES[self as usize]
     }
 
     pub(crate) fn about(self) -> &'static str {

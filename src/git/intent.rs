@@ -25,6 +25,7 @@ use super::{
     repository::Repository,
 };
 use crate::env::lock::{self, Holder};
+use crate::program::PROCESS_MARK;
 
 /// The format that this version writes, and the newest it reads.
 const FORMAT: u32 = 1;
@@ -195,7 +196,7 @@ impl Intent {
     /// Tells the runs of this repository what squad writes, before and after it does: it is no agent's work.
     pub(super) fn announce(&self, repository: &Repository, is_done: bool) {
         // What an agent's command has squad write is that agent's.
-        if self.root.is_some() || repository.environment().variable("SQUAD_PROCESS").is_some() {
+        if self.root.is_some() || repository.environment().variable(PROCESS_MARK).is_some() {
             return;
         }
         let commit = self.commit.as_ref().and_then(|commit| Some((commit.id.clone()?, commit.base.clone())));

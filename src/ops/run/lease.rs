@@ -72,20 +72,6 @@ pub(crate) struct LiveRun {
     pub(crate) message: String,
 }
 
-impl LiveRun {
-    /// Whether its process exists, as far as this process can see.
-    #[cfg(unix)]
-    pub(crate) fn has_process(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
-        pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn has_process(&self) -> bool {
-        true
-    }
-}
-
 /// The content of a lease file. It names the team's folder in the ledger, where a dead run's end is recorded.
 #[derive(Serialize, Deserialize)]
 struct LeaseFile {
