@@ -1,9 +1,10 @@
 //! Reads a team folder from disk.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::env::files::read_within;
 use crate::env::real;
 use crate::model::{Problem, Severity, Source};
 use crate::parse::{Encoding, Files, holds_decisions, linked_files, text_of};
@@ -210,19 +211,6 @@ fn is_own(target: &Path, project: &Path) -> bool {
 /// The folder that contains the team folder, with links resolved.
 fn project_of(team: &TeamFolder) -> PathBuf {
     real(team.path.parent().unwrap_or(&team.root))
-}
-
-/// A file's content, or its size if that exceeds `largest`. A file may grow while it is read.
-fn read_within(path: &Path, largest: u64) -> io::Result<Result<Vec<u8>, u64>> {
-    let file = fs::File::open(path)?;
-    let size = file.metadata()?.len();
-    if size > largest {
-        return Ok(Err(size));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.take(largest + 1).read_to_end(&mut bytes)?;
-    let read = bytes.len() as u64;
-    Ok(if read > largest { Err(read) } else { Ok(bytes) })
 }
 
 struct TeamReader {

@@ -1,7 +1,7 @@
 //! Small files in folders that agents can write to: an agent may have put a link or a pipe in a file's place.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Opens a file, if it is a regular one: a link is not followed, and a pipe is not waited on.
@@ -27,6 +27,26 @@ pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result
     }
 }
 
+/// A file's content, or its size if it has more than `most` bytes. It may grow while it is read.
+pub(crate) fn read_within(path: &Path, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    if size > most {
+        return Ok(Err(size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    let read = bytes.len() as u64;
+    Ok(if read > most { Err(read) } else { Ok(bytes) })
+}
+
+/// The content of a regular file of at most that many bytes. `None`: it is a link, something else or larger, or cannot
+/// be read.
+pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let is_file = path.symlink_metadata().is_ok_and(|about| about.is_file());
+    is_file.then(|| read_within(path, most).ok()?.ok()).flatten()
+}
+
 /// Replaces a file in one step, so that whoever reads it gets all of the old or all of the new. Only the user may read it.
 /// What is left of a killed process begins with `new-`.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -50,6 +70,15 @@ fn not_regular() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel gives the size of these files as 0.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_longer_than_its_size_is_not_read_on() {
+        let file = Path::new("/proc/self/stat");
+        assert!(read_within(file, 4).is_ok_and(|read| read.is_err()));
+        assert!(read_within(file, 1 << 20).is_ok_and(|read| read.is_ok_and(|bytes| bytes.len() > 4)));
+    }
 
     #[test]
     fn links_and_pipes_are_not_opened() {

@@ -283,6 +283,6 @@ impl<'a> Ledger<'a> {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.repository.common_dir().join("squad").join(name)
+        self.repository.own_folder().join(name)
     }
 }

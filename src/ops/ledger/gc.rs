@@ -50,7 +50,7 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let (repository, work_dir) = repository(env, directory)?;
     lost::settle(env, &repository);
     let before = repository.extent()?;
-    let local = repository.common_dir().join("squad");
+    let local = repository.own_folder();
     let leases = lease::look(&local);
     let (snapshots, only_copies) = forget_snapshots(env, &repository, &leases, force)?;
     for (_, path) in lease::repository_files(&local).filter(|(run, _)| leases.status(run) != "running") {

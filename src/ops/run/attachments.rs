@@ -1,10 +1,9 @@
 //! Files that the user attaches to a message: checked before anything starts.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::env::files::read_within;
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::model::{Attachment, hidden, list, printable};
@@ -69,22 +68,14 @@ fn check_file(project: &Project, redactor: &Redactor, path: &Path) -> Result<Att
     if !about.is_file() {
         return Err("it is not a file; name folders in the message instead".to_owned());
     }
-    let bytes = read(&place)?;
+    let Ok(bytes) = read_within(&place, LARGEST).map_err(|error| error.to_string())? else {
+        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+    };
     let kinds = redactor.kinds(&String::from_utf8_lossy(&bytes));
     if !kinds.is_empty() {
         return Err(format!("it holds what looks like a secret: {}", list(kinds)));
     }
     Ok(Attachment { path: named(project, place)?, hash: blake3::hash(&bytes).to_string(), bytes: bytes.len() as u64 })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
-    }
-    Ok(bytes)
 }
 
 /// The path for prompts, relative to the project's root if it is inside. It must fit on one line.

@@ -1,8 +1,8 @@
 //! Installs a team: a few Markdown files, in one commit.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::env::files::read_regular;
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{Change, Landing, NewFile, Repository, Rewrite};
@@ -227,9 +227,7 @@ fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure>
     const MAX_SIZE: u64 = 256 * 1024;
     let paths = repository.listed_files()?;
     let read = |path: &&String| {
-        let place = work_dir.join(path);
-        let is_small = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SIZE);
-        let text = is_small.then(|| fs::read(&place).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())?;
+        let text = String::from_utf8(read_regular(&work_dir.join(path), MAX_SIZE)?).ok()?;
         Some(((*path).clone(), text))
     };
     let texts = paths.iter().filter(|path| survey::is_informative(path)).filter_map(|path| read(&path)).collect();

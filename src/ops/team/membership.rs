@@ -170,12 +170,15 @@ impl Base {
         let mut found = Vec::new();
         let mut open = vec![place.to_owned()];
         while let Some(path) = open.pop() {
-            match fs::read_dir(workspace.work_dir.join(&path)) {
-                Ok(entries) => {
+            let place = workspace.work_dir.join(&path);
+            // A link may lead out, or in a circle.
+            let is_link = place.is_symlink();
+            match fs::read_dir(place).ok().filter(|_| !is_link) {
+                Some(entries) => {
                     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
                     open.extend(names.map(|name| format!("{path}/{name}")));
                 }
-                Err(_) => found.push(path),
+                None => found.push(path),
             }
         }
         found.sort();

@@ -113,7 +113,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
-    let local = repository.common_dir().join("squad");
+    let local = repository.own_folder();
     let Leases { live, dead } = lease::look(&local);
     let advised = |run: RunId| {
         let advice = resume::advice(&repository, &prefix, &run);

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::manifest::{FILE, Manifest, Owned};
 use super::templates::{Templates, hash};
 use crate::env::Env;
+use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::SkippedFile;
@@ -170,11 +171,7 @@ fn team_files(workspace: &Workspace, mode: WriteMode) -> Result<BTreeMap<String,
         Some(manifest.files.into_keys().collect::<Vec<_>>())
     });
     let all = paths.unwrap_or_default().into_iter().chain([FILE.to_owned()]);
-    let read = |path: String| {
-        let place = workspace.folder.path.join(&path);
-        let is_file = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-        is_file.then(|| fs::read(&place).ok()).flatten().map(|bytes| (path, bytes))
-    };
+    let read = |path: String| read_regular(&workspace.folder.path.join(&path), u64::MAX - 1).map(|bytes| (path, bytes));
     Ok(all.filter_map(read).collect())
 }
 

@@ -92,9 +92,9 @@ impl Workspace {
         lease::look(&self.local())
     }
 
-    /// Squad's local folder, shared by all work trees: `.git/squad`. Disposable.
+    /// See [`Repository::own_folder`].
     pub(crate) fn local(&self) -> PathBuf {
-        self.repository.common_dir().join("squad")
+        self.repository.own_folder()
     }
 }
 

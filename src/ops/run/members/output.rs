@@ -22,7 +22,11 @@ impl OutputFile {
 
     /// The file of the newest message to a session of a command engine, which may still be writing to it.
     pub(super) fn newest(local: &Path, session: &str, kind: &str) -> Option<Self> {
-        let folder = local.join(FOLDER).join(session);
+        let inner = Path::new(FOLDER).join(session);
+        let folder = local.join(&inner);
+        if !is_without_links(local, &inner) {
+            return None;
+        }
         let names = fs::read_dir(&folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let turns = names.filter_map(|name| name.strip_suffix(kind)?.strip_suffix('.')?.parse::<u32>().ok());
         turns.max().map(|turn| Self(folder.join(format!("{turn}.{kind}"))))
@@ -69,6 +73,10 @@ mod tests {
         OutputFile::of_session(local.path(), "s", "1.stdout").write("text").expect("it is written");
         fs::write(local.path().join("secret"), "secret").expect("a file");
         let found = OutputFile::named(local.path(), "output/s/1.stdout").expect("it is there");
+        assert_eq!(OutputFile::newest(local.path(), "s", "stdout"), Some(found.clone()));
+        fs::create_dir(local.path().join("other")).expect("a folder");
+        fs::write(local.path().join("other/2.stdout"), "text").expect("a file");
+        assert_eq!(OutputFile::newest(local.path(), "../other", "stdout"), None);
         assert_eq!((found.size(), found.end(2).expect("bytes")), (Some(4), b"xt".to_vec()));
         let absolute = local.path().join("secret").display().to_string();
         for wrong in ["secret", "output/../secret", "../secret", "output/./../secret", &absolute] {

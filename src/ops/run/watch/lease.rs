@@ -60,7 +60,7 @@ impl WatchFiles {
     /// `team`: its folder, relative to the repository's root.
     pub(crate) fn new(repository: &Repository, team: &str) -> Self {
         let key = place_key(repository, team);
-        let folder = repository.common_dir().join("squad").join("watch");
+        let folder = repository.own_folder().join("watch");
         let file = |kind: &str| folder.join(format!("{key}.{kind}"));
         Self { lock: file("lock"), info: file("json"), state: file("state"), key }
     }
