@@ -1,7 +1,11 @@
-//! The process environment, captured once at the start and passed along: arguments, variables, folder, clock, ids,
-//! streams.
+//! The process environment, captured once at the start and passed along: arguments, variables, folder, clock, ids.
+//! The streams are passed to those who need them.
 //!
 //! Nothing else in squad reads it, so a test that makes its own [`Env`] controls all of it.
+
+pub(crate) mod files;
+pub(crate) mod lock;
+mod paths;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,8 +20,10 @@ use uuid::{ContextV7, Uuid};
 
 pub use crate::model::DamageLog;
 use crate::model::{EntryId, RunId};
+pub(crate) use paths::{ProjectPath, follow, is_without_links, real};
 
-/// Everything that squad gets from outside.
+/// Everything that squad gets from outside, except the streams.
+#[derive(Clone)]
 pub struct Env {
     /// The path of this program, for starting it again; `None` if unknown.
     pub program: Option<PathBuf>,
@@ -29,7 +35,6 @@ pub struct Env {
     pub directory: PathBuf,
     pub clock: Clock,
     pub ids: Ids,
-    pub streams: Streams,
     /// Makes the asynchronous runtime, when a command needs one.
     pub runtime: fn() -> io::Result<tokio::runtime::Runtime>,
     /// Whether squad handles the process's signals.
@@ -70,6 +75,32 @@ pub struct Streams {
 pub(crate) struct SharedStream(Arc<Mutex<Box<dyn Write + Send>>>);
 
 impl Streams {
+    /// Those of this process.
+    pub fn standard() -> Self {
+        Self {
+            out: Box::new(io::stdout()),
+            err: Box::new(io::stderr()),
+            out_is_terminal: io::stdout().is_terminal(),
+            err_is_terminal: io::stderr().is_terminal(),
+            in_is_terminal: io::stdin().is_terminal(),
+            input: || Box::new(io::stdin().lock()),
+            secret: |prompt| rpassword::prompt_password(prompt),
+        }
+    }
+
+    /// Streams without input that discard all output.
+    pub(crate) fn silent() -> Self {
+        Self {
+            out: Box::new(io::sink()),
+            err: Box::new(io::sink()),
+            out_is_terminal: false,
+            err_is_terminal: false,
+            in_is_terminal: false,
+            input: || Box::new(io::empty()),
+            secret: |_| Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Stderr for others than the owner of these streams.
     pub(crate) fn share_err(&mut self) -> SharedStream {
         let shared = SharedStream(Arc::new(Mutex::new(std::mem::replace(&mut self.err, Box::new(io::sink())))));
@@ -119,15 +150,6 @@ impl Env {
             directory: std::env::current_dir()?,
             clock: Clock::System,
             ids: Ids::Random,
-            streams: Streams {
-                out: Box::new(io::stdout()),
-                err: Box::new(io::stderr()),
-                out_is_terminal: io::stdout().is_terminal(),
-                err_is_terminal: io::stderr().is_terminal(),
-                in_is_terminal: io::stdin().is_terminal(),
-                input: || Box::new(io::stdin().lock()),
-                secret: |prompt| rpassword::prompt_password(prompt),
-            },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().build(),
             signals: true,
             threads: true,
@@ -135,45 +157,6 @@ impl Env {
             releases: Vec::new(),
             installed: Vec::new(),
         })
-    }
-
-    /// Takes the streams and leaves silent ones.
-    pub(crate) fn take_streams(&mut self) -> Streams {
-        std::mem::replace(&mut self.streams, Streams::silent())
-    }
-
-    /// A copy with silent streams, for work in the background.
-    pub(crate) fn beside(&self) -> Self {
-        let Self {
-            program,
-            arguments,
-            variables,
-            directory,
-            clock,
-            ids,
-            runtime,
-            signals,
-            threads,
-            damage,
-            releases,
-            installed,
-            ..
-        } = self;
-        Self {
-            program: program.clone(),
-            arguments: arguments.clone(),
-            variables: variables.clone(),
-            directory: directory.clone(),
-            clock: clock.clone(),
-            ids: ids.clone(),
-            streams: Streams::silent(),
-            runtime: *runtime,
-            signals: *signals,
-            threads: *threads,
-            damage: damage.clone(),
-            releases: releases.clone(),
-            installed: installed.clone(),
-        }
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
@@ -199,7 +182,7 @@ impl Env {
         let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         let path = std::env::split_paths(self.variable("PATH").unwrap_or_default());
         let found = path.map(|folder| folder.join(&file)).find(|candidate| candidate.is_file());
-        let is_this = |found: PathBuf| found.canonicalize().ok() == program.canonicalize().ok();
+        let is_this = |found: PathBuf| real(&found) == real(program);
         match program.to_str() {
             Some(shown) if !found.is_some_and(is_this) => match shown.contains(char::is_whitespace) {
                 true => format!("\"{shown}\""),
@@ -215,21 +198,6 @@ impl Env {
             .or_else(|| self.variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute()))
             .or_else(|| self.variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
         Some(folder.join("squad").join("config.toml"))
-    }
-}
-
-impl Streams {
-    /// Streams without input that discard all output.
-    pub(crate) fn silent() -> Self {
-        Self {
-            out: Box::new(io::sink()),
-            err: Box::new(io::sink()),
-            out_is_terminal: false,
-            err_is_terminal: false,
-            in_is_terminal: false,
-            input: || Box::new(io::empty()),
-            secret: |_| Err(io::ErrorKind::Unsupported.into()),
-        }
     }
 }
 

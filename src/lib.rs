@@ -25,7 +25,7 @@
 //! | [`policy`] | what may happen: permissions, secrets |
 //! | [`record`] | events and decisions to the files that are kept |
 //! | [`review`] | two states of a team's decisions to what changed and what that contradicts |
-//! | [`mod@env`] | arguments, variables, clock, ids, streams; captured once |
+//! | [`mod@env`] | arguments, variables, clock, ids, paths; captured once |
 //! | [`program`] | which programs are started, and the only place that starts any |
 //! | [`store`] | reads a team folder |
 //! | [`git`] | the only user of gix and of the `git` program: ledger and landing |
@@ -86,12 +86,11 @@ use model::printable;
 use ui::{OutputOptions, Ui};
 
 /// Runs the program and returns its exit code.
-pub fn run(mut env: Env) -> u8 {
+pub fn run(mut env: Env, mut streams: Streams) -> u8 {
     let name = std::ffi::OsString::from("squad");
     let arguments = std::iter::once(&name).chain(&env.arguments).cloned().collect::<Vec<_>>();
     let plain = env.variable("TERM") == Some("dumb");
     let colorless = plain || env.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let mut streams = env.take_streams();
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {

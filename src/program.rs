@@ -6,24 +6,26 @@
 //! absolute path that the user configured is run wherever it leads. Child processes look for their own helpers in
 //! `PATH`, so they get one without such folders.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
+use crate::env::{follow, real};
+
 /// A process's environment.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
+
+/// The variable that all processes of an engine carry, to be known by.
+pub(crate) const PROCESS_MARK: &str = "SQUAD_PROCESS";
 
 /// The shell, and its option for a command line.
 #[cfg(unix)]
 pub(crate) const SHELL: (&str, &str) = ("sh", "-c");
 #[cfg(not(unix))]
 pub(crate) const SHELL: (&str, &str) = ("powershell", "-Command");
-
-/// The number of links Linux follows.
-const MAX_LINKS: usize = 40;
 
 /// Where the C library looks without a `PATH`.
 #[cfg(unix)]
@@ -179,7 +181,7 @@ struct Checkout {
 
 impl Checkout {
     fn around(directory: &Path) -> Self {
-        let directory = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+        let directory = real(directory);
         let mut roots = work_trees(&directory);
         let mut modules: Vec<PathBuf> = Vec::new();
         for place in roots.iter().chain([&directory]).flat_map(|root| root.ancestors()) {
@@ -194,32 +196,10 @@ impl Checkout {
 
     /// Whether a path is in the checkout or leads through it, following all links.
     fn contains(&self, path: &Path) -> bool {
-        let mut remaining: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
-        let mut current = PathBuf::new();
-        let mut links = 0;
-        while let Some(part) = remaining.pop_front() {
-            match Path::new(&part).components().next() {
-                Some(Component::ParentDir) => drop(current.pop()),
-                Some(Component::CurDir) | None => {}
-                // A prefix or root replaces the path so far.
-                Some(_) => current.push(&part),
-            }
-            if self.roots.iter().any(|root| is_below(&current, root)) {
-                return true;
-            }
-            if let Ok(target) = fs::read_link(&current) {
-                links += 1;
-                if links > MAX_LINKS {
-                    return true;
-                }
-                current.pop();
-                for part in target.components().rev() {
-                    remaining.push_front(part.as_os_str().to_owned());
-                }
-            }
-        }
-        // If the system has several names for a path, check its canonical name too.
-        dunce::canonicalize(path).is_ok_and(|path| self.roots.iter().any(|root| is_below(&path, root)))
+        let is_in = |place: &Path| self.roots.iter().any(|root| is_below(place, root));
+        let mut passes = false;
+        let end = follow(path, |place| passes |= is_in(place));
+        passes || end.is_none_or(|end| is_in(&end))
     }
 }
 
@@ -257,14 +237,14 @@ fn nearest_git(directory: &Path) -> Option<(PathBuf, PathBuf)> {
         } else {
             return None;
         };
-        Some((folder.to_owned(), dunce::canonicalize(&git_dir).unwrap_or(git_dir)))
+        Some((folder.to_owned(), real(&git_dir)))
     })
 }
 
 /// The git directory that a linked work tree's one belongs to.
 fn common_of(git_dir: &Path) -> PathBuf {
     let common = fs::read_to_string(git_dir.join("commondir")).ok().map(|text| git_dir.join(text.trim()));
-    common.map_or_else(|| git_dir.to_owned(), |common| dunce::canonicalize(&common).unwrap_or(common))
+    common.map_or_else(|| git_dir.to_owned(), |common| real(&common))
 }
 
 /// The linked work trees of a repository, as far as they exist.
@@ -280,8 +260,7 @@ fn linked_trees(common: &Path) -> Vec<PathBuf> {
 /// The first of these files that a repository brings to a folder of a project: in the folder or around it, up to the
 /// root of the work tree.
 pub(crate) fn repository_file(project: &Path, directory: &Path, names: &[impl AsRef<Path>]) -> Option<PathBuf> {
-    let canonical = |path: &Path| dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (project, directory) = (canonical(project), canonical(directory));
+    let (project, directory) = (real(project), real(directory));
     let mut roots = work_trees(&project);
     roots.push(project);
     let folders = directory.ancestors().take_while(|folder| roots.iter().any(|root| folder.starts_with(root)));
@@ -318,6 +297,18 @@ fn is_executable(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_executable(path: &Path) -> bool {
     path.is_file()
+}
+
+/// Whether a process with this id exists, as far as this one can see.
+#[cfg(unix)]
+pub(crate) fn may_be_alive(id: u32) -> bool {
+    let id = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
+    id.is_some_and(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn may_be_alive(_id: u32) -> bool {
+    true
 }
 
 /// A variable's value, if it is not empty.

@@ -1,11 +1,14 @@
 //! Reads a team folder from disk.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::env::files::read_within;
+use crate::env::real;
 use crate::model::{Problem, Severity, Source};
 use crate::parse::{Encoding, Files, holds_decisions, linked_files, text_of};
+use crate::policy::PathScope;
 
 /// The names of team folders; the first wins if both exist.
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
@@ -166,7 +169,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let roots = [folder, project].map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    let roots = [folder, project].map(real);
     let mut files = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
@@ -177,7 +180,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
         if path.is_dir() {
             continue;
         }
-        let read = match path.canonicalize() {
+        let read = match dunce::canonicalize(&path) {
             Ok(target) if !roots.iter().any(|root| is_own(&target, root)) => Err(LINK_OUT.to_owned()),
             Ok(target) if !target.is_file() => Err("is not a file".to_owned()),
             _ => match read_within(&path, MIB) {
@@ -194,35 +197,20 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
 
 /// Fails if a path of the team exists and leads out of the project's own files.
 pub(crate) fn require_own(team: &TeamFolder, path: &Path) -> Result<(), String> {
-    match fs::canonicalize(path) {
+    match dunce::canonicalize(path) {
         Ok(target) if !is_own(&target, &project_of(team)) => Err(LINK_OUT.to_owned()),
         _ => Ok(()),
     }
 }
 
-/// Whether a path is inside the project and outside `.git`.
+/// Whether a resolved path is inside the project and outside of git directories.
 fn is_own(target: &Path, project: &Path) -> bool {
-    let inner = target.strip_prefix(project);
-    inner.is_ok_and(|inner| inner.components().all(|part| part.as_os_str() != ".git"))
+    !matches!(PathScope::of(target, project), PathScope::Outside | PathScope::Git)
 }
 
 /// The folder that contains the team folder, with links resolved.
 fn project_of(team: &TeamFolder) -> PathBuf {
-    let own = team.path.parent().unwrap_or(&team.root);
-    own.canonicalize().unwrap_or_else(|_| own.to_owned())
-}
-
-/// A file's content, or its size if that exceeds `largest`. A file may grow while it is read.
-fn read_within(path: &Path, largest: u64) -> io::Result<Result<Vec<u8>, u64>> {
-    let file = fs::File::open(path)?;
-    let size = file.metadata()?.len();
-    if size > largest {
-        return Ok(Err(size));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.take(largest + 1).read_to_end(&mut bytes)?;
-    let read = bytes.len() as u64;
-    Ok(if read > largest { Err(read) } else { Ok(bytes) })
+    real(team.path.parent().unwrap_or(&team.root))
 }
 
 struct TeamReader {
@@ -253,13 +241,13 @@ impl TeamReader {
 
     fn folder(&mut self, name: &str, depth: usize) {
         if fs::symlink_metadata(self.base.join(name)).is_ok_and(|metadata| metadata.is_symlink())
-            && let Ok(target) = fs::canonicalize(self.base.join(name))
+            && let Ok(target) = dunce::canonicalize(self.base.join(name))
         {
             if !is_own(&target, &self.project) {
                 let message = format!("{LINK_OUT} and is not read");
                 return self.push(Severity::Warning, name, "link-outside", message);
             }
-            let above = self.base.join(name).parent().and_then(|above| above.canonicalize().ok());
+            let above = self.base.join(name).parent().and_then(|above| dunce::canonicalize(above).ok());
             if above.is_some_and(|above| above.starts_with(&target)) {
                 let message = "is a link to a folder above it and is not followed".to_owned();
                 return self.push(Severity::Warning, name, "link-loop", message);
@@ -287,7 +275,7 @@ impl TeamReader {
 
     fn file(&mut self, path: &str) {
         let full = self.base.join(path);
-        let target = match fs::canonicalize(&full) {
+        let target = match dunce::canonicalize(&full) {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if full.is_symlink() {

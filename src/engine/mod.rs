@@ -24,7 +24,6 @@ mod guardian;
 mod model_server;
 mod process_group;
 mod processes;
-mod regular_file;
 pub(crate) mod rehearsal;
 mod stores;
 
@@ -38,11 +37,11 @@ pub(crate) use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 #[cfg(unix)]
 pub(crate) use guardian::guard;
-pub(crate) use regular_file::open_regular;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};
 use crate::program::Programs;
+use crate::settings::SESSION_ENGINES;
 
 /// How often an engine that dies before it has been asked anything is started again.
 pub(crate) const RESTARTS: u32 = 2;
@@ -179,10 +178,7 @@ impl EngineKind {
 
     /// As the configuration spells it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Copilot => "copilot",
-            Self::Rehearsal => "rehearsal",
-        }
+        SESSION_ENGINES[self as usize]
     }
 
     pub(crate) fn about(self) -> &'static str {

@@ -1,16 +1,19 @@
 //! Engine processes in groups of their own, so that they end with all they started.
 
+use std::io;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use tokio::process::{Child, Command};
 
 use super::descendants::Descendants;
 #[cfg(unix)]
 use super::guardian::Guardian;
+use crate::program::PROCESS_MARK;
 #[cfg(unix)]
 use crate::program::Program;
 
-/// The group of a process that was started [`apart`]. On Windows, a job that ends with squad.
+/// The group of one process. On Windows, a job that ends with squad.
 #[derive(Debug)]
 pub(super) struct ProcessGroup {
     id: Option<u32>,
@@ -37,15 +40,26 @@ pub(super) fn apart(command: &mut Command) {
 }
 
 impl ProcessGroup {
-    /// To be taken while the process runs: its id is the group's.
-    pub(super) fn of(child: &Child) -> Self {
-        Self {
+    /// Starts a process in a group of its own, whose id is the process's.
+    pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
+        apart(command);
+        let child = command.kill_on_drop(true).spawn()?;
+        let group = Self {
             id: child.id(),
             #[cfg(windows)]
-            job: job_of(child)
+            job: job_of(&child)
                 .inspect_err(|error| tracing::warn!("what the engine starts may outlive it: {error}"))
                 .ok(),
-        }
+        };
+        Ok((child, group))
+    }
+
+    /// Kills the process, and all of its group.
+    pub(super) async fn kill(&mut self, child: &mut Child) -> io::Result<ExitStatus> {
+        self.signal(Ending::Killed);
+        // This fails only if the process has ended.
+        let _ = child.start_kill();
+        child.wait().await
     }
 
     pub(super) fn id(&self) -> Option<u32> {
@@ -124,11 +138,9 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    const NAME: &str = "SQUAD_PROCESS";
-
     pub(super) fn new() -> Self {
         let value = crate::env::unique_id().to_string();
-        let descendants = Descendants::of(&[(Self::NAME, &value)]);
+        let descendants = Descendants::of(&[(PROCESS_MARK, &value)]);
         Self {
             value,
             descendants,
@@ -137,19 +149,22 @@ impl Mark {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        Self::NAME
+    /// The variable's name and value.
+    pub(super) fn variable(&self) -> (&'static str, &str) {
+        (PROCESS_MARK, &self.value)
     }
 
-    pub(super) fn value(&self) -> &str {
-        &self.value
+    /// Those of its processes that carry another variable too.
+    pub(super) fn with(&self, variable: (&str, &str)) -> Descendants {
+        Descendants::of(&[self.variable(), variable])
     }
 
     /// Has what carries the mark ended when squad dies, however it dies. `squad` is the program that sees to it.
     pub(super) fn guard(&mut self, squad: Option<&Path>) {
         #[cfg(unix)]
         {
-            self.guardian = squad.and_then(|squad| Guardian::start(&Program::of_user(squad), Self::NAME, &self.value));
+            self.guardian =
+                squad.and_then(|squad| Guardian::start(&Program::of_user(squad), PROCESS_MARK, &self.value));
         }
         #[cfg(windows)]
         tracing::debug!("no process besides the job watches {}: {squad:?}", self.value);
@@ -190,9 +205,7 @@ mod tests {
         fs::write(folder.path().join("loop.bat"), "@for /l %%i in (1,0,2) do @echo x>>beat\r\n").expect("a file");
         let mut command = Command::new("cmd");
         command.args(["/c", "begin.bat"]).current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::null());
-        apart(&mut command);
-        let mut child = command.spawn().expect("it starts");
-        let mut group = ProcessGroup::of(&child);
+        let (mut child, mut group) = ProcessGroup::spawn(&mut command).expect("it starts");
         child.stdin.take().expect("a pipe").write_all(b"go\r\n").await.expect("it reads");
         child.wait().await.expect("it ends");
         let size = || fs::metadata(folder.path().join("beat")).map_or(0, |beat| beat.len());

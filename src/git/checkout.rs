@@ -8,7 +8,7 @@ use std::{
 
 use gix::ObjectId;
 
-use super::{error::Error, mode::PROGRAM, references::parse_id, repository::Repository};
+use super::{error::Error, mode::PROGRAM, path::obstacle, references::parse_id, repository::Repository};
 
 /// The index entries at, above and below the paths that we are going to write.
 pub(super) struct Staged {
@@ -131,39 +131,22 @@ pub(super) enum Existing {
     Other(String),
 }
 
-/// Checks every folder on the way: a symbolic link could lead our file out of the work tree, and a nested repository
-/// has its own history.
 pub(super) fn inspect(root: &Path, path: &str, bytes: &[u8]) -> Result<Existing, Error> {
-    let mut current = root.to_owned();
-    let mut names = path.split('/').peekable();
-    while let Some(name) = names.next() {
-        current.push(name);
-        let metadata = match fs::symlink_metadata(&current) {
-            Ok(metadata) => metadata,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),
-            Err(cause) => return Err(Error::io("look at", &current)(cause)),
-        };
-        let is_last = names.peek().is_none();
-        let other = |what: &str| Ok(Existing::Other(format!("{} {what}", relative(root, &current))));
-        if metadata.is_symlink() {
-            return other("is a symbolic link");
-        }
-        if is_last && !metadata.is_file() {
-            return other("exists and is not a file");
-        }
-        if !is_last && !metadata.is_dir() {
-            return other("is not a folder");
-        }
-        if !is_last && current.join(".git").exists() {
-            return other("is a repository of its own");
-        }
-        if is_last {
-            let content = fs::read(&current).map_err(Error::io("read", &current))?;
-            let differs = || Existing::Differs(format!("{} exists with other content", relative(root, &current)));
-            return Ok(if content == bytes { Existing::Same } else { differs() });
-        }
+    let other = |place: &Path, what: &str| Ok(Existing::Other(format!("{} {what}", relative(root, place))));
+    if let Some((folder, what)) = obstacle(root, Path::new(path))? {
+        return other(&folder, what);
     }
-    Err(Error::BadPath { path: path.to_owned() })
+    let file = root.join(path);
+    match fs::symlink_metadata(&file) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),
+        Err(cause) => return Err(Error::io("look at", &file)(cause)),
+        Ok(metadata) if metadata.is_symlink() => return other(&file, "is a symbolic link"),
+        Ok(metadata) if !metadata.is_file() => return other(&file, "exists and is not a file"),
+        Ok(_) => {}
+    }
+    let content = fs::read(&file).map_err(Error::io("read", &file))?;
+    let differs = || Existing::Differs(format!("{} exists with other content", relative(root, &file)));
+    Ok(if content == bytes { Existing::Same } else { differs() })
 }
 
 fn relative(root: &Path, current: &Path) -> String {

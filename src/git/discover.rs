@@ -127,7 +127,7 @@ pub(super) fn unsupported(git_dir: &Path, what: String) -> Error {
 /// Resolves `..` where possible: a linked work tree names its common folder as `…/worktrees/x/../..`.
 pub(super) fn tidy(path: &Path) -> PathBuf {
     if path.components().any(|component| component == std::path::Component::ParentDir) {
-        return fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        return crate::env::real(path);
     }
     path.to_owned()
 }

@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use gix::{ObjectId, objs};
@@ -20,12 +20,13 @@ use serde_json::json;
 use super::{
     disk,
     error::Error,
-    holder::{self, Holder},
     mode::{PLAIN, PROGRAM},
     objects::identify,
     repository::Repository,
 };
+use crate::env::lock::{self, Holder};
 use crate::model::ChangeKind;
+use crate::program::PROCESS_MARK;
 
 /// The format that this version writes, and the newest it reads. In format 1, a kind was the command's text.
 const FORMAT: u32 = 2;
@@ -196,7 +197,7 @@ impl Intent {
     /// Tells the runs of this repository what squad writes, before and after it does: it is no agent's work.
     pub(super) fn announce(&self, repository: &Repository, is_done: bool) {
         // What an agent's command has squad write is that agent's.
-        if self.root.is_some() || repository.environment().variable("SQUAD_PROCESS").is_some() {
+        if self.root.is_some() || repository.environment().variable(PROCESS_MARK).is_some() {
             return;
         }
         let commit = self.commit.as_ref().and_then(|commit| Some((commit.id.clone()?, commit.base.clone())));
@@ -241,18 +242,14 @@ impl Repository {
     pub(super) fn lock_work_tree(&self) -> Result<WorkTreeLock, Error> {
         let file = self.lock_file()?;
         let tell = |holder: &Holder| self.damage().say(&format!("waiting for the work tree's lock: {holder}"));
-        holder::wait_for(&file, &tell, || file.lock()).map_err(Error::io("lock", self.state_folder()))?;
-        // For those who wait. The owner of the file may be another user.
-        let _ = file.set_modified(SystemTime::now());
+        lock::wait(&file, &tell).map_err(Error::io("lock", self.state_folder()))?;
         Ok(WorkTreeLock { _file: file })
     }
 
     fn lock_file(&self) -> Result<File, Error> {
         let folder = self.state_folder();
-        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let path = folder.join("intent.lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(Error::io("open", &path))?;
+        let file = lock::open(&path).map_err(Error::io("open", &path))?;
         // Fails if another user created the file; that user has already shared it.
         let _ = self.sharing().open_directory(&folder).and_then(|()| self.sharing().open_file(&path));
         Ok(file)
@@ -262,7 +259,7 @@ impl Repository {
         let file = self.lock_file()?;
         // A dead process's lock is inherited by a child it has just forked, until that child calls exec.
         for _ in 0..20 {
-            if file.try_lock_shared().is_ok() {
+            if !lock::is_held(&file) {
                 return Ok(false);
             }
             thread::sleep(Duration::from_millis(1));

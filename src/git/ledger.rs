@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
-    holder::Holder,
     ledger_tree,
     lock::{Attempt, LedgerLock, LockFile, PendingUpdate},
     object_store::ObjectStore,
@@ -18,6 +17,7 @@ use super::{
     snapshot::Snapshot,
     tree_edit::{Insertion, TreeEdit},
 };
+use crate::env::lock::Holder;
 
 /// The ref of the ledger.
 pub(super) const REFERENCE: &str = "refs/squad/log";
@@ -283,6 +283,6 @@ impl<'a> Ledger<'a> {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.repository.common_dir().join("squad").join(name)
+        self.repository.own_folder().join(name)
     }
 }

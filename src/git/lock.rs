@@ -1,20 +1,15 @@
 //! The lock around "read the tip, write, move the ref".
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions},
     io::{Read, Seek},
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 use gix::ObjectId;
 
-use super::{
-    disk,
-    error::Error,
-    holder::{self, Holder},
-    objects::Sharing,
-};
+use super::{disk, error::Error, objects::Sharing};
+use crate::env::lock::{self, Holder};
 
 /// The lock file, open but not locked by us.
 pub(super) struct LockFile {
@@ -48,23 +43,16 @@ impl LockFile {
 
     /// Takes the lock if it is free.
     pub(super) fn try_lock(self) -> Result<Attempt, Error> {
-        match self.file.try_lock() {
-            Ok(()) => Ok(Attempt::Locked(self.held())),
-            Err(TryLockError::WouldBlock) => Ok(Attempt::Busy(self)),
-            Err(TryLockError::Error(cause)) => Err(Error::io("lock", self.path)(cause)),
+        match lock::try_take(&self.file).map_err(Error::io("lock", &self.path))? {
+            true => Ok(Attempt::Locked(self.held())),
+            false => Ok(Attempt::Busy(self)),
         }
     }
 
     /// Waits until no other process or thread holds the lock. `tell` says who does, when that takes long.
     pub(super) fn lock(self, tell: &(dyn Fn(&Holder) + Sync)) -> Result<LedgerLock, Error> {
-        match self.try_lock()? {
-            Attempt::Locked(lock) => Ok(lock),
-            Attempt::Busy(this) => {
-                let locked = holder::wait_for(&this.file, tell, || this.file.lock());
-                locked.map_err(Error::io("lock", &this.path))?;
-                Ok(this.held())
-            }
-        }
+        lock::wait(&self.file, tell).map_err(Error::io("lock", &self.path))?;
+        Ok(self.held())
     }
 
     pub(super) fn holder(&self) -> Holder {
@@ -72,8 +60,6 @@ impl LockFile {
     }
 
     fn held(self) -> LedgerLock {
-        // For those who wait. The owner of the file may be another user.
-        let _ = self.file.set_modified(SystemTime::now());
         LedgerLock { file: self.file, path: self.path }
     }
 }
@@ -131,7 +117,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 

@@ -12,7 +12,7 @@
 //! | `object_store`, `tree`, `contents` | reading objects, folders and files of a commit |
 //! | `walk` | how much one walk of a tree may read |
 //! | `tree_edit` | adding files to a tree |
-//! | `lock`, `holder`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `incoming` | objects of remotes and bundles, before they are taken |
 //! | `repair` | recovering lost ledger objects, and carrying on without the rest |
 //! | `ledger_tree` | reading a ledger with damaged parts |
@@ -39,7 +39,6 @@ mod disk;
 mod error;
 mod foreign;
 mod history;
-mod holder;
 mod incoming;
 mod intent;
 mod landing;
@@ -88,7 +87,6 @@ pub(crate) use self::{
     error::Error,
     foreign::ForeignRepository,
     history::Blame,
-    holder::{Holder, PATIENCE},
     intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     maintenance::Extent,

@@ -1,18 +1,33 @@
-//! Which paths a file that we write may have.
+//! Which paths a file that we write may have, and what may be in its way.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use super::error::Error;
+use crate::policy::is_portable;
 
 /// Rejects paths that are not relative and plain, or that git or a file system would read differently.
 pub(super) fn check_path(path: &str) -> Result<(), Error> {
-    let is_bad = |name: &str| {
-        let lower = name.to_ascii_lowercase();
-        matches!(name, "" | "." | "..") || lower == ".git" || lower == "git~1" || name.ends_with([' ', '.'])
-    };
-    let has_odd_character =
-        path.chars().any(|character| character.is_control() || matches!(character, '\\' | ':' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}'));
-    if has_odd_character || path.split('/').any(is_bad) {
-        Err(Error::BadPath { path: path.to_owned() })
-    } else {
-        Ok(())
+    if is_portable(path) { Ok(()) } else { Err(Error::BadPath { path: path.to_owned() }) }
+}
+
+/// The first folder on the way to a path below `root` that cannot be one of it: a link could lead out, and a nested
+/// repository has its own history. With what it is.
+pub(super) fn obstacle(root: &Path, path: &Path) -> Result<Option<(PathBuf, &'static str)>, Error> {
+    let mut folder = root.to_owned();
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        folder.push(part);
+        let what = match fs::symlink_metadata(&folder) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(Error::io("look at", &folder)(cause)),
+            Ok(metadata) if metadata.is_symlink() => "is a symbolic link",
+            Ok(metadata) if !metadata.is_dir() => "is not a folder",
+            Ok(_) if folder.join(".git").exists() => "is a repository of its own",
+            Ok(_) => continue,
+        };
+        return Ok(Some((folder, what)));
     }
+    Ok(None)
 }

@@ -280,18 +280,6 @@ fn own_process_group(command: &mut Command) {
 #[cfg(not(unix))]
 fn own_process_group(_command: &mut Command) {}
 
-/// Whether a process with this id exists, as far as we can tell.
-#[cfg(unix)]
-pub(super) fn is_alive(id: i32) -> bool {
-    let Some(process) = rustix::process::Pid::from_raw(id) else { return false };
-    rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
-}
-
-#[cfg(not(unix))]
-pub(super) fn is_alive(_id: i32) -> bool {
-    true
-}
-
 fn kill(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {

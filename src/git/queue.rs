@@ -18,11 +18,11 @@ use gix::{hash, objs};
 use super::{
     disk,
     error::Error,
-    holder::{Holder, PATIENCE},
     lock::{Attempt, LedgerLock, LockFile},
     objects::{Sharing, identify},
     path::check_path,
 };
+use crate::env::lock::{Holder, PATIENCE};
 
 /// Paths and contents.
 pub(super) type Files = Vec<(String, Vec<u8>)>;

@@ -44,10 +44,7 @@ impl Repository {
 
     /// Removes these. If interrupted, the next call continues. Refs go first, since removing them needs the rest.
     pub(crate) fn remove_stored_state(&self, stored_state: &StoredState) -> Result<(), Error> {
-        if !stored_state.references.is_empty() {
-            let input: String = stored_state.references.iter().map(|name| format!("delete {name}\0\0")).collect();
-            self.call(&["update-ref", "-z", "--stdin"]).input(input).succeed()?;
-        }
+        self.delete_references(&stored_state.references)?;
         for (key, value) in &stored_state.settings {
             self.call(&["config", "--local", "--fixed-value", "--unset-all", key, value]).succeed()?;
         }

@@ -133,6 +133,11 @@ impl Repository {
         self.common_dir.parent().filter(|_| self.common_dir.file_name().is_some_and(|name| name == ".git"))
     }
 
+    /// Squad's own folder, which all work trees share. Disposable.
+    pub(crate) fn own_folder(&self) -> PathBuf {
+        self.common_dir.join("squad")
+    }
+
     /// The directory of this work tree's own HEAD and index.
     pub(crate) fn git_dir(&self) -> &Path {
         &self.git_dir

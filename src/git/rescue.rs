@@ -8,8 +8,7 @@ mod index;
 mod restore;
 
 use std::{
-    fs::{self, File},
-    io::{self, Read},
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -25,7 +24,9 @@ use super::{
     quarantine::Quarantine,
     repository::Repository,
 };
+use crate::env::files::read_within;
 use crate::model::SkippedFile;
+use crate::policy::is_git;
 pub(super) use index::{Index, read as read_index};
 pub(crate) use restore::{FileStatus, RescuedFile, TargetState};
 
@@ -202,9 +203,9 @@ impl RescueWriter<'_> {
         } else if !metadata.is_file() {
             return Ok(PathState::Omitted("it is not a file".to_owned()));
         } else {
-            match read(&file, LARGEST) {
-                Ok(Some(bytes)) => (mode_of(&metadata), bytes),
-                Ok(None) => return Ok(PathState::Omitted(format!("it is larger than {} MiB", LARGEST >> 20))),
+            match read_within(&file, LARGEST) {
+                Ok(Ok(bytes)) => (mode_of(&metadata), bytes),
+                Ok(Err(_)) => return Ok(PathState::Omitted(format!("it is larger than {} MiB", LARGEST >> 20))),
                 Err(cause) => return Ok(PathState::Omitted(format!("it cannot be read: {cause}"))),
             }
         };
@@ -227,17 +228,6 @@ impl RescueWriter<'_> {
     }
 }
 
-/// Reads a file; `None` if it has more than `most` bytes, even if it grows only while it is read.
-pub(super) fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = File::open(path)?;
-    if file.metadata()?.len() > most {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
-}
-
 /// A path from git's output; `None` if it leaves the work tree or enters a git directory.
 pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(unix)]
@@ -245,7 +235,7 @@ pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(not(unix))]
     let path: &Path = Path::new(std::str::from_utf8(bytes).ok()?);
     let is_plain = |part: std::path::Component<'_>| match part {
-        std::path::Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+        std::path::Component::Normal(name) => !is_git(&name.to_string_lossy()),
         _ => false,
     };
     (!bytes.is_empty() && path.components().all(is_plain)).then(|| path.to_owned())
@@ -254,18 +244,4 @@ pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
 /// Whether a link has taken the place of a folder of this path: git then has no such file.
 pub(super) fn is_behind_link(root: &Path, path: &Path) -> bool {
     path.ancestors().skip(1).any(|folder| folder != Path::new("") && root.join(folder).is_symlink())
-}
-
-#[cfg(target_os = "linux")]
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The kernel gives the size of these files as 0.
-    #[test]
-    fn a_file_that_is_longer_than_its_size_is_not_read_on() {
-        let file = Path::new("/proc/self/stat");
-        assert_eq!(read(file, 4).expect("it can be read"), None);
-        assert!(read(file, LARGEST).expect("it can be read").is_some_and(|bytes| bytes.len() > 4));
-    }
 }

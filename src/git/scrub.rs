@@ -218,7 +218,7 @@ impl Repository {
     }
 
     fn replaced_file(&self) -> PathBuf {
-        self.common_dir().join("squad").join("scrubbed")
+        self.own_folder().join("scrubbed")
     }
 
     /// Deletes the objects that only rewritten history references. Returns how many were deleted, and the ids of those

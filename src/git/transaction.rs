@@ -23,6 +23,7 @@ use super::{
     intent::{Contents, Intent, Planned, RawPath, Version, WorkTreeLock},
     mode::{LINK, PROGRAM, make_executable, mode_of},
     objects::{Sharing, identify},
+    path::obstacle,
     repository::Repository,
     staging,
 };
@@ -432,21 +433,12 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// What exists at a file's path. Checks every folder on the way: a link could lead out of the root, and a nested
-    /// repository has its own history.
     fn state_of(&self, file: &Planned) -> Result<FileState, Error> {
         let path = file.path.path();
-        let mut target = self.root.clone();
-        for part in path.parent().into_iter().flat_map(Path::components) {
-            target.push(part);
-            match fs::symlink_metadata(&target) {
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(FileState::Absent),
-                Err(cause) => return Err(Error::io("look at", &target)(cause)),
-                Ok(metadata) if !metadata.is_dir() || target.join(".git").exists() => return Ok(FileState::Other),
-                Ok(_) => {}
-            }
+        match obstacle(&self.root, &path)? {
+            Some(_) => Ok(FileState::Other),
+            None => self.state_at(&self.root.join(path)),
         }
-        self.state_at(&self.root.join(path))
     }
 
     fn state_at(&self, target: &Path) -> Result<FileState, Error> {

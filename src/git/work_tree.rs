@@ -29,8 +29,9 @@ use super::{
     pack::KeptPack,
     quarantine::Quarantine,
     repository::Repository,
-    rescue::{self, BATCH, Index, LARGEST, path_of},
+    rescue::{BATCH, Index, LARGEST, path_of},
 };
+use crate::env::files::read_within;
 use crate::model::{Change, Content, SkippedFile};
 pub(crate) use only_copies::RunOfSnapshots;
 pub(crate) use state::RepositoryState;
@@ -393,7 +394,7 @@ fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String
     } else if !metadata.is_file() {
         return left_out("it is not a file".to_owned(), b"");
     } else {
-        rescue::read(&file, LARGEST)
+        read_within(&file, LARGEST).map(Result::ok)
     };
     match bytes {
         Err(cause) => left_out(format!("it cannot be read: {cause}"), b""),

@@ -4,7 +4,7 @@ mod check_commands;
 mod checks;
 #[cfg(test)]
 mod command_corpus_tests;
-mod inbox;
+mod paths;
 mod permission;
 mod redact;
 mod review_commands;
@@ -14,8 +14,8 @@ mod shell_rules;
 mod shell_values;
 
 pub(crate) use check_commands::{CheckResult, check_in, looks_like_check};
-pub(crate) use inbox::is_in_inbox;
-pub(crate) use permission::{Permissions, REVIEWING, Ruling, is_yes, names_git, rule};
+pub(crate) use paths::{PathScope, is_git, is_in_inbox, is_portable, names_git};
+pub(crate) use permission::{Permissions, REVIEWING, Ruling, is_yes, rule};
 pub(crate) use redact::{EMAIL, Redaction, Redactor, SCRUBBED};
 pub(crate) use review_commands::only_shows_changes;
 pub(crate) use shell_rules::forbidden;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::PathScope;
 use crate::model::Access;
 
 /// How to answer a request that no rule decides.
@@ -55,14 +56,16 @@ pub(crate) enum Ruling {
     Deny(String),
 }
 
-/// Reading inside the project and squad's own tools need no permission; the mode decides on everything else.
-pub(crate) fn rule(mode: Permissions, access: Access, detail: &str, project: &str) -> Ruling {
+/// Reading inside the project and squad's own tools need no permission; the mode decides on everything else. `scope`:
+/// where a path that is read leads.
+pub(crate) fn rule(mode: Permissions, access: Access, scope: &PathScope) -> Ruling {
     match (mode, access) {
         (Permissions::Allow, _) | (_, Access::Own) => Ruling::Allow,
-        (_, Access::Read) if is_within(project, detail) => Ruling::Allow,
+        (_, Access::Read) if matches!(scope, PathScope::Project(_)) => Ruling::Allow,
         (Permissions::Ask, _) => Ruling::Ask,
         (Permissions::Deny, _) => {
             let what = match access {
+                Access::Read if *scope == PathScope::Git => "reading git's own files",
                 Access::Read => "reading outside the project",
                 Access::Write => "changing files",
                 Access::Shell => "running commands",
@@ -75,34 +78,9 @@ pub(crate) fn rule(mode: Permissions, access: Access, detail: &str, project: &st
     }
 }
 
-/// Whether a path lies in the project, judged by its text alone. A path with `..` never does.
-fn is_within(project: &str, path: &str) -> bool {
-    let path = path.replace('\\', "/");
-    let project = project.replace('\\', "/");
-    let absolute = path.starts_with('/') || path.get(1..3) == Some(":/");
-    let inside = if absolute {
-        let rest = path.strip_prefix(project.trim_end_matches('/'));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    } else {
-        !path.starts_with('~')
-    };
-    inside && !path.is_empty() && !path.split('/').any(|part| part == "..")
-}
-
 /// Whether an answer to a yes-or-no question is a yes.
 pub(crate) fn is_yes(answer: &str) -> bool {
     ["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes))
-}
-
-/// Whether a part of a path, or of a request's JSON, names git's own folder or file.
-pub(crate) fn names_git(path: &str) -> bool {
-    path.split(['/', '\\', '"']).any(is_git)
-}
-
-/// Also as file systems fold it: case, and what Windows drops at the end or calls it in short.
-fn is_git(name: &str) -> bool {
-    let name = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']).to_ascii_lowercase();
-    name == ".git" || name == "git~1"
 }
 
 #[cfg(test)]
@@ -111,11 +89,13 @@ mod tests {
 
     #[test]
     fn reading_the_project_is_always_allowed() {
-        let ruling = |path| rule(Permissions::Deny, Access::Read, path, "/repo");
-        assert_eq!(ruling("/repo/src/a.rs"), Ruling::Allow);
-        assert_eq!(ruling("src/a.rs"), Ruling::Allow);
-        for outside in ["/repository/a", "/etc/passwd", "src/../../etc/passwd", "~/.ssh/id", "", "C:\\Users\\a"] {
-            assert_ne!(ruling(outside), Ruling::Allow, "{outside}");
+        for (scope, is_allowed) in [
+            (PathScope::Project("src/a.rs".to_owned()), true),
+            (PathScope::Outside, false),
+            (PathScope::Git, false),
+            (PathScope::NotUnicode, false),
+        ] {
+            assert_eq!(rule(Permissions::Deny, Access::Read, &scope) == Ruling::Allow, is_allowed, "{scope:?}");
         }
     }
 
@@ -123,7 +103,7 @@ mod tests {
     #[test]
     fn each_mode_rules_on_each_kind_of_access() {
         use Access::{Mcp, Network, Other, Own, Read, Shell, Write};
-        let word = |mode, access| match rule(mode, access, "/elsewhere/a", "/repo") {
+        let word = |mode, access| match rule(mode, access, &PathScope::Outside) {
             Ruling::Allow => "allow",
             Ruling::Ask => "ask",
             Ruling::Deny(_) => "deny",
@@ -138,9 +118,9 @@ mod tests {
 
     #[test]
     fn the_mode_decides_the_rest() {
-        assert_eq!(rule(Permissions::Allow, Access::Shell, "cargo test", "/repo"), Ruling::Allow);
-        assert_eq!(rule(Permissions::Ask, Access::Write, "a", "/repo"), Ruling::Ask);
-        assert!(matches!(rule(Permissions::Deny, Access::Write, "a", "/repo"), Ruling::Deny(_)));
-        assert_eq!(rule(Permissions::Deny, Access::Own, "squad_remember", "/repo"), Ruling::Allow);
+        assert_eq!(rule(Permissions::Allow, Access::Shell, &PathScope::Outside), Ruling::Allow);
+        assert_eq!(rule(Permissions::Ask, Access::Write, &PathScope::Outside), Ruling::Ask);
+        assert!(matches!(rule(Permissions::Deny, Access::Write, &PathScope::Outside), Ruling::Deny(_)));
+        assert_eq!(rule(Permissions::Deny, Access::Own, &PathScope::Outside), Ruling::Allow);
     }
 }

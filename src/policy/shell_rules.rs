@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 
+use super::paths::is_git;
 use super::shell::Script;
 use super::shell_values::Word;
 
@@ -84,7 +85,7 @@ impl Judge {
                 None => what("files outside of the project"),
                 Some([]) => what("the whole project"),
                 Some([only]) if only.trim_start_matches('.') == "*" => what("the whole project"),
-                Some([first, ..]) if first.eq_ignore_ascii_case(".git") => what("git's own files"),
+                Some(inner) if inner.iter().any(|name| is_git(name)) => what("git's own files"),
                 Some(_) => None,
             }
         })
@@ -393,6 +394,8 @@ mod tests {
             "rm -rf ./",
             "rm -rf .git",
             "rm -rf src/../.GIT/hooks",
+            "rm -rf vendor/lib/.git",
+            "rm -rf .git./hooks",
             "cd /opt && rm -rf build",
             "cd src; cd ../..; rm -rf x",
             "cd $x && rm -rf build",

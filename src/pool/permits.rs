@@ -1,7 +1,7 @@
 //! Limits how many agents work at the same time. Core agents come first; then the order of arrival counts.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use crate::engine::open_regular;
+use crate::env::lock;
 
 /// Sorted by precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,15 +140,12 @@ impl Places {
     }
 
     fn free(&self) -> io::Result<Option<File>> {
-        fs::create_dir_all(&self.folder)?;
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         for number in (0..self.count).map(|number| (first + number) % self.count) {
             let path = self.folder.join(number.to_string());
-            let place = open_regular(File::options().write(true).create(true).truncate(false), &path)?;
-            match place.try_lock() {
-                Ok(()) => return Ok(Some(place)),
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(error),
+            let place = lock::open(&path)?;
+            if lock::try_take(&place)? {
+                return Ok(Some(place));
             }
         }
         Ok(None)
@@ -238,7 +235,7 @@ mod tests {
     #[tokio::test]
     async fn agents_work_where_places_cannot_be_counted() {
         let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join("places"), "in the way").expect("a file");
+        std::fs::write(folder.path().join("places"), "in the way").expect("a file");
         Permits::shared(1, &folder.path().join("places")).take(Priority::Core).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Answers requests of engines: calls of squad's own tools, permissions, questions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +12,11 @@ use super::colleagues::Caller;
 use super::commands::CommandLog;
 use super::{Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
+use crate::env::{ProjectPath, follow, real};
 use crate::model::{Access, Decision, EventKind, Judgement, Slug, first_words, list, marked, without_hidden};
-use crate::policy::{Permissions, Ruling, forbidden, is_in_inbox, is_yes, names_git, only_shows_changes, rule};
+use crate::policy::{
+    PathScope, Permissions, Ruling, forbidden, is_in_inbox, is_yes, names_git, only_shows_changes, rule,
+};
 use crate::program::git_folders;
 use crate::tools::{self, Intent};
 
@@ -341,40 +344,21 @@ impl RequestHandler {
         edited.unwrap_or_else(|| file.text.clone())
     }
 
-    /// Where a path really leads, relative to the project's root with `/`: links are followed as far as the path
-    /// exists.
+    /// Where a path really leads, relative to the project's root with `/`.
     fn path_in_project(&self, path: &str) -> Option<String> {
-        let resolved = self.followed(path);
-        let project = dunce::canonicalize(&self.project).ok()?;
-        let inner = resolved.strip_prefix(project).ok()?;
-        Some(inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"))
-    }
-
-    fn followed(&self, path: &str) -> PathBuf {
-        let mut resolved = PathBuf::new();
-        for part in Path::new(&self.project).join(path).components() {
-            match part {
-                Component::ParentDir => drop(resolved.pop()),
-                Component::CurDir => {}
-                part => resolved.push(part),
-            }
-            resolved = match (dunce::canonicalize(&resolved), std::fs::read_link(&resolved)) {
-                (Ok(real), _) => real,
-                // A write makes what such a link leads to.
-                (Err(_), Ok(target)) => resolved.parent().map(|folder| folder.join(&target)).unwrap_or(target),
-                (Err(_), Err(_)) => resolved,
-            };
-        }
-        resolved
+        let project = Path::new(&self.project);
+        ProjectPath::resolve(project, project, path).ok().map(|path| path.shown)
     }
 
     /// Why no mode lets an agent write there: it is git's, as named or where links lead.
     fn git_refusal(&self, path: &str) -> Option<String> {
-        let followed = self.followed(path);
+        let project = Path::new(&self.project);
+        let Some(followed) = follow(&project.join(path), |_| {}) else {
+            return Some(format!("`{}` leads through a link that cannot be followed", first_words(path, 100)));
+        };
         let is_inside = |folder: &PathBuf| followed.starts_with(folder);
-        let is_gits = names_git(path)
-            || names_git(&followed.to_string_lossy())
-            || git_folders(Path::new(&self.project)).iter().any(is_inside);
+        let is_gits =
+            names_git(path) || names_git(&followed.to_string_lossy()) || git_folders(project).iter().any(is_inside);
         is_gits
             .then(|| format!("`{}` is git's, which no tool may write in any mode; use `git`", first_words(path, 100)))
     }
@@ -408,9 +392,9 @@ impl RequestHandler {
                 false => Approval::Deny("reviewers may run only `git diff`, `git log` and `git show`".to_owned()),
             };
         }
-        let subject = self.resolved(access, detail);
-        match rule(self.permissions, access, &subject, &self.project) {
-            _ if access == Access::Read && self.attached.contains(&subject) => Approval::Allow,
+        let (place, scope) = self.read_from(access, detail);
+        match rule(self.permissions, access, &scope) {
+            _ if place.is_some_and(|place| self.attached.contains(&place)) => Approval::Allow,
             Ruling::Allow => Approval::Allow,
             Ruling::Deny(reason) => Approval::Deny(reason),
             Ruling::Ask => {
@@ -429,14 +413,14 @@ impl RequestHandler {
         }
     }
 
-    /// Where a path really leads: a link in the project may point anywhere. A path that does not exist is taken
-    /// literally.
-    fn resolved(&self, access: Access, detail: &str) -> String {
-        if access != Access::Read {
-            return detail.to_owned();
-        }
-        let path = Path::new(&self.project).join(detail);
-        dunce::canonicalize(&path).map_or_else(|_| detail.to_owned(), |path| path.display().to_string())
+    /// Where a path that is read really leads: a link in the project may point anywhere.
+    fn read_from(&self, access: Access, detail: &str) -> (Option<String>, PathScope) {
+        let project = real(Path::new(&self.project));
+        // An engine may read `~` as a shell does.
+        let is_path = access == Access::Read && !detail.is_empty() && !detail.starts_with('~');
+        let place = is_path.then(|| follow(&project.join(detail), |_| {})).flatten();
+        let scope = place.as_ref().map_or(PathScope::Outside, |place| PathScope::of(place, &project));
+        (place.map(|place| place.display().to_string()), scope)
     }
 
     async fn question(&self, requester: &Requester, text: &str, choices: &[String], reply: Reply<Option<String>>) {
@@ -505,17 +489,8 @@ pub(super) fn result(done: Result<String, String>) -> ToolResult {
     ToolResult { ok, text: without_hidden(text) }
 }
 
-/// A path from an engine, relative to the project's root with `/`; `None` if outside.
+/// A path as an engine names it, relative to the project's root with `/`; `None` if outside.
 pub(crate) fn in_project(project: &str, path: &str) -> Option<String> {
-    let path = Path::new(path);
-    let inner = if path.is_absolute() { path.strip_prefix(project).ok()? } else { path };
-    let mut parts = Vec::new();
-    for part in inner.components() {
-        match part {
-            Component::Normal(name) => parts.push(name.to_str()?),
-            Component::CurDir => {}
-            _ => return None,
-        }
-    }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    let project = Path::new(project);
+    PathScope::of(&project.join(path), project).in_project().ok().filter(|path| !path.is_empty())
 }

@@ -18,7 +18,6 @@ pub(crate) use engine_profile::{
     Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, StateMode, StreamKind, ToolsWay,
 };
 pub(crate) use keys::BAD_VALUE;
-#[cfg(test)]
 pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
 

@@ -1,13 +1,13 @@
 //! `file_ops`: reads, writes and lists files of the project, for agents of engines that have no tools for it.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::engine::open_regular;
-use crate::policy::names_git;
+use crate::env::ProjectPath;
+use crate::env::files::open_regular;
 
 /// A reply holds so many bytes of a file, and names in a folder.
 const SHOWN: u64 = 64 * 1024;
@@ -36,16 +36,12 @@ pub(crate) enum Operation {
     List,
 }
 
-/// A path of the project with all links resolved.
-#[derive(Debug, PartialEq)]
-pub(crate) struct ProjectPath {
-    root: PathBuf,
-    path: PathBuf,
-    /// From the project's root, with `/`; empty for the root.
-    pub(crate) shown: String,
-}
-
 impl FileCall {
+    /// Where the path, taken from `directory`, really leads.
+    pub(crate) fn place(&self, root: &Path, directory: &Path) -> Result<ProjectPath, String> {
+        ProjectPath::resolve(root, directory, &self.path).map_err(|reason| format!("`{}` {reason}", self.path))
+    }
+
     pub(super) fn check(self) -> Result<Self, String> {
         let Self { operation, path, content, .. } = &self;
         match (operation, content) {
@@ -72,42 +68,10 @@ impl FileCall {
     }
 }
 
-impl ProjectPath {
-    /// Where a path, taken from `directory`, really leads. Links and `..` are followed one part at a time, so that none
-    /// leads out of the project unseen.
-    pub(crate) fn resolve(root: &Path, directory: &Path, path: &str) -> Result<Self, String> {
-        let wrong = |reason: &str| format!("`{path}` {reason}");
-        let root = dunce::canonicalize(root).map_err(|error| wrong(&error.to_string()))?;
-        let mut resolved = PathBuf::new();
-        for part in directory.join(path).components() {
-            match part {
-                Component::ParentDir => drop(resolved.pop()),
-                Component::CurDir => {}
-                part => resolved.push(part),
-            }
-            match dunce::canonicalize(&resolved) {
-                Ok(real) => resolved = real,
-                // A link that leads nowhere yet would be followed by a write.
-                Err(_) if fs::symlink_metadata(&resolved).is_ok() => {
-                    return Err(wrong("leads through a link that cannot be followed"));
-                }
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(wrong(&error.to_string())),
-            }
-        }
-        let inner = resolved.strip_prefix(&root).map_err(|_| wrong("is outside of the project"))?;
-        let names: Vec<String> = inner.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-        if names.iter().any(|name| names_git(name)) {
-            return Err(wrong("is git's, which `git` alone changes"));
-        }
-        Ok(Self { shown: names.join("/"), path: resolved, root })
-    }
-
-    /// What it holds now, as far as it is text.
-    pub(crate) fn text(&self) -> String {
-        let is_small = fs::metadata(&self.path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST as u64);
-        is_small.then(|| fs::read_to_string(&self.path).ok()).flatten().unwrap_or_default()
-    }
+/// What a file holds now, as far as it is text.
+pub(crate) fn text_at(at: &ProjectPath) -> String {
+    let is_small = fs::metadata(&at.path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST as u64);
+    is_small.then(|| fs::read_to_string(&at.path).ok()).flatten().unwrap_or_default()
 }
 
 fn write(at: &ProjectPath, text: &str) -> io::Result<()> {
@@ -209,6 +173,8 @@ fn names(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     struct World(tempfile::TempDir);
@@ -330,6 +296,6 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(world.root().join("sub/pipe")).status();
         assert!(made.is_ok_and(|status| status.success()));
         assert!(world.call(Operation::Read, "pipe", None).is_err_and(|reason| reason.contains("not a regular file")));
-        assert_eq!(world.resolve("pipe").map(|at| at.text()), Ok(String::new()));
+        assert_eq!(world.resolve("pipe").map(|at| text_at(&at)), Ok(String::new()));
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::{ToolCall, ToolSpec};
 use crate::model::{Decision, DecisionId, Judgement, first_line, printable};
 use crate::parse::{self, Files};
 
-pub(crate) use files::{FileCall, Operation, ProjectPath};
+pub(crate) use files::{FileCall, Operation, text_at};
 pub(crate) use shell::ShellCall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -134,11 +134,11 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
         (1, "`task` is empty"),
         (2, "front matter must be YAML"),
         (3, "there is no role `scribe`"),
-        (3, "`cwd` \"/etc\" lies outside of the project"),
+        (3, "`cwd` \"/etc\" is outside of the project"),
         (4, "there is no role `old`"),
-        (4, "`cwd` \"../..\" lies outside of the project"),
-        (5, "lies outside of the project"),
-        (6, "`cwd` \".git\" belongs to git"),
+        (4, "`cwd` \"../..\" is outside of the project"),
+        (5, "is outside of the project"),
+        (6, "`cwd` \".git\" is git's"),
         (7, "`cwd` \"nowhere\" cannot be used"),
         (8, "is not a folder"),
         (9, "STATE_MODE=stateful"),
@@ -184,7 +184,7 @@ fn a_folder_that_leads_out_of_the_project_is_refused() {
     let mut client = client(&repo, &script, &[], &[]);
     let members = json!([{"roleId": "ada", "task": "x", "cwd": "inner"}]);
     let said = client.refused("start_squad_members", json!({"members": members}));
-    assert!(said.contains("lies outside of the project"), "{said}");
+    assert!(said.contains("is outside of the project"), "{said}");
 }
 
 #[test]

@@ -203,15 +203,6 @@ impl TestRepo {
                 looks: Arc::clone(&self.clock),
             },
             ids: Ids::Counting(Arc::clone(&self.ids)),
-            streams: Streams {
-                out: Box::new(out.clone()),
-                err: Box::new(err.clone()),
-                out_is_terminal: false,
-                err_is_terminal: false,
-                in_is_terminal: false,
-                input: || Box::new(INPUT.with(|place| place.borrow().as_bytes())),
-                secret: |_| Err(io::ErrorKind::Unsupported.into()),
-            },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
             signals: false,
             threads: false,
@@ -219,7 +210,16 @@ impl TestRepo {
             releases: self.releases.clone(),
             installed: self.installed.iter().map(|text| text.as_bytes().to_vec()).collect(),
         };
-        let code = squad::run(env);
+        let streams = Streams {
+            out: Box::new(out.clone()),
+            err: Box::new(err.clone()),
+            out_is_terminal: false,
+            err_is_terminal: false,
+            in_is_terminal: false,
+            input: || Box::new(INPUT.with(|place| place.borrow().as_bytes())),
+            secret: |_| Err(io::ErrorKind::Unsupported.into()),
+        };
+        let code = squad::run(env, streams);
         let shown = |text: String| {
             let home = self.folder.path().join("home").display().to_string();
             text.replace(&self.root().display().to_string(), "REPO").replace(&home, "HOME")

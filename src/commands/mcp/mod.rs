@@ -5,7 +5,7 @@ mod registration;
 
 use super::{Context, Ended, require_flags};
 use crate::engine::command::blueprint::Blueprint;
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::mcp;
 use crate::model::{list, printable};
@@ -97,7 +97,7 @@ impl From<Mode> for Permissions {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         if let Some(client) = self.print_config {
-            let root = dunce::canonicalize(&context.directory).unwrap_or_else(|_| context.directory.clone());
+            let root = real(&context.directory);
             let options = self.options(context)?;
             require_engine(context.env, self.engine.as_deref())?;
             let mut arguments: Vec<String> =

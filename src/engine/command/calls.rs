@@ -24,7 +24,8 @@ use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run};
 use super::spool::{Spool, Tail};
-use crate::engine::{Approval, Fact, Reply, Request, open_regular};
+use crate::engine::{Approval, Fact, Reply, Request};
+use crate::env::files::open_regular;
 use crate::model::Access;
 use crate::program::{Program, Programs, Variables};
 

@@ -2,11 +2,12 @@
 //! from outside.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::env::files::replace;
 use crate::model::Usage;
 
 /// A folder with a file for each session that can be continued.
@@ -37,11 +38,7 @@ impl Chats {
 
     pub(super) fn store(&self, session: &str, chat: &Chat) -> io::Result<()> {
         let file = self.file(session).ok_or(io::ErrorKind::InvalidInput)?;
-        fs::create_dir_all(&self.0)?;
-        let mut temporary = tempfile::NamedTempFile::new_in(&self.0)?;
-        temporary.write_all(&serde_json::to_vec(chat)?)?;
-        temporary.persist(file)?;
-        Ok(())
+        replace(&file, &serde_json::to_vec(chat)?)
     }
 
     pub(super) fn remove(&self, session: &str) {

@@ -25,7 +25,7 @@ mod stream;
 mod template;
 mod values;
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,7 @@ use chats::Chats;
 
 use super::process_group::Mark;
 use super::{Adapter, EngineError, Opening};
+use crate::env::{ProjectPath, real};
 use crate::model::{AvailableModels, ConnectionState, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
 
@@ -160,23 +161,15 @@ pub(crate) async fn version(profile: &Profile, program: &Program, variables: &Va
     output.status.success().then(|| first_line(line, 100))
 }
 
-/// Resolves a folder that must be inside the project and outside `.git`. Symbolic links are followed.
+/// Resolves a folder to work in, which must be one of the project.
 pub(crate) fn confined(root: &Path, folder: &Path) -> Result<PathBuf, String> {
-    let shown = folder.display();
-    let root = dunce::canonicalize(root).map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
-    let folder = dunce::canonicalize(root.join(folder)).map_err(|error| format!("cannot work in {shown}: {error}"))?;
-    if !folder.is_dir() {
-        return Err(format!("cannot work in {shown}: it is not a folder"));
-    }
-    let is_inside = folder
-        .strip_prefix(&root)
-        .is_ok_and(|inner| inner.components().next() != Some(Component::Normal(".git".as_ref())));
-    if is_inside { Ok(folder) } else { Err(format!("cannot work in {shown}: it is outside of the project")) }
+    let found = ProjectPath::folder(root, folder).map(|folder| folder.path);
+    found.map_err(|reason| format!("cannot work in {}: it {reason}", folder.display()))
 }
 
 /// A Codex option that marks every project around a folder as untrusted, so that it ignores their configuration.
 fn codex_projects(directory: &Path) -> String {
-    let folder = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let folder = real(directory);
     let around = folder.ancestors().map(Path::to_owned).chain(crate::program::work_trees(&folder));
     let mut projects = toml::Table::new();
     // In a preview, the folder is the name of a placeholder.

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::spool::Spool;
-use crate::engine::process_group::{Ending, ProcessGroup, apart};
+use crate::engine::process_group::{Ending, ProcessGroup};
 
 /// How long a process has to end after it was asked to. Windows has no way to ask.
 const GRACE: Duration = Duration::from_secs(if cfg!(windows) { 0 } else { 5 });
@@ -53,11 +53,9 @@ pub(super) async fn run(
     mut reader: impl OutputReader,
 ) -> std::io::Result<Ended> {
     let (stdout, stderr) = (output.spool.create(output.stdout)?, output.spool.create(output.stderr)?);
-    command.stdin(input).stdout(stdout).stderr(stderr).kill_on_drop(true);
-    apart(&mut command);
+    command.stdin(input).stdout(stdout).stderr(stderr);
     let started = Instant::now();
-    let mut child = command.spawn()?;
-    let mut group = ProcessGroup::of(&child);
+    let (mut child, mut group) = ProcessGroup::spawn(&mut command)?;
     // It holds the output files open.
     drop(command);
     let mut ticks = interval(READ_INTERVAL);
@@ -94,10 +92,7 @@ async fn end(child: &mut Child, group: &mut ProcessGroup) -> std::io::Result<Exi
     if let Ok(status) = timeout(GRACE, child.wait()).await {
         return status;
     }
-    group.signal(Ending::Killed);
-    // This fails only if the process has ended.
-    let _ = child.start_kill();
-    child.wait().await
+    group.kill(child).await
 }
 
 /// Ends the processes that remain in the group, so that the turn's output no longer changes.

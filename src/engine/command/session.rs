@@ -21,8 +21,9 @@ use super::values::Values;
 use super::{Profile, Shared, environment, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{
-    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, Reply, Request, backoff, open_regular,
+    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, Reply, Request, backoff,
 };
+use crate::env::files::open_regular;
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
 use crate::program::Program;
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
@@ -85,8 +86,7 @@ impl Session {
         }
         let (sender, facts) = mpsc::unbounded_channel();
         let turn = Arc::new(Turn { shared, opening, model, sender });
-        let mark = &turn.shared.mark;
-        let descendants = Descendants::of(&[(mark.name(), mark.value()), (SESSION_VARIABLE, &turn.opening.session)]);
+        let descendants = turn.shared.mark.with((SESSION_VARIABLE, &turn.opening.session));
         Ok(Self { turn, facts, stop: watch::Sender::new(false), running: None, descendants })
     }
 }
@@ -285,7 +285,7 @@ impl Turn {
             return Ok(None);
         }
         let session = &self.opening.session;
-        let marks = [("SQUAD_RUN", run.as_str()), (SESSION_VARIABLE, session), (mark.name(), mark.value())];
+        let marks = [("SQUAD_RUN", run.as_str()), (SESSION_VARIABLE, session), mark.variable()];
         let marks = marks.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let directory = self.opening.directory.clone();
         Calls::open(spool, &TurnContext { directory, tools, may_write, marks }).map(Some)
@@ -298,7 +298,7 @@ impl Turn {
         let mut command = process::Command::from(program.command());
         command.args(arguments).env_clear().envs(variables).envs(&profile.set);
         command.env("SQUAD_RUN", &shared.run).env(SESSION_VARIABLE, &self.opening.session);
-        command.env(shared.mark.name(), shared.mark.value()).current_dir(&self.opening.directory);
+        command.envs([shared.mark.variable()]).current_dir(&self.opening.directory);
         command
     }
 

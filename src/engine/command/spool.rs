@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::engine::open_regular;
+use crate::env::files::open_regular;
 
 /// The files of one turn of a session.
 #[derive(Debug)]

@@ -395,3 +395,12 @@ async fn who_only_tries_again_gives_no_sign_of_life() {
     assert_eq!(lines.iter().filter(|line| *line == warning).count(), 2, "{lines:?}");
     assert_eq!(lines.iter().filter(|line| *line == "alive").count(), 1, "only the other line is one: {lines:?}");
 }
+
+#[test]
+fn nobody_works_in_a_git_directory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for inner in ["sub/.git/hooks", ".GIT"] {
+        fs::create_dir_all(folder.path().join(inner)).expect("a folder");
+        assert!(confined(folder.path(), Path::new(inner)).is_err(), "{inner}");
+    }
+}

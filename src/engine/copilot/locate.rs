@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::options::Options;
 use crate::engine::EngineError;
+use crate::env::real;
 use crate::program::{Program, ProgramRefusal, Programs};
 
 const INSTALL: &str = "npm install -g @github/copilot";
@@ -127,7 +128,7 @@ impl Search<'_> {
     /// The runtime that belongs to a `copilot`, or the `copilot` itself.
     fn copilot(&self, program: &Path) -> Option<Program> {
         let found = self.existing(program.to_owned())?;
-        let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+        let real = real(program);
         let sibling = self.existing(real.with_file_name(program_name("copilot-runtime")));
         sibling.or_else(|| self.runtime_of(&package_version(&real)?)).or(Some(found))
     }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::connection::{Connection, Incoming, lock};
 use super::options::{Home, Options};
 use crate::engine::EngineError;
-use crate::engine::process_group::{Ending, Mark, ProcessGroup, apart};
+use crate::engine::process_group::{Ending, Mark, ProcessGroup};
 use crate::model::{first_line, printable};
 use crate::program::{Program, Programs};
 
@@ -43,9 +43,9 @@ impl Process {
     ) -> Result<(Self, Arc<Connection>), EngineError> {
         // Not the run id, since one run may have several engines: one after the other, or one to probe.
         let mut mark = Mark::new();
-        let mut child = command(program, options, home)
-            .env(mark.name(), mark.value())
-            .spawn()
+        let mut command = command(program, options, home);
+        let (name, value) = mark.variable();
+        let (mut child, group) = ProcessGroup::spawn(command.env(name, value))
             .map_err(|error| unusable(program.path(), &format!("cannot be run: {error}")))?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -53,7 +53,6 @@ impl Process {
         };
         let recorded = Arc::default();
         let reader = tokio::spawn(record_stderr(errors, Arc::clone(&recorded)));
-        let group = ProcessGroup::of(&child);
         mark.guard(options.squad.as_deref());
         let process = Self { child, group, recorded, reader, mark };
         Ok((process, Connection::start(input, output, incoming)))
@@ -113,10 +112,7 @@ impl Process {
     /// Kills a process that is no longer useful.
     pub(crate) async fn kill(&mut self) {
         self.mark.look();
-        self.group.signal(Ending::Killed);
-        // `start_kill` fails only if the process has ended.
-        let _ = self.child.start_kill();
-        let _ = self.child.wait().await;
+        let _ = self.group.kill(&mut self.child).await;
         self.mark.end().await;
     }
 }
@@ -157,8 +153,7 @@ fn command(program: &Program, options: &Options, home: &Home) -> Command {
     }
     offline_needs(&mut command, options);
     command.current_dir(&options.directory);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    apart(&mut command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::options::{McpServer, Options};
-use crate::engine::process_group::{Ending, ProcessGroup, apart};
+use crate::engine::process_group::ProcessGroup;
 use crate::program::{Program, Programs};
 
 /// Why servers cannot be used, by name.
@@ -71,10 +71,9 @@ fn hello() -> String {
 }
 
 async fn ask_program(mut command: Command, limit: Duration) -> Result<(), String> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    apart(&mut command);
-    let mut child = command.spawn().map_err(|error| format!("its program cannot be run: {error}"))?;
-    let mut group = ProcessGroup::of(&child);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let started = ProcessGroup::spawn(&mut command);
+    let (mut child, mut group) = started.map_err(|error| format!("its program cannot be run: {error}"))?;
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let answer = async {
         let (Some(mut input), Some(output)) = (input, output) else { return Ok(()) };
@@ -91,8 +90,7 @@ async fn ask_program(mut command: Command, limit: Duration) -> Result<(), String
         Err("its program ended without an answer".to_owned())
     };
     let answer = timeout(limit, answer).await.unwrap_or_else(|_| Err(silence(limit)));
-    group.signal(Ending::Killed);
-    let _ = child.wait().await;
+    let _ = group.kill(&mut child).await;
     answer
 }
 

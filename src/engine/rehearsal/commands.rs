@@ -7,7 +7,6 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 
 use crate::engine::Opening;
-use crate::engine::descendants::Descendants;
 use crate::engine::process_group::{Mark, apart};
 use crate::program::{Programs, SHELL, Variables};
 
@@ -54,7 +53,7 @@ impl Commands {
                 mark.guard(squad.as_deref());
                 mark
             });
-            command.env(mark.name(), mark.value()).env(SESSION, &opening.session);
+            command.envs([mark.variable(), (SESSION, &opening.session)]);
         }
         // What it leaves running may hold its output open.
         let output = tempfile::tempfile().map_err(|error| error.to_string())?;
@@ -70,9 +69,9 @@ impl Commands {
 
     /// Ends what a session's commands have left running, and returns its command lines.
     pub(super) async fn end_left_running(&self, session: &str) -> Vec<String> {
-        let value = self.mark.lock().await.as_ref().map(|mark| (mark.name(), mark.value().to_owned()));
-        match value {
-            Some((name, value)) => Descendants::of(&[(name, &value), (SESSION, session)]).end_left_running().await,
+        let descendants = self.mark.lock().await.as_ref().map(|mark| mark.with((SESSION, session)));
+        match descendants {
+            Some(descendants) => descendants.end_left_running().await,
             None => Vec::new(),
         }
     }

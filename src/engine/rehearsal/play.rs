@@ -1,6 +1,6 @@
 //! Plays the steps of a turn.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use super::commands::Commands;
 use super::script::Step;
 use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, added};
+use crate::env::ProjectPath;
 use crate::model::Access;
 
 /// A panic requested by the script, with its message.
@@ -157,21 +158,12 @@ impl TurnPlayer {
     }
 }
 
-/// A path in the project, with its folders created. Refuses paths that lead outside, through `..` or a link.
+/// A path in the project, with its folders created.
 fn confined(project: &Path, path: &str) -> Result<PathBuf, String> {
-    let relative = Path::new(path);
-    let plain = relative.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
-    let target = project.join(relative);
-    // The existing part of the path shows where it leads.
-    let existing = target.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
-    let inside = existing
-        .and_then(|path| path.canonicalize().ok())
-        .is_some_and(|path| project.canonicalize().is_ok_and(|root| path.starts_with(root)));
-    let (true, true, Some(_), Some(folder)) = (plain, inside, relative.file_name(), target.parent()) else {
-        return Err(format!("`{path}` is not a path inside the project"));
-    };
+    let found = ProjectPath::resolve(project, project, path).map_err(|reason| format!("`{path}` {reason}"))?;
+    let folder = found.path.parent().filter(|_| !found.shown.is_empty()).ok_or("there is no file's name")?;
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    Ok(target)
+    Ok(found.path)
 }
 
 #[cfg(test)]
@@ -185,6 +177,7 @@ mod tests {
         for outside in ["../x", "/etc/x", "a/../../x", ""] {
             assert!(confined(project.path(), outside).is_err(), "{outside}");
         }
+        assert!(confined(project.path(), ".git/hooks/post-commit").is_err());
         #[cfg(unix)]
         {
             let other = tempfile::tempdir().expect("a folder");

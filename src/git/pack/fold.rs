@@ -12,7 +12,8 @@ use std::{
 use gix::odb::pack::{index, multi_index};
 
 use super::{Content, KEEP_TEXT, PackFolder, UNFINISHED, encode};
-use crate::git::{disk, error::Error, lock::LedgerLock, program};
+use crate::git::{disk, error::Error, lock::LedgerLock};
+use crate::program::may_be_alive;
 
 /// A fold is due with this many packs of ours: there should be at most twelve, including the new one.
 const MAX_PACKS: usize = 11;
@@ -221,7 +222,7 @@ impl PackFolder {
         let Ok(text) = fs::read_to_string(&path) else { return false };
         let age = fs::metadata(&path).and_then(|facts| facts.modified()).ok().and_then(|at| at.elapsed().ok());
         let id = text.split_whitespace().next().and_then(|id| id.parse().ok());
-        age.is_none_or(|age| age < MAX_LOCK_AGE) && id.is_none_or(program::is_alive)
+        age.is_none_or(|age| age < MAX_LOCK_AGE) && id.is_none_or(may_be_alive)
     }
 
     /// Copies the objects of several packs into one, durably.

@@ -82,7 +82,7 @@ impl Repository {
     }
 
     fn fold_file(&self, name: &str) -> PathBuf {
-        self.common_dir().join("squad").join("fold").join(name)
+        self.own_folder().join("fold").join(name)
     }
 
     /// Adopts the pack of a finished fold; with `waits`, waits for the end. Otherwise returns the packs that a running

@@ -16,6 +16,7 @@ use crate::git::{
     intent::{Contents, Planned, RawPath, Version},
     mode::{LINK, PROGRAM, make_executable, mode_of},
     objects::identify,
+    path::obstacle,
     references::parse_id,
     repository::Repository,
     rewrite,
@@ -179,23 +180,8 @@ impl Extracted {
     }
 
     fn target_state(&self, root: &Path, path: &Path) -> Result<TargetState, Error> {
-        let mut target = root.to_owned();
-        for part in path.parent().into_iter().flat_map(Path::components) {
-            target.push(part);
-            match fs::symlink_metadata(&target) {
-                Err(_) => return Ok(TargetState::Free),
-                // A link could lead out of the folder.
-                Ok(metadata) if metadata.is_symlink() => {
-                    return Ok(TargetState::Blocked(format!("{} is a symbolic link", target.display())));
-                }
-                Ok(metadata) if !metadata.is_dir() => {
-                    return Ok(TargetState::Blocked(format!("{} is not a folder", target.display())));
-                }
-                Ok(_) if target.join(".git").exists() => {
-                    return Ok(TargetState::Blocked(format!("{} is a repository of its own", target.display())));
-                }
-                Ok(_) => {}
-            }
+        if let Some((folder, what)) = obstacle(root, path)? {
+            return Ok(TargetState::Blocked(format!("{} {what}", folder.display())));
         }
         let (existing, new) = (root.join(path), self.folder.path().join(path));
         let Ok(metadata) = fs::symlink_metadata(&existing) else { return Ok(TargetState::Free) };

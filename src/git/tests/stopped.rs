@@ -37,20 +37,12 @@ fn squad(world: &World, arguments: &[&str]) -> (u8, String) {
         damage: DamageLog::default(),
         releases: Vec::new(),
         installed: Vec::new(),
-        streams: Streams {
-            out: Box::new(said.clone()),
-            err: Box::new(said.clone()),
-            out_is_terminal: false,
-            err_is_terminal: false,
-            in_is_terminal: false,
-            input: || Box::new(io::empty()),
-            secret: |_| Err(io::ErrorKind::Unsupported.into()),
-        },
         runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
         signals: false,
         threads: false,
     };
-    let code = crate::run(env);
+    let streams = Streams { out: Box::new(said.clone()), err: Box::new(said.clone()), ..Streams::silent() };
+    let code = crate::run(env, streams);
     let said = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
     (code, said)
 }

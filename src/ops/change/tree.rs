@@ -76,12 +76,15 @@ impl<'w> Tree<'w> {
         }
         let (mut paths, mut open) = (Vec::new(), vec![place.to_owned()]);
         while let Some(path) = open.pop() {
-            match fs::read_dir(self.workspace.work_dir.join(&path)) {
-                Ok(entries) => {
+            let folder = self.workspace.work_dir.join(&path);
+            // A link may lead out, or in a circle.
+            let is_link = folder.is_symlink();
+            match fs::read_dir(folder).ok().filter(|_| !is_link) {
+                Some(entries) => {
                     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
                     open.extend(names.map(|name| format!("{path}/{name}")));
                 }
-                Err(_) => paths.push(path),
+                None => paths.push(path),
             }
         }
         paths.sort();

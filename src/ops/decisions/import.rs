@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::env::Env;
+use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::model::{Actor, ChangeKind, Decision, DecisionId, EventKind, Problem, Source, list, plural};
 use crate::ops::Project;
@@ -172,9 +172,7 @@ fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> 
         Which::These(names) => names,
     };
     let find = |name: &String| {
-        let full = dunce::canonicalize(directory.join(name)).unwrap_or_else(|_| directory.join(name));
-        let inner = full.strip_prefix(&project.folder.path).ok()?;
-        let inner = inner.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+        let inner = ProjectPath::resolve(&project.folder.path, directory, name).ok()?.shown;
         sources.contains(&inner.as_str()).then_some(inner)
     };
     let missing = |name: &String| {

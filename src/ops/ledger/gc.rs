@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{Extent, Repository, RunOfSnapshots};
 use crate::model::RunId;
@@ -50,13 +50,13 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let (repository, work_dir) = repository(env, directory)?;
     lost::settle(env, &repository);
     let before = repository.extent()?;
-    let local = repository.common_dir().join("squad");
+    let local = repository.own_folder();
     let leases = lease::look(&local);
     let (snapshots, only_copies) = forget_snapshots(env, &repository, &leases, force)?;
     for (_, path) in lease::repository_files(&local).filter(|(run, _)| leases.status(run) != "running") {
         let _ = std::fs::remove_file(path);
     }
-    let folder = team_folder(&repository, &dunce::canonicalize(directory).unwrap_or(directory.to_owned()), &work_dir);
+    let folder = team_folder(&repository, &real(directory), &work_dir);
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     let cleared = homes::clear(&local, &runs, env.clock.now().into());

@@ -26,7 +26,7 @@ pub(crate) fn settle(env: &Env, repository: &Repository) {
     if let Err(error) = repository.forget_imports() {
         tracing::debug!("the refs of an import cannot be deleted: {error}");
     }
-    for dead in lease::dead(&repository.common_dir().join("squad")) {
+    for dead in lease::dead(&repository.own_folder()) {
         match record_end(env, repository, dead.team.as_deref().unwrap_or_default(), &dead.run) {
             Ok(()) => dead.forget(),
             Err(error) => tracing::debug!("the end of run {} cannot be recorded: {error}", dead.run),

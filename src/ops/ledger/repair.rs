@@ -82,7 +82,7 @@ pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) ->
     // What a remote had is back, and is no longer missing.
     repaired.references = repository.dangling_references()?;
     repository.delete_references(&repaired.references)?;
-    let index = repository.common_dir().join("squad").join("index");
+    let index = repository.own_folder().join("index");
     if index.exists() {
         fs::remove_dir_all(&index)
             .map_err(|error| Failure::failed(format!("cannot be removed: {error}")).at(index.display()))?;

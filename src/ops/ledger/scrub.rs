@@ -89,7 +89,7 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, dry_run: bool)
     // In a dry run, the scrub record that identifies old copies does not exist yet.
     done.remotes = if dry_run { Vec::new() } else { repository.stale_copies(true)? };
     done.branches = on_branches(&repository, &redactor)?;
-    let local = repository.common_dir().join("squad");
+    let local = repository.own_folder();
     if !dry_run {
         // Snapshots contain old work trees, which are not searched for the secret.
         repository.forget_snapshots(|_| false)?;

@@ -69,7 +69,7 @@ pub(crate) fn sync(
         sent: 0,
         refused: None,
     };
-    let lock = repository.common_dir().join("squad").join("sync.lock");
+    let lock = repository.own_folder().join("sync.lock");
     let _lock = lock::acquire(&lock, "syncing", repository.damage(), None)?;
     if !(options.dry_run || options.own_ref) {
         // The next fetch overwrites earlier copies, so merge them first.

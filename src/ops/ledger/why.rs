@@ -9,21 +9,21 @@ mod author;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::env::Env;
+use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::git::Blame;
 use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict, list};
+use crate::ops::Project;
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Authors, Write};
 use crate::ops::ledger::log;
 use crate::ops::ledger::lost;
 use crate::ops::team::workspace::{below, project_path};
-use crate::ops::{Project, Workspace};
 use crate::record::{Read, marks, render_decision};
 
 /// The subject of a question.
@@ -114,7 +114,8 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
         return Err(Failure::usage(format!("`{text}` names no line; lines are counted from 1")));
     }
     let line = line.flatten();
-    let inner = in_project(project, &directory.join(path));
+    // Its folders may be gone.
+    let inner = ProjectPath::named(&project.folder.root, directory, path).ok().map(|path| path.shown);
     if let Some(inner) = inner.clone().filter(|inner| project.folder.root.join(inner).is_file()) {
         return Ok(Subject::File { path: inner, line });
     }
@@ -142,18 +143,6 @@ fn absent(project: &Project, path: String) -> Result<Option<Subject>, Failure> {
     let by = if is_in_head { None } else { repository.last_change(&full)? };
     let is_known = by.is_some() || is_in_head || !writes(project, &path)?.is_empty();
     Ok(is_known.then_some(Subject::Absent { path, by }))
-}
-
-/// A path relative to the project's root; `None` if it is outside. Its folders may be gone.
-fn in_project(project: &Workspace, path: &Path) -> Option<String> {
-    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
-    let path = dunce::canonicalize(folder).ok()?.join(path.strip_prefix(folder).ok()?);
-    let inner = path.strip_prefix(&project.folder.root).ok()?;
-    let parts = inner.components().map(|part| match part {
-        Component::Normal(name) => name.to_str(),
-        _ => None,
-    });
-    Some(parts.collect::<Option<Vec<&str>>>()?.join("/"))
 }
 
 pub(crate) fn why(env: &Env, project: &Project, subject: Subject) -> Result<Answer, Failure> {

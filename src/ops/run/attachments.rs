@@ -1,16 +1,15 @@
 //! Files that the user attaches to a message: checked before anything starts.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::env::Env;
+use crate::env::files::read_within;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::model::{Attachment, hidden, list, printable};
 use crate::ops::Project;
 use crate::ops::team::secrets;
-use crate::policy::Redactor;
+use crate::policy::{PathScope, Redactor};
 
 /// The size limit of one file: models take no larger images, and agents can read larger files in parts from the project.
 const LARGEST: u64 = 10 * 1024 * 1024;
@@ -69,7 +68,9 @@ fn check_file(project: &Project, redactor: &Redactor, path: &Path) -> Result<Att
     if !about.is_file() {
         return Err("it is not a file; name folders in the message instead".to_owned());
     }
-    let bytes = read(&place)?;
+    let Ok(bytes) = read_within(&place, LARGEST).map_err(|error| error.to_string())? else {
+        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+    };
     let kinds = redactor.kinds(&String::from_utf8_lossy(&bytes));
     if !kinds.is_empty() {
         return Err(format!("it holds what looks like a secret: {}", list(kinds)));
@@ -77,22 +78,12 @@ fn check_file(project: &Project, redactor: &Redactor, path: &Path) -> Result<Att
     Ok(Attachment { path: named(project, place)?, hash: blake3::hash(&bytes).to_string(), bytes: bytes.len() as u64 })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
-    }
-    Ok(bytes)
-}
-
 /// The path for prompts, relative to the project's root if it is inside. It must fit on one line.
 fn named(project: &Project, place: PathBuf) -> Result<String, String> {
-    let root = dunce::canonicalize(&project.folder.root).unwrap_or_else(|_| project.folder.root.clone());
-    let inner = place.strip_prefix(root).map(Path::to_path_buf).unwrap_or(place);
-    let parts: Option<Vec<&str>> = inner.iter().map(|part| part.to_str()).collect();
-    let name = parts.ok_or("its path is not UTF-8")?.join("/").replace("//", "/");
+    let name = match PathScope::of(&place, &real(&project.folder.root)) {
+        PathScope::Project(inner) => inner,
+        _ => place.to_str().ok_or("its path is not UTF-8")?.to_owned(),
+    };
     if name.chars().any(char::is_control) || hidden(&name).next().is_some() {
         return Err("its path has invisible characters".to_owned());
     }

@@ -34,7 +34,7 @@ pub(crate) struct CancelRequest {
 pub(crate) fn cancel(env: &Env, directory: &Path, id: &str, agent: Option<&str>) -> Result<CancelRequest, Failure> {
     let agent = agent.map(agent_named).transpose()?;
     let (repository, _) = repository(env, directory)?;
-    let local = repository.common_dir().join("squad");
+    let local = repository.own_folder();
     let leases = lease::look(&local);
     let request = |run: &RunId, was_cancelled| CancelRequest { run: run.clone(), agent: agent.clone(), was_cancelled };
     let Some(live) = live_run(&leases, id)? else {
@@ -186,7 +186,7 @@ pub(crate) fn say(env: &Env, directory: &Path, run: &RunId, agent: &Slug, text: 
     if text.len() as u64 > live::LONGEST_REQUEST / 2 {
         return Err(Failure::usage("this is too long to send to an agent at work").hint("write it to a file"));
     }
-    let local = repository(env, directory)?.0.common_dir().join("squad");
+    let local = repository(env, directory)?.0.own_folder();
     let leases = lease::look(&local);
     let Some(live) = leases.live.iter().find(|live| live.run == *run) else { return Ok(false) };
     // Ids sort by time, so that messages arrive in order.

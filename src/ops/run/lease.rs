@@ -6,7 +6,7 @@
 //! the run's resumption, until it has ended.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::env::lock;
 use crate::model::RunId;
 
 /// Held while a run lives.
@@ -69,20 +70,6 @@ pub(crate) struct LiveRun {
     pub(crate) pid: u32,
     pub(crate) started: jiff::Timestamp,
     pub(crate) message: String,
-}
-
-impl LiveRun {
-    /// Whether its process exists, as far as this process can see.
-    #[cfg(unix)]
-    pub(crate) fn has_process(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
-        pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn has_process(&self) -> bool {
-        true
-    }
 }
 
 /// The content of a lease file. It names the team's folder in the ledger, where a dead run's end is recorded.
@@ -196,7 +183,7 @@ impl Leases {
 pub(crate) fn look(local: &Path) -> Leases {
     let mut found = Leases::default();
     for (_, file) in leases(local) {
-        let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let is_held = lock::is_held(&file);
         match read(&file) {
             Some(LeaseFile { run, .. }) if is_held => found.live.push(run),
             Some(LeaseFile { run, .. }) => drop(found.dead.insert(run.run)),

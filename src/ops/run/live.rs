@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use crate::env::files::replace_by;
 use crate::model::{AgentState, EventKind, RunActivity, RunId, Slug};
 use crate::ops::run::lease::{Lease, RunFiles};
 use crate::ops::run::local_file;
@@ -149,7 +150,8 @@ fn is_answer(path: &Path) -> bool {
 
 fn write(files: &RunFiles, path: &Path, value: &impl Serialize) -> io::Result<()> {
     // The temporary file is not created among the requests, where the run would find it.
-    local_file::replace(files.state.parent().unwrap_or(Path::new(".")), path, value)
+    let folder = files.state.parent().unwrap_or(Path::new("."));
+    replace_by(folder, path, &serde_json::to_vec(value)?)
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {

@@ -1,11 +1,12 @@
 //! Small files in squad's local folder that one process writes and others read.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::env::files;
 use crate::git::Repository;
 
 /// A hash of the work tree and the team, for file names. `team`: its folder, relative to the repository's root.
@@ -14,11 +15,9 @@ pub(super) fn place_key(repository: &Repository, team: &str) -> String {
     blake3::hash(place.as_bytes()).to_hex()[..12].to_owned()
 }
 
-/// Replaces a file atomically. The temporary file is created in `folder`, which must be on the same disk.
-pub(super) fn replace(folder: &Path, path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
-    file.write_all(&serde_json::to_vec(value)?)?;
-    file.persist(path).map(drop).map_err(|error| error.error)
+/// Replaces a file in one step.
+pub(super) fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    files::replace(path, &serde_json::to_vec(value)?)
 }
 
 pub(super) fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {

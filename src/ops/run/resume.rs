@@ -20,6 +20,7 @@ use crate::ops::ledger::lost;
 use crate::ops::run::before::opens_session;
 use crate::ops::run::{lease, live};
 use crate::policy::Permissions;
+use crate::program::may_be_alive;
 use crate::record::Read;
 use crate::route::RouteOptions;
 
@@ -80,7 +81,7 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     let mut live = find_live();
     // A child that a killed run had just forked holds its lease until it executes its program.
     for _ in 0..LEASE_CHECKS {
-        if live.as_ref().is_none_or(lease::LiveRun::has_process) {
+        if live.as_ref().is_none_or(|live| may_be_alive(live.pid)) {
             break;
         }
         thread::sleep(LEASE_PAUSE);

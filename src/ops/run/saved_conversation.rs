@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use jiff::{Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 
-use crate::env::Env;
+use crate::env::{Env, lock};
 use crate::error::Failure;
 use crate::model::{RunId, Slug};
 use crate::ops::Workspace;
@@ -53,8 +53,7 @@ impl ConversationFile {
     pub(super) fn take(workspace: &Workspace, id: &RunId) -> Result<Self, Failure> {
         let (folder, key) = place(workspace);
         let path = folder.join(format!("{key}-{id}.json"));
-        let lock = fs::create_dir_all(&folder).and_then(|()| lock(&path));
-        match lock {
+        match locked(&path) {
             Ok(Some(lock)) => Ok(Self { path, _lock: lock }),
             Ok(None) => Err(Failure::failed("another process has continued this conversation")),
             Err(error) => Err(Failure::team(format!("cannot write to {}: {error}", folder.display()))
@@ -64,7 +63,7 @@ impl ConversationFile {
 
     pub(super) fn write(&self, conversation: &SavedConversation) {
         // If this fails, the conversation cannot be continued later. The ledger has it all the same.
-        let _ = replace(self.path.parent().unwrap_or(Path::new(".")), &self.path, conversation);
+        let _ = replace(&self.path, conversation);
     }
 }
 
@@ -77,7 +76,7 @@ pub(crate) fn last_conversation(env: &Env, workspace: &Workspace) -> Option<Save
     };
     let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).filter(of_this_place);
     let mut free: Vec<(SavedConversation, PathBuf)> = files
-        .filter(|path| matches!(lock(path), Ok(Some(_))))
+        .filter(|path| matches!(locked(path), Ok(Some(_))))
         .filter_map(|path| Some((read::<SavedConversation>(&path)?, path)))
         .collect();
     free.sort_by_key(|(conversation, _)| conversation.at);
@@ -101,11 +100,7 @@ fn place(workspace: &Workspace) -> (PathBuf, String) {
 }
 
 /// `None`: another process holds it.
-fn lock(path: &Path) -> std::io::Result<Option<File>> {
-    let lock = File::options().create(true).truncate(false).write(true).open(path.with_extension("lock"))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(Some(lock)),
-        Err(fs::TryLockError::WouldBlock) => Ok(None),
-        Err(fs::TryLockError::Error(error)) => Err(error),
-    }
+fn locked(path: &Path) -> std::io::Result<Option<File>> {
+    let lock = lock::open(&path.with_extension("lock"))?;
+    Ok(lock::take(&lock)?.then_some(lock))
 }

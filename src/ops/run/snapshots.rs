@@ -23,8 +23,7 @@ pub(in crate::ops) struct RunSnapshots {
     /// The number of snapshots so far.
     count: AtomicUsize,
     actions: Actions,
-    /// squad's local folder, and the file of the repository's state in it.
-    local: PathBuf,
+    /// The file of the repository's state.
     state_file: PathBuf,
 }
 
@@ -37,16 +36,16 @@ impl RunSnapshots {
         redactor: Redactor,
         clock: Clock,
     ) -> Self {
-        let (repository, run, local) = (project.repository.clone(), run.clone(), project.local());
-        let actions = Actions::new(&repository, &local, files);
+        let (repository, run) = (project.repository.clone(), run.clone());
+        let actions = Actions::new(&repository, &project.local(), files);
         let state_file = files.repository.clone();
-        Self { repository, run, redactor, clock, count: AtomicUsize::new(taken), actions, local, state_file }
+        Self { repository, run, redactor, clock, count: AtomicUsize::new(taken), actions, state_file }
     }
 
     /// Keeps the state for the run's resumption, which without it does not know what happened to the repository.
     fn keep_state(&self, previous: Option<&WorkTreeSnapshot>, taken: &WorkTreeSnapshot) {
         if let Some(state) = taken.state().filter(|state| previous.and_then(WorkTreeSnapshot::state) != Some(state)) {
-            let _ = local_file::replace(&self.local, &self.state_file, &**state);
+            let _ = local_file::replace(&self.state_file, &**state);
         }
     }
 }

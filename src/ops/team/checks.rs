@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use crate::env::files::read_regular;
 use crate::policy::looks_like_check;
 
 /// Build and test commands by a file at the root.
@@ -62,8 +63,7 @@ pub(crate) fn of_project(root: &Path) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Option<String> {
-    let is_small = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SIZE);
-    is_small.then(|| fs::read_to_string(path).ok()).flatten()
+    String::from_utf8(read_regular(path, MAX_SIZE)?).ok()
 }
 
 /// `texts` are those of files of the project, by their paths.

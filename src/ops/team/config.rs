@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{Document, DocumentMut, Item, Key, Table, TableLike, TomlError, value};
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::model::DamageLog;
 use crate::ops::Workspace;
@@ -72,7 +72,7 @@ impl ConfigFile {
     /// Returns whether the file changed.
     fn change(&self, name: &str, new: Option<&toml::Value>) -> Result<bool, Failure> {
         let _lock = lock::acquire(&self.lock, "changing the configuration", &self.log, None)?;
-        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = real(&self.path);
         // The draft is outside of the work tree, so `git add` does not find it. A draft from a killed process is replaced.
         write(&path, &self.lock.with_extension("new"), name, new)
     }

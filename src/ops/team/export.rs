@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::model::{Problem, Severity, Source, plural};
 use crate::ops::Workspace;
@@ -63,7 +63,7 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
     let written = if options.force { temporary.persist(&file) } else { temporary.persist_noclobber(&file) };
     written.map_err(|error| unwritable(error.error))?;
     let bytes = std::fs::metadata(&file).map_or(0, |facts| facts.len());
-    let file = dunce::canonicalize(&file).unwrap_or(file);
+    let file = real(&file);
     Ok(Exported { file, files: files.len(), bytes, ledger: options.ledger, problems })
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{BundledLedger, NewFile, Repository};
 use crate::model::{ChangeKind, Problem, Severity, Source, plural};
@@ -54,8 +54,7 @@ struct Contents {
 /// Installs the team at the repository's root. An existing team stays unchanged.
 pub(crate) fn import(env: &Env, directory: &Path, options: &Options) -> Result<Imported, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    let file = directory.join(&options.file);
-    let file = dunce::canonicalize(&file).unwrap_or(file);
+    let file = real(&directory.join(&options.file));
     let read = read(&repository, &file);
     read.and_then(|contents| install(env, (&repository, &work_dir), options, contents))
 }

@@ -1,9 +1,9 @@
 //! Installs a team: a few Markdown files, in one commit.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::env::Env;
+use crate::env::files::read_regular;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::ChangeKind;
@@ -149,7 +149,7 @@ fn preset_files(preset: Preset, directory: &Path, work_dir: &Path) -> TeamFiles 
     let folder = directory.join(&preset.from);
     let is_elsewhere = folder.is_dir() && dunce::canonicalize(directory).ok().as_deref() != Some(work_dir);
     let from = match is_elsewhere {
-        true => dunce::canonicalize(&folder).unwrap_or(folder).display().to_string(),
+        true => real(&folder).display().to_string(),
         false => preset.from,
     };
     with_manifest(Templates::of_preset(preset.files), Some(from))
@@ -164,9 +164,7 @@ fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure>
     const MAX_SIZE: u64 = 256 * 1024;
     let paths = repository.listed_files()?;
     let read = |path: &&String| {
-        let place = work_dir.join(path);
-        let is_small = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SIZE);
-        let text = is_small.then(|| fs::read(&place).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())?;
+        let text = String::from_utf8(read_regular(&work_dir.join(path), MAX_SIZE)?).ok()?;
         Some(((*path).clone(), text))
     };
     let texts = paths.iter().filter(|path| survey::is_informative(path)).filter_map(|path| read(&path)).collect();

@@ -1,10 +1,9 @@
 //! TOML files that squad itself keeps in a team's folder.
 
-use std::path::{Component, Path};
-
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::error::Failure;
+use crate::policy::is_portable;
 
 /// A kind of such files.
 pub(super) struct OwnFile {
@@ -35,8 +34,7 @@ impl OwnFile {
             return Err(newer(at, &format!("format {format}"), &format!("up to {}", self.format)));
         }
         let file: T = self.parse(text, at)?;
-        let is_inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        match paths(&file).into_iter().find(|path| !is_inside(path)) {
+        match paths(&file).into_iter().find(|path| !is_portable(path)) {
             Some(path) => Err(Failure::team(format!("`{path}` is not in {}", self.folder)).at(at)),
             None => Ok(file),
         }
@@ -56,4 +54,30 @@ pub(super) fn newer(at: &str, theirs: &str, ours: &str) -> Failure {
     Failure::team(format!("a newer squad wrote these files: {theirs}; this one supports {ours}"))
         .at(at)
         .hint("upgrade squad itself; until then it reads the team but does not change these files")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_path_is_of_the_project_on_every_system() {
+        #[derive(Debug, Deserialize)]
+        struct Paths {
+            paths: Vec<String>,
+        }
+        let kind = OwnFile { what: "list", folder: "the project", loss: "cannot go on", format: 1 };
+        let read = |path: &str| {
+            let text = format!("format = 1\npaths = [{}]\n", serde_json::Value::from(path));
+            kind.read(&text, "list.toml", |file: &Paths| file.paths.iter().collect())
+        };
+        for path in
+            ["../x", "/etc/x", "", "a/../../x", ".git/hooks/post-commit", "a/.GIT/config", "a\\..\\x", "C:x", "a\0b"]
+        {
+            assert!(read(path).is_err_and(|error| error.message.contains("is not in the project")), "{path:?}");
+        }
+        for path in [".github/agents/a.md", ".gitignore"] {
+            assert!(read(path).is_ok(), "{path:?}");
+        }
+    }
 }

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use super::fit::TeamFiles;
-use crate::env::Env;
+use crate::env::{Env, is_without_links};
 use crate::error::Failure;
 use crate::git::ForeignRepository;
 use crate::model::{SkippedFile, plural};
 use crate::ops::team::workspace::git_environment;
 use crate::parse::{self, Files, text_of, without_active_fields};
-use crate::policy::Redactor;
+use crate::policy::{Redactor, is_git};
 use crate::store;
 
 /// The maximum size of a team, which the built-in one must not exceed either.
@@ -273,7 +273,7 @@ fn check_url(url: &str) -> Result<(), Failure> {
 impl Source<'_> {
     fn has(&self, path: &str) -> Result<bool, Failure> {
         match self {
-            Self::Folder(root) => Ok(root.join(path).is_file() && is_inside(root, path)),
+            Self::Folder(root) => Ok(root.join(path).is_file() && is_without_links(root, Path::new(path))),
             Self::Repository(repository) => Ok(repository.has(path)?),
         }
     }
@@ -315,22 +315,13 @@ impl Source<'_> {
     }
 }
 
-/// Whether a path exists and no part of it is a link.
-fn is_inside(root: &Path, path: &str) -> bool {
-    let mut place = root.to_owned();
-    path.split('/').all(|part| {
-        place.push(part);
-        place.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink())
-    })
-}
-
 /// Lists files, each with whether it is a regular file of up to a megabyte. Does not follow links.
 fn walk(folder: &Path, inner: &str, depth: usize, found: &mut BTreeSet<(String, bool)>) {
     const MAX_SIZE: u64 = 1024 * 1024;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(metadata) = entry.path().symlink_metadata() else { continue };
-        if name == ".git" || found.len() >= MAX_ENTRIES {
+        if is_git(&name) || found.len() >= MAX_ENTRIES {
             continue;
         }
         let path = join(inner, &name);

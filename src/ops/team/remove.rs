@@ -90,7 +90,7 @@ fn remove_empty(folder: &Path) {
 
 /// Fails while a run or a watch uses the data.
 fn refuse_while_running(repository: &Repository) -> Result<(), Failure> {
-    let local = repository.common_dir().join("squad");
+    let local = repository.own_folder();
     if let Some(run) = lease::look(&local).live.first() {
         return Err(
             Failure::failed(format!("run {} is active", run.run)).hint(format!("`squad cancel {}` ends it", run.run))

@@ -1,12 +1,12 @@
 //! Finds another program called `squad` in the `PATH`, such as that of the other tool's npm package.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::model::{Problem, Severity, Source};
 
 /// The first `squad` in the `PATH`, if it is not this program.
@@ -30,9 +30,9 @@ pub(crate) fn other_squad(env: &Env) -> Option<OtherSquad> {
     let path = folders
         .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
         .find(|candidate| candidate.is_file())?;
-    let target = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+    let target = real(&path);
     let own = env.program.as_ref()?;
-    if fs::canonicalize(own).is_ok_and(|own| own == target) {
+    if real(own) == target {
         return None;
     }
     Some(OtherSquad { is_of_npm: is_of_npm(&target), path })

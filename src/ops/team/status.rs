@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
@@ -104,7 +104,7 @@ pub(crate) struct LedgerStatus {
 /// Reads the team only if it was exported or has changed: prompts and editors call this often.
 pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let start = real(directory);
     let folder = crate::ops::team::workspace::team_folder(&repository, &start, &work_dir);
     let place =
         folder.as_ref().map(|folder| crate::ops::team::workspace::project_path(folder, &work_dir)).unwrap_or_default();
@@ -113,7 +113,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
-    let local = repository.common_dir().join("squad");
+    let local = repository.own_folder();
     let Leases { live, dead } = lease::look(&local);
     let advised = |run: RunId| {
         let advice = resume::advice(&repository, &prefix, &run);

@@ -1,8 +1,8 @@
 //! A workspace: a repository, one of its work trees, and the team's folder there.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use crate::env::Env;
+use crate::env::{Env, ProjectPath, real};
 use crate::error::Failure;
 use crate::git::{self, Repository};
 use crate::ops::run::lease::{self, Leases};
@@ -92,27 +92,16 @@ impl Workspace {
         lease::look(&self.local())
     }
 
-    /// Squad's local folder, shared by all work trees: `.git/squad`. Disposable.
+    /// See [`Repository::own_folder`].
     pub(crate) fn local(&self) -> PathBuf {
-        self.repository.common_dir().join("squad")
+        self.repository.own_folder()
     }
 }
 
 /// Converts a path that the user typed in `directory` to one from `root`, with `/`. Paths outside of `root` are returned
 /// unchanged.
 pub(in crate::ops) fn path_below(root: &Path, directory: &Path, path: &str) -> String {
-    let mut absolute = real(directory);
-    for part in Path::new(path).components() {
-        match part {
-            Component::ParentDir => drop(absolute.pop()),
-            Component::CurDir => {}
-            part => absolute.push(part),
-        }
-    }
-    match absolute.strip_prefix(root) {
-        Ok(inner) => inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
-        Err(_) => path.to_owned(),
-    }
+    ProjectPath::named(root, directory, path).map_or_else(|_| path.to_owned(), |path| path.shown)
 }
 
 /// The environment for git commands in `directory`.
@@ -189,11 +178,6 @@ pub(in crate::ops) fn place_of(prefix: &str) -> String {
 
 pub(in crate::ops) fn below(place: &str, name: &str) -> String {
     if place.is_empty() { name.to_owned() } else { format!("{place}/{name}") }
-}
-
-/// Resolves links, so that paths to the same file compare equal.
-fn real(path: &Path) -> PathBuf {
-    dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 impl From<git::Error> for Failure {

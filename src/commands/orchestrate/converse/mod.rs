@@ -163,7 +163,7 @@ impl Repl<'_> {
         let lines = Lines::new(Arc::clone(&ui));
         let keyboard = Keyboard {
             prompt: &mut self.prompt,
-            env: env.beside(),
+            env: env.clone(),
             directory: directory.clone(),
             ui: Arc::clone(&ui),
             terminal: lines.terminal(),

@@ -380,7 +380,7 @@ impl Drop for Index<'_> {
 }
 
 fn cache_folder(repository: &Repository) -> CacheFolder {
-    CacheFolder::with_format(repository.common_dir().join("squad").join("index"), FORMAT)
+    CacheFolder::with_format(repository.own_folder().join("index"), FORMAT)
 }
 
 /// The kind of an entry, from its path.

@@ -2,14 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Options;
-use crate::env::Env;
+use crate::env::{Env, ProjectPath};
 use crate::model::{GivenMember, RunId, Slug, first_line, printable, seconds};
 use crate::ops::Project;
 use crate::ops::run::members::{RunResult, user_of};
@@ -156,8 +155,8 @@ impl Checker<'_> {
     /// The member's working directory, with links resolved.
     fn directory(&self, cwd: Option<&str>, wrong: &mut Vec<String>) -> Option<String> {
         let cwd = cwd.filter(|cwd| !cwd.is_empty())?;
-        match inside(&self.project.folder.root, cwd) {
-            Ok(inner) => (!inner.is_empty()).then_some(inner),
+        match ProjectPath::folder(&self.project.folder.root, cwd) {
+            Ok(folder) => Some(folder.shown).filter(|inner| !inner.is_empty()),
             Err(reason) => {
                 wrong.push(format!("`cwd` {:?} {reason}", brief(cwd)));
                 None
@@ -203,20 +202,4 @@ impl Checker<'_> {
 /// A wrong value, short enough for a message.
 fn brief(value: &str) -> String {
     first_line(value, 80)
-}
-
-/// A folder relative to the project's root, with `/`.
-fn inside(root: &Path, cwd: &str) -> Result<String, String> {
-    let resolved = |path: &Path| dunce::canonicalize(path).map_err(|error| format!("cannot be used: {error}"));
-    let (root, folder) = (resolved(root)?, resolved(&root.join(cwd))?);
-    let inner = folder.strip_prefix(&root).map_err(|_| "lies outside of the project".to_owned())?;
-    if !folder.is_dir() {
-        return Err("is not a folder".to_owned());
-    }
-    let parts: Option<Vec<&str>> = inner.iter().map(|part| part.to_str()).collect();
-    let parts = parts.ok_or_else(|| "is not Unicode".to_owned())?;
-    if parts.contains(&".git") {
-        return Err("belongs to git".to_owned());
-    }
-    Ok(parts.join("/"))
 }

@@ -55,16 +55,16 @@ impl McpServer {
         }
         let addition = Addition { text, scope: Vec::new(), tags: Vec::new(), supersedes: None };
         let Some(old) = asked.supersedes.filter(|id| !id.is_empty()) else {
-            let workspace = Workspace::find(&self.env(), &self.directory)?;
+            let workspace = Workspace::find(&self.env, &self.directory)?;
             require_readable(&workspace)?;
-            return list::add(&self.env(), &workspace, addition);
+            return list::add(&self.env, &workspace, addition);
         };
         if DecisionId::parse(&old).is_none() {
             return Err(Failure::usage(format!("`supersedes`: {old:?} is not a decision's id")));
         }
         let project = self.project()?;
         project.require_readable()?;
-        list::supersede(&self.env(), &project, &old, addition)
+        list::supersede(&self.env, &project, &old, addition)
     }
 
     pub(super) fn list_decisions(&self, given: Object) -> ToolResult {

@@ -1,7 +1,7 @@
 //! `squad mcp --member RUN/AGENT`: squad's own tools, for an agent in a live run whose engine takes tools by MCP only.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ const LISTING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) struct MemberServer {
-    env: Mutex<Env>,
+    env: Env,
     directory: PathBuf,
     run: RunId,
     agent: Slug,
@@ -45,8 +45,7 @@ impl MemberServer {
         let (run, agent) = member.split_once('/').ok_or_else(wrong)?;
         let run = RunId::parse(run).ok_or_else(wrong)?;
         let agent = serde_json::from_value(agent.into()).map_err(|_| wrong())?;
-        let mut server =
-            Self { env: Mutex::new(env.beside()), directory: directory.to_owned(), run, agent, project_tools: None };
+        let mut server = Self { env: env.clone(), directory: directory.to_owned(), run, agent, project_tools: None };
         let workspace = server.workspace_in_time().map_err(|reason| {
             Failure::usage(reason).hint("`squad status` shows the runs that are live, and who works in them")
         })?;
@@ -55,10 +54,6 @@ impl MemberServer {
             server.project_tools = Some(ProjectTools::new(env, &workspace, turn).ok_or_else(wrong)?);
         }
         Ok(server)
-    }
-
-    fn env(&self) -> Env {
-        self.env.lock().unwrap_or_else(PoisonError::into_inner).beside()
     }
 
     /// Waits until the run lists the agent: it does so at intervals, and an engine may start this process at once.
@@ -74,13 +69,13 @@ impl MemberServer {
     }
 
     fn is_running(&self) -> bool {
-        let workspace = Workspace::find(&self.env(), &self.directory);
+        let workspace = Workspace::find(&self.env, &self.directory);
         workspace.is_ok_and(|workspace| lease::look(&workspace.local()).status(&self.run) == "running")
     }
 
     /// Fails once the member's work has ended: nothing may be added to it then.
     fn workspace(&self) -> Result<Workspace, String> {
-        let workspace = Workspace::find(&self.env(), &self.directory).map_err(|failure| failure.message)?;
+        let workspace = Workspace::find(&self.env, &self.directory).map_err(|failure| failure.message)?;
         let local = workspace.local();
         if lease::look(&local).status(&self.run) != "running" {
             return Err(format!("run {} is not running here", self.run));
@@ -113,8 +108,7 @@ impl MemberServer {
     fn decide(&self, workspace: &Workspace, decision: Decision) -> Result<String, String> {
         let branch = workspace.repository.head().map_err(|error| error.to_string())?.work().map(str::to_owned);
         let title = decision.title.clone();
-        let env = self.env();
-        let date = env.clock.now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+        let date = self.env.clock.now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         let id = self.record(workspace, |id| {
             let (by, run) = (Some(self.agent.to_string()), Some(self.run.clone()));
             let decision = Decision { id: id.decision(), by, run, date: Some(date), ..decision };
@@ -125,10 +119,10 @@ impl MemberServer {
 
     /// The entry is durable when this returns.
     fn record(&self, workspace: &Workspace, kind: impl FnOnce(&EntryId) -> EventKind) -> Result<EntryId, String> {
-        let env = self.env();
+        let env = &self.env;
         let at = env.clock.now();
         let id = env.ids.entry(at);
-        let redactor = secrets::redactor(&env, &workspace.folder.root);
+        let redactor = secrets::redactor(env, &workspace.folder.root);
         let entry = Entry::new(id.clone(), at, Actor::Agent, &kind(&id), &redactor);
         let entry = Entry { run: Some(self.run.clone()), agent: Some(self.agent.clone()), ..entry };
         let written = append(&workspace.repository, &workspace.ledger_prefix(), &[entry], at);
@@ -137,7 +131,7 @@ impl MemberServer {
 
     fn search(&self, query: &str) -> Result<String, String> {
         let failed = |failure: Failure| failure.message;
-        let project = Project::open(&self.env(), &self.directory, Layer::default()).map_err(failed)?;
+        let project = Project::open(&self.env, &self.directory, Layer::default()).map_err(failed)?;
         let query = query.to_lowercase();
         let is_meant = |text: &str| query.split_whitespace().all(|word| text.contains(word));
         let all = list::all(&project).map_err(failed)?;

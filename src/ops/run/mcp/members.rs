@@ -64,7 +64,7 @@ impl McpServer {
         let project = self.project()?;
         members::require_sound(&project)?;
         let roles = self.roles_of(Some(&project))?;
-        let members = match check(&self.env(), &project, &roles, &self.options, &asked) {
+        let members = match check(&self.env, &project, &roles, &self.options, &asked) {
             Ok(members) => members,
             Err(problems) => return Ok(refused(&problems)),
         };
@@ -83,7 +83,7 @@ impl McpServer {
 
     pub(super) fn runner(&self) -> Result<Runner, Failure> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-        spare.map_or_else(|| Runner::spawn(&self.env(), &self.directory), Ok)
+        spare.map_or_else(|| Runner::spawn(&self.env, &self.directory), Ok)
     }
 
     /// A request with the server's options.
@@ -105,7 +105,7 @@ impl McpServer {
         let read = || RunResult::read_since(project, &run, tip.as_deref());
         let signal = Arc::clone(&call.signal);
         // Waits even if nobody else does, so that no zombie process stays.
-        let (env, directory, spare) = (self.env(), self.directory.clone(), Arc::clone(&self.spare));
+        let (env, directory, spare) = (self.env.clone(), self.directory.clone(), Arc::clone(&self.spare));
         let (ended, process) = channel();
         let _ = thread::Builder::new().spawn(move || {
             let failure = started.wait(|| signal.done());
@@ -123,7 +123,7 @@ impl McpServer {
                 Wake::Elapsed => call.progress(f64::from(tick), None, &how_it_is(&run, read().ok().flatten().as_ref())),
                 Wake::Cancelled(reason) => {
                     if !is_impatience(&reason) {
-                        let _ = cancel(&self.env(), &self.directory, run.as_str(), None);
+                        let _ = cancel(&self.env, &self.directory, run.as_str(), None);
                     }
                     break;
                 }
@@ -181,7 +181,7 @@ impl McpServer {
         self.with_run(&asked.squad_id, |project, run| {
             let member = asked.member_id.as_deref();
             if members::is_live(project, run) {
-                cancel(&self.env(), &self.directory, run.as_str(), member)?;
+                cancel(&self.env, &self.directory, run.as_str(), member)?;
                 if member.is_none() {
                     self.wait_for(project, run, CANCELLING, call);
                 }
@@ -217,7 +217,7 @@ impl McpServer {
     }
 
     pub(super) fn reply(&self, project: &Project, result: &RunResult) -> ToolResult {
-        let now = self.env().clock.now();
+        let now = self.env.clock.now();
         let each = (REPLY / (2 * result.members.len().max(1) as u64)).max(LEAST);
         let members: Vec<Value> =
             result.members.iter().map(|member| shown(project, &result.run, member, (each, now))).collect();

@@ -17,7 +17,7 @@ pub(crate) use member::MemberServer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -54,8 +54,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) struct McpServer {
-    /// Locked only because its streams, which are not used here, cannot be shared.
-    env: Mutex<Env>,
+    env: Env,
     directory: PathBuf,
     options: Options,
     /// The roles when they were last read.
@@ -87,7 +86,7 @@ pub(crate) struct Check {
 
 impl McpServer {
     pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
-        let (env, directory) = (Mutex::new(env.beside()), directory.to_owned());
+        let (env, directory) = (env.clone(), directory.to_owned());
         Self { env, directory, options, known: Mutex::default(), spare: Arc::default() }
     }
 
@@ -97,7 +96,7 @@ impl McpServer {
         let is_wrong = |problem: &&Problem| problem.severity == Severity::Error || problem.code == BAD_VALUE;
         let mut problems: Vec<String> = project.problems.iter().filter(is_wrong).map(Problem::to_string).collect();
         let (described, permissions) = (self.options.described.as_ref(), self.options.permissions);
-        let used = engines::check_used(&self.env(), &project, described)?;
+        let used = engines::check_used(&self.env, &project, described)?;
         let governed = used
             .iter()
             .filter_map(|report| Some((report.name.clone(), report.governed.as_ref()?.under(permissions).to_owned())));
@@ -106,7 +105,7 @@ impl McpServer {
         match engines::check_names(&project) {
             Err(failure) => problems.push(failure.message),
             Ok(()) => {
-                let usable = engines::require_usable(&self.env(), &project, None, described, permissions);
+                let usable = engines::require_usable(&self.env, &project, None, described, permissions);
                 let unusable = usable.err().map(|error| error.with_hint()).filter(|why| !complaints.contains(why));
                 complaints.extend(unusable);
             }
@@ -161,16 +160,12 @@ impl McpServer {
         Some((profile.preview(&values), create_chat.filter(|_| self.options.is_stateful)))
     }
 
-    fn env(&self) -> Env {
-        self.env.lock().unwrap_or_else(PoisonError::into_inner).beside()
-    }
-
     /// Opens the project in its current state.
     fn project(&self) -> Result<Project, Failure> {
         let flags = flag_settings(&self.options.flags);
         match &self.options.roles {
-            Some(_) => open_without_team(&self.env(), &self.directory, flags),
-            None => Project::open(&self.env(), &self.directory, flags),
+            Some(_) => open_without_team(&self.env, &self.directory, flags),
+            None => Project::open(&self.env, &self.directory, flags),
         }
     }
 }

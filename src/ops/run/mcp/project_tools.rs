@@ -13,7 +13,7 @@ use crate::mcp::Signal;
 use crate::model::{Access, without_hidden};
 use crate::ops::Workspace;
 use crate::program::{Programs, Variables};
-use crate::tools::{FileCall, Operation, ProjectPath, ShellCall};
+use crate::tools::{FileCall, Operation, ShellCall, text_at};
 
 pub(super) struct ProjectTools {
     host: ToolHost,
@@ -55,18 +55,18 @@ impl ProjectTools {
     }
 
     pub(super) fn files(&self, call: &FileCall, signal: &Arc<Signal>) -> Result<String, String> {
-        let at = ProjectPath::resolve(&self.root, &self.host.context.directory, &call.path)?;
+        let at = call.place(&self.root, &self.host.context.directory)?;
         if call.operation == Operation::Write && !self.host.context.may_write {
             return Err("your role reads files and writes none".to_owned());
         }
         let access = if call.operation == Operation::Write { Access::Write } else { Access::Read };
         let shown = if at.shown.is_empty() { "." } else { &at.shown };
         let mut planned = planned("file_ops", access, shown.to_owned());
-        planned.writes = call.content.as_ref().map(|text| (shown.to_owned(), added(&at.text(), text)));
+        planned.writes = call.content.as_ref().map(|text| (shown.to_owned(), added(&text_at(&at), text)));
         let id = planned.call.clone();
         Handle::current().block_on(async { self.host.ask(planned, &mut stop(signal)).await })?;
         // Checks the path again, because a person may have taken a while to answer.
-        let done = ProjectPath::resolve(&self.root, &self.host.context.directory, &call.path).and_then(|now| {
+        let done = call.place(&self.root, &self.host.context.directory).and_then(|now| {
             if now == at { call.perform(&at) } else { Err(format!("`{}` leads elsewhere now", call.path)) }
         });
         let ok = done.is_ok();

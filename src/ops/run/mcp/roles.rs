@@ -63,7 +63,7 @@ impl McpServer {
     fn stamps(&self, project: &Project, place: &Path, since: Instant) -> Option<FileStamps> {
         let trees = std::iter::once(&*project.folder.path).chain(self.options.roles.as_deref());
         let folders = place.ancestors().take_while(|folder| folder.starts_with(&project.work_dir));
-        let above = [project.work_dir.join(".git")].into_iter().chain(self.env().user_config());
+        let above = [project.work_dir.join(".git")].into_iter().chain(self.env.user_config());
         let others: Vec<PathBuf> = folders.map(Path::to_owned).chain(above).collect();
         FileStamps::take(&project.local().join("cache"), since, &trees.collect::<Vec<_>>(), &others)
     }

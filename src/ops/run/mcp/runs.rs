@@ -1,5 +1,7 @@
 //! Runs, and the prompts and output of their members, as resources.
 
+use std::path::MAIN_SEPARATOR;
+
 use serde_json::{Value, json};
 
 use super::{McpServer, members::output_uri};
@@ -18,7 +20,7 @@ const LISTED: usize = 10;
 impl McpServer {
     /// The decisions and the newest runs, if there is a team.
     pub(super) fn other_resources(&self) -> Vec<Value> {
-        let Ok(workspace) = Workspace::find(&self.env(), &self.directory) else { return Vec::new() };
+        let Ok(workspace) = Workspace::find(&self.env, &self.directory) else { return Vec::new() };
         let (prefix, leases) = (workspace.ledger_prefix(), workspace.leases());
         let runs = log::runs(&workspace.repository, &prefix, &leases, &Choice::default(), LISTED).unwrap_or_default();
         let resource = |uri: String, name: String, about: String| json!({"uri": uri, "name": name, "description": about, "mimeType": "application/json"});
@@ -72,7 +74,8 @@ impl McpServer {
         let size = file.size().unwrap_or_default();
         let mut bytes = file.end(LARGEST).map_err(|error| Fault::internal(error.to_string()))?;
         if size > LARGEST {
-            let path = project.path_from_root(&project.work_dir, &file.path().display().to_string());
+            let path = file.path().strip_prefix(&project.work_dir).unwrap_or(file.path());
+            let path = path.display().to_string().replace(MAIN_SEPARATOR, "/");
             bytes = last_part(&bytes, size, &path).into_bytes();
         }
         Ok(vec![match String::from_utf8(bytes) {

@@ -26,7 +26,7 @@ impl McpServer {
     pub(super) fn cancel_run_task(&self, id: &str) -> Result<(), Fault> {
         let (project, result) = self.known(id)?;
         if members::is_live(&project, &result.run) {
-            cancel(&self.env(), &self.directory, result.run.as_str(), None)
+            cancel(&self.env, &self.directory, result.run.as_str(), None)
                 .map_err(|failure| Fault::internal(failure.message))?;
         }
         Ok(())

@@ -70,10 +70,10 @@ impl McpServer {
 
     /// Asks the user before it commits to their branch.
     fn installed(&self, asked: InitSquad, call: &Call) -> Result<ToolResult, Failure> {
-        if let Ok(workspace) = Workspace::find(&self.env(), &self.directory) {
+        if let Ok(workspace) = Workspace::find(&self.env, &self.directory) {
             return Ok(ToolResult::structured(json!({"installed": false, "folder": workspace.folder.name})));
         }
-        init::require_place(&self.env(), &self.directory)?;
+        init::require_place(&self.env, &self.directory)?;
         let preset = asked.preset.as_deref();
         let agents = preset.map(fit::preset).transpose()?.unwrap_or_default();
         let option = preset.map(|preset| format!(" --preset {preset}")).unwrap_or_default();
@@ -97,7 +97,7 @@ impl McpServer {
             }
         }
         let options = Options { agents, commit: true, ..Options::default() };
-        let installed = init::init(&self.env(), &self.directory, options, |_| Ok(Answers::default()))?;
+        let installed = init::init(&self.env, &self.directory, options, |_| Ok(Answers::default()))?;
         Ok(ToolResult::structured(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
             Installed::New(Report { files, commit: Some(commit), .. }) => {

@@ -1,16 +1,15 @@
 //! A chat has one user at a time: two messages at once would mix.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use super::results::RunResult;
-use crate::engine::open_regular;
+use crate::env::lock;
 use crate::error::Failure;
 use crate::model::RunId;
 use crate::ops::Project;
 use crate::ops::run::order::NamedMember;
-use crate::ops::team::lock;
 
 /// The live run that works in a chat.
 pub(crate) fn user_of(project: &Project, chat: &str) -> Option<RunId> {
@@ -29,11 +28,8 @@ pub(super) fn lock_all(local: &Path, members: &[NamedMember]) -> Result<Vec<File
 
 fn lock_one(local: &Path, chat: &str) -> Result<File, Failure> {
     let failed = |error: io::Error| Failure::failed(format!("cannot lock the chat `{chat}`: {error}"));
-    // The folder of the chat's output, with which it is cleared.
-    let folder = local.join("output").join(chat);
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let lock = open_regular(File::options().write(true).create(true).truncate(false), &folder.join("lock"));
-    let file = lock.map_err(failed)?;
+    // In the folder of the chat's output, with which it is cleared.
+    let file = lock::open(&local.join("output").join(chat).join("lock")).map_err(failed)?;
     match lock::take(&file) {
         Ok(true) => Ok(file),
         Ok(false) => Err(Failure::failed(format!("the chat `{chat}` is in use"))

@@ -1,10 +1,11 @@
 //! Members' prompts and output, byte for byte, in files under `.git/squad/output`.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
-use crate::engine::open_regular;
+use crate::env::files::{self, open_regular};
+use crate::env::is_without_links;
 
 /// The folder in squad's local folder.
 const FOLDER: &str = "output";
@@ -21,7 +22,11 @@ impl OutputFile {
 
     /// The file of the newest message to a session of a command engine, which may still be writing to it.
     pub(super) fn newest(local: &Path, session: &str, kind: &str) -> Option<Self> {
-        let folder = local.join(FOLDER).join(session);
+        let inner = Path::new(FOLDER).join(session);
+        let folder = local.join(&inner);
+        if !is_without_links(local, &inner) {
+            return None;
+        }
         let names = fs::read_dir(&folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let turns = names.filter_map(|name| name.strip_suffix(kind)?.strip_suffix('.')?.parse::<u32>().ok());
         turns.max().map(|turn| Self(folder.join(format!("{turn}.{kind}"))))
@@ -30,21 +35,12 @@ impl OutputFile {
     /// The file that an entry names. Entries also come from other clones, so no path outside the folder is accepted, nor
     /// one through a link, which an agent may have made.
     pub(super) fn named(local: &Path, path: &str) -> Option<Self> {
-        let (path, mut place) = (Path::new(path), local.to_owned());
-        let is_plain = path.components().all(|part| {
-            place.push(part);
-            matches!(part, Component::Normal(_)) && place.symlink_metadata().is_ok_and(|about| !about.is_symlink())
-        });
-        (is_plain && path.starts_with(FOLDER)).then_some(Self(place))
+        let path = Path::new(path);
+        (path.starts_with(FOLDER) && is_without_links(local, path)).then(|| Self(local.join(path)))
     }
 
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
-        let folder = self.0.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        // Readable by this user only, and complete or not there.
-        let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(&self.0).map(drop).map_err(|error| error.error)
+        files::replace(&self.0, text.as_bytes())
     }
 
     /// Its size in bytes; `None` if it does not exist.
@@ -77,6 +73,10 @@ mod tests {
         OutputFile::of_session(local.path(), "s", "1.stdout").write("text").expect("it is written");
         fs::write(local.path().join("secret"), "secret").expect("a file");
         let found = OutputFile::named(local.path(), "output/s/1.stdout").expect("it is there");
+        assert_eq!(OutputFile::newest(local.path(), "s", "stdout"), Some(found.clone()));
+        fs::create_dir(local.path().join("other")).expect("a folder");
+        fs::write(local.path().join("other/2.stdout"), "text").expect("a file");
+        assert_eq!(OutputFile::newest(local.path(), "../other", "stdout"), None);
         assert_eq!((found.size(), found.end(2).expect("bytes")), (Some(4), b"xt".to_vec()));
         let absolute = local.path().join("secret").display().to_string();
         for wrong in ["secret", "output/../secret", "../secret", "output/./../secret", &absolute] {

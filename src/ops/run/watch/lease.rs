@@ -8,7 +8,7 @@
 //!
 //! `KEY` is derived from the team's folder and the work tree, so each team in each work tree has its own watch.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,10 @@ use interprocess::local_socket::{GenericFilePath, Name, ToFsName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::env::lock;
 use crate::git::Repository;
 use crate::ops::Workspace;
-use crate::ops::run::local_file::{place_key, read, replace};
+use crate::ops::run::local_file::{self, place_key};
 
 /// Most bytes of a socket path on any system: macOS allows 104 including the terminating zero.
 const MAX_SOCKET: usize = 100;
@@ -59,7 +60,7 @@ impl WatchFiles {
     /// `team`: its folder, relative to the repository's root.
     pub(crate) fn new(repository: &Repository, team: &str) -> Self {
         let key = place_key(repository, team);
-        let folder = repository.common_dir().join("squad").join("watch");
+        let folder = repository.own_folder().join("watch");
         let file = |kind: &str| folder.join(format!("{key}.{kind}"));
         Self { lock: file("lock"), info: file("json"), state: file("state"), key }
     }
@@ -89,15 +90,12 @@ impl WatchFiles {
 
     /// Acquires the lease. `None`: another watch holds it.
     pub(super) fn take(&self, started: Timestamp) -> io::Result<Option<WatchLease>> {
-        fs::create_dir_all(self.lock.parent().unwrap_or(Path::new(".")))?;
-        let lock = File::options().create(true).truncate(false).write(true).open(&self.lock)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
+        let lock = lock::open(&self.lock)?;
+        if !lock::try_take(&lock)? {
+            return Ok(None);
         }
         // Left by a dead watch.
-        if let Some(stale) = read::<Watcher>(&self.info) {
+        if let Some(stale) = local_file::read::<Watcher>(&self.info) {
             clear(Path::new(&stale.socket));
         }
         let socket = self.socket()?;
@@ -105,8 +103,7 @@ impl WatchFiles {
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
         let name = socket.display().to_string();
         let watcher = Watcher { pid, started, version, protocol: super::wire::PROTOCOL, socket: name };
-        let folder = self.lock.parent().unwrap_or(Path::new("."));
-        replace(folder, &self.info, &watcher)?;
+        local_file::replace(&self.info, &watcher)?;
         Ok(Some(WatchLease { files: self.clone(), socket, _lock: lock }))
     }
 }
@@ -118,7 +115,7 @@ pub(in crate::ops) fn is_anywhere(local: &Path) -> bool {
 }
 
 fn is_held(lock: &Path) -> bool {
-    File::open(lock).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    File::open(lock).is_ok_and(|lock| lock::is_held(&lock))
 }
 
 impl WatchLease {

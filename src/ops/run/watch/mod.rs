@@ -268,7 +268,7 @@ impl Watch {
         let WatchOrder { project, flags, script, asks } = order;
         let (reports, reporting) = report(env, &project, &run, &events);
         let watch = Self {
-            env: env.beside(),
+            env: env.clone(),
             directory: directory.to_owned(),
             root: project.folder.root.clone(),
             local: project.local(),

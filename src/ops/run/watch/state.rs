@@ -1,7 +1,6 @@
 //! The state of a watch, for `squad status` in another terminal.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -54,8 +53,7 @@ impl Watch {
         let kept = self.kept(&sessions);
         let state = WatchState { engine, engine_version, connection, sessions, kept };
         // After a failure, readers see the previous state.
-        let folder = self.files.state.parent().unwrap_or(Path::new("."));
-        let _ = local_file::replace(folder, &self.files.state, &state);
+        let _ = local_file::replace(&self.files.state, &state);
     }
 
     /// The pool's sessions, with details from events.

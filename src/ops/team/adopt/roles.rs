@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::edit::{self, NewMember};
+use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::model::{SkippedFile, Slug, Team, first_line};
 use crate::ops::change::FileChange;
@@ -135,11 +136,7 @@ fn charter_path(slug: &Slug) -> String {
 /// Reads a role file. `None`: squad generated it. Fails with the reason if it is not a role.
 fn role(root: &Path, path: &str, stem: &str) -> Result<Option<Role>, String> {
     let place = root.join(path);
-    match fs::symlink_metadata(&place) {
-        Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SIZE => {}
-        _ => return Err("not a regular file of up to 256 KiB".to_owned()),
-    }
-    let text = text_of(fs::read(&place).map_err(|error| error.to_string())?).0;
+    let text = text_of(read_regular(&place, MAX_SIZE).ok_or("not a regular file of up to 256 KiB")?).0;
     if text.lines().take(3).any(|line| line.starts_with(MARK)) {
         return Ok(None);
     }

@@ -1,12 +1,13 @@
 //! Reads and writes cache files. A file that is damaged or from another build counts as missing.
 
 use std::fs::{self, Metadata};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::env::files::replace;
 
 const HASH: usize = blake3::OUT_LEN;
 
@@ -50,13 +51,8 @@ impl CacheFolder {
     pub(in crate::ops) fn write<T: Serialize>(&self, name: &str, kind: &str, value: &T) -> bool {
         let Some(header) = self.header else { return false };
         let Ok(body) = serde_json::to_vec(value) else { return false };
-        let written = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.folder).and_then(|mut file| {
-            file.write_all(&header)?;
-            file.write_all(blake3::hash(&body).as_bytes())?;
-            file.write_all(&body)?;
-            file.persist(self.path(name, kind)).map_err(|error| error.error)
-        });
-        written.is_ok()
+        let content = [header.as_slice(), blake3::hash(&body).as_bytes(), &body].concat();
+        replace(&self.path(name, kind), &content).is_ok()
     }
 
     pub(in crate::ops) fn remove(&self, name: &str, kind: &str) {

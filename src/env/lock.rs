@@ -1,13 +1,79 @@
-//! Who holds a lock file, said to those who wait for it.
+//! Lock files, and who holds them. The kernel frees the lock of a process that dies, however it dies.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::files::open_regular;
 
 /// How long a wait may be silent.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a lock may be held without an owner: a child that another process or thread has just forked has the file
+/// open until it executes its program.
+const OWNERLESS: Duration = Duration::from_secs(1);
+
+/// Opens a lock file, and makes it if it is missing.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    open_regular(File::options().read(true).write(true).create(true).truncate(false), path)
+}
+
+/// Takes a lock if it is free.
+pub(crate) fn try_take(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => mark(file),
+        Err(TryLockError::WouldBlock) => return Ok(false),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    Ok(true)
+}
+
+/// Takes a lock unless somebody keeps it. False: somebody does.
+pub(crate) fn take(file: &File) -> io::Result<bool> {
+    take_within(file, OWNERLESS, || false, &|_| {})
+}
+
+/// Takes a lock within a time. False: somebody keeps it for longer, or until `is_over`. `tell` says who, when that takes
+/// long.
+pub(crate) fn take_within(
+    file: &File,
+    limit: Duration,
+    is_over: impl Fn() -> bool,
+    tell: &(dyn Fn(&Holder) + Sync),
+) -> io::Result<bool> {
+    let start = Instant::now();
+    let poll = || loop {
+        match try_take(file) {
+            Ok(false) if start.elapsed() < limit && !is_over() => thread::sleep(Duration::from_millis(5)),
+            answer => return answer,
+        }
+    };
+    if try_take(file)? { Ok(true) } else { wait_for(file, tell, poll) }
+}
+
+/// Waits for a lock, however long that takes.
+pub(crate) fn wait(file: &File, tell: &(dyn Fn(&Holder) + Sync)) -> io::Result<()> {
+    if !try_take(file)? {
+        wait_for(file, tell, || file.lock())?;
+        mark(file);
+    }
+    Ok(())
+}
+
+/// Whether somebody holds a lock. If nobody does, the file keeps others from taking it until it is closed.
+pub(crate) fn is_held(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// For those who wait. The owner of the file may be another user.
+fn mark(file: &File) {
+    let _ = file.set_modified(SystemTime::now());
+}
 
 /// The process that holds a lock.
 #[derive(Debug, Default)]
@@ -55,7 +121,7 @@ impl fmt::Display for Holder {
 }
 
 /// Waits, and has `tell` say who holds the lock when that takes long.
-pub(super) fn wait_for<T>(lock: &File, tell: &(dyn Fn(&Holder) + Sync), wait: impl FnOnce() -> T) -> T {
+fn wait_for<T>(lock: &File, tell: &(dyn Fn(&Holder) + Sync), wait: impl FnOnce() -> T) -> T {
     let (end, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
         let told = thread::Builder::new().spawn_scoped(scope, move || {

@@ -1,0 +1,100 @@
+//! Small files in folders that agents can write to: an agent may have put a link or a pipe in a file's place.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Opens a file, if it is a regular one: a link is not followed, and a pipe is not waited on.
+pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.try_into().map_err(io::Error::other)?);
+        let file = options.open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(not_regular());
+        }
+        // A program that inherits the file expects it to block.
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        Ok(file)
+    }
+    #[cfg(not(unix))]
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => Err(not_regular()),
+        _ => options.open(path),
+    }
+}
+
+/// A file's content, or its size if it has more than `most` bytes. It may grow while it is read.
+pub(crate) fn read_within(path: &Path, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    if size > most {
+        return Ok(Err(size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    let read = bytes.len() as u64;
+    Ok(if read > most { Err(read) } else { Ok(bytes) })
+}
+
+/// The content of a regular file of at most that many bytes. `None`: it is a link, something else or larger, or cannot
+/// be read.
+pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let is_file = path.symlink_metadata().is_ok_and(|about| about.is_file());
+    is_file.then(|| read_within(path, most).ok()?.ok()).flatten()
+}
+
+/// Replaces a file in one step, so that whoever reads it gets all of the old or all of the new. Only the user may read it.
+/// What is left of a killed process begins with `new-`.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    replace_by(folder, path, content)
+}
+
+/// [`replace`], with the new file in another folder of the same disk until it is whole.
+pub(crate) fn replace_by(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other("it is not a regular file")
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel gives the size of these files as 0.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_longer_than_its_size_is_not_read_on() {
+        let file = Path::new("/proc/self/stat");
+        assert!(read_within(file, 4).is_ok_and(|read| read.is_err()));
+        assert!(read_within(file, 1 << 20).is_ok_and(|read| read.is_ok_and(|bytes| bytes.len() > 4)));
+    }
+
+    #[test]
+    fn links_and_pipes_are_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), "text").expect("a file");
+        std::os::unix::fs::symlink(path("file"), path("link")).expect("a link");
+        let made = crate::program::Program::of_user("mkfifo".as_ref()).command().arg(path("pipe")).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        for (name, is_opened) in [("file", true), ("link", false), ("pipe", false), (".", false), ("missing", false)] {
+            assert_eq!(open_regular(File::options().read(true), &path(name)).is_ok(), is_opened, "{name}");
+            if name != "missing" {
+                let mut options = File::options();
+                let opened = open_regular(options.append(true).create(true), &path(name));
+                assert_eq!(opened.is_ok(), is_opened, "{name}");
+            }
+        }
+    }
+}
