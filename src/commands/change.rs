@@ -1,5 +1,7 @@
 //! What the commands that change files have in common: their options, and the report of what they did.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::{Context, Ended};
@@ -77,6 +79,17 @@ pub(super) fn outcome(report: &Report) -> String {
         (None, Some(reason)) => format!(", not committed: {reason}"),
         (None, None) => ", not committed".to_owned(),
     }
+}
+
+/// The command that commits what was only written.
+pub(super) fn to_add(report: &Report) -> String {
+    let folder = |path: &String| {
+        let end = [".squad/", ".ai-team/"].into_iter().find_map(|name| Some(path.find(name)? + name.len() - 1));
+        end.and_then(|end| path.get(..end)).unwrap_or(path).to_owned()
+    };
+    let paths = report.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
+    let folders: BTreeSet<String> = paths.map(folder).collect();
+    format!("git add {}", folders.into_iter().collect::<Vec<_>>().join(" "))
 }
 
 /// The beginning of a commit's id, as people write it.

@@ -1,7 +1,7 @@
 use super::{Context, Ended};
 use crate::model::{Damage, Severity, plural, printable};
 use crate::ops::ledger::repair;
-use crate::ops::team::doctor;
+use crate::ops::overview::doctor;
 use crate::ui::Consent;
 
 /// Find problems and show how to fix them

@@ -1,4 +1,4 @@
-use super::change::outcome;
+use super::change::{outcome, to_add};
 use super::{Context, Ended};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
@@ -100,7 +100,7 @@ impl Args {
                 let files: Vec<&str> = report.files.iter().map(|file| file.path.as_str()).collect();
                 ui.say(&format!("Installed {}{}.", what(&files), outcome(&report)));
                 if report.commit.is_none() {
-                    ui.hint(&format!("git add {} && git commit -m \"Add a squad\"", tops(&files).join(" ")));
+                    ui.hint(&format!("{} && git commit -m \"Add a squad\"", to_add(&report)));
                 }
                 next_steps(ui, &files);
             }
@@ -169,14 +169,6 @@ fn what(files: &[&str]) -> String {
     let (team, other): (Vec<&str>, Vec<&str>) = files.iter().partition(|path| path.starts_with(".squad/"));
     let team = (!team.is_empty()).then(|| format!("a team in .squad/: {}", plural(team.len(), "file")));
     list(team.into_iter().chain(other.into_iter().map(str::to_owned)))
-}
-
-/// What `git add` takes.
-fn tops<'f>(files: &[&'f str]) -> Vec<&'f str> {
-    let mut tops: Vec<&str> =
-        files.iter().map(|path| if path.starts_with(".squad/") { ".squad" } else { path }).collect();
-    tops.dedup();
-    tops
 }
 
 fn next_steps(ui: &mut Ui, files: &[&str]) {

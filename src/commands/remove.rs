@@ -2,7 +2,7 @@ use super::change::short;
 use super::{Context, Ended};
 use crate::model::{list, plural, printable_line};
 use crate::ops::change::WriteMode;
-use crate::ops::team::remove::{self, Options, Removal};
+use crate::ops::overview::remove::{self, Options, Removal};
 use crate::ui::Ui;
 
 /// Take squad out of this repository

@@ -1,9 +1,9 @@
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, plural, printable};
+use crate::ops::overview::status::{WatchStatus, status};
 use crate::ops::run::watch::WatchState;
 use crate::ops::team::manifest::Due;
-use crate::ops::team::status::{WatchStatus, status};
 use crate::ops::team::workspace::restoring;
 
 /// Show what is going on

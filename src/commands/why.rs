@@ -2,7 +2,7 @@ use super::{Context, Ended};
 use crate::model::{Verdict, first_line, printable};
 use crate::ops::Project;
 use crate::ops::ledger::contents::Authors;
-use crate::ops::ledger::why::{self, Answer, Origin};
+use crate::ops::overview::why::{self, Answer, Origin};
 use crate::settings::Layer;
 use crate::ui::{FAINT, STRONG, Ui};
 

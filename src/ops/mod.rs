@@ -1,10 +1,12 @@
 //! What commands do, apart from how they are spelled and how they speak.
 //!
-//! Five rooms: [`change`] (how files of the repository are changed), [`team`] (where it lives, what it is made of), [`ledger`] (what is kept), [`decisions`], and [`run`].
+//! The rooms: [`change`] (how files of the repository are changed); [`team`] (where it lives, what it is made of),
+//! [`decisions`], [`ledger`] (what is kept) and [`run`]; and [`overview`], which looks at all of them.
 
 pub(crate) mod change;
 pub(crate) mod decisions;
 pub(crate) mod ledger;
+pub(crate) mod overview;
 pub(crate) mod run;
 pub(crate) mod team;
 

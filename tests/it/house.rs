@@ -122,3 +122,32 @@ fn one_place_decides_which_programs_are_started() {
         }
     }
 }
+
+/// What a room of `ops` does not know.
+const UNKNOWN_ROOMS: [(&str, &[&str]); 5] = [
+    ("change", &["decisions", "run", "overview"]),
+    ("team", &["decisions", "overview"]),
+    ("decisions", &["run", "overview"]),
+    ("ledger", &["change", "decisions", "overview"]),
+    ("run", &["overview"]),
+];
+
+#[test]
+fn rooms_of_ops_know_only_those_before_them() {
+    for (module, path, text) in code() {
+        let inner = path.strip_prefix(source().join("ops")).ok();
+        let room = inner.and_then(|inner| inner.components().next()).map(|room| room.as_os_str().to_string_lossy());
+        let Some((room, unknown)) = UNKNOWN_ROOMS.iter().find(|(name, _)| room.as_deref() == Some(name)) else {
+            continue;
+        };
+        let named: Vec<String> = text
+            .match_indices("ops::")
+            .flat_map(|(at, _)| match text[at + "ops::".len()..].strip_prefix('{') {
+                Some(group) => group.split('}').next().unwrap_or_default().split(',').map(first_word).collect(),
+                None => vec![first_word(&text[at + "ops::".len()..])],
+            })
+            .collect();
+        let strange = named.iter().find(|name| unknown.contains(&name.as_str()));
+        assert!(strange.is_none(), "{}: `{module}/{room}` uses `{}`", path.display(), strange.expect("a room"));
+    }
+}

@@ -148,7 +148,7 @@ fn uncommitted_changes_prevent_only_a_commit() {
     assert_eq!(repo.squad(&[&add[..], &["--dry-run"]].concat()).code, 1);
 
     let output = repo.squad(&[&add[..], &["--no-commit"]].concat());
-    assert!(output.code == 0 && output.err.contains("git add -A -- .squad"), "{output}");
+    assert!(output.code == 0 && output.err.contains("git add .squad"), "{output}");
     let team = repo.read(".squad/team.md");
     assert!(team.contains("All who work") && team.contains("| Nora | Data engineer |"), "{team}");
     assert_eq!(repo.git(&["status", "--porcelain"]), " M .squad/team.md\n?? .squad/agents/nora/\n");

@@ -126,8 +126,7 @@ fn said(ui: &mut Ui, report: &Changed<MembershipReport>) {
         false => ui.say(&format!("{count} changed{}.", change::outcome(change))),
     }
     if !change.is_dry_run && change.commit.is_none() {
-        let places = change.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
-        ui.hint(&format!("git add -A -- {}", list_of_folders(places)));
+        ui.hint(&change::to_add(change));
     }
     ui.all_problems(&report.idle);
     if let Some(old) = &report.forgotten {
@@ -142,19 +141,4 @@ fn said(ui: &mut Ui, report: &Changed<MembershipReport>) {
         ui.warning(&format!("the old name is still in {}", printable_line(&list(shown.chain(more)))));
         ui.hint("squad cannot tell whether these words mean the agent");
     }
-}
-
-/// The team folders of paths, each once.
-fn list_of_folders<'p>(paths: impl Iterator<Item = &'p String>) -> String {
-    let mut folders: Vec<&str> = paths
-        .map(|path| {
-            ["/.squad/", "/.ai-team/"]
-                .iter()
-                .find_map(|name| Some(&path[..path.find(name)? + name.len() - 1]))
-                .unwrap_or_else(|| path.split('/').next().unwrap_or(path))
-        })
-        .collect();
-    folders.sort_unstable();
-    folders.dedup();
-    folders.join(" ")
 }

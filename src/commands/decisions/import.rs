@@ -2,7 +2,9 @@ use std::path::Path;
 
 use crate::commands::change::short;
 use crate::commands::{Context, Ended};
+use crate::error::FailureKind;
 use crate::model::{ChangeKind, list, plural, printable};
+use crate::ops::change::WriteMode;
 use crate::ops::decisions::import::{self, Import, Which};
 use crate::ui::Ui;
 
@@ -39,8 +41,9 @@ impl Args {
             (false, true) => Which::Main,
             (false, false) => Which::These(self.files),
         };
-        let mut import = match import::plan(&project, &context.directory, &which) {
-            Err(_) if is_done => Import::default(),
+        let mode = WriteMode::new(self.dry_run, false);
+        let import = match import::import(context.env, &project, &context.directory, &which, mode) {
+            Err(failure) if is_done && failure.kind == FailureKind::Usage => Import::default(),
             answer => answer?,
         };
         let (undated, all) = (import.undated, import.imported.len());
@@ -48,9 +51,6 @@ impl Args {
             let message = format!("{undated} of {} have no date", plural(all, "entry"));
             context.ui.warning(&format!("{message}: some may be parts of other entries"));
             context.ui.hint("check with --dry-run, and give each decision a heading such as `### 2026-01-31: Title`");
-        }
-        if !self.dry_run {
-            import::apply(context.env, &project, &mut import)?;
         }
         if import.commit.is_some() {
             context.say_passed_hooks();

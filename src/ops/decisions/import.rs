@@ -12,7 +12,7 @@ use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::model::{Actor, ChangeKind, Decision, DecisionId, EventKind, Problem, Source, list, plural};
 use crate::ops::Project;
-use crate::ops::change::{Change, FileChange, branch_tip, lock};
+use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
 use crate::ops::decisions::list::team_files;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::journal::append;
@@ -46,13 +46,6 @@ pub(crate) struct Import {
     pub(crate) secrets: BTreeSet<String>,
     /// How many of the imported entries have no date.
     pub(crate) undated: usize,
-    /// The commit whose files were read.
-    #[serde(skip)]
-    base: String,
-    #[serde(skip)]
-    branch: String,
-    #[serde(skip)]
-    change: Option<Change>,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,9 +64,16 @@ impl From<Decision> for Imported {
     }
 }
 
-/// Plans an import from the committed files, and checks that the branch can take a commit. Changes nothing.
-pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result<Import, Failure> {
+/// Records and commits an import of the committed files, or only says what it would do.
+pub(crate) fn import(
+    env: &Env,
+    project: &Project,
+    directory: &Path,
+    which: &Which,
+    mode: WriteMode,
+) -> Result<Import, Failure> {
     require_readable(project)?;
+    let _lock = if mode.is_dry_run() { None } else { Some(lock(&project.repository, None)?) };
     let (branch, base) = branch_tip(&project.repository, false)?;
     let texts = team_files(project, &base)?;
     let read = texts.iter().map(|(path, bytes)| (path.clone(), parse::text_of(bytes.clone()).0));
@@ -81,7 +81,7 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     refuse_conflict_markers(&files, "HEAD")?;
     let mut own_texts = own_texts(&files);
     let folder = project.folder_in_repository();
-    let mut import = Import { base, branch, ..Import::default() };
+    let mut import = Import::default();
     let mut changes = Vec::new();
     for path in chosen(project, directory, &files, which)? {
         let old = texts.get(&path).cloned().unwrap_or_default();
@@ -107,19 +107,13 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     if !changes.is_empty() {
         let change = Change::new(ChangeKind::ImportDecisions, message(&import), changes);
         change.require_committable(&project.repository)?;
-        import.change = Some(change);
+        if !mode.is_dry_run() {
+            lost::settle(env, &project.repository);
+            record(env, project, &mut import, (&branch, &base))?;
+            import.commit = Some(change.commit(env, &project.repository)?);
+        }
     }
     Ok(import)
-}
-
-/// Records and commits the plan.
-pub(crate) fn apply(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
-    let Some(change) = import.change.take() else { return Ok(()) };
-    lost::settle(env, &project.repository);
-    let _lock = lock(&project.repository, None)?;
-    record(env, project, import)?;
-    import.commit = Some(change.commit(env, &project.repository)?);
-    Ok(())
 }
 
 fn message(import: &Import) -> String {
@@ -186,17 +180,16 @@ fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> 
 }
 
 /// Records the decisions and their landing on this branch, unless the ledger has them already.
-fn record(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
+fn record(env: &Env, project: &Project, import: &mut Import, (branch, base): (&str, &str)) -> Result<(), Failure> {
     let prefix = project.ledger_prefix();
-    let branch = import.branch.clone();
-    let recorded = as_recorded(Some(&branch)).unwrap_or_default();
+    let recorded = as_recorded(Some(branch)).unwrap_or_default();
     let known = ledger::decisions(&project.repository, &prefix)?;
     let find = |id: &DecisionId| known.iter().find(|logged| logged.decision.id == *id);
     let redactor = secrets::redactor(env, &project.folder.root);
     let at = env.clock.now();
     let mut entries = Vec::new();
     for Imported { decision, .. } in import.imported.iter().filter(|imported| find(&imported.id).is_none()) {
-        let kind = EventKind::DecisionLogged { decision: decision.clone(), branch: Some(branch.clone()) };
+        let kind = EventKind::DecisionLogged { decision: decision.clone(), branch: Some(branch.to_owned()) };
         let entry = Entry::new(env.ids.entry(at), at, Actor::User, &kind, &redactor);
         // The warning does not need e-mail addresses: they are no secrets, and the repository has them already.
         import.secrets.extend(entry.redactions.iter().map(|found| found.kind.clone()).filter(|kind| kind != "email"));
@@ -209,7 +202,7 @@ fn record(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failu
     if !decisions.is_empty() {
         let logged = decisions.iter().filter_map(find).map(|logged| logged.entry.clone());
         let causes = entries.iter().map(|entry| entry.id.clone()).chain(logged).collect();
-        let kind = EventKind::DecisionLanded { decisions, branch: recorded, commit: import.base.clone() };
+        let kind = EventKind::DecisionLanded { decisions, branch: recorded, commit: base.to_owned() };
         entries.push(Entry { causes, ..Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &redactor) });
         append(&project.repository, &prefix, &entries, at)?;
     }

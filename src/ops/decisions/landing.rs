@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::{ToSpan, civil::Date};
 use serde::{Deserialize, Serialize};
@@ -50,7 +51,7 @@ pub(crate) enum Which {
 }
 
 /// The result of a landing.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Landed {
     pub(crate) decisions: Vec<DecisionId>,
     /// The entries that recorded them.
@@ -64,7 +65,7 @@ pub(crate) struct Landed {
     pub(crate) withdrawn: Withdrawn,
     /// Held until the landing is recorded, so that nothing lands twice. The kernel frees the lock of a process that dies.
     #[serde(skip)]
-    _lock: Option<File>,
+    _lock: Option<Arc<File>>,
 }
 
 /// Decisions that stay unlanded.
@@ -79,17 +80,7 @@ pub(crate) struct Pending {
 impl Landed {
     /// A copy for another process; this process keeps the lock.
     pub(crate) fn without_lock(&self) -> Self {
-        let Self { decisions, causes, commit, branch, left, withdrawn, _lock } = self;
-        let (left, withdrawn) = (left.clone(), withdrawn.clone());
-        Self {
-            decisions: decisions.clone(),
-            causes: causes.clone(),
-            commit: commit.clone(),
-            branch: branch.clone(),
-            left,
-            withdrawn,
-            _lock: None,
-        }
+        Self { _lock: None, ..self.clone() }
     }
 }
 
@@ -184,7 +175,7 @@ impl Lander {
         };
         let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();
         let causes = waiting.iter().map(|logged| logged.entry.clone()).collect();
-        Ok(Landed { decisions, causes, commit, branch, _lock: Some(lock), ..Landed::default() })
+        Ok(Landed { decisions, causes, commit, branch, _lock: Some(Arc::new(lock)), ..Landed::default() })
     }
 
     /// The team's files on the branch, and the decision files that it has had since these decisions were made. Empty if no

@@ -13,4 +13,3 @@ pub(crate) mod repair;
 pub(crate) mod rescue;
 pub(crate) mod scrub;
 pub(crate) mod sync;
-pub(crate) mod why;

@@ -126,12 +126,14 @@ fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile) -> St
     }))
 }
 
+fn misconfigured(setting: &str, reason: &str) -> EngineError {
+    let hint = Some("fix it in your own squad/config.toml".to_owned());
+    EngineError::Unusable { reason: format!("`{setting}` {reason}"), hint }
+}
+
 fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {
     let missing = || EngineError::Missing { what: format!("there is no engine `{name}`"), hint: String::new() };
-    let unusable = |reason| EngineError::Unusable {
-        reason: format!("`engines.{name}` {reason}"),
-        hint: Some("fix it in your own squad/config.toml".to_owned()),
-    };
+    let unusable = |reason: String| misconfigured(&format!("engines.{name}"), &reason);
     Profile::find(name, &settings.engines).ok_or_else(missing)?.map_err(unusable)
 }
 
@@ -269,10 +271,7 @@ fn home_name(project: &Project) -> String {
 }
 
 fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provider, EngineError> {
-    let mistake = |key: &str, reason: String| EngineError::Unusable {
-        reason: format!("`engine.copilot.provider.{key}` {reason}"),
-        hint: Some("fix it in your own squad/config.toml".to_owned()),
-    };
+    let mistake = |key: &str, reason: String| misconfigured(&format!("engine.copilot.provider.{key}"), &reason);
     let base_url = settings.base_url.clone().ok_or_else(|| mistake("base_url", "is missing".to_owned()))?;
     let kind = settings.kind.as_deref().unwrap_or("openai");
     let kind = copilot::ProviderKind::parse(kind)
@@ -297,10 +296,7 @@ fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provid
 
 /// Rejects relative paths: they would start a program from the repository that squad works in.
 fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String, copilot::McpServer), EngineError> {
-    let mistake = |reason: &str| EngineError::Unusable {
-        reason: format!("`mcp.servers.{name}` {reason}"),
-        hint: Some("fix it in your own squad/config.toml".to_owned()),
-    };
+    let mistake = |reason: &str| misconfigured(&format!("mcp.servers.{name}"), reason);
     let McpServerSettings { command, args, env, url, headers } = settings.clone();
     let server = match (command, url) {
         (Some(command), None) if Path::new(&command).is_absolute() || !command.contains(['/', '\\']) => {

@@ -12,7 +12,6 @@ use super::manifest::{FILE, Manifest, Owned};
 use super::templates::{Templates, hash};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::Repository;
 use crate::model::{ChangeKind, SkippedFile};
 use crate::ops::Workspace;
 use crate::ops::change::{Change, Changed, Conflict, FileChange, Merged, Tree, WriteMode, conflict_copy, merged, same};
@@ -50,17 +49,6 @@ pub(crate) struct Upgraded {
     pub(crate) adoptable: Option<&'static str>,
 }
 
-/// What to do with one file.
-enum Action {
-    Keep,
-    Write(Vec<u8>),
-    Delete,
-    /// Keep it, and write this text next to it.
-    Conflict(Vec<u8>),
-    /// Keep it, and stop managing it.
-    Release,
-}
-
 pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Changed<Upgraded>, Failure> {
     let workspace = Workspace::find(env, directory)?;
     let _lock = mode.lock(&workspace, "upgrade")?;
@@ -83,8 +71,7 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, mode: WriteMode) -> Result<Ch
             }
             find_bases(&workspace, &manifest, &files, &mut templates)?;
             preset.clone_from(&manifest.preset);
-            let plan = Plan::new(&workspace.repository, &templates, &manifest, &files)?;
-            Some((manifest.release, plan.changes(&workspace, &manifest)?))
+            Some((manifest.release, Plan::new(&workspace, &templates, &manifest, &files)?))
         }
         None if tree.commit.is_some() && workspace.folder.path.join(FILE).exists() => {
             return Err(Failure::failed(format!("cannot commit: {at} is not committed"))
@@ -160,87 +147,9 @@ fn find_bases(
     Ok(())
 }
 
-/// Paths are from the team folder.
-struct Plan<'a> {
-    templates: &'a Templates,
-    files: &'a BTreeMap<String, Vec<u8>>,
-    actions: BTreeMap<String, Action>,
-    /// The new manifest.
-    manifest: Manifest,
-}
-
-impl<'a> Plan<'a> {
-    fn new(
-        repository: &Repository,
-        templates: &'a Templates,
-        manifest: &Manifest,
-        files: &'a BTreeMap<String, Vec<u8>>,
-    ) -> Result<Self, Failure> {
-        let mut actions = BTreeMap::new();
-        let mut next = manifest.clone();
-        (next.release, next.files) = (templates.release, BTreeMap::new());
-        for (path, owned) in &manifest.files {
-            let name = owned.template.as_ref().unwrap_or(path);
-            let Some(new) = templates.files.get(name) else {
-                actions.insert(path.clone(), retired(templates, owned, files.get(path)));
-                continue;
-            };
-            let action = match (files.get(path), templates.text(&owned.base)) {
-                _ if hash(new) == owned.base => Action::Keep,
-                (None, _) => Action::Release,
-                (Some(ours), Some(base)) => match merged(repository, base, ours, new)? {
-                    Merged::Unchanged => Action::Keep,
-                    Merged::Changed(merged) => Action::Write(merged),
-                    Merged::Conflict(new) => Action::Conflict(new),
-                },
-                // The text it was made from is unknown.
-                (Some(ours), None) if same(ours, new) => Action::Keep,
-                (Some(_), None) => Action::Conflict(new.clone()),
-            };
-            actions.insert(path.clone(), action);
-            next.files.insert(path.clone(), Owned { base: hash(new), ..owned.clone() });
-        }
-        let is_known =
-            |path: &String| manifest.files.iter().any(|(file, owned)| owned.template.as_ref().unwrap_or(file) == path);
-        for (path, new) in templates.owned().filter(|(path, _)| !is_known(path)) {
-            // New charters are not installed, since their agents are not on the roster. Existing files are the team's own.
-            if !path.starts_with("agents/") && !files.contains_key(path) {
-                actions.insert(path.clone(), Action::Write(new.clone()));
-                next.files.insert(path.clone(), Owned { base: hash(new), template: None });
-            }
-        }
-        Ok(Self { templates, files, actions, manifest: next })
-    }
-
-    /// The changes of the files, including the manifest.
-    fn changes(&self, workspace: &Workspace, manifest: &Manifest) -> Result<PlannedChanges, Failure> {
-        let folder = workspace.folder_in_repository();
-        let full = |path: &str| format!("{folder}/{path}");
-        let PlannedChanges { mut changes, mut conflicts, mut copies, mut unmanaged } = PlannedChanges::default();
-        for (path, action) in &self.actions {
-            let change = |new: Option<Vec<u8>>| FileChange::new(full(path), self.files.get(path).cloned(), new);
-            match action {
-                Action::Keep => {}
-                Action::Write(new) => changes.push(change(Some(new.clone()))),
-                Action::Delete => changes.push(change(None)),
-                Action::Release => unmanaged.push(full(path)),
-                Action::Conflict(text) => {
-                    let new = format!("{}{NEW}", full(path));
-                    copies.extend(conflict_copy(&workspace.work_dir, &new, text, |old| self.templates.contains(old))?);
-                    conflicts.push(Conflict { path: full(path), new });
-                }
-            }
-        }
-        if self.manifest != *manifest {
-            let old = self.files.get(FILE).cloned();
-            changes.push(FileChange::new(full(FILE), old, Some(self.manifest.text().into_bytes())));
-        }
-        Ok(PlannedChanges { changes, conflicts, copies, unmanaged })
-    }
-}
-
+/// What an upgrade does to the files that squad owns. Paths are from the repository's root.
 #[derive(Default)]
-struct PlannedChanges {
+struct Plan {
     changes: Vec<FileChange>,
     conflicts: Vec<Conflict>,
     /// Squad's new versions of the files in conflict.
@@ -248,11 +157,66 @@ struct PlannedChanges {
     unmanaged: Vec<String>,
 }
 
-/// The action for a file that squad does not install any more.
-fn retired(templates: &Templates, owned: &Owned, ours: Option<&Vec<u8>>) -> Action {
-    match (ours, templates.text(&owned.base)) {
-        (None, _) => Action::Keep,
-        (Some(ours), Some(base)) if same(ours, base) => Action::Delete,
-        _ => Action::Release,
+impl Plan {
+    /// `files`: the team's, by path from its folder.
+    fn new(
+        workspace: &Workspace,
+        templates: &Templates,
+        manifest: &Manifest,
+        files: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<Self, Failure> {
+        let mut plan = Self::default();
+        let folder = workspace.folder_in_repository();
+        let full = |path: &str| format!("{folder}/{path}");
+        let change = |path: &String, new| FileChange::new(full(path), files.get(path).cloned(), new);
+        let mut next = manifest.clone();
+        (next.release, next.files) = (templates.release, BTreeMap::new());
+        for (path, owned) in &manifest.files {
+            let (ours, base) = (files.get(path), templates.text(&owned.base));
+            let Some(new) = templates.files.get(owned.template.as_ref().unwrap_or(path)) else {
+                // Squad does not install it any more.
+                match (ours, base) {
+                    (None, _) => {}
+                    (Some(ours), Some(base)) if same(ours, base) => plan.changes.push(change(path, None)),
+                    _ => plan.unmanaged.push(full(path)),
+                }
+                continue;
+            };
+            next.files.insert(path.clone(), Owned { base: hash(new), ..owned.clone() });
+            let merged = match (ours, base) {
+                _ if hash(new) == owned.base => Merged::Unchanged,
+                (None, _) => {
+                    plan.unmanaged.push(full(path));
+                    Merged::Unchanged
+                }
+                (Some(ours), Some(base)) => merged(&workspace.repository, base, ours, new)?,
+                // The text it was made from is unknown.
+                (Some(ours), None) if same(ours, new) => Merged::Unchanged,
+                (Some(_), None) => Merged::Conflict(new.clone()),
+            };
+            match merged {
+                Merged::Unchanged => {}
+                Merged::Changed(new) => plan.changes.push(change(path, Some(new))),
+                Merged::Conflict(text) => {
+                    let new = format!("{}{NEW}", full(path));
+                    plan.copies.extend(conflict_copy(&workspace.work_dir, &new, &text, |old| templates.contains(old))?);
+                    plan.conflicts.push(Conflict { path: full(path), new });
+                }
+            }
+        }
+        let is_known =
+            |path: &String| manifest.files.iter().any(|(file, owned)| owned.template.as_ref().unwrap_or(file) == path);
+        for (path, new) in templates.owned().filter(|(path, _)| !is_known(path)) {
+            // New charters are not installed, since their agents are not on the roster. Existing files are the team's own.
+            if !path.starts_with("agents/") && !files.contains_key(path) {
+                plan.changes.push(change(path, Some(new.clone())));
+                next.files.insert(path.clone(), Owned { base: hash(new), template: None });
+            }
+        }
+        plan.changes.sort_by(|one, other| one.path.cmp(&other.path));
+        if next != *manifest {
+            plan.changes.push(change(&FILE.to_owned(), Some(next.text().into_bytes())));
+        }
+        Ok(plan)
     }
 }

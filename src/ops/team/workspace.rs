@@ -182,10 +182,6 @@ pub(in crate::ops) fn below(place: &str, name: &str) -> String {
 
 impl From<git::Error> for Failure {
     fn from(error: git::Error) -> Self {
-        let failure = Self::team(error.to_string());
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Self { hint: error.hint(), ..Self::team(error.to_string()) }
     }
 }

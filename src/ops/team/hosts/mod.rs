@@ -167,11 +167,7 @@ pub(crate) fn problems(project: &Project) -> Vec<Problem> {
         Ok(found) => found.into_iter().map(problem).collect(),
         Err(failure) => {
             let path = failure.source.unwrap_or_else(|| record::FILE.to_owned());
-            let problem = Problem::warning(at(&path), "export", failure.message);
-            vec![match failure.hint {
-                Some(hint) => problem.hint(hint),
-                None => problem,
-            }]
+            vec![Problem { hint: failure.hint, ..Problem::warning(at(&path), "export", failure.message) }]
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum Subject {
 }
 
 /// The origin of a subject.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(crate) struct Answer {
     /// Relative to the project's root.
     pub(crate) path: Option<String>,
@@ -162,17 +162,7 @@ pub(crate) fn why(env: &Env, project: &Project, subject: Subject) -> Result<Answ
 
 impl Answer {
     fn about(path: Option<String>) -> Self {
-        Self {
-            path,
-            line: None,
-            text: None,
-            absent: false,
-            commit: None,
-            decision: None,
-            origins: Vec::new(),
-            unknown: None,
-            in_scope: Vec::new(),
-        }
+        Self { path, ..Self::default() }
     }
 }
 
