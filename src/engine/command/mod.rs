@@ -39,7 +39,7 @@ use chats::Chats;
 
 use super::process_group::Mark;
 use super::{Adapter, EngineError, Opening};
-use crate::model::{AvailableModels, ConnectionState, first_line};
+use crate::model::{AvailableModels, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
 
 #[derive(Clone, Debug)]
@@ -196,14 +196,6 @@ impl Adapter for Command {
 
     async fn offer(&self) -> AvailableModels {
         AvailableModels { engine: self.name().to_owned(), ..AvailableModels::default() }
-    }
-
-    fn connection(&self) -> ConnectionState {
-        ConnectionState::Connected
-    }
-
-    async fn connection_changed(&self) {
-        std::future::pending().await
     }
 
     async fn stop(self) {
