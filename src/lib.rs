@@ -43,6 +43,22 @@
 //! A module uses those above it in the table. The first nine are pure: no files, no async, no clock. `store`, `git`
 //! and `engine` do not know each other. `tests/it/house.rs` checks all of this.
 //!
+//! # The processes
+//!
+//! Every run lives in a host. Hosts and their clients speak one protocol, `ops::run::host`:
+//!
+//! ```text
+//! orchestrate ─ order, cancel, answers ──→ watch ─────┐  socket in .git/squad/watch
+//!             ←─ events, questions, end ──            ├─→ engines
+//! mcp ─ order, go ─→ runner ──────────────────────────┤  standard input and output
+//! orchestrate without a watch: its own host ──────────┘
+//! cancel, status, a line to an agent ─→ any run         socket in .git/squad/runs, named by its lease
+//! ```
+//!
+//! Three things go through files, because they outlive a process or cross a sandbox: leases and places, whose locks the
+//! kernel frees; a run's actions, for the runs beside it; the calls of `squad mcp --member`, which an engine starts. What
+//! happened is in the ledger, and `log --follow` reads it there.
+//!
 //! Three rules explain most of the rest. *Acknowledged means durable*: what is reported as written has been flushed.
 //! *A failed load is an error, never "empty"*. *No agent ends without an outcome.*
 

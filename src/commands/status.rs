@@ -2,7 +2,7 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, plural, printable};
 use crate::ops::overview::status::{WatchStatus, status};
-use crate::ops::run::watch::WatchState;
+use crate::ops::run::host::WatchState;
 use crate::ops::team::manifest::Due;
 use crate::ops::team::workspace::restoring;
 

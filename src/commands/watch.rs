@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{Context, Ended, require_flags};
 use crate::ops::Project;
@@ -53,11 +54,11 @@ impl Args {
         let (ended, ui) = if is_live {
             let board = Mutex::new(Board::new(ui));
             let ended = watch::watch(env, &directory, order, &mut Live::new(&board, env.clock.clone()));
-            (ended, board.into_inner().unwrap_or_else(PoisonError::into_inner).into_screen())
+            (ended, board.into_inner().into_screen())
         } else {
             let screen = Mutex::new(ui);
             let ended = watch::watch(env, &directory, order, &mut Watched::new(&screen, is_json));
-            (ended, screen.into_inner().unwrap_or_else(PoisonError::into_inner))
+            (ended, screen.into_inner())
         };
         (Context { env, directory, ui, recovered }, ended.map(|()| 0))
     }

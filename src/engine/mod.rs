@@ -59,10 +59,14 @@ pub(crate) trait Adapter {
     /// The models it offers. An engine that does not tell in time counts as offering every model.
     async fn offer(&self) -> AvailableModels;
 
-    fn connection(&self) -> ConnectionState;
+    fn connection(&self) -> ConnectionState {
+        ConnectionState::Connected
+    }
 
     /// Returns when the connection's state has changed since the call.
-    async fn connection_changed(&self);
+    async fn connection_changed(&self) {
+        std::future::pending().await
+    }
 
     /// Ends the engine and everything it started. All sessions are closed before.
     async fn stop(self);
@@ -73,7 +77,9 @@ pub(crate) trait AdapterSession {
     fn model(&self) -> &str;
 
     /// The folder in which the engine stores the session; `None` if unknown.
-    fn workspace(&self) -> Option<String>;
+    fn workspace(&self) -> Option<String> {
+        None
+    }
 
     /// Whether its facts include its tool calls. If not, a turn without any may have used tools.
     fn reports_tools(&self) -> bool;
@@ -83,13 +89,19 @@ pub(crate) trait AdapterSession {
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError>;
 
     /// How much of the turn for a prompt a resumed session contains; `None` if unknown.
-    async fn recall(&mut self, prompt: &str) -> Option<Recall>;
+    async fn recall(&mut self, _prompt: &str) -> Option<Recall> {
+        None
+    }
 
     /// Adds text to the current turn, before its next model call. `false`: the engine does not support this.
-    async fn notify(&mut self, text: &str) -> Result<bool, EngineError>;
+    async fn notify(&mut self, _text: &str) -> Result<bool, EngineError> {
+        Ok(false)
+    }
 
     /// Adds a message of the user to the current turn, before its next model call. `false`: there is no current turn.
-    async fn steer(&mut self, text: &str) -> Result<bool, EngineError>;
+    async fn steer(&mut self, _text: &str) -> Result<bool, EngineError> {
+        Ok(false)
+    }
 
     /// The next fact. Once the engine is gone, every call returns [`Fact::Lost`].
     async fn next(&mut self) -> Fact;
@@ -259,6 +271,17 @@ impl Engine {
     }
 }
 
+/// Calls the adapter behind an [`Engine`] or a [`Session`].
+macro_rules! each {
+    ($self:expr, $adapter:ident => $call:expr) => {
+        match $self {
+            Self::Command($adapter) => $call,
+            Self::Copilot($adapter) => $call,
+            Self::Rehearsal($adapter) => $call,
+        }
+    };
+}
+
 impl Adapter for Engine {
     type Session = Session;
 
@@ -271,117 +294,61 @@ impl Adapter for Engine {
     }
 
     async fn offer(&self) -> AvailableModels {
-        match self {
-            Self::Command(engine) => engine.offer().await,
-            Self::Copilot(engine) => engine.offer().await,
-            Self::Rehearsal(engine) => engine.offer().await,
-        }
+        each!(self, engine => engine.offer().await)
     }
 
     fn connection(&self) -> ConnectionState {
-        match self {
-            Self::Command(engine) => engine.connection(),
-            Self::Copilot(engine) => engine.connection(),
-            Self::Rehearsal(engine) => engine.connection(),
-        }
+        each!(self, engine => engine.connection())
     }
 
     async fn connection_changed(&self) {
-        match self {
-            Self::Command(engine) => engine.connection_changed().await,
-            Self::Copilot(engine) => engine.connection_changed().await,
-            Self::Rehearsal(engine) => engine.connection_changed().await,
-        }
+        each!(self, engine => engine.connection_changed().await)
     }
 
     async fn stop(self) {
-        match self {
-            Self::Command(engine) => engine.stop().await,
-            Self::Copilot(engine) => engine.stop().await,
-            Self::Rehearsal(engine) => engine.stop().await,
-        }
+        each!(self, engine => engine.stop().await)
     }
 }
 
 impl AdapterSession for Session {
     fn model(&self) -> &str {
-        match self {
-            Self::Command(session) => session.model(),
-            Self::Copilot(session) => session.model(),
-            Self::Rehearsal(session) => session.model(),
-        }
+        each!(self, session => session.model())
     }
 
     fn workspace(&self) -> Option<String> {
-        match self {
-            Self::Command(session) => session.workspace(),
-            Self::Copilot(session) => session.workspace(),
-            Self::Rehearsal(session) => session.workspace(),
-        }
+        each!(self, session => session.workspace())
     }
 
     fn reports_tools(&self) -> bool {
-        match self {
-            Self::Command(session) => session.reports_tools(),
-            Self::Copilot(session) => session.reports_tools(),
-            Self::Rehearsal(session) => session.reports_tools(),
-        }
+        each!(self, session => session.reports_tools())
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
-        match self {
-            Self::Command(session) => session.send(prompt, attachments).await,
-            Self::Copilot(session) => session.send(prompt, attachments).await,
-            Self::Rehearsal(session) => session.send(prompt, attachments).await,
-        }
+        each!(self, session => session.send(prompt, attachments).await)
     }
 
     async fn recall(&mut self, prompt: &str) -> Option<Recall> {
-        match self {
-            Self::Command(session) => session.recall(prompt).await,
-            Self::Copilot(session) => session.recall(prompt).await,
-            Self::Rehearsal(session) => session.recall(prompt).await,
-        }
+        each!(self, session => session.recall(prompt).await)
     }
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
-        match self {
-            Self::Command(session) => session.notify(text).await,
-            Self::Copilot(session) => session.notify(text).await,
-            Self::Rehearsal(session) => session.notify(text).await,
-        }
+        each!(self, session => session.notify(text).await)
     }
 
     async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {
-        match self {
-            Self::Command(session) => session.steer(text).await,
-            Self::Copilot(session) => session.steer(text).await,
-            Self::Rehearsal(session) => session.steer(text).await,
-        }
+        each!(self, session => session.steer(text).await)
     }
 
     async fn next(&mut self) -> Fact {
-        match self {
-            Self::Command(session) => session.next().await,
-            Self::Copilot(session) => session.next().await,
-            Self::Rehearsal(session) => session.next().await,
-        }
+        each!(self, session => session.next().await)
     }
 
     async fn abort(&mut self) {
-        match self {
-            Self::Command(session) => session.abort().await,
-            Self::Copilot(session) => session.abort().await,
-            Self::Rehearsal(session) => session.abort().await,
-        }
+        each!(self, session => session.abort().await)
     }
 
     async fn close(self) -> Vec<String> {
-        match self {
-            Self::Command(session) => session.close().await,
-            Self::Copilot(session) => session.close().await,
-            Self::Rehearsal(session) => session.close().await,
-        }
+        each!(self, session => session.close().await)
     }
 }
 

@@ -1,12 +1,11 @@
 //! A cache of the objects the last append wrote. The next append reads most of them: the commit and the changed
 //! folders.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use gix::{ObjectId, objs};
+use parking_lot::Mutex;
 
 use super::objects::NewObject;
 
@@ -24,15 +23,10 @@ impl RecentObjects {
     pub(super) fn replace(&self, objects: &[NewObject]) {
         let is_wanted = |object: &&NewObject| object.kind != objs::Kind::Blob && object.bytes.len() <= MAX_SIZE;
         let cached = |object: &NewObject| (object.id, (object.kind, object.bytes.as_slice().into()));
-        *self.objects() = objects.iter().filter(is_wanted).map(cached).collect();
+        *self.0.lock() = objects.iter().filter(is_wanted).map(cached).collect();
     }
 
     pub(super) fn find(&self, id: &gix::oid) -> Option<(objs::Kind, Arc<[u8]>)> {
-        self.objects().get(id).cloned()
-    }
-
-    fn objects(&self) -> std::sync::MutexGuard<'_, Objects> {
-        // A thread that panicked with the lock replaced either everything or nothing.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(id).cloned()
     }
 }

@@ -1,8 +1,9 @@
 //! Requests without a response yet.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio::sync::Notify;
 
@@ -17,25 +18,21 @@ struct Shared {
 }
 
 impl OpenRequests {
-    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.0.ids.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a request. `false`: another request with this id is open.
     pub(super) fn add(&self, id: &RequestId) -> bool {
-        self.ids().insert(id.clone())
+        self.0.ids.lock().insert(id.clone())
     }
 
     /// Removes a request that was answered or cancelled.
     pub(super) fn remove(&self, id: &RequestId) {
-        self.ids().remove(id);
+        self.0.ids.lock().remove(id);
         self.0.closed.notify_waiters();
     }
 
     pub(super) async fn wait_until_empty(&self) {
         loop {
             let closed = self.0.closed.notified();
-            if self.ids().is_empty() {
+            if self.0.ids.lock().is_empty() {
                 return;
             }
             closed.await;

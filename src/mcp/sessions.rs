@@ -1,10 +1,11 @@
 //! Ends HTTP sessions that nobody uses any more.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Extensions;
+use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager};
 use tokio::time::Instant;
@@ -49,7 +50,7 @@ impl Sessions {
     /// Notes that a session is used for as long as these extensions of a request live.
     pub(super) fn begin(&self, id: &str, extensions: &mut Extensions) {
         let now = Instant::now();
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.lock();
         let session = uses.entry(id.into()).or_insert_with(|| Use::begin(now));
         session.last = now;
         extensions.insert(session.lease.clone());
@@ -66,7 +67,7 @@ impl Sessions {
 
     fn idle(&self, open: HashSet<SessionId>, limit: Duration) -> Vec<SessionId> {
         let now = Instant::now();
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.lock();
         uses.retain(|id, _| open.contains(id));
         let mut is_idle =
             |id: &SessionId| uses.entry(Arc::clone(id)).or_insert_with(|| Use::begin(now)).is_idle(now, limit);

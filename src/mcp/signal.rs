@@ -1,9 +1,10 @@
 //! Lets a request wait for its work to be done, for its cancellation, or for the client to disconnect.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -82,26 +83,22 @@ impl Signal {
 pub(super) struct Calls(Arc<Mutex<HashMap<RequestId, Arc<Signal>>>>);
 
 impl Calls {
-    fn all(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<Signal>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn begin(&self, id: &RequestId) -> Arc<Signal> {
-        Arc::clone(self.all().entry(id.clone()).or_default())
+        Arc::clone(self.0.lock().entry(id.clone()).or_default())
     }
 
     pub(super) fn end(&self, id: &RequestId) {
-        self.all().remove(id);
+        self.0.lock().remove(id);
     }
 
     pub(super) fn cancel(&self, id: &RequestId, reason: Option<String>) {
-        if let Some(signal) = self.all().get(id) {
+        if let Some(signal) = self.0.lock().get(id) {
             signal.cancel(reason.unwrap_or_default());
         }
     }
 
     /// Wakes all calls because the client disconnects. Work they have started continues; they return its current state.
     pub(super) fn close(&self) {
-        self.all().values().for_each(|signal| signal.close());
+        self.0.lock().values().for_each(|signal| signal.close());
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, Source};
@@ -79,53 +80,48 @@ impl fmt::Debug for DamageLog {
 impl DamageLog {
     /// Only the first report for each path counts.
     pub(crate) fn add(&self, damage: Damage) {
-        lock(&self.damage).entry(damage.path.clone()).or_insert(damage);
+        self.damage.lock().entry(damage.path.clone()).or_insert(damage);
     }
 
     /// `place`: a path in a commit, which is not read.
     pub(crate) fn add_passed_over(&self, place: &str, why: &str) {
         let problem = Problem::warning(Source::new(place.to_owned(), 0), "too-large", format!("{why}; it is skipped"));
-        lock(&self.passed_over).insert(place.to_owned(), problem);
+        self.passed_over.lock().insert(place.to_owned(), problem);
     }
 
     pub(crate) fn speak_with(&self, voice: impl FnMut(&str) + Send + 'static) {
-        *lock(&self.voice) = Some(Box::new(voice));
+        *self.voice.lock() = Some(Box::new(voice));
     }
 
     /// Says at once what keeps the command waiting.
     pub(crate) fn say(&self, text: &str) {
-        if let Some(voice) = lock(&self.voice).as_mut() {
+        if let Some(voice) = self.voice.lock().as_mut() {
             voice(text);
         }
     }
 
     /// The damage of the ledger.
     pub(crate) fn all(&self) -> Vec<Damage> {
-        lock(&self.damage).values().cloned().collect()
+        self.damage.lock().values().cloned().collect()
     }
 
     /// Whether these are all reports, ordered by path.
     pub(crate) fn is(&self, reports: &[Damage]) -> bool {
-        lock(&self.damage).values().eq(reports)
+        self.damage.lock().values().eq(reports)
     }
 
     /// What of a commit is too large to be read.
     pub(crate) fn passed_over(&self) -> Vec<Problem> {
-        lock(&self.passed_over).values().cloned().collect()
+        self.passed_over.lock().values().cloned().collect()
     }
 
     /// Empties the log, for callers that report it themselves.
     pub(crate) fn take(&self) -> Vec<Damage> {
-        std::mem::take(&mut *lock(&self.damage)).into_values().collect()
+        std::mem::take(&mut *self.damage.lock()).into_values().collect()
     }
 
     pub(crate) fn problems(&self) -> Vec<Problem> {
-        let damage: Vec<Problem> = lock(&self.damage).values().map(Damage::problem).collect();
+        let damage: Vec<Problem> = self.damage.lock().values().map(Damage::problem).collect();
         damage.into_iter().chain(self.passed_over()).collect()
     }
-}
-
-/// Each report is added in one step, so a panic leaves nothing half done.
-fn lock<T>(reports: &Mutex<T>) -> MutexGuard<'_, T> {
-    reports.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,8 +7,9 @@
 //! An agent does one thing at a time, in one session: work for a busy agent becomes its next message.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot, watch};
 
 use super::job_permit::JobPermit;
@@ -84,19 +85,19 @@ impl<Job, Work> Colleagues<Job, Work> {
 
     /// Returns the work finished since the last call.
     pub(crate) fn take_done(&self) -> Vec<Work> {
-        std::mem::take(&mut self.state().done)
+        std::mem::take(&mut self.state.lock().done)
     }
 
     /// Gives these agents no more work.
     pub(crate) fn keep_out<'a>(&self, agents: impl IntoIterator<Item = &'a Slug>, why: &'static str) {
-        self.state().excluded.extend(agents.into_iter().map(|agent| (agent.clone(), why)));
+        self.state.lock().excluded.extend(agents.into_iter().map(|agent| (agent.clone(), why)));
     }
 
     /// Returns when all handed-on work is finished.
     pub(crate) async fn settled(&self) {
         loop {
             let work_ended = self.work_ended.notified();
-            if self.state().open == 0 {
+            if self.state.lock().open == 0 {
                 return;
             }
             work_ended.await;
@@ -105,13 +106,13 @@ impl<Job, Work> Colleagues<Job, Work> {
 
     /// Waits until the agent is free. The guarded value says whether it has a session.
     pub(super) async fn turn_of(&self, agent: &Slug) -> OwnedMutexGuard<bool> {
-        let turn = Arc::clone(self.state().turns.entry(agent.clone()).or_default());
+        let turn = Arc::clone(self.state.lock().turns.entry(agent.clone()).or_default());
         turn.lock_owned().await
     }
 
     /// Ends all waits of an agent whose work is over.
     pub(super) fn leave(&self, agent: &Slug) {
-        self.state().waits.retain(|_, (waiting, _)| waiting != agent);
+        self.state.lock().waits.retain(|_, (waiting, _)| waiting != agent);
     }
 
     /// Checks whether work may be handed on and waited for. Until the result is dropped, the work counts as open and
@@ -123,7 +124,7 @@ impl<Job, Work> Colleagues<Job, Work> {
         to: &Slug,
         wait: bool,
     ) -> Result<Admitted<Job, Work>, String> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if from == to {
             return Err("you cannot hand work to yourself; do it, or report it as left undone".to_owned());
         }
@@ -152,23 +153,23 @@ impl<Job, Work> Colleagues<Job, Work> {
     }
 
     pub(super) fn wait(self: &Arc<Self>, from: &Slug, to: &Slug) -> Result<WaitGuard<Job, Work>, String> {
-        let number = self.state().begin_to_wait(from, to)?;
+        let number = self.state.lock().begin_to_wait(from, to)?;
         Ok(WaitGuard { colleagues: Arc::clone(self), number })
     }
 
     /// Counts work as open that was requested before the run was interrupted.
     pub(super) fn open(self: &Arc<Self>) -> OpenWork<Job, Work> {
-        self.state().open += 1;
+        self.state.lock().open += 1;
         OpenWork(Arc::clone(self))
     }
 
     pub(super) fn remember(&self, request: HandOnRequest, done: watch::Receiver<Option<Work>>) {
-        self.state().earlier_requests.insert(request, done);
+        self.state.lock().earlier_requests.insert(request, done);
     }
 
     /// The result of a request made before the run was interrupted. A repeated request gets it once.
     pub(super) fn known(&self, request: &HandOnRequest) -> Option<watch::Receiver<Option<Work>>> {
-        self.state().earlier_requests.remove(request)
+        self.state.lock().earlier_requests.remove(request)
     }
 
     /// Asks the run for a job. An error does not count towards the limit.
@@ -179,17 +180,13 @@ impl<Job, Work> Colleagues<Job, Work> {
         let _ = self.job_requests.send(request);
         let job = job.await.unwrap_or_else(|_| Err("the run is over".to_owned()));
         if job.is_err() {
-            self.state().handed_on -= 1;
+            self.state.lock().handed_on -= 1;
         }
         job
     }
 
     pub(super) fn end(&self, work: Work) {
-        self.state().done.push(work);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<Work>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().done.push(work);
     }
 }
 
@@ -238,7 +235,7 @@ pub(super) struct OpenWork<Job, Work>(Arc<Colleagues<Job, Work>>);
 
 impl<Job, Work> Drop for OpenWork<Job, Work> {
     fn drop(&mut self) {
-        self.0.state().open -= 1;
+        self.0.state.lock().open -= 1;
         self.0.work_ended.notify_waiters();
     }
 }
@@ -251,6 +248,6 @@ pub(super) struct WaitGuard<Job, Work> {
 
 impl<Job, Work> Drop for WaitGuard<Job, Work> {
     fn drop(&mut self) {
-        self.colleagues.state().waits.remove(&self.number);
+        self.colleagues.state.lock().waits.remove(&self.number);
     }
 }

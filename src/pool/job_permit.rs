@@ -1,6 +1,8 @@
 //! The permit of one job. It is released while the job waits for a colleague.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::permits::{Permit, Permits, Priority};
 
@@ -29,7 +31,7 @@ impl JobPermit {
             return;
         }
         let permit = self.permits.take(self.priority).await;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.waits == 0 && !state.is_over {
             state.permit = Some(permit);
         }
@@ -37,30 +39,26 @@ impl JobPermit {
 
     /// Begins a wait and releases the permit.
     pub(super) fn begin_wait(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.waits += 1;
         state.permit = None;
     }
 
     /// Ends a wait. After the last one, the job needs a permit again.
     pub(super) async fn end_wait(&self) {
-        self.state().waits -= 1;
+        self.state.lock().waits -= 1;
         self.take().await;
     }
 
     /// Ends the work and releases the permit.
     pub(super) fn finish(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_over = true;
         state.permit = None;
     }
 
     fn is_needed(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         state.waits == 0 && state.permit.is_none() && !state.is_over
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,8 +2,8 @@
 //! with their next message.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::model::{Decision, EntryId, Event, EventKind, Slug, quote};
@@ -65,18 +65,18 @@ impl Notices {
 
     /// The decisions of this run, newest first.
     pub(super) fn decisions(&self) -> Vec<Decision> {
-        self.state().decisions.iter().rev().map(|(.., decision)| decision.clone()).collect()
+        self.state.lock().decisions.iter().rev().map(|(.., decision)| decision.clone()).collect()
     }
 
     pub(super) fn log(&self, by: &Slug, entry: EntryId, decision: Decision) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.decisions.push((entry, by.clone(), decision));
         self.count.send_replace(state.decisions.len());
     }
 
     /// Records that an agent's tool writes this file.
     pub(super) fn write(&self, agent: &Slug, path: &str) {
-        self.state().written.entry(agent.clone()).or_default().insert(path.to_owned());
+        self.state.lock().written.entry(agent.clone()).or_default().insert(path.to_owned());
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<usize> {
@@ -85,7 +85,7 @@ impl Notices {
 
     /// The decisions an agent has not received; they count as delivered from now on.
     pub(super) fn due(&self, agent: &Slug) -> Option<Notice> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_due = |number: usize, by: &Slug, decision: &Decision| {
             by != agent
                 && !state.delivered.contains(&(agent.clone(), number))
@@ -107,7 +107,7 @@ impl Notices {
 
     /// Marks a notice as not delivered after all.
     pub(super) fn withdraw(&self, agent: &Slug, notice: &Notice) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for number in &notice.numbers {
             state.delivered.remove(&(agent.clone(), *number));
         }
@@ -119,10 +119,6 @@ impl Notices {
         let paths: Vec<&str> =
             owned.chain(state.written.get(agent).into_iter().flatten()).map(String::as_str).collect();
         decision.scope.is_empty() || paths.is_empty() || concerns(decision, &paths)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
@@ -80,7 +81,7 @@ impl Permits {
 
     async fn take_here(self: &Arc<Self>, priority: Priority) -> Permit {
         let receiver = {
-            let mut queue = self.queue();
+            let mut queue = self.queue.lock();
             if queue.free > 0 {
                 queue.free -= 1;
                 return Permit::of(self);
@@ -99,7 +100,7 @@ impl Permits {
     fn free(self: Arc<Self>) {
         loop {
             let next = {
-                let mut queue = self.queue();
+                let mut queue = self.queue.lock();
                 let Some((_, next)) = queue.waiting.pop_first() else {
                     queue.free += 1;
                     return;
@@ -112,10 +113,6 @@ impl Permits {
                 Err(mut permit) => drop(permit.permits.take()),
             }
         }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -81,7 +82,7 @@ pub(crate) struct Requester {
     pub(crate) tree: Option<Arc<WorkTree>>,
     refused: AtomicU64,
     /// What became of its commands.
-    commands: Mutex<CommandLog>,
+    pub(super) commands: Mutex<CommandLog>,
     /// Its engine works in a mode that changes nothing.
     is_confined: AtomicBool,
     /// Only writes and commands.
@@ -121,14 +122,14 @@ impl Requester {
 
     /// The reviewer's latest verdict.
     pub(crate) fn judgement(&self) -> Option<Judgement> {
-        self.judgement.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.judgement.as_ref()?.lock().clone()
     }
 
     fn judge(&self, judgement: Judgement) -> Result<String, String> {
         let Some(slot) = &self.judgement else {
             return Err("only the reviewer of this work can give a verdict on it".to_owned());
         };
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(judgement);
+        *slot.lock() = Some(judgement);
         Ok("The verdict is noted. End with your reasons.".to_owned())
     }
 
@@ -149,10 +150,6 @@ impl Requester {
     /// Whether its role or its engine's mode keeps it from all changes.
     pub(super) fn cannot_change(&self) -> bool {
         self.reads_only || self.is_confined.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn command_log(&self) -> MutexGuard<'_, CommandLog> {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn refused(&self) -> u64 {
@@ -205,7 +202,7 @@ impl RequestHandler {
                 }
                 if let Approval::Deny(reason) = &approval {
                     if access == Access::Shell {
-                        requester.command_log().refuse(&detail);
+                        requester.commands.lock().refuse(&detail);
                     }
                     let detail = detail.clone();
                     requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
@@ -280,30 +277,26 @@ impl RequestHandler {
                 .map(|known| known.id.clone())
         };
         let before = self.recorded.decisions.iter().find(is_same).map(|known| known.id.clone());
-        if let Some(id) = before.or_else(|| here(&self.recorded_here())) {
+        if let Some(id) = before.or_else(|| here(&self.recorded_here.lock())) {
             return Ok(format!("Decision {id} is recorded already: {title}"));
         }
         let logged = EventKind::DecisionLogged { decision: decision.clone(), branch: self.branch.clone() };
         let entry = reports.record(Some(agent), logged).await?;
         let id = entry.decision();
         let decision = Decision { id: id.clone(), ..decision };
-        self.recorded_here().decisions.push(decision.clone());
+        self.recorded_here.lock().decisions.push(decision.clone());
         self.notices.log(agent, entry, decision);
         Ok(format!("Decision {id} is recorded: {title}"))
     }
 
     async fn remember(&self, reports: &Reports, agent: &Slug, text: String) -> Result<String, String> {
         let lesson = (agent.clone(), text.clone());
-        if self.recorded.learned.contains(&lesson) || self.recorded_here().learned.contains(&lesson) {
+        if self.recorded.learned.contains(&lesson) || self.recorded_here.lock().learned.contains(&lesson) {
             return Ok("It is already recorded.".to_owned());
         }
         reports.record(Some(agent), EventKind::MemoryLogged { text }).await?;
-        self.recorded_here().learned.push(lesson);
+        self.recorded_here.lock().learned.push(lesson);
         Ok("It is kept.".to_owned())
-    }
-
-    fn recorded_here(&self) -> MutexGuard<'_, Recorded> {
-        self.recorded_here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records files written to another tool's inbox as decisions, instead of writing them.

@@ -13,9 +13,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::permits::Permits;
@@ -230,7 +231,7 @@ impl SessionPool {
     /// Closes all sessions and engines.
     pub(crate) async fn stop(self) {
         if let Some(kept) = &self.kept {
-            let slots = std::mem::take(&mut *kept.slots());
+            let slots = std::mem::take(&mut *kept.slots.lock());
             for (agent, slot) in slots {
                 if let State::Idle { session, .. } = slot.state {
                     kept.close(&agent, *session).await;
@@ -267,12 +268,12 @@ impl SessionPool {
     /// The agents with a session, and the tier of each session.
     pub(crate) fn kept_agents(&self) -> Vec<(Slug, Tier)> {
         let Some(kept) = &self.kept else { return Vec::new() };
-        kept.slots().iter().map(|(agent, slot)| (agent.clone(), slot.opening.spec.tier)).collect()
+        kept.slots.lock().iter().map(|(agent, slot)| (agent.clone(), slot.opening.spec.tier)).collect()
     }
 
     pub(crate) fn states(&self) -> BTreeMap<Slug, SessionState> {
         let Some(kept) = &self.kept else { return BTreeMap::new() };
-        kept.slots().iter().map(|(agent, slot)| (agent.clone(), slot.state.name())).collect()
+        kept.slots.lock().iter().map(|(agent, slot)| (agent.clone(), slot.state.name())).collect()
     }
 
     async fn spawn(&self, kept: &KeptSessions, agent: &Slug, mut opening: Opening) {

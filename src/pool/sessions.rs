@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use parking_lot::Mutex;
 
 use crate::model::{
     AgentState, Event, EventKind, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, first_line,
@@ -14,7 +13,6 @@ use crate::model::{
 #[derive(Default)]
 pub(crate) struct LiveSessions {
     inner: Mutex<Inner>,
-    changed: Notify,
 }
 
 #[derive(Default)]
@@ -42,12 +40,12 @@ impl LiveSessions {
         let (directory, task) = opening;
         let (model, directory, task) =
             (model.to_owned(), directory.display().to_string(), first_line(task, TASK_LENGTH));
-        self.inner().details.insert(agent.clone(), SessionDetails { model, directory, workspace, task });
+        self.inner.lock().details.insert(agent.clone(), SessionDetails { model, directory, workspace, task });
     }
 
     /// The status of all agents as text for an agent's model.
     pub(super) fn summary_for(&self, asking: &Slug) -> String {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         let line = |(agent, state): (&Slug, &AgentState)| {
             let you = if agent == asking { " (you)" } else { "" };
             let session = inner.activity.sessions.iter().find(|session| session.agent == *agent);
@@ -66,22 +64,12 @@ impl LiveSessions {
         inner.activity.agents.iter().map(line).collect()
     }
 
-    /// Returns when something has changed since the last call.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
-    }
-
     pub(crate) fn activity(&self) -> RunActivity {
-        self.inner().activity.clone()
+        self.inner.lock().activity.clone()
     }
 
     pub(crate) fn note(&self, event: &Event) {
-        self.inner().note(event);
-        self.changed.notify_one();
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().note(event);
     }
 }
 

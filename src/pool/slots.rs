@@ -1,9 +1,9 @@
 //! The sessions a pool keeps: one for each agent, with its configuration and the conversation it belongs to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Reports;
@@ -79,10 +79,6 @@ pub(super) enum Claim {
 }
 
 impl KeptSessions {
-    pub(super) fn slots(&self) -> MutexGuard<'_, BTreeMap<Slug, Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The configuration of an agent's own session, and the context for its task.
     pub(super) fn split_context(&self, opening: Opening) -> (Opening, String) {
         let session = self.name(&opening.spec.agent);
@@ -97,7 +93,7 @@ impl KeptSessions {
 
     /// Reserves an agent's session. `None`: it is in use, so this work gets a session of its own.
     pub(super) fn claim(&self, wanted: &Opening, to: &SessionOwner) -> Option<Claim> {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let agent = &wanted.spec.agent;
         let Some(slot) = slots.get_mut(agent) else {
             slots.insert(agent.clone(), Slot::new(wanted.clone()));
@@ -113,26 +109,23 @@ impl KeptSessions {
             return None;
         }
         let is_suitable = slot.has_configuration_of(wanted) && (is_own || slot.conversation.is_none());
-        match std::mem::replace(&mut slot.state, State::Spawning) {
-            State::Idle { session, .. } if is_suitable => Some(Claim::Reuse(session)),
-            State::Idle { session, .. } => {
+        let old = slot.take_idle();
+        if old.is_none() && !slot.is_suspended() {
+            return None;
+        }
+        slot.state = State::Spawning;
+        match old {
+            Some(session) if is_suitable => Some(Claim::Reuse(session)),
+            old => {
                 slot.set_opening(wanted);
-                Some(Claim::Open { old: Some(session), resume: is_own })
-            }
-            State::Suspended => {
-                slot.set_opening(wanted);
-                Some(Claim::Open { old: None, resume: is_own })
-            }
-            busy @ (State::Spawning | State::Active) => {
-                slot.state = busy;
-                None
+                Some(Claim::Open { old, resume: is_own })
             }
         }
     }
 
     /// Marks the session as active. Returns the context to send with the prompt.
     pub(super) fn activate(&self, agent: &Slug, to: &SessionOwner, context: String, origin: SessionOrigin) -> String {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         // The agent has left the team meanwhile; this is its last work.
         let Some(slot) = slots.get_mut(agent) else { return context };
         slot.state = State::Active;
@@ -145,14 +138,14 @@ impl KeptSessions {
 
     /// Marks the session as idle after its turn. Returns a change requested meanwhile.
     pub(super) fn set_idle(&self, agent: &Slug, session: Box<Session>) -> Option<PendingChange> {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let slot = slots.get_mut(agent)?;
         slot.state = State::Idle { session, since: Instant::now() };
         slot.take_pending()
     }
 
     pub(super) fn reserve(&self, opening: &Opening) -> bool {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let agent = &opening.spec.agent;
         if let Some(slot) = slots.get_mut(agent) {
             if std::mem::take(&mut slot.is_leaving) {
@@ -165,46 +158,35 @@ impl KeptSessions {
     }
 
     pub(super) fn prepare_reopen(&self, agent: &Slug, spec: SessionSpec) -> Option<(Box<Session>, Opening)> {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let slot = slots.get_mut(agent)?;
-        match std::mem::replace(&mut slot.state, State::Spawning) {
-            State::Idle { session, .. } => {
-                slot.opening = self.split_context(Opening { spec, ..slot.opening.clone() }).0;
-                slot.opening.resume = slot.conversation.is_some();
-                Some((session, slot.opening.clone()))
-            }
-            State::Suspended => {
-                slot.opening = self.split_context(Opening { spec, ..slot.opening.clone() }).0;
-                slot.state = State::Suspended;
-                None
-            }
-            busy @ (State::Spawning | State::Active) => {
-                slot.state = busy;
-                slot.set_next(spec);
-                None
-            }
+        let session = slot.take_idle();
+        if session.is_none() && !slot.is_suspended() {
+            slot.set_next(spec);
+            return None;
         }
+        slot.opening = self.split_context(Opening { spec, ..slot.opening.clone() }).0;
+        let session = session?;
+        slot.opening.resume = slot.conversation.is_some();
+        Some((session, slot.opening.clone()))
     }
 
     /// Takes the next session with a conversation's history, to be reopened without it. One at a time, so that a
     /// session and its slot change together.
     pub(super) fn take_from_conversation(&self, conversation: &RunId) -> Option<(Slug, Box<Session>, Opening)> {
         for (agent, slot) in self
-            .slots()
+            .slots
+            .lock()
             .iter_mut()
             .filter(|(_, slot)| slot.conversation.as_ref().is_some_and(|one| one.id == *conversation))
         {
-            match std::mem::replace(&mut slot.state, State::Spawning) {
-                State::Idle { session, .. } => {
-                    slot.conversation = None;
-                    slot.opening.resume = false;
-                    return Some((agent.clone(), session, slot.opening.clone()));
-                }
-                State::Suspended => {
-                    slot.conversation = None;
-                    slot.state = State::Suspended;
-                }
-                busy @ (State::Spawning | State::Active) => slot.state = busy,
+            if let Some(session) = slot.take_idle() {
+                slot.conversation = None;
+                slot.opening.resume = false;
+                return Some((agent.clone(), session, slot.opening.clone()));
+            }
+            if slot.is_suspended() {
+                slot.conversation = None;
             }
         }
         None
@@ -212,14 +194,12 @@ impl KeptSessions {
 
     pub(super) fn take_idle(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {
         let mut idle_sessions = Vec::new();
-        for (agent, slot) in self.slots().iter_mut() {
-            slot.state = match std::mem::replace(&mut slot.state, State::Suspended) {
-                State::Idle { session, since } if since.elapsed() >= idle => {
-                    idle_sessions.push((agent.clone(), session));
-                    State::Suspended
-                }
-                other => other,
-            };
+        for (agent, slot) in self.slots.lock().iter_mut() {
+            let is_due = matches!(&slot.state, State::Idle { since, .. } if since.elapsed() >= idle);
+            if let Some(session) = is_due.then(|| slot.take_idle()).flatten() {
+                slot.state = State::Suspended;
+                idle_sessions.push((agent.clone(), session));
+            }
         }
         idle_sessions
     }
@@ -232,7 +212,7 @@ impl KeptSessions {
         origin: SessionOrigin,
         seconds: f64,
     ) -> Option<PendingChange> {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         // The pool is stopping; dropping the session ends it.
         let slot = slots.get_mut(agent)?;
         let (model, compiled_hash) = (session.model().to_owned(), slot.opening.spec.compiled_hash.clone());
@@ -257,7 +237,7 @@ impl KeptSessions {
 
     /// Removes the slot of an agent that has left the team, unless its session is busy and ends later.
     pub(super) fn remove(&self, agent: &Slug) -> Option<Slot> {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let slot = slots.get_mut(agent)?;
         slot.is_leaving = matches!(slot.state, State::Spawning | State::Active);
         if slot.is_leaving { None } else { slots.remove(agent) }
@@ -274,7 +254,7 @@ impl KeptSessions {
 
     /// Removes the slot of a session that no longer exists.
     pub(super) fn discard(&self, agent: &Slug) {
-        if self.slots().remove(agent).is_some() {
+        if self.slots.lock().remove(agent).is_some() {
             self.tell(agent, |session| EventKind::SessionDestroyed { session });
         }
     }
@@ -285,8 +265,8 @@ impl KeptSessions {
 
     pub(super) fn tell_if_empty(&self) {
         let is_empty = {
-            let slots = self.slots();
-            slots.values().all(|slot| matches!(slot.state, State::Suspended))
+            let slots = self.slots.lock();
+            slots.values().all(Slot::is_suspended)
         };
         if is_empty {
             self.reports.tell(None, EventKind::PoolEmpty { waiting: 0 });
@@ -304,6 +284,21 @@ impl Slot {
             next: None,
             is_leaving: false,
         }
+    }
+
+    /// Takes an idle session, which is then to be opened again.
+    fn take_idle(&mut self) -> Option<Box<Session>> {
+        match std::mem::replace(&mut self.state, State::Spawning) {
+            State::Idle { session, .. } => Some(session),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    fn is_suspended(&self) -> bool {
+        matches!(self.state, State::Suspended)
     }
 
     /// Whether its session has the wanted configuration: charter, model, tools, permissions, form.

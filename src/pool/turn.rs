@@ -320,7 +320,7 @@ impl Workers {
                 let (seconds, wrote) = (seconds(at.elapsed()), writes.filter(|_| ok));
                 work.note_done(&tool, wrote.is_some(), ok || exit_code.is_some());
                 if change_by(&tool) == Some(Access::Shell) {
-                    work.requester.command_log().end(&detail, ok, exit_code, &self.requests.checks);
+                    work.requester.commands.lock().end(&detail, ok, exit_code, &self.requests.checks);
                 }
                 work.calls.push(PastCall { exit_code, ..PastCall::new(&call, &tool, &detail, Some(ok)) });
                 tell(EventKind::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
@@ -334,7 +334,7 @@ impl Workers {
             Fact::Denied { access, tool, detail, reason } => {
                 work.requester.note_refused(access);
                 if change_by(&tool) == Some(Access::Shell) {
-                    work.requester.command_log().refuse(&detail);
+                    work.requester.commands.lock().refuse(&detail);
                 }
                 tell(EventKind::ToolDenied { tool, detail, reason });
             }

@@ -2,8 +2,8 @@
 //! with their first message.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::model::{Event, EventKind, Slug};
@@ -41,7 +41,7 @@ impl UserMessages {
 
     /// `waits`: the agent's work is still to come. Returns `false` if the agent is not working.
     pub(crate) fn say(&self, agent: &Slug, text: &str, waits: bool) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_accepted = waits || state.active.contains(agent);
         if is_accepted {
             state.waiting.entry(agent.clone()).or_default().push(text.to_owned());
@@ -56,33 +56,29 @@ impl UserMessages {
 
     /// Accepts messages for the agent from now on.
     pub(super) fn listen(&self, agent: &Slug) {
-        self.state().active.insert(agent.clone());
+        self.state.lock().active.insert(agent.clone());
     }
 
     pub(super) fn take(&self, agent: &Slug) -> Vec<String> {
-        self.state().waiting.remove(agent).unwrap_or_default()
+        self.state.lock().waiting.remove(agent).unwrap_or_default()
     }
 
     pub(super) fn take_past(&self, agent: &Slug) -> Vec<String> {
-        self.state().past.remove(agent).unwrap_or_default()
+        self.state.lock().past.remove(agent).unwrap_or_default()
     }
 
     /// Puts back messages that could not be delivered, before those that came meanwhile.
     pub(super) fn put_back(&self, agent: &Slug, texts: impl IntoIterator<Item = String>) {
-        self.state().waiting.entry(agent.clone()).or_default().splice(0..0, texts);
+        self.state.lock().waiting.entry(agent.clone()).or_default().splice(0..0, texts);
     }
 
     /// Stops accepting messages for the agent, unless some are still undelivered; those are returned.
     pub(super) fn leave(&self, agent: &Slug) -> Vec<String> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let left = state.waiting.remove(agent).unwrap_or_default();
         if left.is_empty() {
             state.active.remove(agent);
         }
         left
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

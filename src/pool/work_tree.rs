@@ -8,9 +8,10 @@ mod lines;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -102,7 +103,7 @@ impl WorkTree {
         tokio::spawn(async move {
             let _guard = tree.cutting.lock().await;
             if !tree.cut().await {
-                tree.activity().lacks_first = true;
+                tree.activity.lock().lacks_first = true;
             }
             tree.is_ready.send_replace(true);
         });
@@ -116,7 +117,7 @@ impl WorkTree {
         match compared {
             Ok((before, failed)) => {
                 failed.iter().for_each(|reason| self.warn(reason));
-                self.activity().go_on(before);
+                self.activity.lock().go_on(before);
             }
             Err(reason) => self.warn(&reason),
         }
@@ -143,7 +144,7 @@ impl WorkTree {
 
     /// Registers that an agent begins to work.
     pub(crate) fn enter(&self, agent: &Slug) {
-        let mut activity = self.activity();
+        let mut activity = self.activity.lock();
         let interrupted = activity.begun.remove(agent).or_else(|| activity.interrupted_at.take());
         let at = interrupted.unwrap_or(activity.snapshots.len().saturating_sub(1));
         activity.left.remove(agent);
@@ -155,7 +156,7 @@ impl WorkTree {
     pub(crate) fn begin_write(&self, agent: &Slug, call: &str, path: &str, is_allowed: bool) {
         let path = format!("{}{path}", self.prefix);
         self.source.announce(Action::Write(agent, &path));
-        let mut activity = self.activity();
+        let mut activity = self.activity.lock();
         activity.at_once(|interval| interval.name(agent, call, &path));
         activity.named.entry(agent.clone()).or_default().insert(path.clone());
         let naming = activity.naming.entry((agent.clone(), call.to_owned())).or_default();
@@ -167,7 +168,7 @@ impl WorkTree {
     /// an id, which counts until the end of the agent's work.
     pub(crate) async fn begin_command(&self, agent: &Slug, call: Option<&str>) {
         let asked = {
-            let mut activity = self.activity();
+            let mut activity = self.activity.lock();
             if !activity.running.is_empty() {
                 return self.run(&mut activity, agent, call);
             }
@@ -177,7 +178,7 @@ impl WorkTree {
         self.is_ready().await;
         let _guard = self.cutting.lock().await;
         let (is_first, is_cut) = {
-            let activity = self.activity();
+            let activity = self.activity.lock();
             (activity.running.is_empty(), activity.cuts > asked)
         };
         match (is_first, is_cut) {
@@ -187,13 +188,13 @@ impl WorkTree {
             (true, true) => self.tell_running(agent),
             (false, _) => {}
         }
-        self.run(&mut self.activity(), agent, call);
+        self.run(&mut self.activity.lock(), agent, call);
     }
 
     /// Reports that an agent's commands begin after a snapshot that was taken for another reason: a resumed run has to
     /// know.
     fn tell_running(&self, agent: &Slug) {
-        let Some(commit) = self.activity().snapshots.last().map(WorkTreeSnapshot::commit) else { return };
+        let Some(commit) = self.activity.lock().snapshots.last().map(WorkTreeSnapshot::commit) else { return };
         let running = BTreeSet::from([agent.clone()]);
         self.tell(EventKind::SnapshotTaken(TakenSnapshot { commit, running, ..TakenSnapshot::default() }));
     }
@@ -210,7 +211,7 @@ impl WorkTree {
 
     /// Registers the end of a call. `ok`: its result says that it succeeded.
     pub(crate) fn end_call(self: &Arc<Self>, agent: &Slug, call: &str, ok: bool) {
-        let mut activity = self.activity();
+        let mut activity = self.activity.lock();
         if let Some(naming) = activity.naming.remove(&(agent.clone(), call.to_owned())) {
             match ok || naming.is_allowed {
                 true => naming.paths.iter().for_each(|path| self.source.announce(Action::Write(agent, path))),
@@ -231,7 +232,7 @@ impl WorkTree {
             tokio::spawn(async move {
                 let _guard = tree.cutting.lock().await;
                 // The next command, or the agent's end, may have cut here already.
-                if tree.activity().cuts == ended {
+                if tree.activity.lock().cuts == ended {
                     tree.cut().await;
                 }
             });
@@ -246,7 +247,7 @@ impl WorkTree {
 
     /// Files that other agents' tools said they write.
     pub(crate) fn written_by_others(&self, agent: &Slug) -> BTreeMap<Slug, Vec<String>> {
-        let activity = self.activity();
+        let activity = self.activity.lock();
         let others = activity.named.iter().filter(|(other, _)| *other != agent);
         others.map(|(other, paths)| (other.clone(), paths.iter().cloned().collect())).collect()
     }
@@ -256,7 +257,7 @@ impl WorkTree {
     pub(crate) async fn leave(&self, agent: &Slug, has_left_running: bool) -> Option<AgentChanges> {
         self.is_ready().await;
         {
-            let mut activity = self.activity();
+            let mut activity = self.activity.lock();
             if has_left_running {
                 activity.ran_on(agent);
             }
@@ -264,28 +265,28 @@ impl WorkTree {
             activity.naming.retain(|(other, _), _| other != agent);
         }
         let guard = self.cutting.lock().await;
-        if !self.activity().left.contains_key(agent) {
-            let mut leaving = std::mem::take(&mut self.activity().leaving);
+        if !self.activity.lock().left.contains_key(agent) {
+            let mut leaving = std::mem::take(&mut self.activity.lock().leaving);
             // Whoever was to end it may have been dropped in the middle.
             leaving.insert(agent.clone());
             {
-                let mut activity = self.activity();
+                let mut activity = self.activity.lock();
                 leaving.iter().for_each(|agent| self.stop_running(&mut activity, agent));
             }
             let is_cut = self.cut().await;
-            self.activity().end(leaving, is_cut);
+            self.activity.lock().end(leaving, is_cut);
         }
-        let (begun, ended) = self.activity().left.remove(agent)?;
+        let (begun, ended) = self.activity.lock().left.remove(agent)?;
         drop(guard);
         let (from, to) = {
-            let activity = self.activity();
+            let activity = self.activity.lock();
             if begun == 0 && activity.lacks_first {
                 return None;
             }
             (activity.snapshots.get(begun)?.clone(), activity.snapshots.get(ended)?.clone())
         };
         let net = self.compare((begun, ended), from.clone(), to.clone()).await?;
-        let intervals = self.activity().intervals.get(begun..ended).unwrap_or_default().to_vec();
+        let intervals = self.activity.lock().intervals.get(begun..ended).unwrap_or_default().to_vec();
         let files = self.with_lines(changes_of(Some(agent), &intervals, net), from, to).await;
         Some(AgentChanges { files, git: git_changes_of(agent, &intervals) })
     }
@@ -296,7 +297,7 @@ impl WorkTree {
         let _guard = self.cutting.lock().await;
         self.cut().await;
         let (intervals, ends) = {
-            let activity = self.activity();
+            let activity = self.activity.lock();
             let ends = activity.snapshots.first().cloned().zip(activity.snapshots.last().cloned());
             (activity.intervals.clone(), ends)
         };
@@ -313,7 +314,7 @@ impl WorkTree {
         to: WorkTreeSnapshot,
     ) -> Option<Vec<Change>> {
         {
-            let activity = self.activity();
+            let activity = self.activity.lock();
             let mut changed =
                 activity.intervals.get(begun..ended)?.iter().filter(|interval| !interval.changes.is_empty());
             match (changed.next(), changed.next()) {
@@ -347,7 +348,7 @@ impl WorkTree {
     /// Changed lines of these files since the run began; empty if unknown.
     pub(crate) async fn diff(&self, paths: Vec<String>) -> String {
         let (from, to) = {
-            let activity = self.activity();
+            let activity = self.activity.lock();
             let first = activity.origin.as_ref().or_else(|| activity.snapshots.first());
             let (Some(first), Some(last)) = (first, activity.snapshots.last()) else { return String::new() };
             (first.clone(), last.clone())
@@ -361,7 +362,7 @@ impl WorkTree {
 
     /// The contents of these files in the last snapshot, as far as known.
     pub(crate) async fn contents(&self, paths: Vec<String>) -> BTreeMap<String, Content> {
-        let Some(last) = self.activity().snapshots.last().cloned() else { return BTreeMap::new() };
+        let Some(last) = self.activity.lock().snapshots.last().cloned() else { return BTreeMap::new() };
         let source = Arc::clone(&self.source);
         self.run_blocking(move || source.contents(&last, &paths)).await.unwrap_or_else(|reason| {
             self.warn(&reason);
@@ -377,7 +378,7 @@ impl WorkTree {
     /// interval goes on. `begins`: the agent whose command is about to run.
     async fn cut_for(&self, begins: Option<&Slug>) -> bool {
         let (previous, others) = {
-            let mut activity = self.activity();
+            let mut activity = self.activity.lock();
             activity.cuts += 1;
             let (since, now) = self.source.others();
             activity.open.others.extend(&since);
@@ -395,7 +396,7 @@ impl WorkTree {
             Ok((taken, seconds, changes, git))
         });
         let taken = taken.await;
-        let mut activity = self.activity();
+        let mut activity = self.activity.lock();
         let (since, now) = self.source.others();
         activity.at_once(|interval| interval.others.extend(&since));
         let mut next = activity.next.take().unwrap_or_default();
@@ -450,9 +451,5 @@ impl WorkTree {
     fn warn(&self, reason: &str) {
         let reason = format!("what changes in the work tree cannot be seen: {reason}");
         self.tell(EventKind::SessionError { session: String::new(), reason });
-    }
-
-    fn activity(&self) -> MutexGuard<'_, Activity> {
-        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

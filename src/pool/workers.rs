@@ -212,8 +212,8 @@ impl Workers {
             }
         }
         work.usage.refused = work.requester.refused();
-        work.commands = work.requester.command_log().counts;
-        work.check = work.requester.command_log().check.clone();
+        work.commands = work.requester.commands.lock().counts;
+        work.check = work.requester.commands.lock().check.clone();
         work.stop_if_all_changes_refused();
         work.judge_claim(self.requests.lets_change());
         self.reports.tell(Some(&work.agent), work.event());
@@ -395,7 +395,7 @@ impl Workers {
         work.calls = job.goes_on.unwrap_or_default();
         // A call without a result may have been refused or cut short.
         for PastCall { detail, ok, exit_code, .. } in work.calls.iter().filter(|call| call.is_finished_command()) {
-            work.requester.command_log().end(detail, *ok == Some(true), *exit_code, &self.requests.checks);
+            work.requester.commands.lock().end(detail, *ok == Some(true), *exit_code, &self.requests.checks);
         }
         let continuation = match is_interrupted && is_resumed {
             true => self.continuation(session, &task, work).await,

@@ -1,15 +1,16 @@
 //! Asks the person at the terminal, one question at a time.
 
 use std::io::{BufRead, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressDrawTarget};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{LineStyle, Screen, shared};
+use super::{LineStyle, Screen};
 use crate::model::printable;
 use crate::pool::{Ask, Question};
 
@@ -52,7 +53,7 @@ impl Terminal {
     }
 
     pub(super) fn queue(&self, waiting: impl IntoIterator<Item = Output>) {
-        shared(&self.waiting).extend(waiting);
+        self.waiting.lock().extend(waiting);
     }
 
     /// Writes the waiting output, unless a question is open.
@@ -61,7 +62,7 @@ impl Terminal {
             return;
         }
         let mut show = || {
-            for waiting in shared(&self.waiting).drain(..) {
+            for waiting in self.waiting.lock().drain(..) {
                 match waiting {
                     Output::Line(who, style, line) => screen.line(&who, style, &line),
                     Output::Answer(text) => screen.answer(&text),

@@ -2,8 +2,9 @@
 //! written.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Lines, Redacting, Watched};
@@ -64,13 +65,13 @@ struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
     fn all(&self) -> Vec<String> {
-        self.0.lock().expect("one thread").clone()
+        self.0.lock().clone()
     }
 }
 
 impl Show for Seen {
     fn show(&mut self, event: &Event) {
-        self.0.lock().expect("one thread").push(serde_json::to_string(event).expect("events are JSON"));
+        self.0.lock().push(serde_json::to_string(event).expect("events are JSON"));
     }
 }
 
@@ -112,7 +113,7 @@ struct Terminal(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Terminal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("one thread").extend(bytes);
+        self.0.lock().extend(bytes);
         Ok(bytes.len())
     }
 
@@ -151,7 +152,7 @@ fn no_kind_lets_an_escape_sequence_through() {
             let screen = Mutex::new(terminal.ui(is_animated, verbose));
             let mut watched = Watched::new(&screen, false);
             events.iter().for_each(|event| watched.show(event));
-            let text = String::from_utf8(terminal.0.lock().expect("one thread").clone()).expect("UTF-8");
+            let text = String::from_utf8(terminal.0.lock().clone()).expect("UTF-8");
             assert_eq!(commands(&text), [' '; 0], "{kind:?}: {text:?}");
             for text in animated {
                 assert_eq!(commands(&text), [' '; 0], "animated: {kind:?}: {text:?}");

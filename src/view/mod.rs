@@ -23,7 +23,9 @@ pub(crate) use progress::Progress;
 pub(crate) use redacting::Redacting;
 pub(crate) use watched::Watched;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::Event;
 use crate::pool::Show;
@@ -49,28 +51,24 @@ pub(crate) trait Screen {
 /// One screen shared by several writers.
 impl<S: Screen> Screen for Arc<Mutex<S>> {
     fn answer(&mut self, text: &str) {
-        shared(self).answer(text);
+        self.lock().answer(text);
     }
 
     fn event(&mut self, event: &Event) {
-        shared(self).event(event);
+        self.lock().event(event);
     }
 
     fn line(&mut self, who: &str, style: LineStyle, text: &str) {
-        shared(self).line(who, style, text);
+        self.lock().line(who, style, text);
     }
 
     fn is_animated(&self) -> bool {
-        shared(self).is_animated()
+        self.lock().is_animated()
     }
 
     fn is_verbose(&self) -> bool {
-        shared(self).is_verbose()
+        self.lock().is_verbose()
     }
-}
-
-pub(crate) fn shared<S>(screen: &Mutex<S>) -> MutexGuard<'_, S> {
-    screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Determines the colour of a line.

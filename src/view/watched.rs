@@ -1,8 +1,10 @@
 //! The output of `squad watch`: changes of the team and its sessions, and each run's events.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{LineStyle, Lines, Screen, ViewInput, ViewReceiver, WatchView};
 use crate::model::{Event, EventKind, RunId, Slug, first_line, list};
@@ -116,11 +118,7 @@ struct Shared<'s, S> {
     count: Arc<AtomicUsize>,
 }
 
-impl<S> Shared<'_, S> {
-    fn screen(&self) -> MutexGuard<'_, S> {
-        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl<S> Shared<'_, S> {}
 
 impl<S> Clone for Shared<'_, S> {
     fn clone(&self) -> Self {
@@ -134,13 +132,13 @@ impl<S: Screen> Screen for Shared<'_, S> {
     }
 
     fn event(&mut self, event: &Event) {
-        self.screen().event(event);
+        self.screen.lock().event(event);
     }
 
     fn line(&mut self, who: &str, style: LineStyle, text: &str) {
         match self.run.as_ref().filter(|_| self.count.load(Ordering::Relaxed) > 1) {
-            Some(run) => self.screen().line(who, style, &format!("[{}] {text}", run.short())),
-            None => self.screen().line(who, style, text),
+            Some(run) => self.screen.lock().line(who, style, &format!("[{}] {text}", run.short())),
+            None => self.screen.lock().line(who, style, text),
         }
     }
 
@@ -149,6 +147,6 @@ impl<S: Screen> Screen for Shared<'_, S> {
     }
 
     fn is_verbose(&self) -> bool {
-        self.screen().is_verbose()
+        self.screen.lock().is_verbose()
     }
 }

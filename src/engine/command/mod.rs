@@ -40,7 +40,7 @@ use chats::Chats;
 use super::process_group::Mark;
 use super::{Adapter, EngineError, Opening};
 use crate::env::{ProjectPath, real};
-use crate::model::{AvailableModels, ConnectionState, first_line};
+use crate::model::{AvailableModels, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
 
 #[derive(Clone, Debug)]
@@ -189,14 +189,6 @@ impl Adapter for Command {
 
     async fn offer(&self) -> AvailableModels {
         AvailableModels { engine: self.name().to_owned(), ..AvailableModels::default() }
-    }
-
-    fn connection(&self) -> ConnectionState {
-        ConnectionState::Connected
-    }
-
-    async fn connection_changed(&self) {
-        std::future::pending().await
     }
 
     async fn stop(self) {

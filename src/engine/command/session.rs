@@ -20,9 +20,7 @@ use super::stream::StreamParser;
 use super::values::Values;
 use super::{Profile, Shared, environment, shape};
 use crate::engine::descendants::Descendants;
-use crate::engine::{
-    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, Reply, Request, backoff,
-};
+use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, backoff};
 use crate::env::files::open_regular;
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
 use crate::program::Program;
@@ -130,18 +128,6 @@ impl AdapterSession for Session {
             let _ = turn.sender.send(last);
         }));
         Ok(())
-    }
-
-    async fn recall(&mut self, _prompt: &str) -> Option<Recall> {
-        None
-    }
-
-    async fn notify(&mut self, _text: &str) -> Result<bool, EngineError> {
-        Ok(false)
-    }
-
-    async fn steer(&mut self, _text: &str) -> Result<bool, EngineError> {
-        Ok(false)
     }
 
     async fn next(&mut self) -> Fact {

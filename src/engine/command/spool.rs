@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::env::files::open_regular;
 
@@ -66,7 +67,7 @@ impl Spool {
 
     /// Opens a file for a process to write to. Several processes of one turn append to the same file.
     pub(super) fn create(&self, kind: &str) -> io::Result<File> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         if let Some(file) = files.get(kind) {
             return file.try_clone();
         }
@@ -77,7 +78,7 @@ impl Spool {
 
     /// Opens a file for reading. Its position is not to be relied on: processes that write to it share it.
     fn open(&self, kind: &str) -> io::Result<File> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock();
         files.get(kind).map_or_else(|| open_regular(File::options().read(true), &self.path(kind)), File::try_clone)
     }
 

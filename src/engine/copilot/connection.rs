@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -144,12 +145,12 @@ impl Connection {
             first
         });
         self.close_input();
-        lock(&self.pending).requests.clear();
+        self.pending.lock().requests.clear();
     }
 
     /// Closes the other side's input, after the messages already queued.
     pub(crate) fn close_input(&self) {
-        lock(&self.outgoing).take();
+        self.outgoing.lock().take();
     }
 
     /// Waits for the connection's end and returns the reason.
@@ -166,7 +167,7 @@ impl Connection {
 
     fn register_request(&self) -> (PendingRequest<'_>, oneshot::Receiver<Result<Value, CallError>>) {
         let (sender, answer) = oneshot::channel();
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         pending.last += 1;
         let id = pending.last;
         pending.requests.insert(id, sender);
@@ -177,7 +178,7 @@ impl Connection {
         traffic::sent(message);
         match frame::encode(message) {
             Ok(frame) => {
-                if let Some(outgoing) = &*lock(&self.outgoing) {
+                if let Some(outgoing) = &*self.outgoing.lock() {
                     // The writer ends only with the connection; pending requests then fail.
                     let _ = outgoing.send(frame);
                 }
@@ -218,7 +219,7 @@ impl Connection {
     }
 
     fn complete_request(&self, id: &Value, result: Value, error: Option<ResponseError>) {
-        let sender = id.as_u64().and_then(|id| lock(&self.pending).requests.remove(&id));
+        let sender = id.as_u64().and_then(|id| self.pending.lock().requests.remove(&id));
         let result = match error {
             None => Ok(result),
             Some(ResponseError { code, message }) => Err(CallError::Refused { code, message }),
@@ -247,7 +248,7 @@ struct PendingRequest<'a> {
 
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        lock(&self.connection.pending).requests.remove(&self.id);
+        self.connection.pending.lock().requests.remove(&self.id);
     }
 }
 
@@ -297,11 +298,6 @@ async fn write(mut input: impl AsyncWrite + Unpin, mut frames: mpsc::UnboundedRe
     let _ = input.shutdown().await;
 }
 
-/// Locks a mutex, ignoring poisoning: no code here leaves data half updated.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, DuplexStream};
@@ -314,7 +310,7 @@ mod tests {
 
     impl Incoming for Echo {
         fn notified(&self, _: &Arc<Connection>, method: &str, _: Value) {
-            lock(&self.0).push(method.to_owned());
+            self.0.lock().push(method.to_owned());
         }
 
         fn requested(&self, responder: Responder, method: &str, params: Value) {
@@ -358,7 +354,7 @@ mod tests {
     async fn silence_ends_at_the_deadline_and_leaves_nothing_behind() {
         let (client, _input, _output) = raw();
         assert_eq!(client.request("echo", &(), TIMEOUT).await, Err(CallError::TimedOut(TIMEOUT)));
-        assert!(lock(&client.pending).requests.is_empty());
+        assert!(client.pending.lock().requests.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -394,6 +390,6 @@ mod tests {
             client.post(&json!({ "method": method }));
         }
         let _ = client.request("echo", &(), TIMEOUT).await;
-        assert_eq!(*lock(&echo.0), ["a", "b", "c"]);
+        assert_eq!(*echo.0.lock(), ["a", "b", "c"]);
     }
 }

@@ -1,8 +1,9 @@
 //! The reader's side of one session: turns the CLI's messages into facts. No I/O.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -66,7 +67,7 @@ impl HookAnswer {
             Self::Pending { arguments, answer, substitutes } => {
                 let Some(result) = answer.await.ok().flatten() else { return json!({}) };
                 let denial = denial(&result.text);
-                substitutes.lock().unwrap_or_else(PoisonError::into_inner).push((arguments, result));
+                substitutes.lock().push((arguments, result));
                 denial
             }
         }
@@ -299,7 +300,7 @@ impl Conversation {
 
     /// The result of a call with these arguments that squad handled itself.
     fn take_substitute(&self, arguments: &Value) -> Option<ToolResult> {
-        let mut substitutes = self.substitutes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut substitutes = self.substitutes.lock();
         if substitutes.is_empty() {
             return None;
         }

@@ -4,15 +4,16 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::connection::{Connection, Incoming, lock};
+use super::connection::{Connection, Incoming};
 use super::options::{Home, Options};
 use crate::engine::EngineError;
 use crate::engine::process_group::{Ending, Mark, ProcessGroup};
@@ -87,7 +88,7 @@ impl Process {
     }
 
     fn last_line(&self) -> String {
-        let bytes: Vec<u8> = lock(&self.recorded).iter().copied().collect();
+        let bytes: Vec<u8> = self.recorded.lock().iter().copied().collect();
         let text = printable(&String::from_utf8_lossy(&bytes));
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         first_line(last, 200)
@@ -178,7 +179,7 @@ async fn record_stderr(mut errors: impl AsyncRead + Unpin, recorded: Arc<Mutex<V
     while let Ok(read @ 1..) = errors.read(&mut buffer).await {
         let chunk = &buffer[..read];
         tracing::debug!("the engine says: {}", printable(&String::from_utf8_lossy(chunk)).trim_end());
-        let mut recorded = lock(&recorded);
+        let mut recorded = recorded.lock();
         recorded.extend(chunk);
         let surplus = recorded.len().saturating_sub(MAX_STDERR);
         recorded.drain(..surplus);

@@ -1,13 +1,14 @@
 //! The open sessions. Routes the CLI's messages to their sessions.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{Connection, Incoming, Responder, lock};
+use super::connection::{Connection, Incoming, Responder};
 use super::conversation::{Conversation, HookAnswer, PendingAnswer};
 use super::wire::{Event, EventParams, HookCall, OpenParams, UserInput, lenient};
 use crate::engine::{Approval, EngineError, Fact, ToolResult};
@@ -34,7 +35,7 @@ impl Registry {
         params: OpenParams,
         own_tools: impl IntoIterator<Item = &'static str>,
     ) -> Result<mpsc::UnboundedReceiver<Fact>, EngineError> {
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         let id = params.session_id.clone();
         if sessions.contains_key(&id) {
             let reason = "a session with this id is already open".to_owned();
@@ -46,17 +47,17 @@ impl Registry {
     }
 
     pub(crate) fn remove(&self, id: &str) {
-        lock(&self.sessions).remove(id);
+        self.sessions.lock().remove(id);
     }
 
     /// Calls `act` with a session, if it exists.
     pub(crate) fn with<T>(&self, id: &str, act: impl FnOnce(&mut Conversation) -> T) -> Option<T> {
-        lock(&self.sessions).get_mut(id).map(act)
+        self.sessions.lock().get_mut(id).map(act)
     }
 
     /// Calls `act` with every opened session.
     pub(crate) fn each(&self, mut act: impl FnMut(&mut Conversation)) {
-        lock(&self.sessions).values_mut().filter(|session| session.is_open()).for_each(&mut act);
+        self.sessions.lock().values_mut().filter(|session| session.is_open()).for_each(&mut act);
     }
 
     pub(crate) fn is_working(&self, id: &str) -> bool {
@@ -64,7 +65,7 @@ impl Registry {
     }
 
     pub(crate) fn is_any_working(&self) -> bool {
-        lock(&self.sessions).values().any(Conversation::is_working)
+        self.sessions.lock().values().any(Conversation::is_working)
     }
 
     pub(crate) fn open_params(&self) -> Vec<OpenParams> {
@@ -143,7 +144,7 @@ async fn end_when_idle(sessions: Sessions, connection: Arc<Connection>, id: Stri
     let mut idle_count = 0;
     while idle_count < 2 {
         tokio::time::sleep(CHECK_INTERVAL).await;
-        if !lock(&sessions).get(&id).is_some_and(|session| session.is_in_turn(turn)) {
+        if !sessions.lock().get(&id).is_some_and(|session| session.is_in_turn(turn)) {
             return;
         }
         let params = json!({ "sessionId": id });
@@ -154,7 +155,7 @@ async fn end_when_idle(sessions: Sessions, connection: Arc<Connection>, id: Stri
             Err(error) => return tracing::debug!("the state of session {id} is unknown: {error}"),
         }
     }
-    if let Some(session) = lock(&sessions).get_mut(&id) {
+    if let Some(session) = sessions.lock().get_mut(&id) {
         session.end_if_current(turn);
     }
 }

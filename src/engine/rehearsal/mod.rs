@@ -26,16 +26,17 @@ mod play;
 mod script;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 pub(crate) use commands::Surroundings;
 pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
-use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening, Recall};
+use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening};
 use crate::model::{Attachment, AvailableModels, ConnectionState, Slug};
 use commands::Commands;
 use play::ScriptedPanic;
@@ -147,10 +148,6 @@ impl AdapterSession for Session {
         &self.opening.spec.model.id
     }
 
-    fn workspace(&self) -> Option<String> {
-        None
-    }
-
     fn reports_tools(&self) -> bool {
         true
     }
@@ -158,7 +155,7 @@ impl AdapterSession for Session {
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let agent: &Slug = &self.opening.spec.agent;
         let scripted = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turns = self.turns.lock();
             turns.get_mut(agent.as_str()).and_then(VecDeque::pop_front)
         };
         let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening, prompt, attachments));
@@ -181,14 +178,6 @@ impl AdapterSession for Session {
             let _ = facts.send(last);
         });
         Ok(())
-    }
-
-    async fn recall(&mut self, _prompt: &str) -> Option<Recall> {
-        None
-    }
-
-    async fn notify(&mut self, _text: &str) -> Result<bool, EngineError> {
-        Ok(false)
     }
 
     async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {

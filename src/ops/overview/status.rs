@@ -11,9 +11,10 @@ use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
+use crate::ops::run::host::{WatchState, activity};
 use crate::ops::run::lease::{self, Leases, LiveRun};
-use crate::ops::run::watch::{self, WatchFiles, WatchState, Watcher};
-use crate::ops::run::{live, resume};
+use crate::ops::run::resume;
+use crate::ops::run::watch::{WatchFiles, Watcher};
 use crate::ops::team::cache::Cache;
 use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
@@ -121,7 +122,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         (run, advice.unwrap_or_else(|_| Some("`squad doctor` says why its entries cannot be read".to_owned())))
     };
     let runs_lost = dead.into_iter().map(advised).collect();
-    let (runs_live, mut sessions) = live_runs(&local, live);
+    let (runs_live, mut sessions) = live_runs(live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
     // What is wrong with the index is git's to say.
     let withdrawn = |folder: &String| Withdrawn::find(&repository, folder).unwrap_or_default();
@@ -165,16 +166,15 @@ fn keys<S: Serializer>(runs: &BTreeMap<RunId, Option<String>>, serializer: S) ->
 }
 
 fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {
-    let files = WatchFiles::new(repository, team);
-    let watcher = files.watcher()?;
-    Some(WatchStatus { watcher, state: watch::state(&files) })
+    let watcher = WatchFiles::new(repository, team).watcher()?;
+    Some(WatchStatus { state: watcher.state(), watcher })
 }
 
 /// The state that live runs report. A run that has just started may not have reported anything yet.
-fn live_runs(local: &Path, live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
+fn live_runs(live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
     for run in live {
-        let RunActivity { step, agents, sessions, questions } = live::activity(local, &run.run).unwrap_or_default();
+        let RunActivity { step, agents, sessions, questions } = activity(&run).unwrap_or_default();
         runs.push(RunStatus { run, step, agents, questions });
         all.extend(sessions);
     }

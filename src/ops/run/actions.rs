@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::git::{OwnWrite, Repository};
@@ -86,7 +86,7 @@ impl Actions {
             Action::End(agent) => Line::End(agent.clone()),
             Action::Write(agent, path) => Line::Write(agent.clone(), path.to_owned()),
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.file.is_none() {
             state.file = OpenOptions::new().create(true).append(true).open(&self.own).ok();
             append(&state.file, &Line::In(self.work_tree.clone()));
@@ -96,14 +96,14 @@ impl Actions {
 
     /// What the other runs have done since the last call, and what they are at now.
     pub(super) fn others(&self) -> (OtherRuns, OtherRuns) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = self.read(&mut state);
         (std::mem::take(&mut state.since), now)
     }
 
     /// Leaves out what squad itself did.
     pub(super) fn without_squads(&self, changes: GitChanges) -> GitChanges {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.read(&mut state);
         let mut changes = changes.without(&state.squads.commits);
         changes.index.retain(|path| !state.squads.files.contains(path));
@@ -137,10 +137,6 @@ impl Actions {
             now.extend(&other.going_on());
         }
         now
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests to a live run of this clone: cancel it, cancel one agent's work, or tell an agent something.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,16 +11,19 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{AgentState, EventKind, Outcome, RunActivity, RunId, Slug, list};
+use crate::model::{AgentState, EventKind, Outcome, RunId, Slug, list};
 use crate::ops::ledger::log::{Choice, find_runs, timeline};
+use crate::ops::run::host::{FromClient, FromHost, activity_with, ask};
 use crate::ops::run::lease::{self, Leases, LiveRun};
-use crate::ops::run::{live, resume};
+use crate::ops::run::resume;
 use crate::ops::{Workspace, repository};
 use crate::record::Read;
 
 /// A run that does not react within this time hangs or is suspended.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
+/// Most bytes of a message to an agent.
+const LONGEST_MESSAGE: usize = 128 * 1024;
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct CancelRequest {
@@ -35,18 +39,22 @@ pub(crate) fn cancel(env: &Env, directory: &Path, id: &str, agent: Option<&str>)
     let agent = agent.map(agent_named).transpose()?;
     let (repository, _) = repository(env, directory)?;
     let local = repository.own_folder();
-    let leases = lease::look(&local);
+    let mut leases = lease::look(&local);
     let request = |run: &RunId, was_cancelled| CancelRequest { run: run.clone(), agent: agent.clone(), was_cancelled };
-    let Some(live) = live_run(&leases, id)? else {
-        return over(env, directory, &repository, &leases, (id, agent.as_ref())).map(|run| request(&run, true));
-    };
-    if let Some(agent) = &agent
-        && is_cancelled(&local, live, agent)?
-    {
-        return Ok(request(&live.run, true));
+    if let Some(live) = live_run(&leases, id)?.cloned() {
+        if let Some(agent) = &agent
+            && is_cancelled(&live, agent)?
+        {
+            return Ok(request(&live.run, true));
+        }
+        let is_answered = reply(&local, &live, &FromClient::Cancel { agent: agent.clone() })?.is_some();
+        leases = lease::look(&local);
+        // What a killed process had just started may have held its lease for a moment.
+        if is_answered || !leases.dead.contains(&live.run) {
+            return Ok(request(&live.run, false));
+        }
     }
-    tell(&local, live, agent.as_ref())?;
-    Ok(request(&live.run, false))
+    over(env, directory, &repository, &leases, (id, agent.as_ref())).map(|run| request(&run, true))
 }
 
 /// Finds a live run by a prefix of its id; runs that are over do not make the prefix ambiguous.
@@ -131,8 +139,8 @@ pub(crate) fn agent_named(name: &str) -> Result<Slug, Failure> {
 }
 
 /// Whether the agent was cancelled already.
-fn is_cancelled(local: &Path, live: &LiveRun, agent: &Slug) -> Result<bool, Failure> {
-    let activity = activity(local, live, agent)?;
+fn is_cancelled(live: &LiveRun, agent: &Slug) -> Result<bool, Failure> {
+    let Some(activity) = activity_with(live, agent) else { return Ok(false) };
     match activity.agents.get(agent) {
         Some(AgentState::Waiting | AgentState::Working) => Ok(false),
         Some(AgentState::Ended(Outcome::Cancelled)) => Ok(true),
@@ -144,56 +152,36 @@ fn is_cancelled(local: &Path, live: &LiveRun, agent: &Slug) -> Result<bool, Fail
     }
 }
 
-/// The run's activity. The state may be a moment old, so waits a little for the agent to appear in it.
-fn activity(local: &Path, live: &LiveRun, agent: &Slug) -> Result<RunActivity, Failure> {
-    let asked = Instant::now();
-    loop {
-        match live::activity(local, &live.run) {
-            Some(activity) if activity.agents.contains_key(agent) || asked.elapsed() > 4 * live::PAUSE => {
-                return Ok(activity);
-            }
-            None if asked.elapsed() > PATIENCE => return Err(silent(live)),
-            _ => thread::sleep(LOOK),
-        }
-    }
-}
-
-fn tell(local: &Path, live: &LiveRun, agent: Option<&Slug>) -> Result<(), Failure> {
-    let is_live = || lease::look(local).status(&live.run) == "running";
-    match live::ask_to_cancel(local, &live.run, agent) {
-        Ok(request) => wait(local, live, &request),
-        // The run has just ended and removed its folder.
-        Err(_) if !is_live() => Ok(()),
-        Err(error) => Err(Failure::failed(format!("cannot ask the run to end: {error}"))
-            .hint(format!("its process id is {}", live.pid))),
-    }
-}
-
-/// Returns when the run has dealt with a request, or is over.
-fn wait(local: &Path, live: &LiveRun, request: &Path) -> Result<(), Failure> {
-    let deadline = Instant::now() + PATIENCE;
-    while request.exists() && lease::look(local).status(&live.run) == "running" {
-        if Instant::now() > deadline {
-            return Err(silent(live));
-        }
-        thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
 /// Sends a message to an agent of a live run, which gets it in the middle of its work. `false`: it is not working.
 pub(crate) fn say(env: &Env, directory: &Path, run: &RunId, agent: &Slug, text: &str) -> Result<bool, Failure> {
-    if text.len() as u64 > live::LONGEST_REQUEST / 2 {
+    if text.len() > LONGEST_MESSAGE {
         return Err(Failure::usage("this is too long to send to an agent at work").hint("write it to a file"));
     }
     let local = repository(env, directory)?.0.own_folder();
     let leases = lease::look(&local);
     let Some(live) = leases.live.iter().find(|live| live.run == *run) else { return Ok(false) };
-    // Ids sort by time, so that messages arrive in order.
-    let id = env.ids.entry(env.clock.now());
-    let Ok(request) = live::ask_to_say(&local, run, agent, (&id.to_string(), text)) else { return Ok(false) };
-    wait(&local, live, &request)?;
-    Ok(live::was_delivered(&request))
+    let reply = reply(&local, live, &FromClient::Say { agent: agent.clone(), text: text.to_owned() })?;
+    Ok(matches!(reply, Some(FromHost::Done {})))
+}
+
+/// A live run's reply. `None`: it has just ended.
+fn reply(local: &Path, live: &LiveRun, request: &FromClient) -> Result<Option<FromHost>, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let Some(endpoint) = &live.endpoint else { return Err(silent(live)) };
+    loop {
+        let patience = deadline.saturating_duration_since(Instant::now());
+        match ask(endpoint, request, patience) {
+            Ok(reply) => return Ok(Some(reply)),
+            Err(_) if lease::look(local).status(&live.run) != "running" => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                return Err(Failure::failed(format!("run {} cannot be asked: {error}", live.run))
+                    .hint(format!("its process id is {}", live.pid)));
+            }
+            Err(error) if error.kind() == ErrorKind::TimedOut || patience.is_zero() => return Err(silent(live)),
+            // It takes its lease before it listens.
+            Err(_) => thread::sleep(LOOK),
+        }
+    }
 }
 
 fn silent(live: &LiveRun) -> Failure {

@@ -2,9 +2,10 @@
 //! saved, so that another process can continue it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
@@ -50,12 +51,12 @@ pub(crate) struct RunAtWork(Arc<Mutex<Progress>>);
 impl RunAtWork {
     /// Whether the run was cancelled before any agent completed its work.
     pub(crate) fn was_stopped(&self, ended: Outcome) -> bool {
-        ended == Outcome::Cancelled && !locked(&self.0).has_completed
+        ended == Outcome::Cancelled && !self.0.lock().has_completed
     }
 
     /// `None`: it has not started.
     pub(crate) fn id(&self) -> Option<RunId> {
-        locked(&self.0).run.clone()
+        self.0.lock().run.clone()
     }
 }
 
@@ -120,7 +121,7 @@ impl<'a> Conversation<'a> {
         show: S,
         declined: impl FnOnce(&mut S, &str),
     ) -> (S, Result<Ended, Failure>) {
-        *locked(&self.progress) = Progress::default();
+        *self.progress.lock() = Progress::default();
         let conversation = Some(order::Conversation { id: self.saved.id.clone(), earlier: self.saved.turns.clone() });
         let order = Order { conversation, ..order };
         let message = order.message.clone();
@@ -146,7 +147,7 @@ impl<'a> Conversation<'a> {
     /// Saves the conversation after every message, so that another process can continue it.
     fn save(&mut self, message: String, ended: &Result<Ended, Failure>) {
         {
-            let progress = locked(&self.progress);
+            let progress = self.progress.lock();
             self.saved.agents.extend(progress.agents.iter().cloned());
             let is_over = ended.as_ref().is_ok_and(|ended| ended.status == Outcome::Completed);
             self.saved.interrupted = progress.run.clone().filter(|_| !is_over);
@@ -165,7 +166,7 @@ impl<'a> Conversation<'a> {
             self.runtime.block_on(pool.stop());
         }
         if let Some(files) = &self.watched {
-            self.runtime.block_on(watch::leave(files, self.saved.id));
+            watch::leave(files, self.saved.id);
         }
         // An unanswered question must not keep the program alive.
         self.runtime.shutdown_background();
@@ -202,7 +203,7 @@ impl<S: Show> Show for ProgressTracker<S> {
             file.write(&SavedConversation { interrupted: Some(event.run.clone()), ..saved });
         }
         {
-            let mut progress = locked(&self.progress);
+            let mut progress = self.progress.lock();
             progress.run.get_or_insert_with(|| event.run.clone());
             match (&event.agent, &event.kind) {
                 (Some(agent), EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }) => {
@@ -215,8 +216,4 @@ impl<S: Show> Show for ProgressTracker<S> {
         }
         self.show.show(event);
     }
-}
-
-fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,9 @@
 //! The sessions that a conversation keeps open between its messages, without a watch.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::{RunId, Slug};
 use crate::pool::{Engines, SessionPool};
@@ -21,22 +23,18 @@ impl ConversationSessions {
     }
 
     pub(super) fn take(&self) -> Option<Arc<SessionPool>> {
-        self.pool().take()
+        self.pool.lock().take()
     }
 
     /// `None`: there are none yet, or their engine has failed for good.
     pub(super) fn usable(&self) -> Option<Arc<SessionPool>> {
-        self.pool().clone().filter(|pool| pool.is_usable())
+        self.pool.lock().clone().filter(|pool| pool.is_usable())
     }
 
     pub(super) fn keep(&self, engines: Engines, places: usize) -> Arc<SessionPool> {
         let (id, earlier) = (self.conversation.clone(), self.earlier.clone());
         let pool = Arc::new(SessionPool::of_conversation(engines, places, id, earlier));
-        self.pool().replace(Arc::clone(&pool));
+        self.pool.lock().replace(Arc::clone(&pool));
         pool
-    }
-
-    fn pool(&self) -> MutexGuard<'_, Option<Arc<SessionPool>>> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

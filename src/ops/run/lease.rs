@@ -1,7 +1,7 @@
 //! A lease shows that a run is alive: a locked file whose lock the kernel frees when the process dies, however it dies.
 //!
-//! Next to `RUN.json` there may be `RUN.state`, the run's current activity, and `RUN.requests`, a folder with requests from
-//! other processes. They are removed with the lease; the process that records a dead run's end removes them too.
+//! `RUN.json` names the socket on which the run answers other processes. It is removed with the lease, also by the process
+//! that records a dead run's end.
 //! `RUN.actions`, for the other runs in the work tree, stays as long as any of them may read it, and `RUN.repository`, for
 //! the run's resumption, until it has ended.
 
@@ -10,17 +10,20 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::env::lock;
 use crate::model::RunId;
+use crate::ops::run::host::Endpoint;
 
 /// Held while a run lives.
 pub(crate) struct Lease {
     local: PathBuf,
     files: RunFiles,
+    endpoint: Endpoint,
     content: Vec<u8>,
     file: Mutex<File>,
     /// The run has no recorded end, so the file stays.
@@ -31,9 +34,6 @@ pub(crate) struct Lease {
 #[derive(Clone, Debug)]
 pub(crate) struct RunFiles {
     lease: PathBuf,
-    pub(crate) state: PathBuf,
-    /// A folder with one file per request.
-    pub(crate) requests: PathBuf,
     /// What its agents do; see `ops::run::actions`.
     pub(crate) actions: PathBuf,
     /// The repository's state at its last snapshot.
@@ -43,25 +43,19 @@ pub(crate) struct RunFiles {
 impl RunFiles {
     pub(crate) fn new(local: &Path, run: &RunId) -> Self {
         let file = |kind: &str| local.join(FOLDER).join(format!("{run}.{kind}"));
-        let (lease, state, requests) = (file(LEASE), file(STATE), file(REQUESTS));
-        Self { lease, state, requests, actions: file(ACTIONS), repository: file(REPOSITORY) }
-    }
-
-    /// Files that cannot be removed are recognised as a dead run's and removed later.
-    fn remove(&self) {
-        let _ = fs::remove_file(&self.state);
-        let _ = fs::remove_dir_all(&self.requests);
+        Self { lease: file(LEASE), actions: file(ACTIONS), repository: file(REPOSITORY) }
     }
 }
 
 const FOLDER: &str = "runs";
 const LEASE: &str = "json";
-const STATE: &str = "state";
-const REQUESTS: &str = "requests";
 const ACTIONS: &str = "actions";
 /// What squad writes itself, in one file for all runs.
 const WRITES: &str = "writes";
 const REPOSITORY: &str = "repository";
+
+/// How often a run looks for its lease, which may have been deleted with squad's local folder.
+pub(in crate::ops) const LEASE_CHECK: Duration = Duration::from_millis(200);
 
 /// A live run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +64,9 @@ pub(crate) struct LiveRun {
     pub(crate) pid: u32,
     pub(crate) started: jiff::Timestamp,
     pub(crate) message: String,
+    /// Where it answers other processes; `None`: an earlier squad carries it out.
+    #[serde(skip)]
+    pub(crate) endpoint: Option<Endpoint>,
 }
 
 /// The content of a lease file. It names the team's folder in the ledger, where a dead run's end is recorded.
@@ -79,6 +76,7 @@ struct LeaseFile {
     run: LiveRun,
     /// `None`: an earlier squad wrote it.
     team: Option<String>,
+    endpoint: Option<Endpoint>,
 }
 
 impl Lease {
@@ -86,25 +84,33 @@ impl Lease {
         let folder = local.join(FOLDER);
         fs::create_dir_all(&folder)?;
         let files = RunFiles::new(local, &run.run);
-        // An earlier process of this run may have left some.
-        files.remove();
-        let content = serde_json::to_vec(&LeaseFile { run: run.clone(), team: Some(prefix.to_owned()) })?;
+        if files.lease.exists() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let endpoint = Endpoint::new(&folder, run.run.as_str())?;
+        let (team, known) = (Some(prefix.to_owned()), Some(endpoint.clone()));
+        let content = serde_json::to_vec(&LeaseFile { run: run.clone(), team, endpoint: known })?;
         let file = Mutex::new(write_locked(&folder, &files.lease, &content)?);
-        Ok(Self { local: local.to_owned(), files, content, file, is_kept: AtomicBool::new(false) })
+        Ok(Self { local: local.to_owned(), files, endpoint, content, file, is_kept: AtomicBool::new(false) })
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     pub(crate) fn files(&self) -> RunFiles {
         self.files.clone()
     }
 
-    /// Takes the lease again if its file is gone: somebody has deleted squad's local folder.
-    pub(crate) fn restore(&self) {
-        let Some(folder) = self.files.lease.parent().filter(|_| !self.files.lease.exists()) else { return };
+    /// Takes the lease again if its file is gone: somebody has deleted squad's local folder. Returns whether it was gone.
+    pub(crate) fn restore(&self) -> bool {
+        let Some(folder) = self.files.lease.parent().filter(|_| !self.files.lease.exists()) else { return false };
         let written = fs::create_dir_all(folder).and_then(|()| write_locked(folder, &self.files.lease, &self.content));
         match written {
-            Ok(file) => *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file,
+            Ok(file) => *self.file.lock() = file,
             Err(error) => tracing::debug!("the lease cannot be restored: {error}"),
         }
+        true
     }
 
     /// Leaves the lease behind as that of a dead run, so that a later command records the run's end.
@@ -124,7 +130,7 @@ fn write_locked(folder: &Path, lease: &Path, content: &[u8]) -> io::Result<File>
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.files.remove();
+        self.endpoint.clear();
         if !self.is_kept.load(Ordering::Relaxed) {
             let _ = fs::remove_file(&self.files.repository);
             // If this fails, the file is recognised as a dead run's.
@@ -139,16 +145,17 @@ pub(crate) struct DeadRun {
     pub(crate) run: RunId,
     /// The team's folder in the ledger; `None`: an earlier squad did not write it.
     pub(crate) team: Option<String>,
-    files: RunFiles,
+    path: PathBuf,
+    endpoint: Option<Endpoint>,
     _file: File,
 }
 
 impl DeadRun {
     /// Removes the lease, once the run's end is recorded.
     pub(crate) fn forget(self) {
-        self.files.remove();
+        self.endpoint.iter().for_each(Endpoint::clear);
         // If this fails, the lease is found again.
-        let _ = fs::remove_file(&self.files.lease);
+        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -162,6 +169,10 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
+    pub(crate) fn live(&self, run: &RunId) -> Option<&LiveRun> {
+        self.live.iter().find(|live| live.run == *run)
+    }
+
     /// Whether a run has a lease, be its process alive or dead.
     pub(crate) fn has(&self, run: &RunId) -> bool {
         self.live.iter().any(|live| live.run == *run) || self.dead.contains(run)
@@ -185,7 +196,7 @@ pub(crate) fn look(local: &Path) -> Leases {
     for (_, file) in leases(local) {
         let is_held = lock::is_held(&file);
         match read(&file) {
-            Some(LeaseFile { run, .. }) if is_held => found.live.push(run),
+            Some(LeaseFile { run, endpoint, .. }) if is_held => found.live.push(LiveRun { endpoint, ..run }),
             Some(LeaseFile { run, .. }) => drop(found.dead.insert(run.run)),
             None => {}
         }
@@ -196,37 +207,21 @@ pub(crate) fn look(local: &Path) -> Leases {
 
 /// The runs whose processes died, except those whose end another process is just recording.
 pub(crate) fn dead(local: &Path) -> Vec<DeadRun> {
-    clear_orphans(local);
+    clear_actions(local);
     let mut runs = Vec::new();
     for (path, file) in leases(local) {
         if file.try_lock().is_err() {
             continue;
         }
         match read(&file) {
-            Some(LeaseFile { run, team }) => {
-                let files = RunFiles { lease: path, ..RunFiles::new(local, &run.run) };
-                runs.push(DeadRun { run: run.run, team, files, _file: file });
+            Some(LeaseFile { run, team, endpoint }) => {
+                runs.push(DeadRun { run: run.run, team, path, endpoint, _file: file });
             }
             // It names no run, so there is no end to record.
             None => drop(fs::remove_file(&path)),
         }
     }
     runs
-}
-
-/// Removes files without a lease, such as a request that arrived just as the run ended.
-fn clear_orphans(local: &Path) {
-    let runs = paths(local).filter(|path| !is_kind(path, LEASE)).filter_map(|path| {
-        let is_known = is_kind(&path, STATE) || is_kind(&path, REQUESTS);
-        RunId::parse(path.file_stem().filter(|_| is_known)?.to_str()?)
-    });
-    for files in runs.map(|run| RunFiles::new(local, &run)) {
-        // The lease is always created first.
-        if !files.lease.exists() {
-            files.remove();
-        }
-    }
-    clear_actions(local);
 }
 
 /// The files in which runs announce their actions.
@@ -279,8 +274,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let take = |run: &str| {
             let run = RunId::new(run);
-            let live =
-                LiveRun { run, pid: std::process::id(), started: jiff::Timestamp::UNIX_EPOCH, message: String::new() };
+            let (pid, started, message) = (std::process::id(), jiff::Timestamp::UNIX_EPOCH, String::new());
+            let live = LiveRun { run, pid, started, message, endpoint: None };
             let lease = Lease::take(folder.path(), &live, "").expect("a lease");
             fs::write(lease.files().actions, "x").expect("it is written");
             lease
@@ -289,25 +284,6 @@ mod tests {
         for (ends, left) in [(one, 2), (two, 0)] {
             drop(ends);
             assert_eq!(action_files(folder.path()).count(), left);
-        }
-    }
-
-    /// With a live lease and with none, as after a request that came too late.
-    #[test]
-    fn a_request_is_removed_only_if_its_run_is_gone() {
-        for lives in [true, false] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let run = RunId::new("20260301-090000-aaaaaa");
-            let (pid, started) = (std::process::id(), jiff::Timestamp::UNIX_EPOCH);
-            let live = LiveRun { run, pid, started, message: String::new() };
-            let lease = Lease::take(folder.path(), &live, "").expect("a lease");
-            let files = lease.files();
-            let lease = Some(lease).filter(|_| lives);
-            fs::create_dir_all(&files.requests).expect("a folder");
-            fs::write(&files.state, "x").expect("it is written");
-            assert!(dead(folder.path()).is_empty());
-            assert_eq!((files.requests.exists(), files.state.exists()), (lives, lives));
-            drop(lease);
         }
     }
 }

@@ -23,8 +23,8 @@ use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::conversation_sessions::ConversationSessions;
 use crate::ops::run::executor::{Executor, FIRST};
+use crate::ops::run::host::Requests;
 use crate::ops::run::lease::{Lease, LiveRun};
-use crate::ops::run::live::Live;
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
@@ -159,12 +159,16 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
     let user_messages = Arc::new(UserMessages::with_past(&past.events));
-    let (lease, files) = (Arc::downgrade(&prepared.lease), prepared.lease.files());
-    let (sessions_seen, messages_for) = (Arc::clone(&sessions), Arc::clone(&user_messages));
-    let live = Live { lease, files, sessions: sessions_seen, canceller, user_messages: messages_for };
+    let requests = Requests {
+        lease: Arc::downgrade(&prepared.lease),
+        sessions: Arc::clone(&sessions),
+        canceller,
+        user_messages: Arc::clone(&user_messages),
+        reports: reports.clone(),
+    };
     // Ends with the run; a watch process outlives many runs.
     let mut serving = JoinSet::new();
-    serving.spawn(live.serve(reports.clone()));
+    serving.spawn(requests.serve());
     let tree = work_tree(env, project, &prepared, &reports, redactor);
     let recording = record(&reports, first_event(project, &order, &prepared, &past));
     let (begun, ()) = tokio::join!(recording, async {
@@ -438,7 +442,8 @@ fn begin(env: &Env, project: &Project, order: &Order, starts_engine: bool) -> Re
     if starts_engine && answer.is_none() {
         engines::require_installed(env, project, &run, &plan)?;
     }
-    let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
+    let (pid, message) = (std::process::id(), order.message.clone());
+    let live = LiveRun { run: run.clone(), pid, started: at, message, endpoint: None };
     let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             return Failure::usage(format!("run {run} is still running, in another process"))

@@ -104,7 +104,7 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// The end of a run in which no agent worked, as far as this process knows.
-    pub(super) fn without_work(run: RunId, status: Outcome, error: Option<Failure>) -> Self {
+    pub(in crate::ops::run) fn without_work(run: RunId, status: Outcome, error: Option<Failure>) -> Self {
         Self {
             run,
             status,

@@ -18,7 +18,7 @@ use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
 use crate::ops::ledger::lost;
 use crate::ops::run::before::opens_session;
-use crate::ops::run::{lease, live};
+use crate::ops::run::lease::{self, LEASE_CHECK};
 use crate::policy::Permissions;
 use crate::program::may_be_alive;
 use crate::record::Read;
@@ -142,7 +142,7 @@ fn end_without_lease(env: &Env, project: &Project, prefix: &str, run: &RunId) ->
         .hint("resume it there, or start the task again; once it has ended there, `squad sync` brings its end"));
     }
     // A live run takes its lease again when it finds it gone.
-    thread::sleep(live::LOOK * 2);
+    thread::sleep(LEASE_CHECK * 2);
     if let Some(live) = lease::look(&project.local()).live.into_iter().find(|live| live.run == *run) {
         return Err(still_running(run, live.pid));
     }

@@ -1,7 +1,9 @@
 //! Builds the settings and handlers of a run's workers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::compile;
 use crate::git::Head;

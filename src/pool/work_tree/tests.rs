@@ -29,7 +29,7 @@ enum Announced {
 impl World {
     fn edit(&self, path: &str) {
         let version = self.versions.fetch_add(1, Ordering::Relaxed);
-        self.files.lock().expect("files").insert(path.to_owned(), version);
+        self.files.lock().insert(path.to_owned(), version);
     }
 }
 
@@ -57,7 +57,7 @@ impl Source {
 
     fn files(&self, snapshot: &WorkTreeSnapshot) -> BTreeMap<String, u64> {
         let number = usize::from_str_radix(&snapshot.commit()[..8], 16).expect("a number");
-        self.taken.lock().expect("snapshots")[number].clone()
+        self.taken.lock()[number].clone()
     }
 }
 
@@ -67,8 +67,8 @@ impl TakeSnapshots for Source {
         if self.fails.load(Ordering::Relaxed) {
             return Err("no disk".to_owned());
         }
-        let mut taken = self.taken.lock().expect("snapshots");
-        taken.push(self.world.files.lock().expect("files").clone());
+        let mut taken = self.taken.lock();
+        taken.push(self.world.files.lock().clone());
         Ok(WorkTreeSnapshot::sample(u32::try_from(taken.len() - 1).expect("few snapshots")))
     }
 
@@ -100,12 +100,12 @@ impl TakeSnapshots for Source {
             Action::End(agent) => Announced::End(agent.clone()),
             Action::Write(agent, path) => Announced::Write(agent.clone(), path.to_owned()),
         };
-        self.world.announced.lock().expect("announcements").push((self.run, action));
+        self.world.announced.lock().push((self.run, action));
     }
 
     fn others(&self) -> (OtherRuns, OtherRuns) {
-        let announced = self.world.announced.lock().expect("announcements").clone();
-        let mut read = self.read.lock().expect("a place");
+        let announced = self.world.announced.lock().clone();
+        let mut read = self.read.lock();
         let (place, running) = &mut *read;
         let mut since = OtherRuns { commands: running.clone(), ..OtherRuns::default() };
         for (_, action) in announced[*place..].iter().filter(|(run, _)| *run != self.run) {
@@ -375,7 +375,7 @@ async fn agents_that_end_together_share_no_beginning() {
         world.edit(path);
         tree.begin_command(&ada, Some(path)).await;
         tree.end_call(&ada, path, true);
-        while tree.activity().snapshots.len() < 2 * number + 1 {
+        while tree.activity.lock().snapshots.len() < 2 * number + 1 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
         if number == 1 {
@@ -414,9 +414,9 @@ async fn one_snapshot_ends_the_work_of_all_that_have_finished() {
         assert_eq!(left.expect("it ends"), ["x yours"]);
     }
     // The first, that of whoever was first, and that of all others.
-    assert!(source.taken.lock().expect("snapshots").len() <= 3);
+    assert!(source.taken.lock().len() <= 3);
     assert!(source.comparisons.load(Ordering::Relaxed) <= 3);
-    assert!(tree.activity().at_work.is_empty() && tree.activity().left.is_empty());
+    assert!(tree.activity.lock().at_work.is_empty() && tree.activity.lock().left.is_empty());
 }
 
 /// Also while a command of ada's runs.

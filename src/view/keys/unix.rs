@@ -1,6 +1,7 @@
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write, stdin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
@@ -24,7 +25,7 @@ struct Modes {
 }
 
 fn modes() -> MutexGuard<'static, Option<Modes>> {
-    MODES.lock().unwrap_or_else(PoisonError::into_inner)
+    MODES.lock()
 }
 
 /// Enables single key presses while it lives.

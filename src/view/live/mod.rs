@@ -18,11 +18,11 @@ mod recent;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 pub(crate) use board::Board;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::keys::{KeyInput, Keys, RawMode, Waker, restore};
 use super::{LineStyle, Screen, ViewInput, ViewReceiver, WatchView, Watched};
@@ -73,7 +73,7 @@ impl<'s, S: Screen> Live<'s, S> {
     }
 
     fn board(&self) -> MutexGuard<'s, Board<S>> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        self.board.lock()
     }
 
     /// How long to wait for input. `None`: without limit.

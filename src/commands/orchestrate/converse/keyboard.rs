@@ -6,11 +6,12 @@
 use std::io;
 use std::mem;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::prompt::{PROMPT, Prompt, Typed, parse_line};
@@ -23,8 +24,8 @@ use crate::ops::run::cancel;
 use crate::ops::run::conversation::RunAtWork;
 use crate::pool::{Ask, Question};
 use crate::ui::Ui;
+use crate::view::Terminal;
 use crate::view::keys::{Key, KeyInput, Keys, RawMode, Waker};
-use crate::view::{Terminal, shared};
 
 /// How often to check whether the run is over, when waiting for keys is impossible.
 const LOOK: Duration = Duration::from_millis(100);
@@ -140,7 +141,7 @@ impl Keyboard<'_> {
                 break;
             };
             if let Err(failure) = self.act(command) {
-                shared(&self.ui).failure(&failure);
+                self.ui.lock().failure(&failure);
             }
             if answer.is_closed() || self.left.leaves {
                 break;
@@ -172,7 +173,7 @@ impl Keyboard<'_> {
             }
         }
         let typed = if is_whole {
-            shared(&self.ui).say(&printable(&format!("{PROMPT}{begun}")));
+            self.ui.lock().say(&printable(&format!("{PROMPT}{begun}")));
             parse_line(&begun)
         } else {
             self.prompt.read_one(&begun)
@@ -180,7 +181,7 @@ impl Keyboard<'_> {
         if let Some(typed) = typed
             && let Err(failure) = self.act(typed)
         {
-            shared(&self.ui).failure(&failure);
+            self.ui.lock().failure(&failure);
         }
         drop(paused);
         self.show_what_waited();
@@ -194,9 +195,9 @@ impl Keyboard<'_> {
                 self.left.leaves = true;
                 return self.cancel(None);
             }
-            Typed::Resume => shared(&self.ui).hint("the team is working; /cancel stops it"),
+            Typed::Resume => self.ui.lock().hint("the team is working; /cancel stops it"),
             Typed::Status | Typed::Agents | Typed::Help | Typed::Unknown(_) => {
-                let mut ui = shared(&self.ui);
+                let mut ui = self.ui.lock();
                 let directory = self.directory.clone();
                 let mut context =
                     Context { env: &self.env, directory, ui: mem::replace(&mut ui, Ui::silent()), recovered: None };
@@ -229,11 +230,11 @@ impl Keyboard<'_> {
         }
         if not_working.len() < agents.len() {
             if !not_working.is_empty() {
-                shared(&self.ui).hint(&format!("not working, so not told: {}", list(not_working)));
+                self.ui.lock().hint(&format!("not working, so not told: {}", list(not_working)));
             }
             return Ok(());
         }
-        shared(&self.ui).hint("queued as the next message; `@agent …` reaches an agent at work");
+        self.ui.lock().hint("queued as the next message; `@agent …` reaches an agent at work");
         self.left.queued.push(text);
         Ok(())
     }

@@ -12,10 +12,11 @@ mod side;
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use keyboard::{Keyboard, Leftover};
+use parking_lot::Mutex;
 use prompt::{PROMPT, Prompt, Typed, parse_line};
 use side::run_command;
 
@@ -30,7 +31,7 @@ use crate::ops::run::order::{Ended as RunEnded, Order};
 use crate::ops::run::saved_conversation::{SavedConversation, last_conversation};
 use crate::policy::Permissions;
 use crate::ui::{Consent, Ui};
-use crate::view::{Lines, View, shared};
+use crate::view::{Lines, View};
 
 /// How many characters of an earlier message are shown.
 const SHOWN: usize = 60;
@@ -186,7 +187,7 @@ impl Repl<'_> {
         self.later = left.later;
         self.begun = left.begun;
         self.leaves |= left.leaves;
-        let ui = mem::replace(&mut *shared(&ui), Ui::silent());
+        let ui = mem::replace(&mut *ui.lock(), Ui::silent());
         (Context { env, directory, ui, recovered }, ended)
     }
 }

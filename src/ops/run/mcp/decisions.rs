@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{McpServer, arguments, failed};
+use super::{McpServer, arguments};
 use crate::error::Failure;
 use crate::mcp::{Fault, Object, ToolResult};
 use crate::model::{Decision, DecisionId};
@@ -32,15 +32,9 @@ struct ListDecisions {
 }
 
 impl McpServer {
-    pub(super) fn log_decision(&self, given: Object) -> ToolResult {
-        let asked: LogDecision = match arguments(given) {
-            Ok(asked) => asked,
-            Err(reason) => return ToolResult::error(&reason),
-        };
-        match self.logged(asked) {
-            Ok(decision) => ToolResult::structured(json!({"id": decision.id})),
-            Err(failure) => failed(&failure),
-        }
+    pub(super) fn log_decision(&self, given: Object) -> Result<ToolResult, Failure> {
+        let decision = self.logged(arguments(given)?)?;
+        Ok(ToolResult::structured(json!({"id": decision.id})))
     }
 
     /// The decision is durable when this returns. A command in the foreground lands it on the branch.
@@ -67,24 +61,16 @@ impl McpServer {
         list::supersede(&self.env, &project, &old, addition)
     }
 
-    pub(super) fn list_decisions(&self, given: Object) -> ToolResult {
-        let ListDecisions { limit, query } = match arguments(given) {
-            Ok(asked) => asked,
-            Err(reason) => return ToolResult::error(&reason),
-        };
+    pub(super) fn list_decisions(&self, given: Object) -> Result<ToolResult, Failure> {
+        let ListDecisions { limit, query } = arguments(given)?;
         let query = query.to_lowercase();
         let is_meant = |decision: &ListedDecision| {
             let text = [decision.id.as_str(), &decision.title, &decision.text].join("\n").to_lowercase();
             query.split_whitespace().all(|word| text.contains(word))
         };
-        match self.decisions() {
-            Ok(all) => {
-                let limit = limit.unwrap_or(DEFAULT).min(MOST);
-                let found: Vec<ListedDecision> = all.into_iter().filter(is_meant).take(limit).collect();
-                ToolResult::structured(json!({ "decisions": found }))
-            }
-            Err(failure) => failed(&failure),
-        }
+        let limit = limit.unwrap_or(DEFAULT).min(MOST);
+        let found: Vec<ListedDecision> = self.decisions()?.into_iter().filter(is_meant).take(limit).collect();
+        Ok(ToolResult::structured(json!({ "decisions": found })))
     }
 
     /// Newest first.

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -15,7 +13,7 @@ use crate::mcp::{Call, Fault, Object, Service, Signal, ToolResult};
 use crate::model::{Actor, Decision, EntryId, EventKind, RunId, Slug};
 use crate::ops::decisions::list;
 use crate::ops::ledger::journal::append;
-use crate::ops::run::{lease, live};
+use crate::ops::run::host::{activity, activity_with};
 use crate::ops::team::secrets;
 use crate::ops::{Project, Workspace};
 use crate::record::Entry;
@@ -24,10 +22,6 @@ use crate::tools::{self, Intent, Tool};
 
 /// Most decisions in one answer.
 const SHOWN: usize = 20;
-
-/// How long to wait for a run to list its agents.
-const LISTING: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) struct MemberServer {
     env: Env,
@@ -46,7 +40,7 @@ impl MemberServer {
         let run = RunId::parse(run).ok_or_else(wrong)?;
         let agent = serde_json::from_value(agent.into()).map_err(|_| wrong())?;
         let mut server = Self { env: env.clone(), directory: directory.to_owned(), run, agent, project_tools: None };
-        let workspace = server.workspace_in_time().map_err(|reason| {
+        let workspace = server.workspace().map_err(|reason| {
             Failure::usage(reason).hint("`squad status` shows the runs that are live, and who works in them")
         })?;
         if let Some(turn) = turn {
@@ -56,35 +50,18 @@ impl MemberServer {
         Ok(server)
     }
 
-    /// Waits until the run lists the agent: it does so at intervals, and an engine may start this process at once.
-    fn workspace_in_time(&self) -> Result<Workspace, String> {
-        let begun = Instant::now();
-        loop {
-            let workspace = self.workspace();
-            if workspace.is_ok() || !self.is_running() || begun.elapsed() > LISTING {
-                return workspace;
-            }
-            thread::sleep(LOOK);
-        }
-    }
-
-    fn is_running(&self) -> bool {
-        let workspace = Workspace::find(&self.env, &self.directory);
-        workspace.is_ok_and(|workspace| lease::look(&workspace.local()).status(&self.run) == "running")
-    }
-
     /// Fails once the member's work has ended: nothing may be added to it then.
     fn workspace(&self) -> Result<Workspace, String> {
         let workspace = Workspace::find(&self.env, &self.directory).map_err(|failure| failure.message)?;
-        let local = workspace.local();
-        if lease::look(&local).status(&self.run) != "running" {
-            return Err(format!("run {} is not running here", self.run));
+        let leases = workspace.leases();
+        let live = leases.live(&self.run).ok_or_else(|| format!("run {} is not running here", self.run))?;
+        // A run that does not answer just now may well have it.
+        match activity_with(live, &self.agent) {
+            Some(activity) if !activity.agents.contains_key(&self.agent) => {
+                Err(format!("`{}` is not in run {}", self.agent, self.run))
+            }
+            _ => Ok(workspace),
         }
-        let agents = live::activity(&local, &self.run).unwrap_or_default().agents;
-        if !agents.contains_key(&self.agent) {
-            return Err(format!("`{}` is not in run {}", self.agent, self.run));
-        }
-        Ok(workspace)
     }
 
     fn perform(&self, tool: &str, arguments: Object, signal: &Arc<Signal>) -> Result<String, String> {
@@ -150,7 +127,8 @@ impl MemberServer {
     }
 
     fn status(&self, workspace: &Workspace) -> String {
-        let agents = live::activity(&workspace.local(), &self.run).unwrap_or_default().agents;
+        let leases = workspace.leases();
+        let agents = leases.live(&self.run).and_then(activity).unwrap_or_default().agents;
         let line = |(agent, state): (&Slug, &crate::model::AgentState)| {
             let state = serde_json::to_value(state).unwrap_or_default();
             format!("{agent}: {}", state.as_str().unwrap_or("at work"))

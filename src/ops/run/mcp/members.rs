@@ -1,7 +1,7 @@
 //! `start_squad_members`, `get_run` and `cancel_run`. Runs belong to the repository; a call only observes them.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::check::{StartMembers, check};
-use super::{McpServer, arguments, failed, uri};
+use super::{McpServer, arguments, uri};
 use crate::error::Failure;
 use crate::mcp::{Call, Object, ToolResult, Wake};
 use crate::model::{DecisionState, RunId, first_line, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list;
 use crate::ops::run::cancel::{agent_named, cancel, end_of};
-use crate::ops::run::members::{self, MemberResult, RunRequest, RunResult, Runner, StartedRun};
+use crate::ops::run::host::Request;
+use crate::ops::run::members::{self, MemberResult, RunResult, Runner, StartedRun};
 
 /// How often to report progress: hosts give up on a silent call.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -47,18 +48,8 @@ struct CancelRun {
 }
 
 impl McpServer {
-    pub(super) fn start_members(&self, given: Object, call: &Call) -> ToolResult {
-        match self.try_start(given, call) {
-            Ok(result) => result,
-            Err(failure) => failed(&failure),
-        }
-    }
-
-    fn try_start(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
-        let asked: StartMembers = match arguments(given) {
-            Ok(asked) => asked,
-            Err(reason) => return Ok(ToolResult::error(&reason)),
-        };
+    pub(super) fn start_members(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
+        let asked: StartMembers = arguments(given)?;
         let runner = self.runner()?;
         call.progress(0.0, None, "checking the members");
         let project = self.project()?;
@@ -76,20 +67,34 @@ impl McpServer {
                 tasks.collect::<Vec<_>>().join("\n")
             }
         };
-        let request = RunRequest { message, members, ..self.request() };
-        let started = runner.start(&project, &request)?;
+        let started = runner.start(&project, Request { members, ..self.request(message) })?;
         self.follow(&project, started, asked.wait, call)
     }
 
     pub(super) fn runner(&self) -> Result<Runner, Failure> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let spare = self.spare.lock().take();
         spare.map_or_else(|| Runner::spawn(&self.env, &self.directory), Ok)
     }
 
-    /// A request with the server's options.
-    pub(super) fn request(&self) -> RunRequest {
+    /// A request with the server's options. A command in the foreground lands the decisions.
+    pub(super) fn request(&self, message: String) -> Request {
         let (permissions, flags) = (self.options.permissions, self.options.flags.clone());
-        RunRequest { message: String::new(), members: Vec::new(), agents: Vec::new(), permissions, flags }
+        let (agents, attachments, members, asks, commit) = Default::default();
+        let (tier, resume, conversation, engine) = Default::default();
+        Request {
+            message,
+            agents,
+            tier,
+            flags,
+            attachments,
+            permissions,
+            asks,
+            commit,
+            resume,
+            conversation,
+            members,
+            engine,
+        }
     }
 
     /// Waits for a run to end, unless the caller does not want to. Cancelling the call cancels the run; a client that
@@ -110,7 +115,7 @@ impl McpServer {
         let _ = thread::Builder::new().spawn(move || {
             let failure = started.wait(|| signal.done());
             let _ = ended.send(failure);
-            let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut spare = spare.lock();
             if spare.is_none() {
                 *spare = Runner::spawn(&env, &directory).ok();
             }
@@ -162,42 +167,26 @@ impl McpServer {
         }
     }
 
-    pub(super) fn get_run(&self, given: Object, call: &Call) -> ToolResult {
-        let asked: GetRun = match arguments(given) {
-            Ok(asked) => asked,
-            Err(reason) => return ToolResult::error(&reason),
-        };
-        self.with_run(&asked.squad_id, |project, run| {
-            self.wait_for(project, run, Duration::from_secs(asked.wait_sec), call);
-            self.shown(project, run)
-        })
+    pub(super) fn get_run(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
+        let asked: GetRun = arguments(given)?;
+        let (run, project) = (run_named(&asked.squad_id)?, self.project()?);
+        self.wait_for(&project, &run, Duration::from_secs(asked.wait_sec), call);
+        self.shown(&project, &run)
     }
 
-    pub(super) fn cancel_run(&self, given: Object, call: &Call) -> ToolResult {
-        let asked: CancelRun = match arguments(given) {
-            Ok(asked) => asked,
-            Err(reason) => return ToolResult::error(&reason),
-        };
-        self.with_run(&asked.squad_id, |project, run| {
-            let member = asked.member_id.as_deref();
-            if members::is_live(project, run) {
-                cancel(&self.env, &self.directory, run.as_str(), member)?;
-                if member.is_none() {
-                    self.wait_for(project, run, CANCELLING, call);
-                }
-            } else if let Some(member) = member {
-                end_of(&project.repository, &project.ledger_prefix(), run, Some(&agent_named(member)?))?;
+    pub(super) fn cancel_run(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
+        let asked: CancelRun = arguments(given)?;
+        let (run, project) = (run_named(&asked.squad_id)?, self.project()?);
+        let member = asked.member_id.as_deref();
+        if members::is_live(&project, &run) {
+            cancel(&self.env, &self.directory, run.as_str(), member)?;
+            if member.is_none() {
+                self.wait_for(&project, &run, CANCELLING, call);
             }
-            self.shown(project, run)
-        })
-    }
-
-    fn with_run(&self, id: &str, act: impl FnOnce(&Project, &RunId) -> Result<ToolResult, Failure>) -> ToolResult {
-        let Some(run) = RunId::parse(id) else { return ToolResult::error(&format!("{id:?} is not a run's id")) };
-        match self.project().and_then(|project| act(&project, &run)) {
-            Ok(result) => result,
-            Err(failure) => failed(&failure),
+        } else if let Some(member) = member {
+            end_of(&project.repository, &project.ledger_prefix(), &run, Some(&agent_named(member)?))?;
         }
+        self.shown(&project, &run)
     }
 
     fn wait_for(&self, project: &Project, run: &RunId, at_most: Duration, call: &Call) {
@@ -251,6 +240,10 @@ impl McpServer {
         }
         shown
     }
+}
+
+fn run_named(id: &str) -> Result<RunId, Failure> {
+    RunId::parse(id).ok_or_else(|| Failure::usage(format!("{id:?} is not a run's id")))
 }
 
 fn how_it_is(run: &RunId, result: Option<&RunResult>) -> String {

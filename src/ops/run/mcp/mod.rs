@@ -17,9 +17,10 @@ pub(crate) use member::MemberServer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -171,8 +172,8 @@ impl McpServer {
 }
 
 /// Parses the arguments of a call, which fit the tool's schema.
-fn arguments<T: DeserializeOwned>(given: Object) -> Result<T, String> {
-    serde_json::from_value(Value::Object(given)).map_err(|error| error.to_string())
+fn arguments<T: DeserializeOwned>(given: Object) -> Result<T, Failure> {
+    serde_json::from_value(Value::Object(given)).map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn failed(failure: &Failure) -> ToolResult {
@@ -199,17 +200,18 @@ impl Service for McpServer {
             Ok(given) => given,
             Err(problems) => return Ok(ToolResult::error(&problems)),
         };
-        match tool {
-            "list_roles" => Ok(self.list_roles(given)),
-            "start_squad_members" => Ok(self.start_members(given, call)),
-            "get_run" => Ok(self.get_run(given, call)),
-            "cancel_run" => Ok(self.cancel_run(given, call)),
-            "orchestrate" => Ok(self.orchestrate(given, call)),
-            "log_decision" => Ok(self.log_decision(given)),
-            "list_decisions" => Ok(self.list_decisions(given)),
-            "init_squad" => Ok(self.init_squad(given, call)),
-            _ => Err(no_tool()),
-        }
+        let done = match tool {
+            "list_roles" => self.list_roles(given),
+            "start_squad_members" => self.start_members(given, call),
+            "get_run" => self.get_run(given, call),
+            "cancel_run" => self.cancel_run(given, call),
+            "orchestrate" => self.orchestrate(given, call),
+            "log_decision" => self.log_decision(given),
+            "list_decisions" => self.list_decisions(given),
+            "init_squad" => self.init_squad(given, call),
+            _ => return Err(no_tool()),
+        };
+        Ok(done.unwrap_or_else(|failure| failed(&failure)))
     }
 
     fn resources(&self) -> Vec<Value> {

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{McpServer, arguments, failed, uri};
+use super::{McpServer, arguments, uri};
 use crate::engine::command::shape;
 use crate::error::Failure;
 use crate::mcp::{Fault, Object, ToolResult};
@@ -45,7 +45,7 @@ impl McpServer {
     /// The current roles. Reads them only if a file has changed.
     fn known_roles(&self) -> Result<Arc<KnownRoles>, Failure> {
         let place = fs::canonicalize(&self.directory).ok();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.known.lock().clone();
         if let Some(known) = known.filter(|known| known.holds(place.as_ref())) {
             return Ok(known);
         }
@@ -55,7 +55,7 @@ impl McpServer {
         let problems = problems.filter(|problem| problem.severity == Severity::Error).map(Problem::to_string).collect();
         let stamps = project.zip(place.as_deref()).and_then(|(project, place)| self.stamps(&project, place, since));
         let known = Arc::new(KnownRoles { roles, problems, place, stamps });
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        *self.known.lock() = Some(Arc::clone(&known));
         Ok(known)
     }
 
@@ -83,15 +83,9 @@ impl McpServer {
         Roles::read(project, self.options.roles.as_deref()).map_err(Failure::team)
     }
 
-    pub(super) fn list_roles(&self, given: Object) -> ToolResult {
-        let query = match arguments::<ListRoles>(given) {
-            Ok(ListRoles { query }) => query.to_lowercase(),
-            Err(reason) => return ToolResult::error(&reason),
-        };
-        let known = match self.known_roles() {
-            Ok(known) => known,
-            Err(failure) => return failed(&failure),
-        };
+    pub(super) fn list_roles(&self, given: Object) -> Result<ToolResult, Failure> {
+        let ListRoles { query } = arguments(given)?;
+        let (query, known) = (query.to_lowercase(), self.known_roles()?);
         let is_meant = |role: &&Role| {
             let text = [&role.id, &role.name, &role.description].map(|text| text.to_lowercase()).join(" ");
             query.split_whitespace().all(|word| text.contains(word))
@@ -100,7 +94,7 @@ impl McpServer {
         if !known.problems.is_empty() {
             value["problems"] = known.problems.clone().into();
         }
-        ToolResult::structured(value)
+        Ok(ToolResult::structured(value))
     }
 
     /// The valid roles; none without a team.

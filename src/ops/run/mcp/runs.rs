@@ -1,5 +1,7 @@
 //! Runs, and the prompts and output of their members, as resources.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use std::path::MAIN_SEPARATOR;
 
 use serde_json::{Value, json};
@@ -81,7 +83,7 @@ impl McpServer {
         Ok(vec![match String::from_utf8(bytes) {
             Ok(text) => json!({"uri": uri, "mimeType": "text/plain", "text": text}),
             Err(error) => {
-                json!({"uri": uri, "mimeType": "application/octet-stream", "blob": base64(error.as_bytes())})
+                json!({"uri": uri, "mimeType": "application/octet-stream", "blob": BASE64_STANDARD.encode(error.as_bytes())})
             }
         }])
     }
@@ -102,29 +104,4 @@ fn last_part(bytes: &[u8], size: u64, path: &str) -> String {
     let left_out = size.saturating_sub(shown.len() as u64);
     let text = String::from_utf8_lossy(shown);
     format!("[the first {left_out} of {size} bytes are left out; all are in {path}]\n{text}")
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for piece in bytes.chunks(3) {
-        let [a, b, c] = [0, 1, 2].map(|at| u32::from(piece.get(at).copied().unwrap_or_default()));
-        let bits = a << 16 | b << 8 | c;
-        for (place, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-            let digit = DIGITS.get((bits >> shift & 63) as usize).copied().unwrap_or_default();
-            text.push(if place <= piece.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn base64_is_what_it_always_was() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
-            assert_eq!(super::base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(super::base64(&[0xff, 0xfe, 0x00, 0xfb]), "//4A+w==");
-    }
 }

@@ -3,14 +3,15 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{McpServer, arguments, failed};
+use super::{McpServer, arguments};
 use crate::error::Failure;
 use crate::mcp::{Call, Confirmed, Object, ToolResult};
 use crate::ops::Workspace;
 use crate::ops::change::Report;
-use crate::ops::run::members::RunRequest;
+use crate::ops::run::host::Request;
 use crate::ops::team::fit;
 use crate::ops::team::init::{self, Answers, Installed, Options};
+use crate::ops::team::members::named_agents;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,48 +34,28 @@ fn yes() -> bool {
 }
 
 impl McpServer {
-    pub(super) fn orchestrate(&self, given: Object, call: &Call) -> ToolResult {
-        let asked: Orchestrate = match arguments(given) {
-            Ok(asked) => asked,
-            Err(reason) => return ToolResult::error(&reason),
-        };
-        match self.orchestrated(asked, call) {
-            Ok(result) => result,
-            Err(failure) => failed(&failure),
-        }
-    }
-
-    fn orchestrated(&self, asked: Orchestrate, call: &Call) -> Result<ToolResult, Failure> {
-        let Orchestrate { message, agents, wait } = asked;
+    pub(super) fn orchestrate(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
+        let Orchestrate { message, agents, wait } = arguments(given)?;
         if message.trim().is_empty() {
             return Err(Failure::usage("`message` is empty"));
         }
         let runner = self.runner()?;
         call.progress(0.0, None, "deciding who works");
         let project = self.project()?;
-        let request = RunRequest { message, agents, ..self.request() };
-        let started = runner.start(&project, &request)?;
+        project.require_sound()?;
+        let agents = named_agents(&project.team, &agents)?;
+        let started = runner.start(&project, Request { agents, ..self.request(message) })?;
         self.follow(&project, started, wait, call)
     }
 
-    pub(super) fn init_squad(&self, given: Object, call: &Call) -> ToolResult {
-        let asked: InitSquad = match arguments(given) {
-            Ok(asked) => asked,
-            Err(reason) => return ToolResult::error(&reason),
-        };
-        match self.installed(asked, call) {
-            Ok(result) => result,
-            Err(failure) => failed(&failure),
-        }
-    }
-
     /// Asks the user before it commits to their branch.
-    fn installed(&self, asked: InitSquad, call: &Call) -> Result<ToolResult, Failure> {
+    pub(super) fn init_squad(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
+        let InitSquad { preset } = arguments(given)?;
         if let Ok(workspace) = Workspace::find(&self.env, &self.directory) {
             return Ok(ToolResult::structured(json!({"installed": false, "folder": workspace.folder.name})));
         }
         init::require_place(&self.env, &self.directory)?;
-        let preset = asked.preset.as_deref();
+        let preset = preset.as_deref();
         let agents = preset.map(fit::preset).transpose()?.unwrap_or_default();
         let option = preset.map(|preset| format!(" --preset {preset}")).unwrap_or_default();
         let command = format!("squad init{option}");

@@ -18,4 +18,4 @@ pub(crate) use chats::user_of;
 pub(in crate::ops) use perform::plan;
 pub(crate) use place::{open_without_team, require_sound};
 pub(crate) use results::{MemberResult, RunResult, is_live};
-pub(crate) use runner::{RunRequest, Runner, StartedRun, carry, described};
+pub(crate) use runner::{Runner, StartedRun, carry, described};

@@ -10,7 +10,8 @@ use crate::error::Failure;
 use crate::model::{AgentState, DecisionId, End, EventKind, Exited, GivenMember, Outcome, RunActivity, RunId, Slug};
 use crate::ops::Project;
 use crate::ops::ledger::log::{Choice, added_since, timeline};
-use crate::ops::run::{lease, live};
+use crate::ops::run::host::activity;
+use crate::ops::run::lease;
 use crate::pool::session_id;
 use crate::record::{Entry, Read};
 
@@ -69,8 +70,9 @@ struct State {
 
 impl State {
     fn of(project: &Project, run: &RunId) -> Self {
-        let activity = live::activity(&project.local(), run).unwrap_or_default();
-        Self { status: project.leases().status(run), activity }
+        let leases = project.leases();
+        let activity = leases.live(run).and_then(activity).unwrap_or_default();
+        Self { status: leases.status(run), activity }
     }
 }
 

@@ -1,30 +1,19 @@
-//! A process that carries out one run, so that server, client and terminal may end before it. It is the same program in
-//! a session of its own. It reports on standard output when the run is durable and when it has ended: stopping engines
-//! and tidying the repository may take longer than the work.
-//!
-//! ```text
-//! server                       runner
-//!   │ ── request, one line ──────→ │   reads it, changes nothing
-//!   │ ←── Received ─────────────── │
-//!   │ ── GO ─────────────────────→ │   starts the run
-//!   │ ←── Run, later Ended ─────── │   or Failure, also in place of what would come next
-//! ```
+//! A process that is the host of one run, so that server, client and terminal may end before it. It is the same program
+//! in a session of its own. It takes its order on standard input, and reports on standard output the run's first event,
+//! once it is durable, and its last: stopping engines and tidying the repository may take longer than the work.
 //!
 //! A runner that does not confirm in time is replaced: somebody may have suspended it. It never gets the word to go, so
 //! it does nothing if it continues, and two processes cannot act on one request.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use super::chats;
 use super::place::{open_without_team, require_sound};
@@ -33,48 +22,20 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git;
 use crate::model::{Event, EventKind, RunId, plural};
+use crate::ops::run::host::{FromClient, FromHost, Request, next, to_line};
 use crate::ops::run::orchestrate;
-use crate::ops::run::order::{NamedMember, Order, flag_settings};
+use crate::ops::run::order::{Order, flag_settings};
 use crate::ops::team::engines;
-use crate::ops::team::members::named_agents;
 use crate::ops::{Project, own_settings};
-use crate::policy::Permissions;
 use crate::pool::Show;
 use crate::program::Program;
-use crate::route::RouteOptions;
 
-/// The input of a runner.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct RunRequest {
-    pub(crate) message: String,
-    /// Named members with their tasks; if there are none, the message is routed.
-    pub(crate) members: Vec<NamedMember>,
-    pub(crate) agents: Vec<String>,
-    pub(crate) permissions: Permissions,
-    /// Settings given as flags, by flag name without dashes.
-    pub(crate) flags: BTreeMap<String, String>,
-}
-
-/// The output of a runner, one JSON value per line.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Notice {
-    Received,
-    Run(RunId),
-    Failure(Failure),
-    Ended,
-}
-
-/// The input of a runner after its request. Without it, a runner changes nothing.
-const GO: &[u8] = b"go\n";
 /// How long a runner may take to confirm its request. The second one is new and has no successor, so it gets longer.
 const HAND_OVER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// How long it may then take until the run is in the ledger.
 const BEGINNING: Duration = Duration::from_secs(120);
 /// How long to read what a runner has said that has ended.
 const LAST_NOTICE: Duration = Duration::from_secs(1);
-/// Most bytes of a runner's output.
-const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
 /// A run that has started, and its process.
 pub(crate) struct StartedRun {
@@ -90,15 +51,15 @@ impl StartedRun {
     pub(crate) fn wait(self, ended: impl FnOnce()) -> Option<Failure> {
         let Self { process: Process { mut child, notices, .. }, .. } = self;
         let mut notice = notices.recv().ok();
-        if !matches!(notice, Some(Notice::Ended)) {
+        if !matches!(notice, Some(FromHost::Event(_))) {
             let _ = child.wait();
         }
         ended();
         let _ = child.wait();
-        while let Some(Notice::Received | Notice::Run(_) | Notice::Ended) = notice {
+        if let Some(FromHost::Event(_)) = notice {
             notice = notices.recv_timeout(LAST_NOTICE).ok();
         }
-        if let Some(Notice::Failure(failure)) = notice { Some(failure) } else { None }
+        if let Some(FromHost::Failed(failure)) = notice { Some(*failure) } else { None }
     }
 }
 
@@ -110,7 +71,7 @@ pub(crate) struct Runner {
 
 struct Process {
     child: Child,
-    notices: Receiver<Notice>,
+    notices: Receiver<FromHost>,
 }
 
 impl Runner {
@@ -128,25 +89,21 @@ impl Runner {
     }
 
     /// Sends the request. When this returns, the run is in the ledger.
-    pub(crate) fn start(mut self, project: &Project, request: &RunRequest) -> Result<StartedRun, Failure> {
+    pub(in crate::ops) fn start(mut self, project: &Project, request: Request) -> Result<StartedRun, Failure> {
         let tip = project.repository.ledger().tip()?;
-        let mut line = serde_json::to_vec(request).map_err(|error| cannot_start(&error))?;
-        line.push(b'\n');
-        let process = self.hand_over(&line.into(), HAND_OVER)?;
+        let process = self.hand_over(&to_line(&FromClient::Orchestrate(Box::new(request))).into(), HAND_OVER)?;
         match process.notices.recv_timeout(BEGINNING) {
-            Ok(Notice::Run(run)) => Ok(StartedRun { run, tip, process }),
-            Ok(Notice::Failure(failure)) => {
+            Ok(FromHost::Event(event)) => Ok(StartedRun { run: event.run, tip, process }),
+            Ok(FromHost::Failed(failure)) => {
                 process.end();
-                Err(failure)
+                Err(*failure)
             }
             Err(RecvTimeoutError::Timeout) => {
                 process.end();
                 Err(cannot_start(&format!("it did not begin within {}, and was ended", seconds(BEGINNING)))
                     .hint("`squad log` shows whether a run has begun"))
             }
-            Ok(Notice::Received | Notice::Ended) | Err(RecvTimeoutError::Disconnected) => {
-                Err(cannot_start(&process.last_words()))
-            }
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => Err(cannot_start(&process.last_words())),
         }
     }
 
@@ -187,9 +144,9 @@ impl Process {
         let output = child.stdout.take().ok_or_else(|| cannot_start(&"it has no standard output"))?;
         let (sender, notices) = channel();
         let process = Self { child, notices };
-        let reader =
-            thread::Builder::new().spawn(move || read_notices(BufReader::new(output.take(LONGEST_OUTPUT)), &sender));
-        match reader {
+        let mut output = BufReader::new(output);
+        let read = move || while next(&mut output).is_some_and(|notice| sender.send(notice).is_ok()) {};
+        match thread::Builder::new().spawn(read) {
             Ok(_) => Ok(process),
             Err(error) => {
                 process.end();
@@ -210,21 +167,24 @@ impl Process {
             return Err(NotTaken::Silent(error.to_string()));
         }
         match self.notices.recv_timeout(patience) {
-            Ok(Notice::Received) => {}
-            Ok(Notice::Failure(failure)) => {
+            Ok(FromHost::Ready {}) => {}
+            Ok(FromHost::Failed(failure)) => {
                 self.end();
-                return Err(NotTaken::Failure(failure));
+                return Err(NotTaken::Failure(*failure));
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.end();
                 return Err(NotTaken::Silent(format!("it did not answer within {}", seconds(patience))));
             }
-            Ok(Notice::Run(_) | Notice::Ended) | Err(RecvTimeoutError::Disconnected) => {
-                return Err(NotTaken::Silent(self.last_words()));
-            }
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Err(NotTaken::Silent(self.last_words())),
         }
         // It has read the whole request, so the writer is done.
-        match sent.recv().map_err(io::Error::other).flatten().and_then(|input| write(input, GO)) {
+        match sent
+            .recv()
+            .map_err(io::Error::other)
+            .flatten()
+            .and_then(|input| write(input, &to_line(&FromClient::Go {})))
+        {
             Ok(_) => Ok(self),
             Err(_) => Err(NotTaken::Silent(self.last_words())),
         }
@@ -249,18 +209,6 @@ fn write(mut input: ChildStdin, bytes: &[u8]) -> io::Result<ChildStdin> {
     input.write_all(bytes).map(|()| input)
 }
 
-/// Reads a runner's output until it ends.
-fn read_notices(mut output: impl BufRead, notices: &Sender<Notice>) {
-    let mut line = String::new();
-    while output.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-        let Ok(notice) = serde_json::from_str(&line) else { return };
-        if notices.send(notice).is_err() {
-            return;
-        }
-        line.clear();
-    }
-}
-
 fn seconds(patience: Duration) -> String {
     plural(patience.as_secs().try_into().unwrap_or(usize::MAX), "second")
 }
@@ -278,21 +226,22 @@ pub(crate) fn carry(
 ) -> Result<(), Failure> {
     make_room_for_files();
     let mut input = input();
-    let prepared = request(&mut *input).and_then(|request| {
-        leave_terminal();
-        say(&mut *out, &Notice::Received);
-        prepare(env, directory, request)
-    });
+    let prepared = match next(&mut *input) {
+        Some(FromClient::Orchestrate(request)) => {
+            leave_terminal();
+            say(&mut *out, &FromHost::Ready {});
+            prepare(env, directory, *request)
+        }
+        _ => Err(Failure::usage("a runner is told what to do by `squad mcp`")),
+    };
     let (project, order, chats) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => {
-            say(&mut *out, &Notice::Failure(failure.clone()));
+            say(&mut *out, &FromHost::Failed(Box::new(failure.clone())));
             return Err(failure);
         }
     };
-    let mut word = Vec::new();
-    let _ = input.take(GO.len() as u64).read_until(b'\n', &mut word);
-    if word != GO {
+    if !matches!(next(&mut *input), Some(FromClient::Go {})) {
         return Err(Failure::failed("nobody waits for this run any more"));
     }
     let (mut announcer, ended) = orchestrate::run(env, &project, order, Announcer { out, chats });
@@ -301,26 +250,19 @@ pub(crate) fn carry(
         ended.unrecorded.map_or(Ok(()), |reason| Err(unrecorded(reason)))
     });
     if let Err(failure) = &ended {
-        say(&mut *announcer.out, &Notice::Failure(failure.clone()));
+        say(&mut *announcer.out, &FromHost::Failed(Box::new(failure.clone())));
     }
     ended
 }
 
-fn request(input: &mut dyn BufRead) -> Result<RunRequest, Failure> {
-    let mut line = Vec::new();
-    input.read_until(b'\n', &mut line).map_err(|error| Failure::failed(error.to_string()))?;
-    serde_json::from_slice(&line)
-        .map_err(|error| Failure::usage(format!("a runner is told what to do by `squad mcp`: {error}")))
-}
-
-fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project, Order, Vec<File>), Failure> {
-    let RunRequest { message, members, agents, permissions, flags } = request;
+fn prepare(env: &Env, directory: &Path, request: Request) -> Result<(Project, Order, Vec<File>), Failure> {
+    let flags = flag_settings(&request.flags);
     let Blueprint { profile: described, agents: roles, .. } = described(env, directory)?;
     let mut project = match roles {
-        Some(_) => open_without_team(env, directory, flag_settings(&flags))?,
-        None => Project::open(env, directory, flag_settings(&flags))?,
+        Some(_) => open_without_team(env, directory, flags)?,
+        None => Project::open(env, directory, flags)?,
     };
-    if members.is_empty() {
+    if request.members.is_empty() {
         project.require_sound()?
     } else {
         require_sound(&project)?
@@ -330,25 +272,8 @@ fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project,
         project.settings.engine.name.clone_from(&profile.name);
     }
     let script = engines::script(&project.settings, &project.folder.root)?;
-    let chats = chats::lock_all(&project.local(), &members)?;
-    let agents = named_agents(&project.team, &agents)?;
-    let default_tier = project.settings.sessions.default_tier;
-    let order = Order {
-        message,
-        route_options: RouteOptions { agents, tier: None, default_tier },
-        flags,
-        attachments: Vec::new(),
-        permissions,
-        script,
-        // A command in the foreground lands the decisions.
-        commit: false,
-        ask: None,
-        land: None,
-        conversation: None,
-        resumed: None,
-        members,
-        described,
-    };
+    let chats = chats::lock_all(&project.local(), &request.members)?;
+    let order = Order { script, described, ..request.order(project.settings.sessions.default_tier) };
     Ok((project, order, chats))
 }
 
@@ -360,12 +285,11 @@ pub(crate) fn described(env: &Env, directory: &Path) -> Result<Blueprint, Failur
 }
 
 /// Ignores errors: the run continues after its reader has gone.
-fn say(out: &mut dyn Write, notice: &Notice) {
-    let line = serde_json::to_string(notice).unwrap_or_default();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+fn say(out: &mut dyn Write, notice: &FromHost) {
+    let _ = out.write_all(&to_line(notice)).and_then(|()| out.flush());
 }
 
-/// Reports the run's id once it is durable, and the run's end.
+/// Reports the run's first event once it is durable, and its last.
 struct Announcer {
     out: Box<dyn Write + Send>,
     /// The locked chats of its members.
@@ -374,14 +298,13 @@ struct Announcer {
 
 impl Show for Announcer {
     fn show(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::RunStarted { .. } => say(&mut *self.out, &Notice::Run(event.run.clone())),
-            EventKind::RunCompleted { .. } => {
-                // The caller may continue them at once, while this process still tidies the repository.
-                self.chats.clear();
-                say(&mut *self.out, &Notice::Ended);
-            }
-            _ => {}
+        let is_end = matches!(event.kind, EventKind::RunCompleted { .. });
+        if is_end {
+            // The caller may continue them at once, while this process still tidies the repository.
+            self.chats.clear();
+        }
+        if is_end || matches!(event.kind, EventKind::RunStarted { .. }) {
+            say(&mut *self.out, &FromHost::Event(Box::new(event.clone())));
         }
     }
 }
@@ -422,6 +345,19 @@ mod tests {
         Runner { command, process }
     }
 
+    fn line(frame: &FromHost) -> String {
+        String::from_utf8(to_line(frame)).expect("UTF-8").trim_end().to_owned()
+    }
+
+    /// Any event of a run.
+    fn event() -> FromHost {
+        let (run, at) = (RunId::parse("20260101-000000-abcdef").expect("an id"), jiff::Timestamp::UNIX_EPOCH);
+        let kind = EventKind::Answer { text: "Done.".to_owned() };
+        let (agent, position, causes) = Default::default();
+        let id = crate::model::EntryId::new("20260101T000000.000Z-0001");
+        FromHost::Event(Box::new(Event { seq: 1, at, run, agent, kind, id, position, causes }))
+    }
+
     /// More than fits into a pipe.
     fn long() -> Arc<[u8]> {
         [vec![b'x'; 1024 * 1024], vec![b'\n']].concat().into()
@@ -430,11 +366,15 @@ mod tests {
     #[test]
     fn a_suspended_runner_is_replaced_and_never_acts() {
         let folder = tempfile::tempdir().expect("a folder");
-        let script = "if mkdir first; then kill -STOP $$; name=old; else name=new; fi
-            read request; echo '\"received\"'; read go; [ \"$go\" = go ] && echo acted >$name; echo '\"ended\"'";
-        let mut runner = runner(folder.path(), script);
+        let script = format!(
+            "if mkdir first; then kill -STOP $$; name=old; else name=new; fi
+            read request; echo '{}'; read go; [ \"$go\" = '{{\"go\":{{}}}}' ] && echo acted >$name; echo '{}'",
+            line(&FromHost::Ready {}),
+            line(&event())
+        );
+        let mut runner = runner(folder.path(), &script);
         let second = runner.hand_over(&long(), [Duration::from_secs(1), Duration::from_secs(60)]).expect("it takes it");
-        assert!(matches!(second.notices.recv(), Ok(Notice::Ended)));
+        assert!(matches!(second.notices.recv(), Ok(FromHost::Event(_))));
         assert_eq!(fs::read_to_string(folder.path().join("new")).ok().as_deref(), Some("acted\n"));
         assert!(!folder.path().join("old").exists());
     }
@@ -442,19 +382,18 @@ mod tests {
     #[test]
     fn a_failure_is_heard_whenever_it_comes() {
         let failure = Failure::failed("the disk is full");
-        let said = serde_json::to_string(&Notice::Failure(failure.clone())).expect("JSON");
-        let run = serde_json::to_string(&Notice::Run(RunId::parse("20260101-000000-abcdef").expect("an id")));
-        let run = run.expect("JSON");
+        let (said, event) = (line(&FromHost::Failed(Box::new(failure.clone()))), line(&event()));
         for (ends, expected) in [
             (format!("echo '{said}'"), true),
-            (format!("echo '\"ended\"'; echo '{said}'"), true),
-            ("echo '\"ended\"'".to_owned(), false),
+            (format!("echo '{event}'; echo '{said}'"), true),
+            (format!("echo '{event}'"), false),
         ] {
             let folder = tempfile::tempdir().expect("a folder");
+            let ready = line(&FromHost::Ready {});
             let mut runner =
-                runner(folder.path(), &format!("read request; echo '\"received\"'; read go; echo '{run}'; {ends}"));
+                runner(folder.path(), &format!("read request; echo '{ready}'; read go; echo '{event}'; {ends}"));
             let process = runner.hand_over(&long(), HAND_OVER).expect("it takes it");
-            assert!(matches!(process.notices.recv(), Ok(Notice::Run(_))));
+            assert!(matches!(process.notices.recv(), Ok(FromHost::Event(_))));
             let started =
                 StartedRun { run: RunId::parse("20260101-000000-abcdef").expect("an id"), tip: None, process };
             assert_eq!(started.wait(|| ()), expected.then(|| failure.clone()), "{ends}");
@@ -466,7 +405,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         // This one has read its request and would confirm it next.
         let mut runner =
-            runner(folder.path(), "read request; kill -STOP $$; echo '\"received\"'; read go; touch acted");
+            runner(folder.path(), "read request; kill -STOP $$; echo '{\"ready\":{}}'; read go; touch acted");
         let failed = runner.hand_over(&long(), [Duration::from_secs(1); 2]).err().expect("nobody takes it");
         assert_eq!(failed.message, "the run's process cannot be started: it did not answer within 1 second");
         assert!(!folder.path().join("acted").exists());

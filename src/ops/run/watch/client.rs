@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 
 use interprocess::local_socket::tokio::Stream;
@@ -11,22 +10,21 @@ use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use super::engine_key::EngineKey;
-use super::lease::{WatchFiles, Watcher, name};
-use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, to_line};
+use super::lease::{WatchFiles, Watcher};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunId};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::ledger::lost;
+use crate::ops::run::host::{EngineKey, FromClient, FromHost, Incoming, PROTOCOL, Request, ask, name, to_line};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::signals::SignalGuard;
 use crate::ops::run::{lease, resume};
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
 
-/// How long a watch may take to send its first message.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a watch may take to read an order.
+const READY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the last messages may take to be sent.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -51,7 +49,7 @@ pub(crate) fn orchestrate<S: Show>(env: &Env, project: &Project, order: &Order, 
         Ok(runtime) => runtime,
         Err(failure) => return Asked::Ran(Box::new(Err(failure))),
     };
-    let asked = runtime.block_on(ask(env, project, order, &watcher, show));
+    let asked = runtime.block_on(order_from(env, project, order, &watcher, show));
     // A thread may still wait for an answer; do not wait for it.
     runtime.shutdown_background();
     asked
@@ -59,20 +57,20 @@ pub(crate) fn orchestrate<S: Show>(env: &Env, project: &Project, order: &Order, 
 
 /// The reason why a watch cannot execute an order.
 fn unsuitable(watcher: &Watcher, order: &Order) -> Option<String> {
-    if watcher.protocol != PROTOCOL {
-        let (version, pid) = (&watcher.version, watcher.pid);
+    if watcher.endpoint.protocol != PROTOCOL {
+        let (version, pid) = (&watcher.endpoint.version, watcher.pid);
         return Some(format!("it is squad {version}; end it (process {pid}) and start `squad watch` again"));
     }
     order.flags.contains_key("max-concurrent").then(|| "it has its own --max-concurrent".to_owned())
 }
 
-async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut S) -> Asked {
+async fn order_from<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut S) -> Asked {
     let (canceller, cancel) = Cancel::channel();
     let _signals = match SignalGuard::by(&canceller, env) {
         Ok(guard) => guard,
         Err(failure) => return Asked::Ran(Box::new(Err(failure))),
     };
-    let connected = match name(Path::new(&watcher.socket)) {
+    let connected = match name(&watcher.endpoint.socket) {
         Ok(name) => Stream::connect(name).await,
         Err(error) => Err(error),
     };
@@ -82,23 +80,23 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
     };
     let (receiver, sender) = tokio::io::split(stream);
     let mut incoming = Incoming::new(receiver);
+    let (lines, queue) = mpsc::unbounded_channel();
+    let writing = tokio::spawn(write(sender, queue));
+    let _ = lines.send(to_line(&FromClient::Orchestrate(Box::new(request(env, project, order)))));
     let mut interrupted = cancel.clone();
-    // Wait for the greeting before sending an order: a stopped process would execute it once continued.
-    let greeted = tokio::select! {
+    // Without the word to go, a stopped process does nothing when it continues.
+    let ready = tokio::select! {
         biased;
         () = interrupted.wait() => {
             let failure = Failure::new(FailureKind::Interrupted, "interrupted before anything started");
             return Asked::Ran(Box::new(Err(failure)));
         }
-        greeted = tokio::time::timeout(GREETING_TIMEOUT, incoming.next()) => greeted,
+        ready = tokio::time::timeout(READY_TIMEOUT, incoming.next()) => ready,
     };
-    if !matches!(greeted, Ok(Some(FromWatch::Ready {}))) {
+    if !matches!(ready, Ok(Some(FromHost::Ready {}))) {
         return Asked::Declined(format!("process {} does not answer", watcher.pid));
     }
-    let (lines, queue) = mpsc::unbounded_channel();
-    let writing = tokio::spawn(write(sender, queue));
-    let request = FromClient::Orchestrate(Box::new(request(env, project, order)));
-    let _ = lines.send(to_line(&request));
+    let _ = lines.send(to_line(&FromClient::Go {}));
     let conversation = Conversation { env, project, order, cancel, lines, asked: RefCell::default() };
     let asked = conversation.run(incoming, show).await;
     drop(conversation);
@@ -108,14 +106,11 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
 }
 
 /// Tells the watch, if there is one, that a conversation has ended.
-pub(crate) async fn leave(files: &WatchFiles, conversation: RunId) {
-    let Some(watcher) = files.watcher().filter(|watcher| watcher.protocol == PROTOCOL) else { return };
-    let told = async {
-        let mut stream = Stream::connect(name(Path::new(&watcher.socket))?).await?;
-        stream.write_all(&to_line(&FromClient::Leave { conversation })).await
-    };
-    // If this fails, the sessions are reset once they have been idle long enough.
-    let _: Result<Result<(), std::io::Error>, _> = tokio::time::timeout(CLOSE_TIMEOUT, told).await;
+pub(crate) fn leave(files: &WatchFiles, conversation: RunId) {
+    if let Some(watcher) = files.watcher() {
+        // If this fails, the sessions are reset once they have been idle long enough.
+        let _ = ask(&watcher.endpoint, &FromClient::Leave { conversation }, CLOSE_TIMEOUT);
+    }
 }
 
 fn request(env: &Env, project: &Project, order: &Order) -> Request {
@@ -130,7 +125,8 @@ fn request(env: &Env, project: &Project, order: &Order) -> Request {
         commit: order.commit,
         resume: order.resumed.as_ref().map(|resumed| resumed.run.clone()),
         conversation: order.conversation.clone(),
-        engine: EngineKey::of(env, project),
+        members: Vec::new(),
+        engine: Some(EngineKey::of(env, project)),
     }
 }
 
@@ -157,15 +153,14 @@ impl Conversation<'_> {
                 biased;
                 () = cancel.wait(), if !is_cancelled => {
                     is_cancelled = true;
-                    self.say(&FromClient::Cancel {});
+                    self.say(&FromClient::Cancel { agent: None });
                     continue;
                 }
                 message = incoming.next() => message,
             };
             match message {
-                Some(FromWatch::Ready {}) => {}
-                Some(FromWatch::Declined { reason }) => return Asked::Declined(reason),
-                Some(FromWatch::Event(event)) => {
+                Some(FromHost::Declined { reason }) => return Asked::Declined(reason),
+                Some(FromHost::Event(event)) => {
                     run.get_or_insert_with(|| event.run.clone());
                     if event.kind.keeping() != Keeping::Never {
                         shown.insert(event.id.clone());
@@ -175,16 +170,18 @@ impl Conversation<'_> {
                     }
                     show.show(&event);
                 }
-                Some(FromWatch::Ask { id, question }) => self.answer(id, question),
-                Some(FromWatch::Land {}) => {
+                Some(FromHost::Ask { id, question }) => self.answer(id, question),
+                Some(FromHost::Land {}) => {
                     let landed = self.land().await;
                     self.say(&FromClient::Landed(Box::new(
                         landed.as_ref().map(Landed::without_lock).map_err(Clone::clone),
                     )));
                     _landed = landed.ok();
                 }
-                Some(FromWatch::Ended(ended)) => return Asked::Ran(Box::new(Ok(*ended))),
-                Some(FromWatch::Failed(failure)) => return Asked::Ran(Box::new(Err(*failure))),
+                Some(FromHost::Ended(ended)) => return Asked::Ran(Box::new(Ok(*ended))),
+                Some(FromHost::Failed(failure)) => return Asked::Ran(Box::new(Err(*failure))),
+                // No reply to anything said here.
+                Some(FromHost::Ready {} | FromHost::Activity(_) | FromHost::Watching(_) | FromHost::Done {}) => {}
                 None => {
                     let Some(run) = run else { return Asked::Declined("it ended just now".to_owned()) };
                     return Asked::Ran(Box::new(self.cut_off(&run, &shown, show)));

@@ -88,7 +88,6 @@ impl Watch {
         }
         let engine = self.engine().0;
         self.reports.tell(None, EventKind::ConnectionChanged { engine, state });
-        self.write_state();
     }
 
     /// The engine's name and version; before it runs, the configured name.

@@ -3,7 +3,6 @@
 //! ```text
 //! .git/squad/watch/KEY.lock    locked while it runs
 //! .git/squad/watch/KEY.json    its process and socket
-//! .git/squad/watch/KEY.state   its current state
 //! ```
 //!
 //! `KEY` is derived from the team's folder and the work tree, so each team in each work tree has its own watch.
@@ -11,25 +10,26 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use interprocess::local_socket::{GenericFilePath, Name, ToFsName};
+use interprocess::local_socket::tokio::Listener;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::env::lock;
 use crate::git::Repository;
 use crate::ops::Workspace;
+use crate::ops::run::host::{Endpoint, FromClient, FromHost, WatchState, ask, listen};
 use crate::ops::run::local_file::{self, place_key};
 
-/// Most bytes of a socket path on any system: macOS allows 104 including the terminating zero.
-const MAX_SOCKET: usize = 100;
+/// How long a watch may take to say how it is. One that is starting its engine says nothing yet.
+const STATE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The files of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchFiles {
     lock: PathBuf,
     info: PathBuf,
-    pub(super) state: PathBuf,
     key: String,
 }
 
@@ -38,17 +38,24 @@ pub(crate) struct WatchFiles {
 pub(crate) struct Watcher {
     pub(crate) pid: u32,
     pub(crate) started: Timestamp,
-    /// The version of squad.
-    pub(crate) version: String,
-    pub(crate) protocol: u32,
-    /// Where it listens.
-    pub(crate) socket: String,
+    #[serde(flatten)]
+    pub(crate) endpoint: Endpoint,
+}
+
+impl Watcher {
+    /// `None`: it does not answer.
+    pub(crate) fn state(&self) -> Option<WatchState> {
+        match ask(&self.endpoint, &FromClient::Status {}, STATE_TIMEOUT) {
+            Ok(FromHost::Watching(state)) => Some(*state),
+            _ => None,
+        }
+    }
 }
 
 /// Held by a running watch.
 pub(super) struct WatchLease {
     files: WatchFiles,
-    socket: PathBuf,
+    endpoint: Endpoint,
     _lock: File,
 }
 
@@ -62,7 +69,7 @@ impl WatchFiles {
         let key = place_key(repository, team);
         let folder = repository.own_folder().join("watch");
         let file = |kind: &str| folder.join(format!("{key}.{kind}"));
-        Self { lock: file("lock"), info: file("json"), state: file("state"), key }
+        Self { lock: file("lock"), info: file("json"), key }
     }
 
     /// The running watch, if any.
@@ -73,21 +80,6 @@ impl WatchFiles {
         serde_json::from_slice(&fs::read(&self.info).ok()?).ok()
     }
 
-    /// The socket's path: next to the lock, or if that is too long, in a private temporary folder.
-    fn socket(&self) -> io::Result<PathBuf> {
-        if cfg!(windows) {
-            return Ok(PathBuf::from(format!(r"\\.\pipe\squad-{}", self.key)));
-        }
-        let beside = self.lock.with_extension("sock");
-        if beside.as_os_str().len() <= MAX_SOCKET {
-            return Ok(beside);
-        }
-        let mut folder = tempfile::Builder::new();
-        #[cfg(unix)]
-        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        Ok(folder.prefix("squad-").tempdir()?.keep().join("socket"))
-    }
-
     /// Acquires the lease. `None`: another watch holds it.
     pub(super) fn take(&self, started: Timestamp) -> io::Result<Option<WatchLease>> {
         let lock = lock::open(&self.lock)?;
@@ -96,15 +88,13 @@ impl WatchFiles {
         }
         // Left by a dead watch.
         if let Some(stale) = local_file::read::<Watcher>(&self.info) {
-            clear(Path::new(&stale.socket));
+            stale.endpoint.clear();
         }
-        let socket = self.socket()?;
-        let _ = fs::remove_file(&socket);
-        let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
-        let name = socket.display().to_string();
-        let watcher = Watcher { pid, started, version, protocol: super::wire::PROTOCOL, socket: name };
+        let folder = self.lock.parent().unwrap_or(Path::new("."));
+        let endpoint = Endpoint::new(folder, &self.key)?;
+        let watcher = Watcher { pid: std::process::id(), started, endpoint: endpoint.clone() };
         local_file::replace(&self.info, &watcher)?;
-        Ok(Some(WatchLease { files: self.clone(), socket, _lock: lock }))
+        Ok(Some(WatchLease { files: self.clone(), endpoint, _lock: lock }))
     }
 }
 
@@ -119,29 +109,15 @@ fn is_held(lock: &Path) -> bool {
 }
 
 impl WatchLease {
-    pub(super) fn socket(&self) -> io::Result<Name<'static>> {
-        name(&self.socket)
+    pub(super) fn listen(&self) -> io::Result<Listener> {
+        listen(&self.endpoint)
     }
 }
 
 impl Drop for WatchLease {
     fn drop(&mut self) {
         // Remaining files are harmless: the lock is free, so they count as those of a dead watch.
-        clear(&self.socket);
-        for path in [&self.files.info, &self.files.state] {
-            let _ = fs::remove_file(path);
-        }
+        self.endpoint.clear();
+        let _ = fs::remove_file(&self.files.info);
     }
-}
-
-/// Removes a socket and the folder made for it, if that is empty.
-fn clear(socket: &Path) {
-    let _ = fs::remove_file(socket);
-    if let Some(folder) = socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == "socket")) {
-        let _ = fs::remove_dir(folder);
-    }
-}
-
-pub(super) fn name(socket: &Path) -> io::Result<Name<'static>> {
-    socket.to_path_buf().to_fs_name::<GenericFilePath>()
 }

@@ -8,14 +8,12 @@
 
 mod client;
 mod engine;
-mod engine_key;
 mod lease;
 mod peer;
 mod serve;
-mod state;
+mod status;
 mod team;
 mod terminal;
-mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,8 +23,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use interprocess::local_socket::ListenerOptions;
-use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::traits::tokio::Listener as _;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -34,19 +30,18 @@ use tokio::time::Duration;
 
 pub(crate) use client::{Asked, leave, orchestrate};
 use engine::report;
-use engine_key::EngineKey;
 use lease::WatchLease;
 pub(in crate::ops) use lease::is_anywhere;
 pub(crate) use lease::{WatchFiles, Watcher};
 use peer::Client;
-pub(crate) use state::{WatchState, state};
 use team::KnownTeam;
 
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{ConnectionState, Event, EventKind, RunId};
-use crate::ops::run::live;
+use crate::ops::run::host::{EngineKey, FromClient, send};
+use crate::ops::run::lease as run_lease;
 use crate::ops::run::memory;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::signals::SignalGuard;
@@ -92,7 +87,6 @@ struct Watch {
     run: RunId,
     reports: Reports,
     events: mpsc::UnboundedSender<Event>,
-    files: WatchFiles,
     /// `None`: the watch is ending.
     pool: RefCell<Option<Arc<SessionPool>>>,
     engine_key: EngineKey,
@@ -109,7 +103,6 @@ struct Watch {
     /// How to cancel each active run, and its client, by connection number.
     active_runs: RefCell<BTreeMap<u64, (Canceller, Arc<Client>)>>,
     connections: Cell<u64>,
-    changed: Notify,
     ended: Notify,
 }
 
@@ -150,7 +143,7 @@ pub(crate) fn watch<F: WatchView + Send>(
     let channels = ViewChannels { sender, answers: view.answers(), commands, end };
     thread::scope(|scope| {
         let view_thread = scope.spawn(move || view.follow(inputs));
-        let served = serve(env, directory, order, (files, lease), channels);
+        let served = serve(env, directory, order, lease, channels);
         let ended = LocalSet::new().block_on(&runtime, served);
         runtime.shutdown_background();
         let deadline = std::time::Instant::now() + VIEW_GRACE;
@@ -170,7 +163,7 @@ async fn serve(
     env: &Env,
     directory: &Path,
     order: WatchOrder,
-    (files, lease): (WatchFiles, WatchLease),
+    lease: WatchLease,
     mut channels: ViewChannels,
 ) -> Result<(), Failure> {
     let (canceller, mut cancel) = Cancel::channel();
@@ -178,9 +171,12 @@ async fn serve(
     if channels.answers {
         tokio::spawn(terminal::forward_signals(channels.sender.clone()));
     }
-    let listener = listen(&lease)?;
+    let listener = lease.listen().map_err(|error| {
+        Failure::failed(format!("cannot listen for other squad processes: {error}"))
+            .hint("squad keeps its socket next to its local state; check the folder's permissions")
+    })?;
     let (events, mut incoming) = mpsc::unbounded_channel();
-    let (watch, project, reporting) = Watch::new(env, directory, order, (files, channels.answers), events);
+    let (watch, project, reporting) = Watch::new(env, directory, order, channels.answers, events);
     tokio::select! {
         biased;
         () = cancel.wait() => return Err(Failure::new(FailureKind::Interrupted, "interrupted before it began")),
@@ -190,7 +186,6 @@ async fn serve(
     let tasks = [
         spawn_local(Rc::clone(&watch).follow(FolderChanges::of(&project.folder.path))),
         spawn_local(Rc::clone(&watch).tell_connection()),
-        spawn_local(Rc::clone(&watch).tell_state()),
     ];
     loop {
         tokio::select! {
@@ -199,7 +194,6 @@ async fn serve(
             Some(event) = incoming.recv() => {
                 watch.sessions.note(&event);
                 channels.sender.event(event);
-                watch.changed.notify_one();
             }
             Some(command) = channels.commands.recv() => watch.execute(command),
             connection = listener.accept() => match connection {
@@ -242,26 +236,13 @@ impl Drop for ViewChannels {
     }
 }
 
-fn listen(lease: &WatchLease) -> Result<Listener, Failure> {
-    let options = |name| {
-        let options = ListenerOptions::new().name(name).reclaim_name(false);
-        #[cfg(unix)]
-        let options = interprocess::os::unix::local_socket::ListenerOptionsExt::mode(options, 0o600);
-        options
-    };
-    lease.socket().and_then(|name| options(name).create_tokio()).map_err(|error| {
-        Failure::failed(format!("cannot listen for other squad processes: {error}"))
-            .hint("squad keeps its socket next to its local state; check the folder's permissions")
-    })
-}
-
 impl Watch {
     /// A watch without an engine, with its project and the task that reports its own events.
     fn new(
         env: &Env,
         directory: &Path,
         order: WatchOrder,
-        (files, answers): (WatchFiles, bool),
+        answers: bool,
         events: mpsc::UnboundedSender<Event>,
     ) -> (Rc<Self>, Project, JoinHandle<()>) {
         let run = env.ids.run(env.clock.now());
@@ -279,7 +260,6 @@ impl Watch {
             run,
             reports,
             events,
-            files,
             pool: RefCell::default(),
             engine_key: EngineKey::of(env, &project),
             engine_name: project.settings.engine.name.clone(),
@@ -290,7 +270,6 @@ impl Watch {
             sessions: LiveSessions::default(),
             active_runs: RefCell::default(),
             connections: Cell::default(),
-            changed: Notify::new(),
             ended: Notify::new(),
         };
         (Rc::new(watch), project, reporting)
@@ -318,8 +297,11 @@ impl Watch {
     fn execute(&self, command: UserCommand) {
         match command {
             UserCommand::Cancel { run, agent } => {
-                // On failure the run has ended and its folder is gone.
-                let _ = live::ask_to_cancel(&self.local, &run, Some(&agent));
+                let live = run_lease::look(&self.local).live.into_iter().find(|live| live.run == run);
+                // On failure the run has ended.
+                if let Some(endpoint) = live.and_then(|live| live.endpoint) {
+                    let _ = send(&endpoint, &FromClient::Cancel { agent: Some(agent) });
+                }
             }
             UserCommand::Answer { run, question, text } => {
                 let active_runs = self.active_runs.borrow();

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use interprocess::local_socket::tokio::Stream;
+use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::wire::{FromClient, FromWatch, Incoming, to_line};
 use crate::error::Failure;
 use crate::model::{Event, RunId};
 use crate::ops::decisions::landing::Landed;
+use crate::ops::run::host::{FromClient, FromHost, Incoming, to_line};
 use crate::ops::run::order::Land;
 use crate::pool::{Ask, Question, Show};
 
@@ -54,7 +55,7 @@ impl Show for Feed {
         let _ = self.watch.send(event.clone());
         if let Some(client) = &self.client {
             client.run.get_or_init(|| event.run.clone());
-            client.send(&FromWatch::Event(Box::new(event.clone())));
+            client.send(&FromHost::Event(Box::new(event.clone())));
         }
     }
 }
@@ -81,7 +82,7 @@ impl Client {
         let client = Arc::clone(self);
         Arc::new(move |Question { number: id, text: question }, answer| {
             let is_gone = {
-                let mut pending_replies = client.pending_replies();
+                let mut pending_replies = client.pending_replies.lock();
                 if pending_replies.is_gone && !client.has_local_user {
                     return;
                 }
@@ -89,7 +90,7 @@ impl Client {
                 pending_replies.is_gone
             };
             if !is_gone {
-                client.send(&FromWatch::Ask { id, question });
+                client.send(&FromHost::Ask { id, question });
             }
         })
     }
@@ -100,7 +101,7 @@ impl Client {
 
     /// Answers a question, from either terminal. The first answer counts.
     pub(super) fn answer(&self, question: u64, text: String) {
-        let answer = self.pending_replies().answers.remove(&question);
+        let answer = self.pending_replies.lock().answers.remove(&question);
         if let Some(answer) = answer {
             // The question may have been withdrawn.
             let _ = answer.send(text);
@@ -113,20 +114,20 @@ impl Client {
         let client = Arc::clone(self);
         Arc::new(move |done| {
             {
-                let mut pending_replies = client.pending_replies();
+                let mut pending_replies = client.pending_replies.lock();
                 if pending_replies.is_gone {
                     return;
                 }
                 pending_replies.landed = Some(done);
             }
-            client.send(&FromWatch::Land {});
+            client.send(&FromHost::Land {});
         })
     }
 
-    fn send(&self, message: &FromWatch) {
+    fn send(&self, message: &FromHost) {
         let line = to_line(message);
         let bytes = line.len();
-        let lines = self.lines();
+        let lines = self.lines.lock();
         if self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_QUEUED {
             drop(lines);
             return self.disconnect();
@@ -136,21 +137,17 @@ impl Client {
     }
 
     /// Sends the last message.
-    pub(super) fn end(&self, last: &FromWatch) {
+    pub(super) fn end(&self, last: &FromHost) {
         self.send(last);
-        self.lines().take();
+        self.lines.lock().take();
     }
 
     /// Disconnects a client that reads too slowly. It notices the closed connection.
     fn disconnect(&self) {
-        self.lines().take();
+        self.lines.lock().take();
         self.leave();
         self.disconnected.notify_waiters();
         self.disconnected.notify_one();
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Vec<u8>>>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Processes the client's messages. Never returns, because its run continues after the connection has closed.
@@ -162,21 +159,21 @@ impl Client {
             };
             let Some(message) = message else { break };
             match message {
-                FromClient::Cancel {} => cancel(),
+                FromClient::Cancel { .. } => cancel(),
                 FromClient::Answer { id, text: Some(text) } => self.answer(id, text),
                 // The client has no user.
                 FromClient::Answer { id, text: None } if !self.has_local_user => {
-                    drop(self.pending_replies().answers.remove(&id))
+                    drop(self.pending_replies.lock().answers.remove(&id))
                 }
                 FromClient::Answer { .. } => {}
                 FromClient::Landed(landed) => {
-                    let done = self.pending_replies().landed.take();
+                    let done = self.pending_replies.lock().landed.take();
                     // Only the first reply counts.
                     if let Some(done) = done {
                         let _ = done.send(*landed);
                     }
                 }
-                FromClient::Orchestrate(_) | FromClient::Leave { .. } => break,
+                _ => break,
             }
         }
         self.leave();
@@ -186,13 +183,9 @@ impl Client {
 
     /// No more replies will come from the client. Questions go unanswered, unless the watch's terminal can answer them.
     fn leave(&self) {
-        let mut pending_replies = self.pending_replies();
+        let mut pending_replies = self.pending_replies.lock();
         let answers = if self.has_local_user { std::mem::take(&mut pending_replies.answers) } else { BTreeMap::new() };
         *pending_replies = PendingReplies { is_gone: true, answers, landed: None };
-    }
-
-    fn pending_replies(&self) -> MutexGuard<'_, PendingReplies> {
-        self.pending_replies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,28 +8,29 @@ use tokio::io::{AsyncWriteExt, ReadHalf};
 use tokio::task::spawn_local;
 
 use super::Watch;
-use super::engine_key::EngineKey;
 use super::peer::{Client, Feed, write};
-use super::wire::{FromClient, FromWatch, Incoming, Request, to_line};
 use crate::error::Failure;
 use crate::model::Outcome;
 use crate::ops::Project;
+use crate::ops::run::host::{EngineKey, FromClient, FromHost, Incoming, Request, to_line};
 use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{Order, flag_settings};
 use crate::ops::run::resume;
-use crate::pool::{Ask, Cancel, Canceller, SessionPool};
-use crate::route::RouteOptions;
+use crate::pool::{Cancel, Canceller, SessionPool};
 
 impl Watch {
     pub(super) async fn connect(self: Rc<Self>, stream: Stream) {
         let (receiver, mut sender) = tokio::io::split(stream);
-        if sender.write_all(&to_line(&FromWatch::Ready {})).await.is_err() {
-            return;
-        }
         let mut incoming = Incoming::new(receiver);
+        let mut reply = async |reply: FromHost| sender.write_all(&to_line(&reply)).await.is_ok();
         let request = match incoming.next().await {
             Some(FromClient::Orchestrate(request)) => request,
+            Some(FromClient::Status {}) => {
+                reply(FromHost::Watching(Box::new(self.state()))).await;
+                return;
+            }
             Some(FromClient::Leave { conversation }) => {
+                reply(FromHost::Done {}).await;
                 let pool = self.pool.borrow().clone();
                 if let Some(pool) = pool {
                     pool.reset(&conversation).await;
@@ -38,6 +39,9 @@ impl Watch {
             }
             _ => return,
         };
+        if !reply(FromHost::Ready {}).await || !matches!(incoming.next().await, Some(FromClient::Go {})) {
+            return;
+        }
         let (client, queue) = Client::new(self.answers);
         let writing = spawn_local(write(sender, queue, Arc::clone(&client)));
         self.execute_request(*request, incoming, client).await;
@@ -48,7 +52,7 @@ impl Watch {
     async fn execute_request(&self, request: Request, incoming: Incoming<ReadHalf<Stream>>, client: Arc<Client>) {
         let (project, order, pool) = match self.prepare(request).await {
             Ok(prepared) => prepared,
-            Err(reason) => return client.end(&FromWatch::Declined { reason }),
+            Err(reason) => return client.end(&FromHost::Declined { reason }),
         };
         let (canceller, cancel) = Cancel::channel();
         let active_run = ActiveRun::begin(self, canceller.clone(), Arc::clone(&client));
@@ -69,8 +73,8 @@ impl Watch {
             .filter(|ended| is_alone && ended.status == Outcome::Completed)
             .map(|ended| ended.run.clone());
         let last = match ended {
-            Ok(ended) => FromWatch::Ended(Box::new(ended)),
-            Err(failure) => FromWatch::Failed(Box::new(failure)),
+            Ok(ended) => FromHost::Ended(Box::new(ended)),
+            Err(failure) => FromHost::Failed(Box::new(failure)),
         };
         client.end(&last);
         if let Some(run) = over {
@@ -81,36 +85,19 @@ impl Watch {
     /// Reads the team again, because it may have changed since the client checked the order.
     async fn prepare(&self, request: Request) -> Result<(Project, Order, Arc<SessionPool>), String> {
         let of = |failure: Failure| failure.message;
-        let Request { message, agents, tier, flags, attachments, permissions, asks, commit, .. } = request;
-        let Request { resume, conversation, engine, .. } = request;
-        let project = Project::open(&self.env, &self.directory, flag_settings(&flags)).map_err(of)?;
+        let project = Project::open(&self.env, &self.directory, flag_settings(&request.flags)).map_err(of)?;
         project.require_sound().map_err(of)?;
         let here = EngineKey::of(&self.env, &project);
-        if let Some(others) = engine.difference(&self.engine_key).or_else(|| engine.difference(&here)) {
+        let differs = |engine: &EngineKey| engine.difference(&self.engine_key).or_else(|| engine.difference(&here));
+        if let Some(others) = request.engine.as_ref().and_then(differs) {
             return Err(format!("it was started with different values of {others}; restart it from here"));
         }
-        let resumed = match resume {
+        let resumed = match &request.resume {
             Some(run) => Some(resume::find(&self.env, &project, run.as_str()).map_err(of)?),
             None => None,
         };
         let pool = self.pool(&project).await.map_err(of)?;
-        let default_tier = project.settings.sessions.default_tier;
-        let nobody: Ask = Arc::new(|_, _| ());
-        let order = Order {
-            message,
-            route_options: RouteOptions { agents, tier, default_tier },
-            flags,
-            attachments,
-            permissions,
-            script: None,
-            commit,
-            ask: asks.then_some(nobody),
-            land: None,
-            conversation,
-            resumed,
-            members: Vec::new(),
-            described: None,
-        };
+        let order = Order { resumed, ..request.order(project.settings.sessions.default_tier) };
         Ok((project, order, pool))
     }
 }

@@ -11,10 +11,10 @@ use crate::ops::Project;
 /// Hashes of the settings of engines and of the MCP servers of their sessions, and the variables that determine where prompts and
 /// keys go. Only hashes, because values may be secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct EngineKey(BTreeMap<String, String>);
+pub(in crate::ops) struct EngineKey(BTreeMap<String, String>);
 
 impl EngineKey {
-    pub(super) fn of(env: &Env, project: &Project) -> Self {
+    pub(in crate::ops) fn of(env: &Env, project: &Project) -> Self {
         let key =
             project.settings.engine.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
         let variables = env.variables.iter().filter(|(name, _)| is_relevant(name) || Some(name.as_str()) == key);
@@ -25,7 +25,7 @@ impl EngineKey {
     }
 
     /// The names of the entries that differ, if any.
-    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+    pub(in crate::ops) fn difference(&self, other: &Self) -> Option<String> {
         let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         let others: Vec<&String> = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).collect();
         (!others.is_empty()).then(|| list(others))
