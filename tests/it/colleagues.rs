@@ -93,5 +93,5 @@ fn who_only_reads_hands_no_work_on() {
     let call = "{ tool = \"squad_route\", args = { agent = \"bob\", task = \"Do it\" } }, { tool = \"squad_status\" }";
     let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{call}, {{ say = \"It is there.\" }}]\n");
     let output = repo.rehearse(&script, &["--tier", "lightweight", "--agent", "ada", "Where is the parser?"]);
-    assert!(output.code == 0 && output.err.matches("who chooses, reviews or only reads").count() == 2, "{output}");
+    assert!(output.code == 0 && output.err.matches("agents that choose, review or only read").count() == 2, "{output}");
 }
