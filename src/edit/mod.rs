@@ -40,6 +40,8 @@ pub(crate) struct EditedTeam {
     pub(crate) mentions: Vec<Source>,
     /// Rules that now lead to nobody.
     pub(crate) idle: Vec<Problem>,
+    /// What else became of routing rows.
+    pub(crate) rows: Vec<String>,
 }
 
 /// The code of refusals.
@@ -57,13 +59,14 @@ struct Draft<'a> {
     folders: Folders,
     files: Files,
     moved: Option<(String, String)>,
+    rows: Vec<String>,
 }
 
 impl<'a> Draft<'a> {
     fn new(before: &'a Files) -> Self {
         let (team, problems) = parse::team(before);
         let folders = Folders::new(before);
-        Self { before, team, problems, folders, files: before.clone(), moved: None }
+        Self { before, team, problems, folders, files: before.clone(), moved: None, rows: Vec::new() }
     }
 
     /// A file's text as the parser sees it.
@@ -142,7 +145,7 @@ impl<'a> Draft<'a> {
         let idle = problems.iter().filter(is_idle).cloned().collect();
         let (expected, found) = compare(&team);
         check::verify(self.before, &expected, &found, (&self.problems, &problems))?;
-        Ok(EditedTeam { slug, files: self.files, moved: self.moved, mentions, idle })
+        Ok(EditedTeam { slug, files: self.files, moved: self.moved, mentions, idle, rows: self.rows })
     }
 }
 
@@ -168,6 +171,7 @@ pub(crate) fn add(files: &Files, new: &NewMember) -> Result<EditedTeam, Problem>
         let text = charter::new(&draft, new, &like);
         draft.put(&path, text);
     }
+    draft.rows = routing::take_words(&mut draft, new)?;
     for signal in &new.signals {
         routing::add(&mut draft, signal, new)?;
     }
@@ -201,6 +205,7 @@ pub(crate) fn retire(files: &Files, slug: &Slug) -> Result<EditedTeam, Problem> 
     roster::retire(&mut draft, &member)?;
     registry::retire(&mut draft, &member);
     check::retire(&mut expected, slug);
+    draft.rows = routing::retire(&mut draft, &member, &mut expected)?;
     draft.finish(slug.clone(), Vec::new(), |team| (check::snapshot(&expected), check::snapshot(team)))
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::cells::{add_line, cell, line, row_like, set_cell, set_line};
+use super::cells::{add_line, cell, line, remove_line, row_like, set_cell, set_line};
 use super::naming::Naming;
 use super::{Draft, NewMember, refusal};
-use crate::model::{Member, Problem, Rule, Slug, Source};
+use crate::model::{Member, Problem, Rule, Slug, Source, Team, list, printable, stems};
 use crate::parse::{TableKind, at_arrow, line_feeds, rule_tables};
 
 const ROUTING: &str = "routing.md";
@@ -55,6 +55,68 @@ pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Resul
     let values: Vec<String> = (0..table.width).map(value).collect();
     let added = row_like(text, at, &values).and_then(|row| add_line(text, below(draft, at), &row));
     draft.put_at(&Source::new(draft.files.shown(ROUTING), at), added)
+}
+
+/// Takes the words of a new member's rows out of the examples of others, which would compete for the same messages.
+/// Tells what it took.
+pub(super) fn take_words(draft: &mut Draft<'_>, new: &NewMember) -> Result<Vec<String>, Problem> {
+    let wanted: Vec<Vec<String>> = new.signals.iter().flat_map(|signal| signal.split(',')).map(stems).collect();
+    let is_taken = |item: &String| {
+        let words = stems(item);
+        !words.is_empty() && wanted.contains(&words)
+    };
+    let tables = rule_tables(&draft.readable(ROUTING), &draft.team.members);
+    let mut notes = Vec::new();
+    for place in 0..draft.team.rules.len() {
+        let rule = draft.team.rules[place].clone();
+        let at = rule.source.line;
+        let table = tables.iter().find(|table| table.columns.kind == TableKind::Work && table.lines.contains(&at));
+        let Some(column) = table.and_then(|table| table.columns.examples) else { continue };
+        let is_here = rule.source.file == draft.files.shown(ROUTING) && rule.examples.iter().any(is_taken);
+        let items =
+            cell(draft.text(ROUTING), at, column).map(|cell| cell.split(',').map(|item| item.trim().to_owned()));
+        // A cell that is more than a plain list is the team's to change.
+        if !is_here || items.is_none_or(|items| items.collect::<Vec<_>>() != rule.examples) {
+            continue;
+        }
+        let (taken, kept): (Vec<String>, Vec<String>) = rule.examples.iter().cloned().partition(is_taken);
+        let changed = set_cell(draft.text(ROUTING), at, column, &kept.join(", "));
+        draft.put_at(&rule.source, changed)?;
+        let taken = list(taken.iter().map(|word| format!("`{}`", printable(word))));
+        notes.push(format!("{taken} taken out of the row `{}`", printable(&rule.signal)));
+        draft.team.rules[place].examples = kept;
+    }
+    Ok(notes)
+}
+
+/// Removes the rows that lead to a retiring member only. Tells of them, and who has its other rows.
+pub(super) fn retire(draft: &mut Draft<'_>, member: &Member, expected: &mut Team) -> Result<Vec<String>, Problem> {
+    let tables = rule_tables(&draft.readable(ROUTING), &draft.team.members);
+    let mut notes = Vec::new();
+    let mut rules: Vec<Rule> = draft.team.rules.clone();
+    rules.retain(|rule| rule.agents.contains(&member.slug) && rule.source.file == draft.files.shown(ROUTING));
+    rules.sort_by_key(|rule| std::cmp::Reverse(rule.source.line));
+    for rule in rules {
+        let at = rule.source.line;
+        let signal = printable(&rule.signal);
+        let others = rule.agents.iter().filter(|slug| **slug != member.slug);
+        if let Some(next) = others.filter_map(|slug| draft.team.startable_member(slug)).next() {
+            notes.push(format!("the row `{signal}` goes to {}", next.name));
+            continue;
+        }
+        let table = tables.iter().find(|table| table.columns.kind == TableKind::Work && table.lines.contains(&at));
+        let left = |lines: &[usize]| expected.rules.iter().filter(|rule| lines.contains(&rule.source.line)).count();
+        // The last row of a table stays, so that the table is still one.
+        if table.is_none_or(|table| left(&table.lines) < 2) {
+            continue;
+        }
+        let removed = remove_line(draft.text(ROUTING), at);
+        draft.put_at(&rule.source, removed)?;
+        expected.rules.retain(|other| other.source != rule.source);
+        notes.push(format!("the row `{signal}` is removed: nobody else works on it"));
+    }
+    notes.reverse();
+    Ok(notes)
 }
 
 /// The line after which the next row goes: below rows that were added before, so that they keep their order.

@@ -115,17 +115,54 @@ fn who_retires_says_so_in_the_teams_own_way() {
     assert_eq!(
         changes(&before, &edited.files),
         [
+            "-\"| Food | Bo 🔧 + Ilse (review) | soup |\\r\\n\"",
             "-\"| 🔧 Bo     | Cook  | `.squad/agents/bo/charter.md` | ✅ Active |\\r\\n\"",
             "+\"| 🔧 Bo     | Cook  | `.squad/agents/bo/charter.md` | 🔒 Retired |\\r\\n\"",
         ]
     );
-    // Ilse's rule has somebody left, who only reviews.
-    assert_eq!(edited.idle.len(), 1, "{:?}", edited.idle);
+    // Of its row somebody is left who only reviews.
+    assert_eq!(edited.idle, []);
+    assert_eq!(edited.rows, ["the row `Food` is removed: nobody else works on it"]);
     assert!(retire(&edited.files, &slug("bo")).is_err_and(|problem| problem.message.contains("already")));
 
     let plain = files(&[("team.md", "## Members\n\n| Name | Role |\n|---|---|\n| Ann | Lead |\n| Bob | Dev |\n")]);
     let edited = retire(&plain, &slug("ann")).expect("it can retire");
     assert_eq!(changes(&plain, &edited.files), ["-\"| Ann | Lead |\\n\"", "+\"| ~~Ann~~ | Lead |\\n\""]);
+}
+
+#[test]
+fn rows_that_others_work_on_stay_and_so_does_the_last_of_a_table() {
+    let before = files(&[
+        ("team.md", "| Name | Role |\n|---|---|\n| Ann | Lead |\n| Bob | Dev |\n| Cy | Dev |\n"),
+        (
+            "routing.md",
+            "| Work | Who |\n|---|---|\n| API | Bob, Cy |\n| Web | Bob |\n| Jobs | Cy |\n\n\
+          | Work | Who |\n|---|---|\n| Docs | Bob |\n",
+        ),
+    ]);
+    let edited = retire(&before, &slug("bob")).expect("it can retire");
+    assert_eq!(edited.rows, ["the row `API` goes to Cy", "the row `Web` is removed: nobody else works on it"]);
+    let lost = changes(&before, &edited.files);
+    assert!(lost.contains(&"-\"| Web | Bob |\\n\"".to_owned()) && lost.len() == 3, "{lost:?}");
+    assert_eq!(edited.idle.iter().filter(|problem| problem.message.contains("Docs")).count(), 1, "{:?}", edited.idle);
+}
+
+#[test]
+fn a_new_row_takes_its_words_out_of_others() {
+    let before = files(&[
+        ("team.md", "| Name | Role |\n|---|---|\n| Ann | Lead |\n| Bob | Dev |\n"),
+        (
+            "routing.md",
+            "| Work | Who | Examples |\n|---|---|---|\n| API | Bob | endpoint, reports, warehouse |\n\
+          | Plans | Ann | roadmap (reports, later), Report |\n",
+        ),
+    ]);
+    let edited = add(&before, &nora(&["ETL, warehouse", "report"])).expect("it can be added");
+    assert_eq!(edited.rows, ["`reports` and `warehouse` taken out of the row `API`"]);
+    let text = edited.files.text("routing.md").expect("it is there").to_owned();
+    assert!(text.contains("| API | Bob | endpoint |\n| Plans | Ann | roadmap (reports, later), Report |\n"), "{text}");
+    assert!(text.contains("| ETL, warehouse | Nora |") && text.contains("| report | Nora |"), "{text}");
+    assert_eq!(add(&before, &nora(&["quays"])).expect("it can be added").rows, [""; 0]);
 }
 
 #[test]

@@ -61,6 +61,8 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
         let evidence = std::iter::once(answers).chain(plan.evidence.iter().cloned()).collect();
         let plan = Plan {
             kind: PlanKind::Direct,
+            agents: Vec::new(),
+            steps: Vec::new(),
             tier: Tier::Direct,
             reviewer: None,
             other_reviewers: Vec::new(),
@@ -73,9 +75,7 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
     let chosen = agents.iter().map(|agent| Evidence::new(agent, why, Slug::COORDINATOR, 1.0));
     let mut evidence: Vec<Evidence> = chosen.collect();
     evidence.extend(plan.evidence.iter().cloned());
-    let is_wide = steps.iter().any(|step| step.len() > 1);
-    let tier = if is_wide && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
-    Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, steps, tier, evidence, ..plan.clone() }))
+    Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, steps, evidence, ..plan.clone() }))
 }
 
 fn in_its_words(problem: &str, words: &str) -> String {

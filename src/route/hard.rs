@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::terms::is_outside;
 use super::text::{OWN, Span};
+use super::units::is_outside;
 use super::{Draft, Request};
 use crate::model::{Evidence, Module, Slug, Team};
 

@@ -4,6 +4,9 @@
 //! (`not @name`, `hands off, @name`).
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::Draft;
 use super::orders::is_order;
@@ -178,15 +181,16 @@ fn is_list(after: &str) -> bool {
         && (first_words.len() < 2 || first_words[1..].contains(&"and") || first_words.contains(&"or"))
 }
 
-/// All members that can be started, if the message addresses the whole team.
+/// All members that can be started, if the message addresses the whole team. `Hey team, can someone …` does not.
 pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
-    let start = message.trim_start();
-    let start = start[..start.floor_char_boundary(40)].to_lowercase();
-    let start = start.trim_start_matches("hey ").trim_start_matches("ok ");
-    const CALLS: [&str; 6] = ["team", "everyone", "everybody", "squad", "all of you", "each of you"];
-    let calls = CALLS.iter().any(|call| start.strip_prefix(call).is_some_and(|rest| rest.starts_with([',', ':'])))
-        || start.strip_prefix('@').is_some_and(|rest| rest.split([' ', ',', ':']).next().is_some_and(is_everyone));
-    calls.then(|| {
+    static CALLS: LazyLock<Regex> = LazyLock::new(|| {
+        let calls = r"^\s*((hey|ok) )?(@(team|everyone|squad|all|here|channel)\b|(team|everyone|everybody|squad|(all|each) of you)[,:])";
+        Regex::new(&format!("(?i){calls}")).expect("the pattern is fixed")
+    });
+    static SOMEONE: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?i)^\W*(can|could|would|will|please)\b").expect("the pattern is fixed"));
+    let call = CALLS.find(message)?;
+    (!SOMEONE.is_match(&message[call.end()..])).then(|| {
         let why = "the message calls the whole team";
         let agents = team.startable().map(|member| member.slug.clone());
         Draft::sure(agents.collect(), team.startable().map(|member| evidence(&member.slug, why, 1.0)).collect())

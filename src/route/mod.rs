@@ -1,50 +1,46 @@
 //! Who works on a message: decided here, in code, with evidence.
 //!
 //! ```text
-//! message → text, terms ─┬→ mention, hard, direct ───────────────────────────┬→ plan
-//! team → fields → index ─┴→ signals → measure → decide → parts (several agents) ─┘
+//! message → text → units ─┬→ mention, hard, direct, rules ───────────────────┬→ plan
+//! team → lines → index ───┴→ support → score → parts (several agents) → steps ─┘
 //! ```
 //!
 //! The router tries, in this order: agents named on the command line, messages that need no agent, members called by
-//! name, labels and paths, and then a ranking of the agents by their rows, roles, charters and past work. If none of
-//! these is confident enough, the router abstains: the coordinator picks from the candidates, and [`choice`] checks its
-//! answer against the roster.
+//! name, labels and paths, what is the coordinator's whatever its words (`rules`), and then a ranking of the agents. If
+//! none of these is confident enough, the router abstains: the coordinator picks from the candidates, and [`choice`]
+//! checks its answer against the roster.
 //!
-//! The ranking compares words (`terms`) and areas of work (`lexicon`: testing, delivery, design …) with weights fitted
-//! on labelled messages (`weights`). All plans use one confidence scale; each part of a split must reach the same
-//! threshold as a plan for one agent.
+//! Each word supports an agent once, by the strongest of its reasons (`index`), and these supports are the evidence that
+//! is shown. Weights are round numbers: fitting them made nothing better on teams they were not fitted to. All plans use
+//! one confidence scale (`score`); a split is as sure as its parts together.
 //!
 //! A listed word or a special case stays only if removing it makes routing worse on at least ten teams that it was not
 //! tuned on, with messages labelled before the run. `tests/variations.rs` is the second gate: greetings, templates and
-//! typos around a message must not change which agents it reaches.
+//! typos around a message must not change which agents it reaches. `tests/gates.rs` is the third: lists, questions,
+//! decisions, large teams.
 
+mod areas;
 mod asks_for_work;
 pub(crate) mod ceremonies;
 pub(crate) mod choice;
-mod clauses;
-mod decide;
 mod denial;
 pub(crate) mod direct;
 pub(crate) mod evaluate;
 mod evidence;
-mod fields;
-mod form;
 mod hard;
 mod index;
-mod indexing;
-mod lexicon;
-mod measure;
+mod lines;
 mod mention;
-mod message;
 mod orders;
 mod parts;
 mod reviewers;
-mod signals;
+mod rules;
+mod score;
 mod steps;
-mod terms;
+mod support;
 mod text;
 mod tier;
-mod weights;
+mod units;
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -53,12 +49,15 @@ use serde::Serialize;
 
 pub(crate) use asks_for_work::{asks_each_for_work, asks_for_work};
 
-use crate::model::{Evidence, Member, Plan, PlanKind, Slug, Team, Tier, words};
-use decide::Ranking;
+use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
+use areas::Areas;
 use evidence::Explainer;
 use index::Index;
-use message::Message;
+use parts::Parts;
+use rules::Asks;
+use score::Ranking;
 use steps::Assignment;
+use support::Reading;
 use text::Span;
 
 /// What the user has already decided.
@@ -110,22 +109,44 @@ pub(crate) struct Considered {
 const CONSIDERED: usize = 5;
 const OF_ONE_CONSIDERED: usize = 3;
 
+/// Limits on the evidence of a plan, and of each candidate for the coordinator.
+const ANSWERED: usize = 8;
+const SHORTLIST: usize = 6;
+const OF_A_CANDIDATE: usize = 4;
+
+/// This many agents of the full tier are started only when somebody confirms it.
+const MANY: usize = 6;
+
+/// A plan by words needs this much evidence.
+const LEAST: f64 = 0.5;
+/// Factor on the confidence when the message calls a member that cannot be started.
+const UNAVAILABLE: f64 = 0.8;
+/// The threshold of a team without settings.
+const THRESHOLD: f64 = 0.70;
+
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
     team: &'t Team,
     past: &'t [PastWork],
+    /// It answers from this confidence on.
+    threshold: f64,
     /// Built on first use: many messages are decided without it.
     index: OnceLock<Index<'t>>,
 }
 
 /// Loads the tables. It takes a few milliseconds, so a thread can do it while the team is read.
 pub(crate) fn read_tables() {
-    lexicon::Lexicon::get();
+    Areas::get();
 }
 
 impl<'t> Router<'t> {
     pub(crate) fn new(team: &'t Team, past: &'t [PastWork]) -> Self {
-        Self { team, past, index: OnceLock::new() }
+        Self { team, past, threshold: THRESHOLD, index: OnceLock::new() }
+    }
+
+    /// With `[routing] threshold`.
+    pub(crate) fn answering_from(self, threshold: f64) -> Self {
+        Self { threshold, ..self }
     }
 
     fn index(&self) -> &Index<'t> {
@@ -140,20 +161,25 @@ impl<'t> Router<'t> {
             Some(draft) => draft,
             None => match self.decide(request) {
                 Decided::Direct(evidence) if route_options.tier.is_none() => return direct(evidence),
-                Decided::Direct(_) => self.rank(request, text::spans(request.text)),
+                Decided::Direct(_) => self.rank(request, &text::spans(request.text)),
                 Decided::Draft(draft) => draft,
             },
         };
         let requests = reviewers::requests(self.team, request.text);
         let of_parts = reviewers::of_parts(self.team, request.text, &draft.places);
-        let (Draft { agents, reviewer, confidence, evidence, is_whole, .. }, steps) = self.in_steps(draft, request);
-        let kind = if agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents };
+        let (Draft { agents, reviewer, confidence, evidence, asks_first, .. }, steps) = self.in_steps(draft, request);
+        let kind = if agents.is_empty() || asks_first { PlanKind::Abstain } else { PlanKind::Agents };
         let confidence = (confidence * 100.0).round() / 100.0;
         let mut plan = planned(kind, agents, steps, Tier::Standard, confidence, evidence);
         reviewers::appoint(self.team, request.text, &requests, &of_parts, &mut plan);
-        let at_once = plan.steps.iter().map(Vec::len).max().unwrap_or(0);
-        let (suggested, why) = self.suggested_tier(request, &plan.agents, at_once, route_options.default_tier);
+        let (suggested, why) = self.suggested_tier(request, &plan.agents, route_options.default_tier);
         plan.tier = route_options.tier.unwrap_or(suggested);
+        let is_chosen = !route_options.agents.is_empty() || route_options.tier.is_some();
+        if plan.tier == Tier::Full && plan.agents.len() >= MANY && !is_chosen {
+            plan.kind = PlanKind::Abstain;
+            plan.evidence
+                .push(note(format!("{} agents on the premium model: asks first", plan.agents.len()), "message"));
+        }
         // Nobody reviews what a read-only tier leaves unchanged, unless the message asks for it.
         let of_row = reviewer.filter(|reviewer| !plan.agents.contains(reviewer) && plan.tier != Tier::Lightweight);
         plan.reviewer = plan.reviewer.take().or(of_row);
@@ -167,7 +193,7 @@ impl<'t> Router<'t> {
             None => {}
         }
         if plan.agents.is_empty() {
-            self.complete_shortlist(request, is_whole, &mut plan.evidence);
+            self.complete_shortlist(request, &mut plan.evidence);
         }
         plan
     }
@@ -178,13 +204,7 @@ impl<'t> Router<'t> {
     }
 
     /// The tier from a single agent's charter, else from the configuration, else from the message; with the reason.
-    fn suggested_tier(
-        &self,
-        request: &Request<'_>,
-        agents: &[Slug],
-        at_once: usize,
-        default: Option<Tier>,
-    ) -> (Tier, Evidence) {
+    fn suggested_tier(&self, request: &Request<'_>, agents: &[Slug], default: Option<Tier>) -> (Tier, Evidence) {
         let own = match agents {
             [only] => self.team.member(only).zip(self.team.charters.get(only)),
             _ => None,
@@ -196,7 +216,7 @@ impl<'t> Router<'t> {
         if let Some(tier) = default {
             return (tier, note(format!("tier {tier}: `sessions.default_tier`"), "configuration"));
         }
-        let (tier, why) = tier::of(request.text, at_once);
+        let (tier, why) = tier::of(request.text);
         (tier, note(why, "message"))
     }
 
@@ -219,29 +239,27 @@ impl<'t> Router<'t> {
 
     /// The agents that pass `is_other` and match the message, best first.
     fn others(&self, request: &Request<'_>, is_other: impl Fn(&Slug) -> bool) -> Vec<Considered> {
-        let index = self.index();
-        let message = Message::read(index, request.text, text::spans(request.text));
-        let ranking = Ranking::of(index, index.signals(&message, &message.spans));
-        let explainer = Explainer { index, message: request.text, ranking: &ranking };
-        let is_other = |agent: &usize| is_other(&index.agents[*agent].slug);
-        let considered = ranking.candidates().into_iter().filter(is_other).map(|agent| Considered {
-            agent: index.agents[agent].slug.clone(),
-            weight: (ranking.fits[agent] * 100.0).round() / 100.0,
-            evidence: explainer.of(agent, OF_ONE_CONSIDERED),
+        let (index, message) = (self.index(), request.text);
+        let ranking = self.ranking(message, &text::spans(message));
+        let explainer = Explainer { index, message, ranking: &ranking };
+        let others = ranking.order.iter().filter(|agent| is_other(&index.agents[**agent].slug));
+        let considered = others.map(|agent| Considered {
+            agent: index.agents[*agent].slug.clone(),
+            weight: (ranking.scores[*agent] * 100.0).round() / 100.0,
+            evidence: explainer.of(*agent, OF_ONE_CONSIDERED),
         });
-        considered.filter(|considered| considered.weight > 0.0).take(CONSIDERED).collect()
+        considered.filter(|considered| !considered.evidence.is_empty()).take(CONSIDERED).collect()
     }
 
     /// Fills the shortlist for the coordinator up to five candidates, and always adds the lead.
-    fn complete_shortlist(&self, request: &Request<'_>, is_whole: bool, evidence: &mut Vec<Evidence>) {
+    fn complete_shortlist(&self, request: &Request<'_>, evidence: &mut Vec<Evidence>) {
         let is_startable = |slug: &Slug| self.team.startable_member(slug).is_some();
         let known: BTreeSet<Slug> = evidence.iter().map(|it| it.agent.clone()).filter(is_startable).collect();
-        if !is_whole {
-            let others = self.others(request, |slug| !known.contains(slug) && is_startable(slug));
-            let others = others.into_iter().take(CONSIDERED.saturating_sub(known.len()));
-            evidence.extend(others.flat_map(|other| other.evidence));
+        if known.is_empty() {
+            let others = self.others(request, is_startable);
+            evidence.extend(others.into_iter().take(SHORTLIST).flat_map(|other| other.evidence));
         }
-        if let Some(lead) = lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
+        if let Some(lead) = rules::lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
             evidence.push(Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
         }
     }
@@ -269,17 +287,20 @@ impl<'t> Router<'t> {
             Err(called) => called,
         };
         let request = &Request { text: rest.as_deref().unwrap_or(request.text), ..*request };
-        let fixed = mention::the_team(self.team, request.text).or_else(|| hard::read(self.team, request));
-        let mut draft = fixed.unwrap_or_else(|| self.rank(request, text::spans(request.text)));
+        if let Some(draft) = mention::the_team(self.team, request.text) {
+            return Decided::Draft(Draft { asks_first: self.team.startable().nth(1).is_some(), ..draft });
+        }
+        let fixed = hard::read(self.team, request);
+        let mut draft = fixed.unwrap_or_else(|| self.rank(request, &text::spans(request.text)));
         draft.agents.retain(|agent| !requests.has(agent));
         if called.any_unavailable {
             // The user meant somebody who cannot be started, so a stand-in is less certain than the words suggest.
-            draft.confidence *= weights::UNAVAILABLE;
+            draft.confidence *= UNAVAILABLE;
         }
         if called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
             draft.confidence = 0.0;
         }
-        draft.abstain_if_unsure();
+        draft.abstain_below(self.threshold);
         draft.evidence.extend(called.evidence);
         Decided::Draft(draft)
     }
@@ -299,30 +320,73 @@ impl<'t> Router<'t> {
         let Some(steps) = steps::of(request.text, &spans, &draft.agents, places, &reviews) else {
             draft.evidence.push(note("the order of the work contradicts itself".to_owned(), "message"));
             draft.confidence = 0.0;
-            draft.abstain_if_unsure();
+            draft.abstain_below(self.threshold);
             return (draft, Vec::new());
         };
         (draft, steps)
     }
 
-    fn rank(&self, request: &Request<'_>, spans: Vec<Span>) -> Draft {
+    fn ranking(&self, message: &str, spans: &[Span]) -> Ranking {
         let index = self.index();
-        let message = Message::read(index, request.text, spans);
-        let whole = Ranking::of(index, index.signals(&message, &message.spans));
-        let draft = self.owner(index, &message).or_else(|| parts::read(index, &message, &whole));
-        let mut draft = draft.unwrap_or_else(|| whole.draft(index, request.text));
-        draft.abstain_if_unsure();
-        draft
+        Ranking::of(index, Reading::of(index, message, support::units(index, message, spans)))
+    }
+
+    fn rank(&self, request: &Request<'_>, spans: &[Span]) -> Draft {
+        let (index, message) = (self.index(), request.text);
+        if let Some(draft) = self.owner(message, spans) {
+            return draft;
+        }
+        let whole = self.ranking(message, spans);
+        let explainer = Explainer { index, message, ranking: &whole };
+        let Some(best) = whole.best() else { return Draft::default() };
+        let unsure = |confidence: f64| {
+            let first = &whole.order[..SHORTLIST.min(whole.order.len())];
+            // The last place is the lead's, if no other is.
+            let has_lead = first.iter().any(|agent| rules::is_lead(index, *agent)) || rules::lead(self.team).is_none();
+            let first = first.iter().take(if has_lead { SHORTLIST } else { SHORTLIST - 1 });
+            let evidence = first.flat_map(|agent| explainer.of(*agent, OF_A_CANDIDATE));
+            Draft {
+                confidence: confidence.min(self.threshold - 0.01).max(0.0),
+                evidence: evidence.collect(),
+                ..Draft::default()
+            }
+        };
+        let is_coordinators = match rules::asks(message, spans) {
+            Asks::Question | Asks::Everybody => true,
+            Asks::Decision => !rules::is_lead(index, best),
+            Asks::Work => false,
+        };
+        let confidence = whole.confidence();
+        if !rules::is_solid(&whole) || (index.agents.len() > 1 && whole.evidence(best) < LEAST) {
+            return unsure(0.0);
+        }
+        if is_coordinators {
+            return unsure(confidence);
+        }
+        let draft = match parts::read(index, message, &whole) {
+            Parts::Unclear => return unsure(confidence),
+            Parts::Several(draft) => draft,
+            Parts::One => Draft {
+                agents: vec![index.agents[best].slug.clone()],
+                reviewer: explainer.reviewer(best),
+                confidence,
+                evidence: explainer.of(best, ANSWERED),
+                ..Draft::default()
+            },
+        };
+        if draft.confidence < self.threshold { unsure(draft.confidence) } else { draft }
     }
 
     /// The owner of the files that a message names, unless the rest of the message asks for work that only one agent
     /// does: the agent who tests or documents a file need not own it.
-    fn owner(&self, index: &Index<'_>, message: &Message<'_>) -> Option<Draft> {
-        let (draft, places) = hard::in_text(self.team, message.text, &message.spans)?;
-        let mut rest = message.text.to_owned();
+    fn owner(&self, message: &str, spans: &[Span]) -> Option<Draft> {
+        let (draft, places) = hard::in_text(self.team, message, spans)?;
+        let mut rest = message.to_owned();
         places.into_iter().for_each(|place| rest.replace_range(place.clone(), &" ".repeat(place.len())));
-        let rest = Message::read(index, &rest, message.spans.clone());
-        Ranking::of(index, index.signals(&rest, &rest.spans)).measured.specialties.is_empty().then_some(draft)
+        let is_special = |(_, point, _): &(usize, score::Point, f64)| {
+            matches!(point, score::Point::Asked(_) | score::Point::Said(_))
+        };
+        (!self.ranking(&rest, spans).points.iter().any(is_special)).then_some(draft)
     }
 }
 
@@ -330,15 +394,6 @@ enum Decided {
     /// No agent is started, with the reason.
     Direct(Vec<Evidence>),
     Draft(Draft),
-}
-
-/// The lead is the member with the shortest role that says so: a QA lead does not lead the team.
-fn lead(team: &Team) -> Option<&Member> {
-    const ROLES: [&str; 8] = ["lead", "leader", "architect", "manager", "head", "chief", "principal", "director"];
-    ROLES.iter().find_map(|word| {
-        let is_called = |member: &&Member| words(&member.role).any(|it| it.eq_ignore_ascii_case(word));
-        team.startable().filter(is_called).min_by_key(|member| words(&member.role).count())
-    })
 }
 
 fn direct(evidence: Vec<Evidence>) -> Plan {
@@ -376,10 +431,10 @@ struct Draft {
     reviewer: Option<Slug>,
     confidence: f64,
     evidence: Vec<Evidence>,
-    /// The evidence already covers all candidates, up to the number shown.
-    is_whole: bool,
     /// Where the message assigns work to them.
     places: Vec<Assignment>,
+    /// The coordinator or a person confirms it.
+    asks_first: bool,
 }
 
 impl Draft {
@@ -388,8 +443,8 @@ impl Draft {
     }
 
     /// The threshold is the same for every plan.
-    fn abstain_if_unsure(&mut self) {
-        if self.confidence < weights::SURE {
+    fn abstain_below(&mut self, threshold: f64) {
+        if self.confidence < threshold {
             self.agents.clear();
             self.reviewer = None;
         }

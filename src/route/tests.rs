@@ -1,3 +1,4 @@
+mod gates;
 mod spoken;
 mod steps;
 mod threshold;
@@ -75,7 +76,8 @@ fn the_tier_is_the_users_then_the_charters_then_the_configured_one() {
 #[test]
 fn one_message_may_be_several_agents_work() {
     let (kind, agents, reviewer, tier) = agents("Add a health endpoint with tests, and document it");
-    assert_eq!((kind, tier), (PlanKind::Agents, Tier::Full));
+    // Agents side by side are not yet the full tier.
+    assert_eq!((kind, tier), (PlanKind::Agents, Tier::Standard));
     assert_eq!(agents, ["bea", "tess", "doc"]);
     assert_eq!(reviewer.as_deref(), Some("rex"));
 }
@@ -91,17 +93,20 @@ fn what_a_message_begins_with_is_joined_to_nothing() {
 
 #[test]
 fn orders_are_parts_and_what_is_told_or_listed_is_none() {
-    assert_eq!(agents("Add a query to the endpoint and put a button with its layout on the page").1, ["bea", "fay"]);
     assert_eq!(agents("Fix the css layout, the button, the page and its css").1, ["fay"]);
     assert_eq!(agents("The endpoint and the query are fine now. Document the endpoint in the guide").1, ["doc"]);
 }
 
 #[test]
 fn a_part_that_would_not_stand_alone_leaves_the_split_to_the_coordinator() {
-    for message in ["Add a migration for tags and a button on the page", "Build the export, and write tests for it"] {
+    for message in [
+        "Add a migration for tags and a button on the page",
+        "Add a query to the endpoint and put a button with its layout on the page",
+        "Improve it, and write tests for it",
+    ] {
         let plan = plan(&sample(), message);
         assert_eq!(plan.kind, PlanKind::Abstain, "{message}: {plan:?}");
-        assert!(plan.confidence < weights::SURE && !plan.evidence.is_empty(), "{plan:?}");
+        assert!(plan.confidence < THRESHOLD && !plan.evidence.is_empty(), "{plan:?}");
     }
 }
 
@@ -189,8 +194,8 @@ fn evidence_names_the_row_that_a_person_points_to() {
     ]);
     let plan = plan(&team, "Add a health endpoint");
     let about = |area: &str| plan.evidence.iter().find(|one| one.why.contains(area)).map(|one| one.source.as_str());
-    assert_eq!(about("about backend"), Some(".squad/routing.md:4"), "{plan:?}");
-    assert_eq!(about("about implementation"), Some(".squad/team.md:3"), "{plan:?}");
+    assert_eq!(about("`health` and `endpoint`"), Some(".squad/routing.md:4"), "{plan:?}");
+    assert_eq!(about("asks for implementation"), Some(".squad/team.md:3"), "{plan:?}");
     assert!(plan.evidence.iter().all(|one| one.source != ".squad/routing.md:3"), "{plan:?}");
 }
 

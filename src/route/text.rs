@@ -31,8 +31,6 @@ pub(super) struct Span {
     pub(super) clause: usize,
     pub(super) sentence: usize,
     pub(super) is_code: bool,
-    /// The range of its terms in [`super::message::Message`].
-    pub(super) words: Range<usize>,
 }
 
 /// Splits a message into spans.
@@ -148,7 +146,7 @@ impl<'m> Reader<'m> {
 
     fn push(&mut self, range: Range<usize>, weight: f64, is_code: bool) {
         let (clause, sentence) = (self.clause, self.sentence);
-        self.spans.push(Span { range, weight, clause, sentence, is_code, words: 0..0 });
+        self.spans.push(Span { range, weight, clause, sentence, is_code });
     }
 
     /// Splits a line of prose into clauses, and these into code, addresses and negations.

@@ -53,13 +53,9 @@ pub(super) const KEYS: &[Key] = &[
         put(&mut s.sessions.core, texts(v).map(|names| names.iter().map(|name| name.to_lowercase()).collect()))
     }),
     free("sessions.idle_timeout", |s, _, v| put(&mut s.sessions.idle_timeout, duration(v))),
-    free("sessions.compaction_threshold", |s, _, v| {
-        let number = number(v)?;
-        let fraction = (number > 0.0 && number < 1.0).then_some(number);
-        let outside = || format!("must be a fraction between 0 and 1, not {number}");
-        put(&mut s.sessions.compaction_threshold, fraction.ok_or_else(outside))
-    }),
+    free("sessions.compaction_threshold", |s, _, v| put(&mut s.sessions.compaction_threshold, fraction(v))),
     free("sessions.default_tier", |s, _, v| put(&mut s.sessions.default_tier, tier(v))),
+    free("routing.threshold", |s, _, v| put(&mut s.routing.threshold, fraction(v))),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
@@ -180,6 +176,12 @@ fn texts(value: &Value) -> Result<Vec<String>, String> {
 }
 
 /// `auto`: the message decides.
+fn fraction(value: &Value) -> Result<f64, String> {
+    let number = number(value)?;
+    let is_inside = number > 0.0 && number < 1.0;
+    is_inside.then_some(number).ok_or_else(|| format!("must be a fraction between 0 and 1, not {number}"))
+}
+
 fn tier(value: &Value) -> Result<Option<Tier>, String> {
     let name = text(value)?;
     match Tier::of_work(&name) {

@@ -68,6 +68,7 @@ pub(crate) struct Layer {
 pub(crate) struct Settings {
     pub(crate) models: Models,
     pub(crate) sessions: Sessions,
+    pub(crate) routing: RoutingSettings,
     pub(crate) engine: EngineSettings,
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
@@ -111,6 +112,12 @@ pub(crate) struct Sessions {
     pub(crate) compaction_threshold: f64,
     /// `None`: depends on the message.
     pub(crate) default_tier: Option<Tier>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct RoutingSettings {
+    /// Routing answers by itself from this confidence on, between 0 and 1.
+    pub(crate) threshold: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -178,6 +185,9 @@ core = ["lead", "tester"]
 idle_timeout = "15m"
 compaction_threshold = 0.80
 default_tier = "auto"
+
+[routing]
+threshold = 0.70
 
 [engine]
 name = "copilot"
@@ -264,6 +274,7 @@ impl Settings {
                 compaction_threshold: 1.0,
                 default_tier: None,
             },
+            routing: RoutingSettings { threshold: 1.0 },
             engine: EngineSettings {
                 name: String::new(),
                 fallback: Vec::new(),

@@ -207,6 +207,7 @@ impl<S: Screen> Lines<S> {
             }
             PlanKind::Direct if self.is_alone => "answered from the team's files and its ledger".to_owned(),
             PlanKind::Direct => "the coordinator answers".to_owned(),
+            PlanKind::Abstain if !plan.agents.is_empty() => format!("asks before it starts {}", list(&plan.agents)),
             PlanKind::Abstain => "routing is not sure; the coordinator chooses".to_owned(),
         };
         self.line("squad", LineStyle::Plain, &text);

@@ -149,14 +149,14 @@ fn status_shows_live_runs_and_their_sessions() {
     }
     let expected = json!({
         "id": format!("squad-ada-{run}"), "agent": "ada", "run": run, "state": "active", "created": "…",
-        "last_activity": "…", "messages": 2, "tokens": 0, "model": "claude-opus-4.5",
+        "last_activity": "…", "messages": 2, "tokens": 0, "model": "claude-sonnet-4.5",
         "directory": "REPO", "workspace": null,
     });
     assert_eq!((session, status["sessions"].as_array().map(Vec::len)), (expected, Some(1)), "{status}");
     let lines = repo.squad(&["status"]).out;
     let lines: Vec<&str> = lines.lines().filter(|line| line.contains("ada ") || line.contains("bob ")).collect();
     assert!(
-        lines[0].contains("ada          working on claude-opus-4.5, 2 messages, 0 tokens, last active"),
+        lines[0].contains("ada          working on claude-sonnet-4.5, 2 messages, 0 tokens, last active"),
         "{lines:?}"
     );
     assert_eq!(lines[1].trim(), "bob          waiting");

@@ -57,7 +57,7 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
         All is done.
         --- stderr
         squad       the rehearsal engine: a script plays, no model is asked
-        squad       rex, then ada and bob work on it; tier full (message: the message says @ada)
+        squad       rex, then ada and bob work on it; tier standard (message: the message says @ada)
         squad       left to people: Retrospective after the work (.squad/ceremonies.md:18)
         squad       step 1 of 2: rex
         rex         Agree on the field names first.

@@ -33,7 +33,7 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
         The endpoint is there, and Bob has covered it.
         --- stderr
         squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada works on it, then rex reviews; tier standard (.squad/routing.md:7: message and routing row are both about security)
+        squad       ada works on it, then rex reviews; tier standard (.squad/routing.md:7: routing examples: `login` and `password`)
         ada         hands work to bob and waits: Cover src/api.txt with tests
         bob         decision 00000000000c: Tests sit beside the code
         bob         write src/api_test.txt

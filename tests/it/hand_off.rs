@@ -65,7 +65,7 @@ fn rejected_work_is_revised_by_somebody_else_and_reviewed_again() {
         bob has mended what ada began.
         --- stderr
         squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada works on it, then rex reviews; tier standard (.squad/routing.md:7: message and routing row are both about security)
+        squad       ada works on it, then rex reviews; tier standard (.squad/routing.md:7: routing examples: `login` and `password`)
         ada         write login.txt
         ada         completed, 0.0 s, 1 tool call
         rex         I have looked.

@@ -125,7 +125,8 @@ fn a_renamed_agent_keeps_its_learnings() {
 fn rules_without_an_agent_are_listed() {
     let repo = TestRepo::with_team();
     let output = repo.squad(&["agents", "retire", "Docs"]);
-    assert!(output.code == 0 && output.err.contains("`Documentation` routes only to `Docs`: not active"), "{output}");
+    assert!(output.code == 0 && output.err.contains("routing: the row `Documentation` is removed"), "{output}");
+    assert!(!repo.read(".squad/routing.md").contains("| Documentation |"));
     assert!(names(&repo).contains(&"docs retired".to_owned()));
     let output = repo.squad(&["agents", "retire", "docs"]);
     assert!(output.code == 3 && output.err.contains("retired already"), "{output}");

@@ -29,7 +29,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         Both are done.
         --- stderr
         squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada and bob work on it; tier full (.squad/routing.md:5: message and routing row are both about backend)
+        squad       ada and bob work on it; tier standard (.squad/team.md:5: the message asks for implementation, which only this agent's role covers)
         ada         I begin.
         ada         write src/api.txt
         ada         decision 00000000000e: Errors are JSON
@@ -199,7 +199,7 @@ steps = [{ say = "Done." }]
 agent = "rex"
 steps = [{ hang = true }]
 "#;
-    let output = repo.rehearse(script, &["--json", "--timeout", "90s", "team, go"]);
+    let output = repo.rehearse(script, &["--json", "--timeout", "90s", "@ada adds a, @bob adds b and @rex adds c"]);
     let events = TestRepo::events(&output);
     let last = events.last().expect("an event");
     assert_eq!(
@@ -327,18 +327,17 @@ fn a_dry_run_starts_nobody() {
         tier standard, confidence 0.97
 
         Why:
-          ada    1.45  message and routing row are both about security   .squad/routing.md:7
-                 1.10  message and role are both about implementation    .squad/team.md:5
-                 0.65  message and routing examples are both about auth  .squad/routing.md:7
-                 0.47  routing examples: `login`                         .squad/routing.md:7
-                 0.47  routing examples: `password`                      .squad/routing.md:7
-          rex    0.00  model claude-sonnet-4.5, chosen by the default    configuration
+          ada    3.85  routing examples: `login` and `password`        .squad/routing.md:7
+                 2.74  the message asks for implementation, which only this agent's role covers  .squad/team.md:5
+                 0.92  message and role are both about implementation  .squad/team.md:5
+                 0.00  model claude-sonnet-4.5, chosen by the default  configuration
+          rex    0.00  model claude-sonnet-4.5, chosen by the default  configuration
 
         Sessions:
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           rex          claude-sonnet-4.5, all tools, 0.8 KB of prompt
         --- stderr
-        hint: `--explain` shows 2 reasons more
+        hint: `--explain` shows 1 reason more
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());

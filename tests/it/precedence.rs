@@ -41,6 +41,7 @@ const KEYS: &[Key] = &[
     key("sessions.idle_timeout", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.compaction_threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
     key("sessions.default_tier", [("\"full\"", "full"), ("\"standard\"", "standard")]),
+    key("routing.threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
     Key {
         name: "engine.fallback",

@@ -15,11 +15,9 @@ fn a_plan_is_a_page() {
         tier standard, confidence 0.97
 
         Why:
-          ada    1.45  message and routing row are both about security   .squad/routing.md:7
-                 1.10  message and role are both about implementation    .squad/team.md:5
-                 0.65  message and routing examples are both about auth  .squad/routing.md:7
-                 0.47  routing examples: `login`                         .squad/routing.md:7
-                 0.47  routing examples: `password`                      .squad/routing.md:7
+          ada    3.85  routing examples: `login` and `password`        .squad/routing.md:7
+                 2.74  the message asks for implementation, which only this agent's role covers  .squad/team.md:5
+                 0.92  message and role are both about implementation  .squad/team.md:5
         --- stderr
         hint: `--explain` shows 1 reason more
         --- exit 0
@@ -27,10 +25,7 @@ fn a_plan_is_a_page() {
     .assert_eq(&repo.squad(&["route", "Fix the login password check"]).to_string());
     expect![[r#"
         Routing is not sure: the coordinator would choose.
-        tier standard, confidence 0.00
-
-        The evidence:
-          ada    1.50  message and role are both about implementation  .squad/team.md:5
+        tier standard, confidence 0.69
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());
@@ -72,23 +67,20 @@ fn explaining_shows_who_else_was_considered() {
     let message = "Fix the login password check, the quality of the server is poor";
     expect![[r#"
         ada works on it, then rex reviews.
-        tier standard, confidence 0.95
+        tier standard, confidence 0.96
 
         Why:
-          ada            1.31  message and routing row are both about security   .squad/routing.md:7
-                         1.00  message and role are both about implementation    .squad/team.md:5
-                         0.50  message and routing examples are both about auth  .squad/routing.md:7
-                         0.47  routing examples: `login`                         .squad/routing.md:7
-                         0.47  routing examples: `password`                      .squad/routing.md:7
-                         0.21  message and routing row are both about backend    .squad/routing.md:5
-                         0.03  routing row: `server`                             .squad/routing.md:5
-          coordinator    0.00  tier standard: work for one agent                 message
+          ada            3.85  routing examples: `login` and `password`        .squad/routing.md:7
+                         2.74  the message asks for implementation, which only this agent's role covers  .squad/team.md:5
+                         1.92  routing row: `server`                           .squad/routing.md:5
+                         0.92  message and role are both about implementation  .squad/team.md:5
+          coordinator    0.00  tier standard: work to do                       message
 
         Also considered:
-          bob    0.91  in total, of which:
-                 1.23  message and routing row are both about testing  .squad/routing.md:6
-          rex    0.14  in total, of which:
-                 0.38  message and role are both about review          .squad/team.md:7
+          bob    2.09  in total, of which:
+                 2.09  message and routing row are both about testing  .squad/routing.md:6
+          rex    0.92  in total, of which:
+                 0.92  message and role are both about review          .squad/team.md:7
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "--explain", message]).to_string());
@@ -113,12 +105,16 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
         .map(|prediction| format!("{}: {}\n", prediction["mistake"], prediction["message"]))
         .collect();
     expect![[r#"
-        5 of 72 wrong:
+        9 of 72 wrong:
         "not_answered": "@scribe the README says the wrong port, correct it"
         "not_answered": "Bump @milo/buttons, the components of the web pages need it"
-        "not_answered": "パーサーの単体テストを追加してカバレッジを上げてください"
-        "wrong_agent": "Write unit tests for this:\n\nTraceback (most recent call last):\n  File \"web/page.py\", line 3, in css\n    at layout.render (web/map.ts:3:1)\nValueError: dialog\n"
+        "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
+        "not_answered": "Team, introduce yourselves"
+        "not_answered": "@everyone read the new plan and say what is missing"
+        "not_answered": "请修复网页按钮的布局和样式"
+        "not_answered": "Write unit tests for this:\n\nTraceback (most recent call last):\n  File \"web/page.py\", line 3, in css\n    at layout.render (web/map.ts:3:1)\nValueError: dialog\n"
         "not_direct": "Thanks everyone, great release!"
+        "not_answered": "`internal/queue/exposure_test.go` is red since yesterday"
     "#]]
     .assert_eq(&format!("{} of {} wrong:\n{}", mistakes.len(), predictions.len(), mistakes.concat()));
 }
@@ -213,27 +209,23 @@ fn cases_are_scored_and_mistakes_grouped() {
     repo.write("cases.jsonl", CASES);
     expect![[r#"
            3 single     accuracy 33.3%, coverage 66.7%, precision 50.0%
-           1 multi      recall 50.0%
+           1 multi      recall 100.0%
            2 ambiguous  abstained 50.0%
 
         If routing only answered from this confidence up:
-          0.98  coverage  66.7%  precision  50.0%
-          0.99  coverage  33.3%  precision   0.0%
+          0.86  coverage  66.7%  precision  50.0%
+          0.97  coverage  33.3%  precision 100.0%
 
         The wrong agent (1)
-          bob, .squad/routing.md:6: message and routing row are both about testing (1 case)
+          bob, .squad/routing.md:6: routing examples: `coverage` (1 case)
             cases.jsonl:2  wanted ada, got bob: Raise the coverage of the parser
-
-        Some agents are missing (1)
-          no evidence for any other agent (1 case)
-            cases.jsonl:4  wanted ada and bob, got bob: An endpoint, and unit tests for it
 
         Abstained, and need not have (1)
           no evidence for any other agent (1 case)
             cases.jsonl:3  wanted bob or rex: Quarterly figures
 
         Answered, and should have abstained (1)
-          bob, .squad/routing.md:6: message and routing row are both about testing (1 case)
+          bob, .squad/routing.md:6: routing examples: `coverage` (1 case)
             cases.jsonl:6  got bob: The coverage again
         --- exit 0
     "#]]

@@ -8,7 +8,8 @@ use crate::ui::Ui;
 /// Add an agent to the team
 ///
 /// Adds a row to team.md that looks like its neighbors, a charter to fill in, and a row to routing.md for each
-/// --routes, in one commit. No other byte of these files changes, and your index, stash and edits stay as they are.
+/// --routes, in one commit. The words of --routes leave the examples of other rows, so that the next message with them
+/// reaches the new agent. No other byte of these files changes, and your index, stash and edits stay as they are.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +35,7 @@ pub(super) struct Add {
 /// Retire an agent
 ///
 /// Its row in team.md is marked, or moves to the table of former members. Its charter stays, so that its past work can
-/// still be understood. Nothing is routed to it any more; routing rules that now lead to nobody are listed.
+/// still be understood. Routing rows that lead to nobody else go with it; it is said who has its other rows.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -128,6 +129,7 @@ fn said(ui: &mut Ui, report: &Changed<MembershipReport>) {
     if !change.is_dry_run && change.commit.is_none() {
         ui.hint(&change::to_add(change));
     }
+    report.rows.iter().for_each(|row| ui.say(&format!("routing: {row}.")));
     ui.all_problems(&report.idle);
     if let Some(old) = &report.forgotten {
         ui.warning(&format!("what the ledger has of `{old}` does not belong to `{}`: it has no charter", report.agent));

@@ -82,7 +82,7 @@ impl Args {
             return evaluation::run(context, &project, file);
         }
         let past = past::work(&project)?;
-        let router = Router::new(&project.team, &past);
+        let router = Router::new(&project.team, &past).answering_from(project.settings.routing.threshold);
         if self.stdin {
             return Ok(triage::run(&mut context.ui, &router));
         }

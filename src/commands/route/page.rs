@@ -1,6 +1,6 @@
 //! Prints a plan for people.
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, plural, printable};
+use crate::model::{Evidence, Plan, PlanKind, Slug, list, plural, printable};
 use crate::route::Considered;
 use crate::ui::{FAINT, STRONG, Ui};
 
@@ -49,6 +49,10 @@ fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
             vec![format!("{}.", plan.summary(|slug| ui.out_paint(STRONG, slug.as_str()))), measure]
         }
         PlanKind::Direct => vec!["Nobody is started: this is answered directly.".to_owned()],
+        PlanKind::Abstain if !plan.agents.is_empty() => {
+            let names = list(plan.agents.iter().map(|slug| ui.out_paint(STRONG, slug.as_str())));
+            vec![format!("Asks before it starts {names}; without a terminal the coordinator chooses."), measure]
+        }
         PlanKind::Abstain => vec!["Routing is not sure: the coordinator would choose.".to_owned(), measure],
     }
 }

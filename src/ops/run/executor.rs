@@ -85,6 +85,9 @@ impl Executor<'_> {
 
     /// Lets the coordinator choose agents. `None`: it answers the message itself, or nobody is chosen.
     async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
+        if let Some(confirmed) = self.person_confirms(plan).await {
+            return Some(confirmed);
+        }
         let prompt = self.compiler.choice_prompt(&self.order.message, plan);
         let mut job = self.coordinator(prompt, false);
         job.opening.form = Some(Form { name: "choice", schema: choice::schema(&self.project.team) });
@@ -98,10 +101,7 @@ impl Executor<'_> {
                 None
             }
             Some(Ok(Chosen::Agents(mut plan))) => {
-                route::appoint_reviewers(&self.project.team, &mut plan, &self.order.message);
-                ceremonies::add(&self.project.team, &mut plan, &self.order.message);
-                plan.evidence.extend(self.compiler.model_evidence(&plan));
-                self.tell(None, EventKind::RoutePlanned(plan.clone()));
+                self.plan_chosen(&mut plan);
                 Some(plan)
             }
             Some(Err(reason)) => {
@@ -118,6 +118,28 @@ impl Executor<'_> {
         plan
     }
 
+    /// Asks the person at the terminal before many agents start. `None`: nobody is there, or wants it.
+    async fn person_confirms(&self, plan: &Plan) -> Option<Plan> {
+        if plan.agents.is_empty() {
+            return None;
+        }
+        let question = format!("Start {} agents ({})? [y/N] ", plan.agents.len(), list(&plan.agents));
+        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question).await?;
+        matches!(answer.trim().to_lowercase().as_str(), "y" | "yes").then(|| {
+            let mut plan = Plan { kind: PlanKind::Agents, ..plan.clone() };
+            self.plan_chosen(&mut plan);
+            plan
+        })
+    }
+
+    /// Completes and records a plan that somebody has chosen.
+    fn plan_chosen(&self, plan: &mut Plan) {
+        route::appoint_reviewers(&self.project.team, plan, &self.order.message);
+        ceremonies::add(&self.project.team, plan, &self.order.message);
+        plan.evidence.extend(self.compiler.model_evidence(plan));
+        self.tell(None, EventKind::RoutePlanned(plan.clone()));
+    }
+
     /// Asks the person at the terminal if the coordinator cannot choose. `None`: nobody is there, or no agent is named.
     async fn person_plans(&self, plan: &Plan, reason: &str) -> Option<Plan> {
         let team = &self.project.team;
@@ -126,10 +148,7 @@ impl Executor<'_> {
         let question = format!("{reason}. Who works on it: {names}? [Enter: nobody] ");
         let answer = self.workers.requests.ask_person(&self.workers.reports, None, question).await?;
         let mut plan = choice::by_person(team, plan, &answer)?;
-        route::appoint_reviewers(team, &mut plan, &self.order.message);
-        ceremonies::add(team, &mut plan, &self.order.message);
-        plan.evidence.extend(self.compiler.model_evidence(&plan));
-        self.tell(None, EventKind::RoutePlanned(plan.clone()));
+        self.plan_chosen(&mut plan);
         Some(plan)
     }
 

@@ -56,7 +56,7 @@ pub(super) fn plan(
     // Past work does not matter if the user names the agents.
     let is_open = order.route_options.agents.is_empty() || order.route_options.tier == Some(Tier::Direct);
     let past = if is_open { past::work(project)? } else { Vec::new() };
-    let router = Router::new(&project.team, &past);
+    let router = Router::new(&project.team, &past).answering_from(project.settings.routing.threshold);
     let mut plan = router.plan(&Request::new(&order.message), &order.route_options);
     lockouts::bind(&mut plan, lockouts, &order.message);
     ceremonies::add(&project.team, &mut plan, &order.message);

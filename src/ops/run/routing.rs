@@ -25,7 +25,8 @@ pub(crate) fn prepare(env: &Env) {
 /// Leaves out past work on the same message, which would give the answer away.
 pub(crate) fn evaluate(project: &Project, cases: Vec<Case>) -> Result<Evaluation, Failure> {
     let past = past::work(project)?;
-    let router = Router::new(&project.team, &past);
+    let threshold = project.settings.routing.threshold;
+    let router = Router::new(&project.team, &past).answering_from(threshold);
     let plan = |case: &Case| -> Plan {
         let request = Request { text: &case.message, labels: &case.labels, paths: &case.paths };
         let message = past::key(&case.message);
@@ -34,7 +35,7 @@ pub(crate) fn evaluate(project: &Project, cases: Vec<Case>) -> Result<Evaluation
             return router.plan(&request, &RouteOptions::default());
         }
         let others: Vec<PastWork> = past.iter().filter(is_other).cloned().collect();
-        Router::new(&project.team, &others).plan(&request, &RouteOptions::default())
+        Router::new(&project.team, &others).answering_from(threshold).plan(&request, &RouteOptions::default())
     };
     Ok(evaluate::evaluate(cases.into_iter().map(|case| {
         let plan = plan(&case);

@@ -33,6 +33,8 @@ pub(crate) struct MembershipReport {
     pub(crate) mentions: Vec<Source>,
     /// Routing rules that no longer lead to an agent.
     pub(crate) idle: Vec<Problem>,
+    /// What else became of routing rows.
+    pub(crate) rows: Vec<String>,
     /// The old name, if there is no charter that could record it.
     pub(crate) forgotten: Option<Slug>,
 }
@@ -49,8 +51,8 @@ pub(crate) fn change(
     let edited = edited(&base.files, membership)?;
     let change = planned(&workspace, &base, membership, &edited)?.apply(env, &workspace.repository, mode)?;
     let forgotten = forgotten(&base.files, &edited.files, membership, &edited.slug);
-    let EditedTeam { slug: agent, mentions, idle, .. } = edited;
-    Ok(Changed { kind: kind(membership), details: MembershipReport { agent, mentions, idle, forgotten }, change })
+    let EditedTeam { slug: agent, mentions, idle, rows, .. } = edited;
+    Ok(Changed { kind: kind(membership), details: MembershipReport { agent, mentions, idle, rows, forgotten }, change })
 }
 
 /// The old slug of a renamed agent, if the team's files do not record it.

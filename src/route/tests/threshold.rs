@@ -1,55 +1,27 @@
-//! When the router is sure: just below and just above where it was fitted.
+//! When the router is sure.
 
 use super::*;
 use crate::model::Module;
 use crate::model::Source;
 
-fn ranking<T>(confidence: f64, then: impl FnOnce(&Ranking, &Index<'_>) -> T) -> T {
-    let team = sample();
-    let index = Index::new(&team, &[]);
-    let text = "Add an endpoint for invoices";
-    let message = Message::read(&index, text, text::spans(text));
-    let mut ranking = Ranking::of(&index, index.signals(&message, &message.spans));
-    let (agent, _) = ranking.best.expect("a row speaks of endpoints");
-    ranking.best = Some((agent, confidence));
-    then(&ranking, &index)
-}
-
-/// The numbers stand here as they were measured: whoever changes them has measured again.
-#[test]
-fn it_answers_from_this_confidence_on() {
-    for (confidence, is_sure) in [(0.0, false), (0.74, false), (0.785, false), (0.79, true), (0.81, true), (1.0, true)]
-    {
-        ranking(confidence, |ranking, index| {
-            assert_eq!(ranking.sure().is_some(), is_sure, "{confidence}");
-            let draft = ranking.draft(index, "Add an endpoint for invoices");
-            assert_eq!(draft.agents.is_empty(), !is_sure, "{confidence}");
-            assert!((draft.confidence - confidence).abs() < 1e-9 && !draft.evidence.is_empty());
-        });
-    }
-}
-
 /// Whatever is asked: who is not sure chooses nobody, and says how unsure.
 #[test]
 fn a_plan_by_the_words_is_sure_and_an_abstention_is_not() {
-    let (mut sure, mut unsure) = (0, 0);
+    let team = sample();
     let openings = ["Add", "Look at", "Fix", "Think about", "We need", "Improve"];
     let things = ["an endpoint", "the page", "coverage", "the guide", "the query on the page", "things", "a database"];
-    for message in openings.iter().flat_map(|opening| things.iter().map(move |thing| format!("{opening} {thing}"))) {
-        let plan = plan(&sample(), &message);
-        match plan.kind {
-            PlanKind::Agents if plan.agents.len() == 1 => {
-                sure += 1;
-                assert!(plan.confidence >= 0.79, "{message}: {}", plan.confidence);
-            }
-            PlanKind::Abstain => {
-                unsure += 1;
-                assert!(plan.confidence < 0.79, "{message}: {}", plan.confidence);
-            }
-            _ => {}
+    for threshold in [0.30, 0.70, 0.80] {
+        let router = Router::new(&team, &[]).answering_from(threshold);
+        let (mut sure, mut unsure) = (0, 0);
+        for message in openings.iter().flat_map(|opening| things.iter().map(move |thing| format!("{opening} {thing}")))
+        {
+            let plan = router.plan(&Request::new(&message), &RouteOptions::default());
+            sure += usize::from(plan.kind == PlanKind::Agents && plan.confidence >= threshold);
+            unsure += usize::from(plan.kind == PlanKind::Abstain && plan.confidence < threshold);
         }
+        assert_eq!(sure + unsure, openings.len() * things.len());
+        assert!(sure > 5 && unsure > 2, "{threshold}: {sure} sure, {unsure} not");
     }
-    assert!(sure > 5 && unsure > 2, "{sure} sure, {unsure} not");
 }
 
 /// The module that holds a path most closely decides, in whatever order the table has them.

@@ -1,0 +1,167 @@
+//! General knowledge of the trade: areas of work with their words, and words that say little.
+//!
+//! The table next to this file mentions no team.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use foldhash::fast::FixedState;
+
+use super::units::{Part, each_stem};
+use crate::model::List;
+
+const TABLE: &str = include_str!("areas.txt");
+
+/// The number of a stem. Stems that only a team uses follow those of the table.
+pub(super) type TermId = u32;
+
+#[derive(Clone, Copy)]
+pub(super) struct Area {
+    pub(super) name: &'static str,
+    /// An activity (testing, documentation), not a part of a product or a technology.
+    pub(super) is_kind: bool,
+}
+
+/// A term points to an area.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Hint {
+    pub(super) area: usize,
+    pub(super) how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Strong,
+    Weak,
+    /// Only in what a team says of its members and rows.
+    Role,
+    /// Only at the beginning of a request.
+    Asks,
+}
+
+/// How much a word tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Says {
+    Nothing,
+    Little,
+    Something,
+}
+
+/// What the table knows of a term.
+struct Term {
+    says: Says,
+    hints: Vec<Hint>,
+    /// The terms after this one, and what they mean together; longest first.
+    phrases: Vec<(Vec<TermId>, Vec<Hint>)>,
+}
+
+#[derive(Default)]
+pub(super) struct Areas {
+    pub(super) list: Vec<Area>,
+    ids: HashMap<Box<str>, TermId, FixedState>,
+    terms: Vec<Term>,
+}
+
+static AREAS: LazyLock<Areas> = LazyLock::new(Areas::read);
+
+impl Areas {
+    pub(super) fn get() -> &'static Self {
+        &AREAS
+    }
+
+    fn read() -> Self {
+        let mut areas = Self { ids: HashMap::with_capacity_and_hasher(8192, FixedState::default()), ..Self::default() };
+        for (list, says) in [(List::Stop, Says::Nothing), (List::Talk, Says::Nothing), (List::Common, Says::Little)] {
+            for word in list.entries() {
+                each_stem(word, &mut |stem, _, _| {
+                    areas.term(stem, says);
+                });
+            }
+        }
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            if let Some((name, kind)) = line.strip_prefix("= ").and_then(|line| line.split_once(' ')) {
+                areas.list.push(Area { name, is_kind: kind == "kind" });
+            } else if let (Some((how, words)), Some(area)) = (line.split_once(": "), areas.list.len().checked_sub(1)) {
+                let how = match how {
+                    "role" => How::Role,
+                    "asks" => How::Asks,
+                    "weak" => How::Weak,
+                    _ => How::Strong,
+                };
+                words.split(',').for_each(|words| areas.hint(words, Hint { area, how }));
+            }
+        }
+        areas.terms.iter_mut().for_each(|term| term.phrases.sort_by_key(|(rest, _)| usize::MAX - rest.len()));
+        areas
+    }
+
+    fn hint(&mut self, words: &str, hint: Hint) {
+        let mut terms = Vec::new();
+        each_stem(words, &mut |stem, _, part| {
+            if part != Part::Whole {
+                terms.push(self.term(stem, Says::Something));
+            }
+        });
+        let Some((first, rest)) = terms.split_first() else { return };
+        let term = &mut self.terms[*first as usize];
+        if rest.is_empty() {
+            // A stop word of one language (`die`, `dos`) is a word of another.
+            if term.says > Says::Nothing && !term.hints.contains(&hint) {
+                term.hints.push(hint);
+            }
+            return;
+        }
+        match term.phrases.iter_mut().find(|(known, _)| known == rest) {
+            Some((_, hints)) => hints.push(hint),
+            None => term.phrases.push((rest.to_vec(), vec![hint])),
+        }
+    }
+
+    fn term(&mut self, stem: &str, says: Says) -> TermId {
+        if let Some(known) = self.ids.get(stem) {
+            return *known;
+        }
+        let id = self.size();
+        self.ids.insert(stem.into(), id);
+        self.terms.push(Term { says, hints: Vec::new(), phrases: Vec::new() });
+        id
+    }
+
+    pub(super) fn id(&self, stem: &str) -> Option<TermId> {
+        self.ids.get(stem).copied()
+    }
+
+    /// The number of terms in the table.
+    pub(super) fn size(&self) -> TermId {
+        TermId::try_from(self.terms.len()).unwrap_or(TermId::MAX)
+    }
+
+    pub(super) fn says(&self, term: TermId) -> Says {
+        self.terms.get(term as usize).map_or(Says::Something, |term| term.says)
+    }
+
+    pub(super) fn hints(&self, term: TermId) -> &[Hint] {
+        self.terms.get(term as usize).map_or(&[], |term| &term.hints)
+    }
+
+    /// The longest phrase that a text begins with: the number of its terms, and what it means.
+    pub(super) fn phrase(&self, mut terms: impl Iterator<Item = Option<TermId>> + Clone) -> Option<(usize, &[Hint])> {
+        let first = self.terms.get(terms.next()?? as usize)?;
+        let begins = |(rest, _): &&(Vec<TermId>, Vec<Hint>)| {
+            let mut after = terms.clone();
+            rest.iter().all(|term| after.next().flatten() == Some(*term))
+        };
+        first.phrases.iter().find(begins).map(|(rest, hints)| (1 + rest.len(), &hints[..]))
+    }
+
+    /// Calls `each` with the hints of a sequence of terms, phrases first.
+    pub(super) fn each_hint(&self, terms: &[TermId], each: &mut impl FnMut(Hint)) {
+        let mut at = 0;
+        while let Some(term) = terms.get(at) {
+            let (length, hints) =
+                self.phrase(terms[at..].iter().map(|term| Some(*term))).unwrap_or((1, self.hints(*term)));
+            hints.iter().for_each(|hint| each(*hint));
+            at += length;
+        }
+    }
+}
