@@ -7,7 +7,7 @@ fn installs_a_team_in_one_commit() {
     let repo = TestRepo::empty();
     expect![[r#"
         --- stderr
-        Installed a team in .squad/: 11 files, committed in 832d6eb009.
+        Installed a team in .squad/: 11 files, committed in 4f87e0d8a7.
 
         Next:
           squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why

@@ -170,6 +170,7 @@ fn nothing_lands_in_a_team_behind_a_link() {
     assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_read_only_work_tree_takes_nothing() {
     use std::os::unix::fs::PermissionsExt;

@@ -24,7 +24,7 @@ fn runs_are_listed_and_one_is_shown_whole() {
     .assert_eq(&repo.squad(&["log"]).to_string());
     expect![[r#"
         --- stderr
-        error: `20260105-0900` is ambiguous: 20260105-090020-000013 and 20260105-090000-000001
+        error: `20260105-0900` is ambiguous: `20260105-090020-000013` and `20260105-090000-000001`
         hint: use a longer prefix
         --- exit 2
     "#]]

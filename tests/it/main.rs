@@ -94,6 +94,7 @@ mod unmerged;
 mod upgrade;
 mod upgrade_properties;
 mod verdicts;
+#[cfg(unix)]
 mod waits;
 mod warnings;
 mod watch;

@@ -207,7 +207,7 @@ steps = [{ hang = true }]
         r#"{"ada":"failed","bob":"completed","coordinator":"completed","rex":"timed_out"}"#
     );
     assert_eq!((last["status"].as_str(), output.code), (Some("failed"), 1));
-    let shown = repo.rehearse(script, &["--timeout", "90s", "team, go"]).err;
+    let shown = repo.rehearse(script, &["--timeout", "90s", "@ada adds a, @bob adds b and @rex adds c"]).err;
     for line in ["ada         failed: the model refused", "bob         completed, ", "rex         timed out: "] {
         assert!(shown.contains(line), "{line}: {shown}");
     }

@@ -25,7 +25,7 @@ fn a_plan_is_a_page() {
     .assert_eq(&repo.squad(&["route", "Fix the login password check"]).to_string());
     expect![[r#"
         Routing is not sure: the coordinator would choose.
-        tier standard, confidence 0.69
+        tier standard, confidence 0.00
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());
