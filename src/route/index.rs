@@ -70,8 +70,11 @@ pub(super) struct Index<'t> {
     /// What its lines say, by term.
     supports: HashMap<TermId, Vec<Support>, FixedState>,
     /// Entries of several words, by their first term.
-    phrases: HashMap<TermId, Vec<(Vec<TermId>, Vec<Support>)>, FixedState>,
+    phrases: HashMap<TermId, Vec<Phrase>, FixedState>,
 }
+
+/// The terms of an entry, and what it is to the agents.
+type Phrase = (Vec<TermId>, Vec<Support>);
 
 /// What a term is to the agents: the weight of each, and its line. By agent.
 type Claims = Vec<(f64, usize)>;
@@ -224,14 +227,14 @@ impl<'t> Index<'t> {
     /// Whose role names a topic and no kind of work implements it: a `Frontend` is a frontend developer.
     fn claim_implementation(&mut self, claims: &mut [Vec<(f64, usize, f64)>]) {
         let Some(implementation) = self.area("implementation") else { return };
-        for agent in 0..self.agents.len() {
+        for (agent, claim) in claims[implementation].iter_mut().enumerate() {
             let has = |is_kind: bool| {
                 let mut areas = self.areas.list.iter().zip(&self.roles);
                 areas.any(|(area, roles)| area.is_kind == is_kind && roles.contains(&agent))
             };
             if has(false) && !has(true) {
                 let role = self.lines.iter().position(|line| line.agent == agent && line.field == Field::Role);
-                claims[implementation][agent] = (area_weight(Field::Role), role.unwrap_or(usize::MAX), 0.0);
+                *claim = (area_weight(Field::Role), role.unwrap_or(usize::MAX), 0.0);
                 self.roles[implementation].push(agent);
             }
         }

@@ -147,8 +147,8 @@ fn kind_of(index: &Index<'_>, message: &str, segment: &[Unit]) -> Option<usize> 
     }
     let is_broken =
         |at: usize| segment.get(at).is_some_and(|unit| BROKEN.contains(&&*message[unit.range.clone()].to_lowercase()));
-    let nouns =
-        segment.iter().take(6).enumerate().filter(|(at, _)| !is_broken(at + 1) && !(*at > 0 && is_broken(at - 1)));
+    let is_beside_broken = |at: usize| is_broken(at + 1) || at.checked_sub(1).is_some_and(is_broken);
+    let nouns = segment.iter().take(6).enumerate().filter(|(at, _)| !is_beside_broken(*at));
     if let Some(kind) = nouns.filter_map(|(_, unit)| names_kind(index, unit)).next() {
         return Some(kind);
     }
