@@ -666,7 +666,7 @@ async fn a_session_goes_on_in_another_process() {
     assert_eq!(turn(&mut session, "STEP say:second").await, ["delta second", "message second", "idle"]);
     assert!(world.model.requests().pop().expect("a request").to_string().contains("THE-FIRST-PROMPT"));
     let twice = copilot.open(opening.clone()).await.err().expect("it is open already");
-    assert!(twice.to_string().contains("open already"), "{twice}");
+    assert!(twice.to_string().contains("already open"), "{twice}");
     session.close().await;
 
     // Opened without resuming, it begins anew, and what was before is gone for good.
