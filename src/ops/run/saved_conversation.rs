@@ -102,5 +102,5 @@ fn place(workspace: &Workspace) -> (PathBuf, String) {
 /// `None`: another process holds it.
 fn locked(path: &Path) -> std::io::Result<Option<File>> {
     let lock = lock::open(&path.with_extension("lock"))?;
-    Ok(lock::take(&lock)?.then_some(lock))
+    Ok(lock::try_take(&lock)?.then_some(lock))
 }
