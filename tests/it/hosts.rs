@@ -389,3 +389,21 @@ fn damaged_markers_are_reported() {
     let doctor = repo.squad(&["doctor"]);
     assert!(doctor.out.contains("do not enclose exactly one section"), "{doctor}");
 }
+
+/// A file that a link leads to is nobody's skill, nor is a folder: it could be anything of the user's.
+#[cfg(unix)]
+#[test]
+fn nothing_outside_is_exported_through_a_link() {
+    let outside = tempfile::tempdir().expect("a folder");
+    std::fs::write(outside.path().join("notes.txt"), "private\n").expect("a file");
+    let repo = team();
+    let skill = repo.root().join(".squad/skills/Release Notes");
+    std::os::unix::fs::symlink(outside.path(), skill.join("more")).expect("a link");
+    std::os::unix::fs::symlink("..", skill.join("again")).expect("a link");
+    let output = repo.squad(&["agents", "export", "--to", "plugin", "--no-commit"]);
+    assert_eq!(output.code, 0, "{output}");
+    let exported = repo.root().join(".agents/plugins/squad-team/skills/release-notes");
+    assert!(
+        exported.join("example.txt").exists() && !exported.join("more").exists() && !exported.join("again").exists()
+    );
+}
