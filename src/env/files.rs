@@ -29,7 +29,10 @@ pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result
 
 /// A file's content, or its size if it has more than `most` bytes. It may grow while it is read.
 pub(crate) fn read_within(path: &Path, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
-    let file = File::open(path)?;
+    read(File::open(path)?, most)
+}
+
+fn read(file: File, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
     let size = file.metadata()?.len();
     if size > most {
         return Ok(Err(size));
@@ -43,8 +46,7 @@ pub(crate) fn read_within(path: &Path, most: u64) -> io::Result<Result<Vec<u8>, 
 /// The content of a regular file of at most that many bytes. `None`: it is a link, something else or larger, or cannot
 /// be read.
 pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
-    let is_file = path.symlink_metadata().is_ok_and(|about| about.is_file());
-    is_file.then(|| read_within(path, most).ok()?.ok()).flatten()
+    read(open_regular(File::options().read(true), path).ok()?, most).ok()?.ok()
 }
 
 /// Replaces a file in one step, so that whoever reads it gets all of the old or all of the new. Only the user may read it.
@@ -52,11 +54,6 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    replace_by(folder, path, content)
-}
-
-/// [`replace`], with the new file in another folder of the same disk until it is whole.
-pub(crate) fn replace_by(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
     file.write_all(content)?;
     file.persist(path).map(drop).map_err(|error| error.error)

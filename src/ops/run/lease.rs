@@ -57,6 +57,11 @@ const REPOSITORY: &str = "repository";
 /// How often a run looks for its lease, which may have been deleted with squad's local folder.
 pub(in crate::ops) const LEASE_CHECK: Duration = Duration::from_millis(200);
 
+/// How often, and at which interval, the lease of a dead process is looked at: the kernel frees it when the last process
+/// that has the file open is gone.
+pub(in crate::ops) const LEASE_CHECKS: usize = 50;
+pub(in crate::ops) const LEASE_PAUSE: Duration = Duration::from_millis(20);
+
 /// A live run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LiveRun {

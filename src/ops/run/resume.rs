@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
-use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -18,15 +17,11 @@ use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
 use crate::ops::ledger::lost;
 use crate::ops::run::before::opens_session;
-use crate::ops::run::lease::{self, LEASE_CHECK};
+use crate::ops::run::lease::{self, LEASE_CHECK, LEASE_CHECKS, LEASE_PAUSE};
 use crate::policy::Permissions;
 use crate::program::may_be_alive;
 use crate::record::Read;
 use crate::route::RouteOptions;
-
-/// How often, and at which interval, the lease of a dead process is checked.
-const LEASE_CHECKS: usize = 50;
-const LEASE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A run that was interrupted.
 pub(crate) struct Interrupted {

@@ -17,9 +17,10 @@ use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunId};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::ledger::lost;
 use crate::ops::run::host::{EngineKey, FromClient, FromHost, Incoming, PROTOCOL, Request, ask, name, to_line};
+use crate::ops::run::lease::{self, LEASE_CHECKS, LEASE_PAUSE};
 use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::resume;
 use crate::ops::run::signals::SignalGuard;
-use crate::ops::run::{lease, resume};
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
 
@@ -251,11 +252,6 @@ impl Conversation<'_> {
         Lander::new(self.env, self.project).until(self.cancel.clone()).land_aside(self.env.threads).await
     }
 }
-
-/// How often, and at which interval, to check whether the run of a lost watch is dead: the kernel frees its lease when all
-/// of the process is gone.
-const LEASE_CHECKS: usize = 50;
-const LEASE_PAUSE: Duration = Duration::from_millis(20);
 
 async fn write(mut sender: WriteHalf<Stream>, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {
     while let Some(line) = lines.recv().await {
