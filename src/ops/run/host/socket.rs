@@ -44,11 +44,21 @@ impl Endpoint {
     /// Removes the socket and the folder made for it, if that is empty.
     pub(in crate::ops) fn clear(&self) {
         let socket = Path::new(&self.socket);
-        let _ = fs::remove_file(socket);
+        remove(socket);
         if let Some(folder) = socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == "socket")) {
             let _ = fs::remove_dir(folder);
         }
     }
+}
+
+/// Removes a socket and nothing else: its path may come from a file that an agent wrote. A named pipe leaves no file.
+fn remove(socket: &Path) {
+    #[cfg(unix)]
+    if socket.symlink_metadata().is_ok_and(|about| std::os::unix::fs::FileTypeExt::is_socket(&about.file_type())) {
+        let _ = fs::remove_file(socket);
+    }
+    #[cfg(not(unix))]
+    let _ = socket;
 }
 
 pub(in crate::ops) fn name(socket: &str) -> io::Result<Name<'static>> {
@@ -58,9 +68,30 @@ pub(in crate::ops) fn name(socket: &str) -> io::Result<Name<'static>> {
 /// Listens. Only who holds the host's lease may do so.
 pub(in crate::ops) fn listen(endpoint: &Endpoint) -> io::Result<Listener> {
     // Left by a process that was killed.
-    let _ = fs::remove_file(&endpoint.socket);
+    remove(Path::new(&endpoint.socket));
     let options = ListenerOptions::new().name(name(&endpoint.socket)?).reclaim_name(false);
     #[cfg(unix)]
     let options = interprocess::os::unix::local_socket::ListenerOptionsExt::mode(options, 0o600);
     options.create_tokio()
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_socket_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, is_socket) in [("run.sock", true), ("thesis.md", false)] {
+            let place = folder.path().join(name);
+            match is_socket {
+                true => drop(std::os::unix::net::UnixListener::bind(&place).expect("a socket")),
+                false => fs::write(&place, "of the user").expect("a file"),
+            }
+            let socket = place.display().to_string();
+            Endpoint { version: String::new(), protocol: PROTOCOL, socket }.clear();
+            assert_eq!(place.exists(), !is_socket, "{name}");
+        }
+    }
 }
