@@ -100,7 +100,7 @@ impl Scans {
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Read};
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -152,7 +152,11 @@ mod tests {
             let path = folder.path().join(name);
             std::os::unix::fs::symlink("/bin/sh", &path).expect("a link");
             let mut command = Command::new(path);
-            command.args(["-c", "read line; true"]).env(NAME, "git").stdin(Stdio::piped()).spawn().expect("a shell")
+            command.args(["-c", "echo; read line; true"]).env(NAME, "git");
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
+            // Until it runs, the kernel shows no variables of it.
+            child.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("a line");
+            child
         };
         let mut children = ["git", "git-remote-https", "agit"].map(start);
         assert_eq!(Descendants::of(&[(NAME, "git")]).end().await.len(), 1);
