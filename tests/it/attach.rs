@@ -121,3 +121,22 @@ fn a_resumed_run_is_given_the_files_and_the_flags_of_its_first_call() {
     assert!(output.code == 2 && output.err.contains("cannot attach brief.md"), "{output}");
     assert!(output.err.contains("put it back"), "{output}");
 }
+
+/// An entry of another clone may name any file of this machine; only who made it knows what the file held.
+#[test]
+fn on_resume_a_file_outside_the_project_must_be_as_it_was() {
+    let repo = TestRepo::with_small_team();
+    repo.write("../play.toml", FAILS_TWICE);
+    repo.write("../notes.md", "Outside.\n");
+    let (script, notes) = (repo.root().join("../play.toml"), repo.root().join("../notes.md").display().to_string());
+    let script = script.display().to_string();
+    let first = orchestrate(&repo, &["--script", &script, "--attach", &notes, "--json", "Fix it"]);
+    let run = of(&first, "run.started")["run"].as_str().expect("an id").to_owned();
+
+    repo.write("../notes.md", "Another text.\n");
+    let refused = repo.squad(&["orchestrate", "--json", "--resume", &run]);
+    assert!(refused.code == 2 && refused.out.contains("is not the file that the run started with"), "{refused}");
+    repo.write("../notes.md", "Outside.\n");
+    let resumed = repo.squad(&["orchestrate", "--json", "--resume", &run]);
+    assert!(of(&resumed, "run.resumed")["attachments"][0]["path"].to_string().contains("notes.md"), "{resumed}");
+}

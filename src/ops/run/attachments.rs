@@ -42,6 +42,9 @@ pub(crate) fn check(
 }
 
 /// Checks the files of a resumed run again. Returns their current state, and those that have changed since.
+///
+/// The ledger names them, and its entries also come from other clones. So a file outside the project must still have the
+/// recorded content: whoever made up the entry cannot know the content of a file of this machine.
 pub(crate) fn check_again(
     env: &Env,
     project: &Project,
@@ -50,8 +53,12 @@ pub(crate) fn check_again(
     let paths: Vec<String> = before.iter().map(|attachment| attachment.path.clone()).collect();
     let now = check(env, project, &project.folder.root, &paths)
         .map_err(|failure| failure.hint("the run started with this file: put it back, or start the task again"))?;
-    let is_changed = |attachment: &&Attachment| !before.contains(attachment);
-    let changed = now.iter().filter(is_changed).map(|attachment| attachment.path.clone()).collect();
+    let changed = now.iter().filter(|attachment| !before.contains(attachment));
+    let changed: Vec<String> = changed.map(|attachment| attachment.path.clone()).collect();
+    if let Some(path) = changed.iter().find(|path| Path::new(path).is_absolute()) {
+        let reason = "it lies outside the project and is not the file that the run started with";
+        return Err(Failure::usage(format!("cannot attach {}: {reason}", printable(path))).hint("start the task again"));
+    }
     Ok((now, changed))
 }
 
