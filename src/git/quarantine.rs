@@ -28,17 +28,19 @@ use super::{
 pub(super) struct Quarantine<'a> {
     repository: &'a Repository,
     folder: TempDir,
+    store: ObjectStore,
 }
 
 impl<'a> Quarantine<'a> {
     pub(super) fn new(repository: &'a Repository) -> Result<Self, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
-        let quarantine = Self { repository, folder };
-        let info = quarantine.objects_directory().join("info");
+        let directory = folder.path().join("objects");
+        let info = directory.join("info");
         let alternates = [repository.objects_directory().as_os_str().as_encoded_bytes(), b"\n"].concat();
         let made = fs::create_dir_all(&info).and_then(|()| fs::write(info.join("alternates"), alternates));
         made.map_err(Error::io("write to", &info))?;
-        Ok(quarantine)
+        let store = ObjectStore::new(&directory, repository.hash(), RecentObjects::default());
+        Ok(Self { repository, folder, store })
     }
 
     fn objects_directory(&self) -> std::path::PathBuf {
@@ -56,19 +58,15 @@ impl<'a> Quarantine<'a> {
         PackFolder::new(self.folder.path(), hash, sharing).add(objects).map(drop)
     }
 
-    fn store(&self) -> ObjectStore {
-        ObjectStore::new(&self.objects_directory(), self.repository.hash(), RecentObjects::default())
-    }
-
     /// Adds an object that git made to `objects`. Returns its size.
     pub(super) fn take(&self, id: ObjectId, kind: objs::Kind, objects: &mut NewObjects) -> Result<usize, Error> {
-        let bytes = self.store().bytes(&id, kind)?;
+        let bytes = self.store.bytes(&id, kind)?;
         let size = bytes.len();
         objects.add(kind, bytes).map(|_| size)
     }
 
     pub(super) fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Error> {
-        self.store().blob(id)
+        self.store.blob(id)
     }
 
     /// The objects that git has made here so far.
@@ -98,7 +96,7 @@ impl<'a> Quarantine<'a> {
         base: Option<ObjectId>,
         objects: &mut NewObjects,
     ) -> Result<(), Error> {
-        let store = self.store();
+        let store = &self.store;
         let mut pairs = vec![(tree, base)];
         while let Some((tree, base)) = pairs.pop() {
             if base == Some(tree) {

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
+    object_store::ObjectStore,
     objects::NewObjects,
     pack::KeptPack,
     quarantine::Quarantine,
@@ -110,7 +111,8 @@ impl Repository {
         at: Timestamp,
     ) -> Result<WorkTreeSnapshot, Error> {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
-        let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
+        let store = self.objects();
+        let committed = head.map(|head| store.tree_of(&head)).transpose()?;
         let known = previous.and_then(WorkTreeSnapshot::state);
         let (mut status, state) = RepositoryState::with_status(self, known.map(Arc::as_ref))?;
         let state = known.filter(|known| ***known == state).cloned().unwrap_or_else(|| Arc::new(state));
@@ -142,7 +144,7 @@ impl Repository {
             }
         }
         let mut objects = NewObjects::new(self.hash());
-        let tree = self.edited(committed, &edits, &mut objects)?;
+        let tree = self.edited(&store, committed, &edits, &mut objects)?;
         if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
             return Ok(WorkTreeSnapshot { left_out, is_read_back: false, state, ..previous.clone() });
         }
@@ -296,11 +298,11 @@ impl Repository {
     /// A tree with some entries changed. Adds new trees to `objects`.
     fn edited(
         &self,
+        store: &ObjectStore,
         root: Option<ObjectId>,
         edits: &BTreeMap<Vec<u8>, Entry>,
         objects: &mut NewObjects,
     ) -> Result<ObjectId, Error> {
-        let store = self.objects();
         if let Some(root) = root.filter(|_| edits.is_empty()) {
             return Ok(root);
         }

@@ -3,8 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
+    panic::resume_unwind,
     path::Path,
     sync::Arc,
+    thread,
     time::SystemTime,
 };
 
@@ -63,25 +65,30 @@ pub(crate) struct RepositoryState {
 }
 
 impl RepositoryState {
-    /// The status, and the state beside it.
+    /// The status, and the state beside it, which is read while git looks for changed files.
     pub(super) fn with_status(repository: &Repository, previous: Option<&Self>) -> Result<(Status, Self), Error> {
+        let (status, state) = thread::scope(|scope| {
+            let status = scope.spawn(|| Status::of(repository));
+            let state = Self::beside(repository, previous);
+            (status.join().unwrap_or_else(|panic| resume_unwind(panic)), state)
+        });
+        let status = status?;
+        let staged = status.staged.iter().map(|(path, entry)| {
+            let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
+            (String::from_utf8_lossy(path).into_owned(), entry)
+        });
+        let state = Self { staged: staged.collect(), ..state? };
+        Ok((status, state))
+    }
+
+    /// The state without what is staged.
+    fn beside(repository: &Repository, previous: Option<&Self>) -> Result<Self, Error> {
         let index_stamp = stamp(&repository.git_dir().join("index"));
         let same = previous.filter(|known| known.index_stamp.is_some() && known.index_stamp == index_stamp);
-        let status = Status::of(repository)?;
         let hidden = match same {
             Some(known) => Arc::clone(&known.hidden),
             None => Arc::new(Status::hidden(repository)?),
         };
-        let state = Self::of(repository, &status, (index_stamp, hidden), previous)?;
-        Ok((status, state))
-    }
-
-    fn of(
-        repository: &Repository,
-        status: &Status,
-        (index_stamp, hidden): (Option<Stamp>, Arc<Entries>),
-        previous: Option<&Self>,
-    ) -> Result<Self, Error> {
         let head = match repository.head_target()? {
             Target::Symbolic(name) => name,
             Target::Object(id) => id.to_string(),
@@ -91,10 +98,6 @@ impl RepositoryState {
         let known = known.and_then(|known| known.packed.clone());
         let Values { loose, packed } = repository.references().values(OWN, known.is_none())?;
         let packed = Some(known.unwrap_or_else(|| Arc::new(packed)));
-        let staged = status.staged.iter().map(|(path, entry)| {
-            let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
-            (String::from_utf8_lossy(path).into_owned(), entry)
-        });
         let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
         let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let config = files.iter().map(|path| text(path).unwrap_or_default()).collect();
@@ -102,8 +105,7 @@ impl RepositoryState {
         let rules = ["exclude", "attributes"]
             .map(|name| (format!("info/{name}"), repository.common_dir().join("info").join(name)));
         let rules = rules.map(|(name, path)| (name, text(&path).unwrap_or_default())).into();
-        let staged = staged.collect();
-        Ok(Self { head, loose, packed, packed_stamp, index_stamp, hidden, staged, config, rules, hooks })
+        Ok(Self { head, loose, packed, packed_stamp, index_stamp, hidden, config, rules, hooks, ..Self::default() })
     }
 
     fn value(&self, name: &str) -> Option<&String> {
