@@ -11,7 +11,7 @@ use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
-use crate::ops::run::host::{WatchState, activity};
+use crate::ops::run::host::{WatchState, activities};
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::resume;
 use crate::ops::run::watch::{WatchFiles, Watcher};
@@ -173,8 +173,9 @@ fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {
 /// The state that live runs report. A run that has just started may not have reported anything yet.
 fn live_runs(live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
-    for run in live {
-        let RunActivity { step, agents, sessions, questions } = activity(&run).unwrap_or_default();
+    let activities = activities(&live);
+    for (run, activity) in live.into_iter().zip(activities) {
+        let RunActivity { step, agents, sessions, questions } = activity.unwrap_or_default();
         runs.push(RunStatus { run, step, agents, questions });
         all.extend(sessions);
     }

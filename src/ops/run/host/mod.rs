@@ -15,7 +15,7 @@ mod frames;
 mod requests;
 mod socket;
 
-pub(in crate::ops) use client::{activity, activity_with, ask, send};
+pub(in crate::ops) use client::{activities, activity, activity_with, ask, send};
 pub(in crate::ops) use engine_key::EngineKey;
 pub(crate) use frames::WatchState;
 pub(in crate::ops) use frames::{FromClient, FromHost, Incoming, Request, next, to_line};
