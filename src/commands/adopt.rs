@@ -78,13 +78,14 @@ fn said(ui: &mut Ui, adopted: &Changed<Adopted>, args: &Args) {
     }
     if state.is_none() && report.files.is_empty() && report.commit.is_none() {
         return ui.say(match args.roles {
-            true => "There is nobody to add: every role file has its member, or there are none.",
-            false => "There is nothing to adopt: nothing that another tool installed is left to change.",
+            true => "There is nobody to add: no role file lacks a member.",
+            false => "There is nothing to adopt: no file of another tool is left to change.",
         });
     }
     if !adopted.unignored.is_empty() {
+        let verb = if is_shown { "would be" } else { "were" };
         let lines = adopted.unignored.join(", ");
-        ui.say(&printable_line(&format!("git sees decisions again that were hidden from it: {lines}.")));
+        ui.say(&printable_line(&format!("Lines that hide decisions from git {verb} removed: {lines}.")));
     }
     said_triage(ui, adopted, is_shown);
     let count = plural(report.files.len(), "file");
@@ -105,7 +106,7 @@ fn said_triage(ui: &mut Ui, adopted: &Adopted, is_shown: bool) {
     }
     let verb = if is_shown { "would stop" } else { "stops" };
     let files = list(&adopted.triage);
-    ui.warning(&printable_line(&format!("triage of issues {verb}: squad has nothing in the place of {files}")));
+    ui.warning(&printable_line(&format!("triage of issues {verb}: squad has no replacement for {files}")));
     ui.hint("`squad orchestrate` and `squad watch` work on what they are given; restore the workflow to keep it");
 }
 

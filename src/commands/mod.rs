@@ -99,7 +99,7 @@ fn say_mistyped(ui: &mut Ui, team: &Team, message: &str) {
 fn say_passed_hooks(ui: &mut Ui, repository: &Repository) {
     if let Some(said) = hooks::skipped_hooks(repository) {
         ui.warning(&said);
-        ui.hint("hooks are for people's changes; squad commits only its own files. This is said once");
+        ui.hint("squad skips hooks because it commits only its own files. This is shown once");
     }
 }
 

@@ -41,7 +41,7 @@ impl<'s, S: Screen> Watched<'s, S> {
                 (LineStyle::Faint, format!("has a session on {model}, opened in {seconds:.2} s"))
             }
             EventKind::SessionResumed { seconds, .. } => {
-                (LineStyle::Faint, format!("goes on in its session, {seconds:.2} s"))
+                (LineStyle::Faint, format!("continues in its session, {seconds:.2} s"))
             }
             EventKind::SessionSuspended { .. } => (LineStyle::Faint, "is suspended until it is needed".to_owned()),
             EventKind::SessionDestroyed { .. } => (LineStyle::Faint, "has its session closed".to_owned()),

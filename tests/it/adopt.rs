@@ -108,8 +108,8 @@ fn unchanged_files_are_removed_and_edited_files_stay() {
         --- stderr
         warning: .squad/routing.md:7: `{domain 1}` is a template's placeholder row
         hint: fill it in or delete the row
-        git sees decisions again that were hidden from it: .gitignore:4.
-        warning: triage of issues stops: squad has nothing in the place of .github/workflows/squad-triage.yml
+        Lines that hide decisions from git were removed: .gitignore:4.
+        warning: triage of issues stops: squad has no replacement for .github/workflows/squad-triage.yml
         hint: `squad orchestrate` and `squad watch` work on what they are given; restore the workflow to keep it
         Adopted the team: 8 files, committed in COMMIT.
         hint: `git revert` of that commit undoes it; `squad doctor` checks the team

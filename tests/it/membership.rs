@@ -197,7 +197,7 @@ fn a_name_that_no_charter_can_record_is_reported() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["agents", "rename", "Ada", "Eve"]);
     assert!(
-        output.err.contains("what the ledger has of `ada` does not belong to `eve`: it has no charter"),
+        output.err.contains("the ledger's entries of `ada` are not shown for `eve`, which has no charter"),
         "{output}"
     );
     repo.write(".squad/agents/bob/charter.md", "# Bob — Tester\n\nTests.\n");

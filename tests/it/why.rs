@@ -143,7 +143,10 @@ fn a_decision_file_proves_nothing_by_itself() {
     assert_eq!(why(&repo, "00000000000b")["origins"][0]["agent"], "ada");
     let line = |text: &str| repo.read(path).lines().position(|line| line.contains(text)).map_or(0, |at| at + 1);
     let edited = why(&repo, &format!("{path}:{}", line("Two shapes.")));
-    assert!(edited["unknown"].as_str().is_some_and(|why| why.contains("did not say this")), "{edited}");
+    assert!(
+        edited["unknown"].as_str().is_some_and(|why| why.contains("added after the decision was made")),
+        "{edited}"
+    );
     let kept = why(&repo, &format!("{path}:{}", line("Clients parse it.")));
     assert_eq!(kept["origins"][0]["agent"], "ada", "{kept}");
 }

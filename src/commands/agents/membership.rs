@@ -132,7 +132,10 @@ fn said(ui: &mut Ui, report: &Changed<MembershipReport>) {
     report.rows.iter().for_each(|row| ui.say(&format!("routing: {row}.")));
     ui.all_problems(&report.idle);
     if let Some(old) = &report.forgotten {
-        ui.warning(&format!("what the ledger has of `{old}` does not belong to `{}`: it has no charter", report.agent));
+        ui.warning(&format!(
+            "the ledger's entries of `{old}` are not shown for `{}`, which has no charter",
+            report.agent
+        ));
         ui.hint(&format!("write it a charter with the line `- **Formerly:** {old}`"));
     }
     if !report.mentions.is_empty() {

@@ -371,7 +371,7 @@ fn as_logged(project: &Project, decision: ListedDecision, line: &str) -> Result<
     let mut answer = of_decision(project, decision)?;
     if !answer.origins.is_empty() && !is_logged(project, &answer, line)? {
         answer.origins.clear();
-        answer.unknown = Some("the decision did not say this when it was made".to_owned());
+        answer.unknown = Some("this text was added after the decision was made".to_owned());
     }
     Ok(answer)
 }

@@ -174,7 +174,7 @@ fn reply(local: &Path, live: &LiveRun, request: &FromClient) -> Result<Option<Fr
             Ok(reply) => return Ok(Some(reply)),
             Err(_) if lease::look(local).status(&live.run) != "running" => return Ok(None),
             Err(error) if error.kind() == ErrorKind::Unsupported => {
-                return Err(Failure::failed(format!("run {} cannot be asked: {error}", live.run))
+                return Err(Failure::failed(format!("cannot reach run {}: {error}", live.run))
                     .hint(format!("its process id is {}", live.pid)));
             }
             Err(error) if error.kind() == ErrorKind::TimedOut || patience.is_zero() => return Err(silent(live)),

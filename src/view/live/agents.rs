@@ -274,8 +274,8 @@ fn doing(kind: &EventKind) -> Option<String> {
         EventKind::ToolStarted { tool, detail, .. } => format!("{tool} {}", first_line(detail, DOING)),
         EventKind::ToolCompleted { .. } => "thinks".to_owned(),
         EventKind::CancelRequested { .. } => "is being cancelled".to_owned(),
-        EventKind::ConnectionLost { .. } => "has lost its connection".to_owned(),
-        EventKind::ConnectionRestored { .. } => "has its connection back".to_owned(),
+        EventKind::ConnectionLost { .. } => "lost its connection".to_owned(),
+        EventKind::ConnectionRestored { .. } => "is connected again".to_owned(),
         EventKind::RouteRequested { to, wait: true, .. } => format!("waits for {to}"),
         _ => return None,
     })

@@ -230,7 +230,7 @@ impl Keyboard<'_> {
         }
         if not_working.len() < agents.len() {
             if !not_working.is_empty() {
-                self.ui.lock().hint(&format!("not working, so not told: {}", list(not_working)));
+                self.ui.lock().hint(&format!("not delivered, because they are not working: {}", list(not_working)));
             }
             return Ok(());
         }

@@ -44,7 +44,7 @@ impl MemberServer {
             Failure::usage(reason).hint("`squad status` shows the runs that are live, and who works in them")
         })?;
         if let Some(turn) = turn {
-            let wrong = || Failure::usage(format!("`{turn}` names no turn of {}", server.agent));
+            let wrong = || Failure::usage(format!("there is no turn `{turn}` of {}", server.agent));
             server.project_tools = Some(ProjectTools::new(env, &workspace, turn).ok_or_else(wrong)?);
         }
         Ok(server)

@@ -186,7 +186,7 @@ impl Service for McpServer {
     fn instructions(&self) -> String {
         "squad runs a team of AI coding agents in this repository. `list_roles` says who there is; \
          `start_squad_members` gives each of several members a role and a task and runs them side by side. A member \
-         knows nothing of your conversation: write the whole task."
+         does not see your conversation: write the whole task."
             .to_owned()
     }
 

@@ -118,7 +118,7 @@ impl McpServer {
     }
 
     pub(super) fn role_prompts(&self) -> Vec<Value> {
-        let task = json!([{"name": "task", "description": "What is to be done", "required": false}]);
+        let task = json!([{"name": "task", "description": "The task", "required": false}]);
         let prompt = |role: &Role| json!({"name": role.id, "title": role.name, "description": role.description, "arguments": task});
         self.usable().iter().filter(|role| role.body.is_ok()).map(prompt).collect()
     }
@@ -131,7 +131,7 @@ impl McpServer {
         let text = match given.get("task") {
             None => shape::role_alone(body),
             Some(Value::String(task)) => shape::stateless(body, task),
-            Some(_) => return Err(Fault::invalid_params("`task` is not a text")),
+            Some(_) => return Err(Fault::invalid_params("`task` is not a string")),
         };
         let message = json!({"role": "user", "content": {"type": "text", "text": text}});
         Ok(json!({"description": role.description, "messages": [message]}))

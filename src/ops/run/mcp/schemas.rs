@@ -57,7 +57,7 @@ fn list_roles() -> Value {
         "List roles",
         "The roles that members can be started in. One with an `error` cannot be used until its file is fixed.",
         reads(),
-        object(json!({"query": text("Only roles whose id, name or description has these words.")}), &[]),
+        object(json!({"query": text("Only roles whose id, name or description contains these words.")}), &[]),
     );
     tool["outputSchema"] = json!({"type": "object", "properties": roles, "required": ["roles"]});
     tool
@@ -89,26 +89,26 @@ fn run() -> Value {
 fn start_squad_members() -> Value {
     let member = object(
         json!({
-            "roleId": text("The id of a role, as `list_roles` has it."),
-            "task": text("The whole task: the member knows nothing of your conversation."),
-            "cwd": text("A folder of the project to work in; the project's root if left out."),
-            "chatId": text("Goes on in the chat of an earlier member, where the server keeps chats."),
-            "engine": text("The engine to run it on; the project's own if left out."),
+            "roleId": text("The id of a role, from `list_roles`."),
+            "task": text("The whole task: the member does not see your conversation."),
+            "cwd": text("A folder of the project to work in. Default: the project's root."),
+            "chatId": text("Continues an earlier member's chat, if the server keeps chats."),
+            "engine": text("The engine to run it on. Default: the project's."),
             "timeoutSec": {"type": "integer", "minimum": 1, "maximum": MOST_SECONDS,
-                           "description": "Seconds it may work."},
+                           "description": "Time limit in seconds."},
         }),
         &["roleId", "task"],
     );
     let members = json!({"type": "array", "items": member, "minItems": 1, "maxItems": MOST_MEMBERS});
     let wait = json!({"type": "boolean", "default": true, "description":
-        "Whether to wait for all members. Without it, `get_run` says how they are."});
-    let metadata = json!({"type": "object", "description": "Whatever you want to note; squad does not read it."});
+        "Whether to wait for all members. If false, poll with `get_run`."});
+    let metadata = json!({"type": "object", "description": "For your own notes; squad ignores it."});
     let mut tool = tool(
         "start_squad_members",
         "Start members",
-        "Starts members of the squad side by side, each in a role and with a task, and gives each one's own result. \
-         Nobody starts if anything is wrong with one of them. Cancelling this call cancels the run. If the call times out \
-         or the connection is lost, the run goes on; `get_run` says how it is.",
+        "Starts members of the squad side by side, each with a role and a task, and returns each member's result. If one \
+         of them is invalid, none is started. Cancelling this call cancels the run. If the call times out or the \
+         connection is lost, the run goes on; follow it with `get_run`.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
         object(json!({"members": members, "wait": wait, "metadata": metadata}), &["members"]),
     );
@@ -118,11 +118,11 @@ fn start_squad_members() -> Value {
 
 fn get_run() -> Value {
     let wait = json!({"type": "integer", "minimum": 0, "maximum": 50, "default": 0,
-                      "description": "Seconds to wait for its end."});
+                      "description": "Seconds to wait for the run to end."});
     let mut tool = tool(
         "get_run",
-        "Look at a run",
-        "How a run is, with each member's output so far. Runs outlive the server that started them.",
+        "Get a run",
+        "The status of a run, with each member's output so far. Runs outlive the server that started them.",
         reads(),
         object(json!({"squadId": text("The run's id."), "waitSec": wait}), &["squadId"]),
     );
@@ -131,11 +131,11 @@ fn get_run() -> Value {
 }
 
 fn cancel_run() -> Value {
-    let member = text("Only this member's work.");
+    let member = text("Cancels only this member's work.");
     let mut tool = tool(
         "cancel_run",
         "Cancel a run",
-        "Ends a run, or one member's work in it. What was done until then stays.",
+        "Cancels a run, or one member's work in it. Finished work is kept.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false}),
         object(json!({"squadId": text("The run's id."), "memberId": member}), &["squadId"]),
     );
@@ -145,16 +145,16 @@ fn cancel_run() -> Value {
 
 fn orchestrate() -> Value {
     let agents = json!({"type": "array", "items": {"type": "string"}, "description":
-        "Only these agents of the team; left out, squad decides by the team's routing."});
+        "The agents to start. Default: squad chooses by the team's routing."});
     let wait = json!({"type": "boolean", "default": true, "description":
-        "Whether to wait for the answer. Without it, `get_run` says how it is."});
+        "Whether to wait for the answer. If false, poll with `get_run`."});
     let mut tool = tool(
         "orchestrate",
         "Give the team a task",
-        "Has squad decide who of the team works on a message, runs them and gives their answer. Cancelling this call \
-         cancels the run. If the call times out or the connection is lost, the run goes on; `get_run` says how it is.",
+        "Chooses the agents that work on a message, runs them and returns their answer. Cancelling this call cancels the \
+         run. If the call times out or the connection is lost, the run goes on; follow it with `get_run`.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
-        object(json!({"message": text("What is to be done."), "agents": agents, "wait": wait}), &["message"]),
+        object(json!({"message": text("The task."), "agents": agents, "wait": wait}), &["message"]),
     );
     tool["outputSchema"] = run();
     tool
@@ -169,8 +169,8 @@ fn log_decision() -> Value {
         json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": false, "openWorldHint": false}),
         object(
             json!({
-                "decision": text("What is decided, in Markdown; its first line is its title."),
-                "context": text("Why, so that a later reader knows when it no longer holds."),
+                "decision": text("The decision, in Markdown. Its first line is its title."),
+                "context": text("Why it was made, so that a later reader knows when it no longer holds."),
                 "supersedes": text("The id of the decision it replaces."),
             }),
             &["decision"],
@@ -183,9 +183,9 @@ fn list_decisions() -> Value {
     tool(
         "list_decisions",
         "List decisions",
-        "The team's decisions in every state, the newest first.",
+        "The team's decisions in every state, newest first.",
         reads(),
-        object(json!({"limit": limit, "query": text("Only those with these words.")}), &[]),
+        object(json!({"limit": limit, "query": text("Only decisions that contain these words.")}), &[]),
     )
 }
 
@@ -204,8 +204,8 @@ pub(super) fn templates() -> Vec<Value> {
     vec![
         template("squad://roles/{id}", "role", "The prompt of a role", "text/markdown"),
         template("squad://runs/{run}", "run", "A run and its members", "application/json"),
-        template("squad://runs/{run}/{member}/stdout", "stdout", "All that a member said", "text/plain"),
-        template("squad://runs/{run}/{member}/stderr", "stderr", "What a member's engine complained of", "text/plain"),
-        template("squad://runs/{run}/{member}/prompt", "prompt", "What a member was told", "text/plain"),
+        template("squad://runs/{run}/{member}/stdout", "stdout", "A member's standard output", "text/plain"),
+        template("squad://runs/{run}/{member}/stderr", "stderr", "A member's standard error", "text/plain"),
+        template("squad://runs/{run}/{member}/prompt", "prompt", "The prompt a member got", "text/plain"),
     ]
 }
