@@ -12,7 +12,7 @@ use super::{
     object_store::ObjectStore,
     objects::Sharing,
     pack::PackFolder,
-    program::{Call, Environment},
+    program::{Call, Environment, Output},
     recent::RecentObjects,
     references::{References, Target, follow, parse_id, read_head},
 };
@@ -194,6 +194,14 @@ impl Repository {
         let answer = self.call(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"]).run().ok()?;
         let identity = answer.is_success().then(|| Identity::parse(&answer.text())).flatten()?;
         Some(self.identity.get_or_init(|| identity).clone())
+    }
+
+    /// The files outside the work tree that git reads attributes from. `None`: git is older than 2.42 and does not tell.
+    pub(super) fn attribute_files(&self) -> Option<Vec<PathBuf>> {
+        let listed = self.call(&["var", "-l"]).run().ok().filter(Output::is_success)?.text();
+        let named = |line: &str| line.strip_prefix("GIT_ATTR_").and_then(|rest| Some(rest.split_once('=')?.1.into()));
+        let files: Vec<PathBuf> = listed.lines().filter_map(named).collect();
+        (!files.is_empty()).then(|| [files, vec![self.common_dir.join("info").join("attributes")]].concat())
     }
 
     /// The names of the hooks git would run when the user commits.

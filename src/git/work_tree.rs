@@ -1,17 +1,19 @@
 //! Snapshots of the work tree, stored as commits that are never checked out. The diff of two snapshots shows what was
 //! changed in between.
 //!
-//! Only files that `git status` reports as changed are read, by git itself, so that clean filters, line ends and line
-//! counts are as in a commit. The resulting objects stay in a quarantine until they are checked: content with a secret
-//! never reaches the object database.
+//! Only files that `git status` reports as changed are read. What git may convert is read by git itself, so that clean
+//! filters, line ends and line counts are as in a commit. The resulting objects stay in a quarantine until they are
+//! checked: content with a secret never reaches the object database.
 
 mod only_copies;
+mod plain;
 mod state;
 mod status;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     fs,
+    io::ErrorKind,
     path::Path,
     sync::Arc,
 };
@@ -25,8 +27,9 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
+    mode::mode_of,
     object_store::ObjectStore,
-    objects::NewObjects,
+    objects::{NewObjects, identify},
     pack::KeptPack,
     quarantine::Quarantine,
     repository::Repository,
@@ -35,6 +38,7 @@ use super::{
 use crate::env::files::read_within;
 use crate::model::{Change, Content, SkippedFile};
 pub(crate) use only_copies::RunOfSnapshots;
+use plain::Conversions;
 pub(crate) use state::RepositoryState;
 use status::{Entry, Status};
 
@@ -61,11 +65,23 @@ struct Omitted {
     fingerprint: blake3::Hash,
 }
 
-/// Whether a path of the work tree goes into a snapshot.
+/// What exists at a path of the work tree.
 enum Candidate {
-    /// A file that git may add, or no file.
-    Include,
+    Missing,
+    /// A regular file.
+    File(fs::Metadata, Vec<u8>),
+    /// Whatever else git may add.
+    Other,
     Omit(Omitted),
+}
+
+/// How the changed paths go into a snapshot.
+#[derive(Default)]
+struct Selection {
+    /// Files that are stored as they are, and those that are gone.
+    plain: BTreeMap<Vec<u8>, Option<(EntryMode, Vec<u8>)>>,
+    by_git: Vec<Vec<u8>>,
+    left_out: BTreeMap<String, Omitted>,
 }
 
 impl WorkTreeSnapshot {
@@ -120,20 +136,38 @@ impl Repository {
             status.remove_behind_links(root);
             status.add_hidden(&state.hidden, root);
         }
+        let Selection { plain, by_git, mut left_out } = self.select_paths(&status, &state, &objection);
+        let hidden = Arc::clone(&state.hidden);
         let state = Some(state);
-        let (paths, mut left_out) = self.select_paths(&status.changed, &objection);
         for path in &status.nested {
             let nested = Omitted { why: "it is a repository of its own".to_owned(), fingerprint: blake3::hash(path) };
             left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
         }
         let mut edits = std::mem::take(&mut status.staged);
+        let mut objects = NewObjects::new(self.hash());
+        let mut before = previous.map(|previous| store.finder(previous.tree));
+        for (path, file) in plain {
+            let Some((mode, bytes)) = file else {
+                edits.insert(path, None);
+                continue;
+            };
+            let id = identify(self.hash(), objs::Kind::Blob, &bytes)?;
+            let known = match (&mut before, std::str::from_utf8(&path)) {
+                (Some(before), Ok(path)) => before.find(path).unwrap_or_default(),
+                _ => None,
+            };
+            if known.is_none_or(|(_, known)| known != id) {
+                objects.add(objs::Kind::Blob, bytes)?;
+            }
+            edits.insert(path, Some((mode, id)));
+        }
         let mut added_blobs = None;
-        if !paths.is_empty() {
+        if !by_git.is_empty() {
             let quarantine = Quarantine::new(self)?;
-            let mut added = add(self, &quarantine, &status, &paths)?;
+            let mut added = add(self, &quarantine, (&status, &hidden), &by_git)?;
             let (blobs, secrets) = check_blobs(&quarantine, &objection)?;
             added_blobs = Some((quarantine, blobs));
-            for path in paths {
+            for path in by_git {
                 let entry = added.remove(&path);
                 match entry.and_then(|(_, id)| secrets.get(&id)) {
                     Some(omitted) => {
@@ -143,7 +177,6 @@ impl Repository {
                 }
             }
         }
-        let mut objects = NewObjects::new(self.hash());
         let tree = self.edited(&store, committed, &edits, &mut objects)?;
         if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
             return Ok(WorkTreeSnapshot { left_out, is_read_back: false, state, ..previous.clone() });
@@ -277,22 +310,47 @@ impl Repository {
         Ok(commits)
     }
 
-    /// Separates the paths that git may add from the omitted ones.
     fn select_paths(
         &self,
-        changed: &BTreeSet<Vec<u8>>,
+        status: &Status,
+        state: &RepositoryState,
         objection: &impl Fn(&[u8]) -> Option<String>,
-    ) -> (Vec<Vec<u8>>, BTreeMap<String, Omitted>) {
-        let (mut paths, mut left_out) = (Vec::new(), BTreeMap::new());
-        for path in changed {
-            match self.work_dir().map_or(Candidate::Include, |root| inspect(root, path, objection)) {
-                Candidate::Include => paths.push(path.clone()),
+    ) -> Selection {
+        let mut selection = Selection::default();
+        let Some(root) = self.work_dir() else { return selection };
+        let (mut conversions, mut size) = (Conversions::new(root, state, status), 0);
+        for path in &status.changed {
+            let plain = match inspect(root, path, objection) {
                 Candidate::Omit(omitted) => {
-                    left_out.insert(String::from_utf8_lossy(path).into_owned(), omitted);
+                    selection.left_out.insert(String::from_utf8_lossy(path).into_owned(), omitted);
+                    continue;
                 }
+                Candidate::Missing => Some(None),
+                Candidate::File(metadata, bytes) => {
+                    size += bytes.len();
+                    let tracked = status.tracked.get(path).copied().flatten().map(|(mode, _)| mode);
+                    let is_plain =
+                        size <= BATCH && path_of(path).is_some_and(|path| !conversions.may_change(&path, &bytes));
+                    self.mode_of(&metadata, tracked).filter(|_| is_plain).map(|mode| Some((mode, bytes)))
+                }
+                Candidate::Other => None,
+            };
+            match plain {
+                Some(entry) => drop(selection.plain.insert(path.clone(), entry)),
+                None => selection.by_git.push(path.clone()),
             }
         }
-        (paths, left_out)
+        selection
+    }
+
+    /// The mode that git gives a regular file. `None`: only git knows, as where links are stored as files.
+    fn mode_of(&self, metadata: &fs::Metadata, tracked: Option<EntryMode>) -> Option<EntryMode> {
+        match (tracked, self.tracks_modes()) {
+            (Some(mode), _) if !mode.is_blob() => None,
+            (Some(mode), false) => Some(mode),
+            (None, false) => Some(objs::tree::EntryKind::Blob.into()),
+            (_, true) => EntryMode::from_bytes(mode_of(metadata).as_bytes()),
+        }
     }
 
     /// A tree with some entries changed. Adds new trees to `objects`.
@@ -362,19 +420,23 @@ fn check_blobs(
     Ok((clean, secrets))
 }
 
-/// The entries `git add` makes of files; deleted files have none. An index of only these files is enough and stays
-/// cheap in a large repository: line end conversion depends only on the index entry of the same file.
+/// The entries `git add` makes of files; deleted files have none. An index of only these files and of hidden attributes is
+/// enough and stays cheap in a large repository: line end conversion depends only on the index entry of the same file.
 fn add(
     repository: &Repository,
     quarantine: &Quarantine<'_>,
-    status: &Status,
+    (status, hidden): (&Status, &BTreeMap<Vec<u8>, Entry>),
     paths: &[Vec<u8>],
 ) -> Result<BTreeMap<Vec<u8>, (EntryMode, ObjectId)>, Error> {
     let known = paths.iter().filter_map(|path| {
         let (mode, id) = (*status.tracked.get(path)?)?;
         Some((path.as_slice(), mode, id))
     });
-    let index = Index::of(repository, known)?;
+    // Where the work tree lacks them, git reads attributes from the index.
+    let is_needed = |path: &[u8]| plain::are_attributes(path) && !status.tracked.contains_key(path);
+    let attributes = hidden.iter().filter(|(path, _)| is_needed(path));
+    let attributes = attributes.filter_map(|(path, entry)| entry.map(|(mode, id)| (path.as_slice(), mode, id)));
+    let index = Index::of(repository, known.chain(attributes))?;
     let input: Vec<u8> = paths.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
     // Whether line ends survive a round trip does not matter here.
     let options = ["-c", "core.safecrlf=false", "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
@@ -388,11 +450,15 @@ fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String
     let Some(file) = path_of(path).map(|path| root.join(path)) else {
         return left_out("its name is not allowed in a work tree".to_owned(), b"");
     };
-    let Ok(metadata) = fs::symlink_metadata(&file) else { return Candidate::Include };
+    let metadata = match fs::symlink_metadata(&file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Candidate::Missing,
+        Err(_) => return Candidate::Other,
+    };
     let bytes = if metadata.is_symlink() {
         fs::read_link(&file).map(|target| Some(target.as_os_str().as_encoded_bytes().to_owned()))
     } else if metadata.is_dir() {
-        return Candidate::Include;
+        return Candidate::Other;
     } else if !metadata.is_file() {
         return left_out("it is not a file".to_owned(), b"");
     } else {
@@ -404,6 +470,10 @@ fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String
             let fingerprint = format!("{} {:?}", metadata.len(), metadata.modified().ok());
             left_out(format!("it is larger than {} MiB", LARGEST >> 20), fingerprint.as_bytes())
         }
-        Ok(Some(bytes)) => objection(&bytes).map_or(Candidate::Include, |why| left_out(why, &bytes)),
+        Ok(Some(bytes)) => match objection(&bytes) {
+            Some(why) => left_out(why, &bytes),
+            None if metadata.is_file() => Candidate::File(metadata, bytes),
+            None => Candidate::Other,
+        },
     }
 }

@@ -142,6 +142,30 @@ const ROWS: &[Row] = &[
         "f.u = b\n|f.i = b\r\n|f.n = b\n|f.m = b\n",
     ),
     (
+        "filters of the user",
+        &[],
+        "config filter.up.clean tr_a-z_A-Z|f = a\n",
+        "config --global core.attributesFile ~/att|../home/att = f filter=up\n|.git/info/attributes = g ident\n|f = b\n|g = $Id: 1 $\n|h = $Id: 1 $\n",
+    ),
+    (
+        "filters of a folder",
+        &[],
+        "config filter.up.clean tr_a-z_A-Z|d/.gitattributes = * filter=up\n|d/e/f = a\n|f = a\n",
+        "d/e/f = b\n|d/g = b\n|f = b\n|dd/f = b\n",
+    ),
+    (
+        "filters of the index",
+        &[],
+        "config filter.up.clean tr_a-z_A-Z|.gitattributes = f filter=up\n|d/.gitattributes = f filter=up\n|f = a\n|d/f = a\n",
+        "rm .gitattributes|f = b\n|rm d/.gitattributes|d/f = b\n",
+    ),
+    (
+        "filters of a hidden file",
+        &[],
+        "config filter.up.clean tr_a-z_A-Z|.gitattributes = f filter=up\n|f = a\n",
+        "update-index --skip-worktree .gitattributes|rm .gitattributes|f = b\n",
+    ),
+    (
         "autocrlf by the user",
         &[],
         "f = 1\r\n|g = 1\n",

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     panic::resume_unwind,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::SystemTime,
@@ -53,6 +53,9 @@ pub(crate) struct RepositoryState {
     /// Index entries that git is told not to look at.
     #[serde(skip)]
     pub(super) hidden: Arc<Entries>,
+    /// Files of attributes outside the work tree, as the configuration names them. `None`: unknown.
+    #[serde(skip)]
+    pub(super) attribute_files: Option<Arc<Vec<PathBuf>>>,
     /// What is staged, by path.
     staged: BTreeMap<String, String>,
     /// The text of each configuration file of the repository.
@@ -100,12 +103,27 @@ impl RepositoryState {
         let packed = Some(known.unwrap_or_else(|| Arc::new(packed)));
         let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
         let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let config = files.iter().map(|path| text(path).unwrap_or_default()).collect();
+        let config: Vec<String> = files.iter().map(|path| text(path).unwrap_or_default()).collect();
+        let same = previous.filter(|known| known.config == config).and_then(|known| known.attribute_files.clone());
+        let attribute_files = same.or_else(|| repository.attribute_files().map(Arc::new));
         let hooks = hooks(&repository.common_dir().join("hooks"));
         let rules = ["exclude", "attributes"]
             .map(|name| (format!("info/{name}"), repository.common_dir().join("info").join(name)));
         let rules = rules.map(|(name, path)| (name, text(&path).unwrap_or_default())).into();
-        Ok(Self { head, loose, packed, packed_stamp, index_stamp, hidden, config, rules, hooks, ..Self::default() })
+        let staged = BTreeMap::new();
+        Ok(Self {
+            head,
+            loose,
+            packed,
+            packed_stamp,
+            index_stamp,
+            hidden,
+            attribute_files,
+            staged,
+            config,
+            rules,
+            hooks,
+        })
     }
 
     fn value(&self, name: &str) -> Option<&String> {
