@@ -12,6 +12,7 @@ mod change;
 mod config;
 mod decisions;
 mod demo;
+mod diff;
 mod doctor;
 mod engines;
 mod export;
@@ -135,6 +136,7 @@ enum Command {
     Config(config::Args),
     Decisions(decisions::Args),
     Log(log::Args),
+    Diff(diff::Args),
     Status(status::Args),
     Cancel(cancel::Args),
     Mcp(mcp::Args),
@@ -234,6 +236,7 @@ impl Arguments {
             Command::Config(args) => args.run(&mut context),
             Command::Decisions(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
+            Command::Diff(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
             Command::Cancel(args) => args.run(&mut context),
             Command::Mcp(args) => args.run(&mut context),

@@ -98,5 +98,5 @@ pub(crate) use self::{
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
     walk::Walk,
-    work_tree::{RepositoryState, RunOfSnapshots, WorkTreeSnapshot},
+    work_tree::{FileStep, RepositoryState, RunOfSnapshots, WorkTreeSnapshot},
 };

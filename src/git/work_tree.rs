@@ -5,6 +5,7 @@
 //! counts are as in a commit. The resulting objects stay in a quarantine until they are checked: content with a secret
 //! never reaches the object database.
 
+mod files;
 mod only_copies;
 mod state;
 mod status;
@@ -34,6 +35,7 @@ use super::{
 };
 use crate::env::files::read_within;
 use crate::model::{Change, Content, SkippedFile};
+pub(crate) use files::FileStep;
 pub(crate) use only_copies::RunOfSnapshots;
 pub(crate) use state::RepositoryState;
 use status::{Entry, Status};

@@ -21,6 +21,7 @@ mod decision_histories;
 mod decision_states;
 mod decisions;
 mod demo;
+mod diff;
 mod direct;
 mod durable;
 #[cfg(unix)]

@@ -48,8 +48,9 @@ pub(crate) enum FileStatus {
     Removed,
 }
 
+/// A file's content in a tree.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in crate::git) struct Content {
+pub(crate) struct Content {
     pub(in crate::git) mode: String,
     pub(in crate::git) id: ObjectId,
 }

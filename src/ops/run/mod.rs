@@ -4,6 +4,7 @@ mod actions;
 pub(crate) mod attachments;
 pub(in crate::ops) mod before;
 pub(crate) mod cancel;
+pub(crate) mod changes;
 pub(crate) mod conversation;
 mod conversation_sessions;
 pub(crate) mod demo;
