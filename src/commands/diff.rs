@@ -43,6 +43,9 @@ fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
     if diff.live {
         ui.say(&format!("Run {} goes on; these are its changes so far.", diff.run));
     }
+    if diff.undone {
+        ui.say(&format!("Run {} is undone; these were its changes.", diff.run));
+    }
     if diff.files.is_empty() && diff.not_covered.is_empty() {
         ui.say(&format!("Run {} changed nothing in the work tree.", diff.run));
     }

@@ -33,6 +33,7 @@ mod scrub;
 mod status;
 mod sync;
 mod tier;
+mod undo;
 mod upgrade;
 mod watch;
 mod why;
@@ -137,6 +138,7 @@ enum Command {
     Decisions(decisions::Args),
     Log(log::Args),
     Diff(diff::Args),
+    Undo(undo::Args),
     Status(status::Args),
     Cancel(cancel::Args),
     Mcp(mcp::Args),
@@ -237,6 +239,7 @@ impl Arguments {
             Command::Decisions(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
             Command::Diff(args) => args.run(&mut context),
+            Command::Undo(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
             Command::Cancel(args) => args.run(&mut context),
             Command::Mcp(args) => args.run(&mut context),
@@ -277,6 +280,7 @@ impl Command {
             Self::Import(args) => args.writes_to_the_branch(),
             Self::Remove(args) => args.writes_to_the_branch(),
             Self::Rescue(args) => args.writes_to_the_branch(),
+            Self::Undo(args) => args.writes_to_the_branch(),
             _ => false,
         }
     }

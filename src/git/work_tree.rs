@@ -36,6 +36,7 @@ use super::{
 use crate::env::files::read_within;
 use crate::model::{Change, Content, SkippedFile};
 pub(crate) use files::FileStep;
+pub(super) use files::tree_entry;
 pub(crate) use only_copies::RunOfSnapshots;
 pub(crate) use state::RepositoryState;
 use status::{Entry, Status};
@@ -94,11 +95,36 @@ impl WorkTreeSnapshot {
     }
 
     pub(crate) fn left_out(&self) -> Vec<SkippedFile> {
-        self.left_out
-            .iter()
-            .map(|(path, omitted)| SkippedFile { path: path.clone(), why: omitted.why.clone() })
-            .collect()
+        skipped(&self.left_out)
     }
+
+    pub(super) fn tree(&self) -> ObjectId {
+        self.tree
+    }
+}
+
+/// A snapshot that is not stored yet.
+pub(super) struct Draft<'a> {
+    head: Option<ObjectId>,
+    /// The tree of the checked-out commit.
+    pub(super) committed: Option<ObjectId>,
+    pub(super) tree: ObjectId,
+    /// New trees.
+    pub(super) objects: NewObjects,
+    /// New contents.
+    pub(super) added: Option<(Quarantine<'a>, Vec<ObjectId>)>,
+    left_out: BTreeMap<String, Omitted>,
+    state: Arc<RepositoryState>,
+}
+
+impl Draft<'_> {
+    pub(super) fn left_out(&self) -> Vec<SkippedFile> {
+        skipped(&self.left_out)
+    }
+}
+
+fn skipped(left_out: &BTreeMap<String, Omitted>) -> Vec<SkippedFile> {
+    left_out.iter().map(|(path, omitted)| SkippedFile { path: path.clone(), why: omitted.why.clone() }).collect()
 }
 
 impl Repository {
@@ -112,41 +138,9 @@ impl Repository {
         committer: &Identity,
         at: Timestamp,
     ) -> Result<WorkTreeSnapshot, Error> {
-        let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
-        let store = self.objects();
-        let committed = head.map(|head| store.tree_of(&head)).transpose()?;
-        let known = previous.and_then(WorkTreeSnapshot::state);
-        let (mut status, state) = RepositoryState::with_status(self, known.map(Arc::as_ref))?;
-        let state = known.filter(|known| ***known == state).cloned().unwrap_or_else(|| Arc::new(state));
-        if let Some(root) = self.work_dir() {
-            status.remove_behind_links(root);
-            status.add_hidden(&state.hidden, root);
-        }
+        let Draft { head, committed, tree, mut objects, added, left_out, state } =
+            self.draft_snapshot(previous, objection)?;
         let state = Some(state);
-        let (paths, mut left_out) = self.select_paths(&status.changed, &objection);
-        for path in &status.nested {
-            let nested = Omitted { why: "it is a repository of its own".to_owned(), fingerprint: blake3::hash(path) };
-            left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
-        }
-        let mut edits = std::mem::take(&mut status.staged);
-        let mut added_blobs = None;
-        if !paths.is_empty() {
-            let quarantine = Quarantine::new(self)?;
-            let mut added = add(self, &quarantine, &status, &paths)?;
-            let (blobs, secrets) = check_blobs(&quarantine, &objection)?;
-            added_blobs = Some((quarantine, blobs));
-            for path in paths {
-                let entry = added.remove(&path);
-                match entry.and_then(|(_, id)| secrets.get(&id)) {
-                    Some(omitted) => {
-                        drop(left_out.insert(String::from_utf8_lossy(&path).into_owned(), omitted.clone()))
-                    }
-                    None => drop(edits.insert(path, entry)),
-                }
-            }
-        }
-        let mut objects = NewObjects::new(self.hash());
-        let tree = self.edited(&store, committed, &edits, &mut objects)?;
         if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
             return Ok(WorkTreeSnapshot { left_out, is_read_back: false, state, ..previous.clone() });
         }
@@ -156,7 +150,7 @@ impl Repository {
             return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state });
         }
         let parent = previous.map(|previous| previous.commit).or(head);
-        let packs = match added_blobs {
+        let packs = match added {
             Some((quarantine, blobs)) => self.pack_blobs(&quarantine, blobs, &mut objects)?,
             None => Vec::new(),
         };
@@ -167,6 +161,49 @@ impl Repository {
         self.ledger().move_ref(&reference, None, commit)?;
         drop((packs, trees));
         Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state })
+    }
+
+    /// The work tree as it is now, without storing it.
+    pub(super) fn draft_snapshot(
+        &self,
+        previous: Option<&WorkTreeSnapshot>,
+        objection: impl Fn(&[u8]) -> Option<String>,
+    ) -> Result<Draft<'_>, Error> {
+        let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
+        let store = self.objects();
+        let committed = head.map(|head| store.tree_of(&head)).transpose()?;
+        let known = previous.and_then(WorkTreeSnapshot::state);
+        let (mut status, state) = RepositoryState::with_status(self, known.map(Arc::as_ref))?;
+        let state = known.filter(|known| ***known == state).cloned().unwrap_or_else(|| Arc::new(state));
+        if let Some(root) = self.work_dir() {
+            status.remove_behind_links(root);
+            status.add_hidden(&state.hidden, root);
+        }
+        let (paths, mut left_out) = self.select_paths(&status.changed, &objection);
+        for path in &status.nested {
+            let nested = Omitted { why: "it is a repository of its own".to_owned(), fingerprint: blake3::hash(path) };
+            left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
+        }
+        let mut edits = std::mem::take(&mut status.staged);
+        let mut added = None;
+        if !paths.is_empty() {
+            let quarantine = Quarantine::new(self)?;
+            let mut entries = add(self, &quarantine, &status, &paths)?;
+            let (blobs, secrets) = check_blobs(&quarantine, &objection)?;
+            added = Some((quarantine, blobs));
+            for path in paths {
+                let entry = entries.remove(&path);
+                match entry.and_then(|(_, id)| secrets.get(&id)) {
+                    Some(omitted) => {
+                        drop(left_out.insert(String::from_utf8_lossy(&path).into_owned(), omitted.clone()))
+                    }
+                    None => drop(edits.insert(path, entry)),
+                }
+            }
+        }
+        let mut objects = NewObjects::new(self.hash());
+        let tree = self.edited(&store, committed, &edits, &mut objects)?;
+        Ok(Draft { head, committed, tree, objects, added, left_out, state })
     }
 
     /// A snapshot taken by an earlier process.
@@ -298,7 +335,7 @@ impl Repository {
     }
 
     /// A tree with some entries changed. Adds new trees to `objects`.
-    fn edited(
+    pub(super) fn edited(
         &self,
         store: &ObjectStore,
         root: Option<ObjectId>,

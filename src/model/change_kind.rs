@@ -2,6 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
+use super::UndoRecord;
 use super::hidden::printable;
 
 /// What changes files of the repository. The intent of a change records it, so that the command given again after a kill
@@ -36,6 +37,8 @@ pub(crate) enum ChangeKind {
     LandHistory,
     #[serde(rename = "rescue restore")]
     Restore { rescue: String },
+    #[serde(rename = "undo")]
+    Undo(Box<UndoRecord>),
     /// Of another version of squad: its command.
     #[serde(untagged)]
     Other(String),
@@ -69,6 +72,11 @@ impl Display for ChangeKind {
             Self::ImportDecisions => f.write_str("decisions import"),
             Self::LandDecisions => f.write_str("decisions land"),
             Self::LandHistory => f.write_str("history land"),
+            Self::Undo(record) => {
+                let agent = record.undone.only.as_ref().map(|agent| format!(" {agent}")).unwrap_or_default();
+                let redo = if record.undone.redo { " --redo" } else { "" };
+                write!(f, "undo {}{agent}{redo}", record.run)
+            }
             Self::Restore { rescue } => write!(f, "rescue restore {rescue}"),
             Self::Other(command) => f.write_str(&printable(command)),
         }

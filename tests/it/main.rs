@@ -91,6 +91,7 @@ mod sync;
 #[cfg(unix)]
 #[path = "../support/terminal.rs"]
 mod terminal;
+mod undo;
 mod unmerged;
 mod upgrade;
 mod upgrade_properties;

@@ -240,7 +240,8 @@ impl Extracted {
     }
 }
 
-fn bytes_of(target: &Path) -> Result<Vec<u8>, Error> {
+/// The bytes of a file, or the target of a link.
+pub(in crate::git) fn bytes_of(target: &Path) -> Result<Vec<u8>, Error> {
     let metadata = fs::symlink_metadata(target).map_err(Error::io("read", target))?;
     let bytes = match metadata.is_symlink() {
         true => fs::read_link(target).map(|target| target.into_os_string().into_encoded_bytes()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::FileStep;
+use crate::git::{FileStep, WorkTreeSnapshot};
 use crate::model::{Change, ChangeClass, ChangeEvidence, Event, EventKind, RunId, SkippedFile, Slug, list};
 use crate::ops::Workspace;
 use crate::ops::ledger::log::{self, Choice, one_run, timeline};
@@ -24,6 +24,8 @@ pub(in crate::ops) struct Piece {
     pub(in crate::ops) class: ChangeClass,
     pub(in crate::ops) by: BTreeSet<Slug>,
     how: Option<ChangeEvidence>,
+    /// Another run may have changed it at the same time.
+    pub(in crate::ops) is_beside: bool,
 }
 
 /// A run's changes, in the order in which they were made.
@@ -32,6 +34,8 @@ pub(in crate::ops) struct RunChanges {
     pub(in crate::ops) events: Vec<Event>,
     pub(in crate::ops) is_live: bool,
     pub(in crate::ops) pieces: Vec<Piece>,
+    /// The last snapshot.
+    pub(in crate::ops) last: WorkTreeSnapshot,
     /// Changed files whose text no snapshot has.
     pub(in crate::ops) not_covered: Vec<SkippedFile>,
 }
@@ -42,6 +46,7 @@ pub(crate) struct RunDiff {
     pub(crate) run: RunId,
     /// The run goes on: these are its changes so far.
     pub(crate) live: bool,
+    pub(crate) undone: bool,
     pub(crate) files: Vec<FileDiff>,
     pub(crate) not_covered: Vec<SkippedFile>,
 }
@@ -75,8 +80,9 @@ pub(crate) fn diff(env: &Env, directory: &Path, run: Option<&str>, agent: Option
     let files = pieces.into_iter().zip(patches).map(|(piece, patch)| FileDiff::new(piece, patch));
     let mut files: Vec<FileDiff> = files.collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
+    let undone = changes.undo_state().has(agent.as_ref());
     let RunChanges { run, is_live, not_covered, .. } = changes;
-    Ok(RunDiff { run, live: is_live, files, not_covered })
+    Ok(RunDiff { run, live: is_live, undone, files, not_covered })
 }
 
 /// The newest run that may have changed something.
@@ -93,7 +99,7 @@ impl FileDiff {
         let count = |mark: char| lines().filter(|line| line.starts_with(mark)).count() as u64;
         let has_lines = !patch.lines().any(|line| line.starts_with("Binary files "));
         let (added, removed) = (has_lines.then(|| count('+')), has_lines.then(|| count('-')));
-        let Piece { step, class, by, how } = piece;
+        let Piece { step, class, by, how, .. } = piece;
         let (path, by) = (step.path.clone(), by.iter().cloned().collect());
         Self { path, class: *class, by, how: *how, added, removed, patch }
     }
@@ -115,8 +121,13 @@ impl RunChanges {
         let first = repository.first_snapshot(run.as_str())?;
         let read = |commit: &str| repository.snapshot_at(commit).ok();
         let before = before(Since::Start, &events, (&root, &prefix), first.as_deref(), read);
-        let Some(before) = before else { return Err(no_snapshots(&run, &events, is_live)) };
-        let (snapshots, intervals): (Vec<_>, Vec<Interval>) = before.snapshots.into_iter().unzip();
+        let taken = events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::SnapshotTaken(taken) => Some(taken),
+            _ => None,
+        });
+        let has_last = taken.is_none_or(|taken| repository.snapshot_at(&taken.commit).is_ok());
+        let Some(before) = before.filter(|_| has_last) else { return Err(no_snapshots(&run, &events, is_live)) };
+        let (mut snapshots, intervals): (Vec<_>, Vec<Interval>) = before.snapshots.into_iter().unzip();
         let steps = repository.steps_between(&snapshots.iter().collect::<Vec<_>>())?;
         let left_out: BTreeMap<String, String> = events.iter().flat_map(left_out_by).collect();
         let (mut pieces, mut not_covered) = (Pieces::default(), BTreeSet::new());
@@ -136,7 +147,8 @@ impl RunChanges {
         not_covered.extend(changed.filter(is_ours).map(|change| change.path.clone()));
         let why = |path: &String| left_out_at(&left_out, path).cloned().unwrap_or_default();
         let not_covered = not_covered.into_iter().map(|path| SkippedFile { why: why(&path), path }).collect();
-        Ok(Self { run, events, is_live, pieces, not_covered })
+        let last = snapshots.pop().unwrap_or(before.first);
+        Ok(Self { run, events, is_live, pieces, last, not_covered })
     }
 
     /// The agent of this name that the run had.
@@ -163,7 +175,8 @@ impl Pieces {
             Some(last) => last.step = last.step.followed_by(&step),
             None => {
                 self.last.insert(step.path.clone(), self.all.len());
-                self.all.push(Piece { step, class, by, how });
+                let is_beside = interval.is_beside(&step.path);
+                self.all.push(Piece { step, class, by, how, is_beside });
             }
         }
     }

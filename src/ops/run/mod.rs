@@ -31,4 +31,5 @@ pub(crate) mod signals;
 pub(crate) mod snapshots;
 pub(crate) mod steps;
 pub(crate) mod triage;
+pub(crate) mod undo;
 pub(crate) mod watch;

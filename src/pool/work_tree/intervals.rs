@@ -52,6 +52,11 @@ impl Interval {
         self.others.landed.contains(path) && !self.named.contains_key(path)
     }
 
+    /// Whether another run may have changed this file, too.
+    pub(crate) fn is_beside(&self, path: &str) -> bool {
+        !self.others.commands.is_empty() || self.others.named.contains_key(path)
+    }
+
     pub(crate) fn attribute(&self, path: &str) -> Attribution {
         let namers: BTreeSet<Slug> =
             self.named.get(path).into_iter().flatten().map(|(agent, _)| agent.clone()).collect();

@@ -1,0 +1,111 @@
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::{ChangeKind, Slug, printable_line};
+use crate::ops::run::undo::{self, Options, PlannedUndo, UndoReport};
+use crate::ui::{Consent, Ui};
+
+/// Take back what a run changed in the work tree
+///
+/// Files that nobody changed since are as they were before the run. Where you or another run changed a file since, those
+/// changes stay and the run's are taken out; where the two overlap, the file stays as it is, and its versions from
+/// before the run and from after it lie beside it as FILE.before and FILE.run. What was committed since stays. The work
+/// tree is saved to a rescue first; index and stash stay. See `squad diff` for what is taken back, and what is not
+/// covered.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad undo 20260105-0900 --dry-run    Show what would be taken back
+  squad undo 20260105-0900
+  squad undo 20260105-0900 backend      Only what backend changed
+  squad undo 20260105-0900 --redo       Bring it back")]
+pub(super) struct Args {
+    /// The run's id, or a prefix of it
+    run: String,
+    /// Only what this agent changed
+    agent: Option<String>,
+    /// Bring back what an undo took out
+    #[arg(long)]
+    redo: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Show what would be changed, and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+}
+
+impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        !self.dry_run
+    }
+
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let options = Options { run: &self.run, agent: self.agent.as_deref(), redo: self.redo };
+        if !self.dry_run && self.is_finished(context) {
+            return Ok(0);
+        }
+        let planned = undo::plan(context.env, &context.directory, &options)?;
+        let ui = &mut context.ui;
+        let is_any = !planned.report.changed.is_empty() || !planned.report.removed.is_empty();
+        let report = match self.dry_run || !is_any {
+            true if self.dry_run => planned.report,
+            true => planned.apply(context.env)?,
+            false => {
+                self.require_consent(ui, &planned)?;
+                planned.apply(context.env)?
+            }
+        };
+        match ui.json() {
+            true => context.value(&report),
+            false => show(ui, &report),
+        }
+        Ok(0)
+    }
+
+    /// Whether the same undo, stopped earlier, has just been finished.
+    fn is_finished(&self, context: &Context<'_>) -> bool {
+        let Some(recovered) = &context.recovered else { return false };
+        let ChangeKind::Undo(record) = &recovered.kind else { return false };
+        let is_agent = |name: &String| Slug::fold(name) == record.undone.only;
+        let is_same_part = self.agent.as_ref().map_or(record.undone.only.is_none(), is_agent);
+        record.run.as_str().starts_with(&self.run) && record.undone.redo == self.redo && is_same_part
+    }
+
+    /// Fails unless the user agrees, by `--yes` or at the terminal.
+    fn require_consent(&self, ui: &mut Ui, planned: &PlannedUndo) -> Result<(), Failure> {
+        let verb = if self.redo { "Bring them back" } else { "Take them back" };
+        let question = format!("{}. {verb}?", undo::summary(planned));
+        let message = match ui.confirm(&question, self.yes) {
+            Consent::Yes => return Ok(()),
+            Consent::No => "nothing was changed",
+            Consent::Unavailable => "this needs --yes: nobody can be asked here",
+        };
+        Err(Failure::usage(format!("{question} {message}")).hint("--dry-run shows what would be changed"))
+    }
+}
+
+fn show(ui: &mut Ui, report: &UndoReport) {
+    let restored = if report.redo { "brought back" } else { "restored" };
+    for (verb, paths) in [(restored, &report.changed), ("removed", &report.removed)] {
+        for path in paths {
+            let followed = if report.followed.contains(path) { "  (moved since)" } else { "" };
+            ui.data(&printable_line(&format!("{verb:<12} {path}{followed}")));
+        }
+    }
+    for left in &report.left {
+        let copies =
+            report.copies.iter().filter(|copy| copy.rsplit_once('.').is_some_and(|(name, _)| name == left.path));
+        let copies: Vec<&str> = copies.map(String::as_str).collect();
+        let see = if copies.is_empty() { String::new() } else { format!("; see {}", copies.join(" and ")) };
+        ui.data(&printable_line(&format!("{:<12} {}: {}{see}", "left", left.path, left.why)));
+    }
+    for left in &report.not_covered {
+        ui.warning(&format!("not covered: {}: {}", left.path, left.why));
+    }
+    let count = report.changed.len() + report.removed.len();
+    match (&report.rescue, count) {
+        (Some(id), _) => ui.say(&format!("What was there before is in rescue {id}.")),
+        (None, 0) if report.left.is_empty() => ui.say(&format!("Nothing of run {} is to be changed.", report.run)),
+        _ => {}
+    }
+}
