@@ -1,16 +1,17 @@
+use super::change::short;
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{ChangeKind, Slug, printable_line};
-use crate::ops::run::undo::{self, Options, PlannedUndo, UndoReport};
+use crate::ops::run::undo::{self, Options, PlannedUndo, RunDecision, UndoReport};
 use crate::ui::{Consent, Ui};
 
 /// Take back what a run changed in the work tree
 ///
 /// Files that nobody changed since are as they were before the run. Where you or another run changed a file since, those
 /// changes stay and the run's are taken out; where the two overlap, the file stays as it is, and its versions from
-/// before the run and from after it lie beside it as FILE.before and FILE.run. What was committed since stays. The work
-/// tree is saved to a rescue first; index and stash stay. See `squad diff` for what is taken back, and what is not
-/// covered.
+/// before the run and from after it lie beside it as FILE.before and FILE.run. What was committed since stays, unless
+/// --commit is given, and so do the run's decisions, unless --decisions is. The work tree is saved to a rescue first;
+/// index and stash stay. See `squad diff` for what is taken back, and what is not covered.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,6 +27,12 @@ pub(super) struct Args {
     /// Bring back what an undo took out
     #[arg(long)]
     redo: bool,
+    /// Take what was committed since out of the branch, in a new commit
+    #[arg(long, conflicts_with = "redo")]
+    commit: bool,
+    /// Withdraw the run's decisions that are on the branch, in a new commit
+    #[arg(long, conflicts_with = "redo")]
+    decisions: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -40,13 +47,14 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let options = Options { run: &self.run, agent: self.agent.as_deref(), redo: self.redo };
+        let (commit, decisions) = (self.commit, self.decisions);
+        let options = Options { run: &self.run, agent: self.agent.as_deref(), redo: self.redo, commit, decisions };
         if !self.dry_run && self.is_finished(context) {
             return Ok(0);
         }
         let planned = undo::plan(context.env, &context.directory, &options)?;
         let ui = &mut context.ui;
-        let is_any = !planned.report.changed.is_empty() || !planned.report.removed.is_empty();
+        let is_any = planned.changes_anything();
         let report = match self.dry_run || !is_any {
             true if self.dry_run => planned.report,
             true => planned.apply(context.env)?,
@@ -99,13 +107,28 @@ fn show(ui: &mut Ui, report: &UndoReport) {
         let see = if copies.is_empty() { String::new() } else { format!("; see {}", copies.join(" and ")) };
         ui.data(&printable_line(&format!("{:<12} {}: {}{see}", "left", left.path, left.why)));
     }
+    for path in &report.reverted {
+        ui.data(&printable_line(&format!("{:<12} {path}", "reverted")));
+    }
+    for RunDecision { id, title, .. } in &report.decisions {
+        let verb = if report.withdrawn { "withdrawn" } else { "stands" };
+        ui.data(&printable_line(&format!("{verb:<12} decision {id} {title}")));
+    }
     for left in &report.not_covered {
         ui.warning(&format!("not covered: {}: {}", left.path, left.why));
     }
     let count = report.changed.len() + report.removed.len();
+    if let Some(commit) = &report.commit {
+        ui.say(&format!("Committed in {}.", short(commit)));
+    }
+    if !report.decisions.is_empty() && !report.withdrawn && !report.redo {
+        ui.hint(&format!("`squad undo {} --decisions` withdraws the decisions", report.run));
+    }
     match (&report.rescue, count) {
         (Some(id), _) => ui.say(&format!("What was there before is in rescue {id}.")),
-        (None, 0) if report.left.is_empty() => ui.say(&format!("Nothing of run {} is to be changed.", report.run)),
+        (None, 0) if report.left.is_empty() && report.commit.is_none() && !report.dry_run => {
+            ui.say(&format!("Nothing of run {} is to be changed.", report.run))
+        }
         _ => {}
     }
 }

@@ -16,7 +16,7 @@ use super::{
     commit,
     error::Error,
     intent::{Contents, Planned, RawPath, Version},
-    mode::{LINK, mode_of},
+    mode::{LINK, PLAIN, PROGRAM, mode_of},
     objects::{NewObjects, identify},
     path::obstacle,
     quarantine::Quarantine,
@@ -38,12 +38,26 @@ pub(crate) struct UndoPlan {
     pub(crate) changed: Vec<(String, bool)>,
     /// Changed files that no step names: somebody has moved a file since.
     pub(crate) followed: Vec<String>,
-    /// Files that stay as they are, because the checked-out commit has the changes.
-    pub(crate) committed: Vec<String>,
+    /// Files of which the checked-out commit has the changes, too. They stay as they are.
+    pub(crate) committed: Vec<CommittedFile>,
     /// Files that stay as they are, and why.
     pub(crate) left: Vec<SkippedFile>,
     /// New files beside those that stay.
     pub(crate) copies: Vec<String>,
+}
+
+/// A file of the checked-out commit, and what it would be without the changes.
+pub(crate) struct CommittedFile {
+    pub(crate) path: String,
+    /// `None`: a merge cannot tell, or it is no ordinary file.
+    pub(crate) versions: Option<CommittedVersions>,
+}
+
+/// The contents are as git has them; `None`: there is no file.
+pub(crate) struct CommittedVersions {
+    pub(crate) old: Option<Vec<u8>>,
+    pub(crate) new: Option<Vec<u8>>,
+    pub(crate) executable: bool,
 }
 
 /// What is merged.
@@ -131,7 +145,7 @@ impl Repository {
             }
             stays.extend(paths);
         }
-        let committed = self.committed(&quarantine, request, draft.committed, (committer, at))?;
+        let mut committed = self.committed(&quarantine, request, draft.committed, (committer, at))?;
         let mut changes = self.tree_steps(&[now, result], Some(&quarantine))?.pop().unwrap_or_default();
         changes.retain(|change| !stays.contains(&change.raw));
         let additions = changes.iter().filter(|change| change.new.is_none());
@@ -145,8 +159,8 @@ impl Repository {
                 plan.left.push(SkippedFile { path: change.path, why: IGNORED.to_owned() });
                 continue;
             }
-            if committed.contains(&change.raw) {
-                plan.committed.push(change.path);
+            if let Some(file) = committed.remove(&change.raw) {
+                plan.committed.push(file);
                 continue;
             }
             let is_named = existing.contains_key(&change.raw);
@@ -180,19 +194,42 @@ impl Repository {
         request: &UndoRequest<'_>,
         head: Option<ObjectId>,
         identity: (&Identity, Timestamp),
-    ) -> Result<BTreeSet<Vec<u8>>, Error> {
+    ) -> Result<BTreeMap<Vec<u8>, CommittedFile>, Error> {
         let before = request.head.as_ref().map(|head| self.objects().tree_of(&self.parse_commit(head)?)).transpose()?;
-        let Some(head) = head.filter(|head| before != Some(*head)) else { return Ok(BTreeSet::new()) };
+        let Some(head) = head.filter(|head| before != Some(*head)) else { return Ok(BTreeMap::new()) };
         let Outcome { tree, conflicts } = self.take_out_all(quarantine, request, head, BTreeSet::new(), identity)?;
         let changes = self.tree_steps(&[head, tree], Some(quarantine))?.pop().unwrap_or_default();
-        let mut committed: BTreeSet<Vec<u8>> = changes.into_iter().map(|change| change.raw).collect();
-        committed.extend(conflicts.into_iter().flat_map(|(paths, _)| paths));
+        let mut committed = BTreeMap::new();
+        for change in changes {
+            let versions = self.committed_versions(quarantine, &change)?;
+            committed.insert(change.raw, CommittedFile { path: change.path, versions });
+        }
+        for raw in conflicts.into_iter().flat_map(|(paths, _)| paths) {
+            let path = String::from_utf8_lossy(&raw).into_owned();
+            committed.insert(raw, CommittedFile { path, versions: None });
+        }
         // Uncommitted edits of before the run may overlap with it.
         let before = before.unwrap_or_else(|| ObjectId::empty_tree(self.hash()));
         let since = self.tree_steps(&[before, head], Some(quarantine))?.pop().unwrap_or_default();
         let since: BTreeSet<Vec<u8>> = since.into_iter().map(|change| change.raw).collect();
-        committed.retain(|raw| since.contains(raw));
+        committed.retain(|raw, _| since.contains(raw));
         Ok(committed)
+    }
+
+    fn committed_versions(
+        &self,
+        quarantine: &Quarantine<'_>,
+        change: &FileStep,
+    ) -> Result<Option<CommittedVersions>, Error> {
+        let sides = || [&change.old, &change.new].into_iter().flatten();
+        let is_plain = |content: &Content| content.mode == PLAIN || content.mode == PROGRAM;
+        let executable = sides().any(|content| content.mode == PROGRAM);
+        if !sides().all(is_plain) || executable && sides().any(|content| content.mode == PLAIN) {
+            return Ok(None);
+        }
+        let bytes =
+            |content: &Option<Content>| content.as_ref().map(|content| quarantine.blob(&content.id)).transpose();
+        Ok(Some(CommittedVersions { old: bytes(&change.old)?, new: bytes(&change.new)?, executable }))
     }
 
     /// Merges all rounds into a tree, without the files of `stays`.

@@ -2,8 +2,8 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use super::UndoRecord;
 use super::hidden::printable;
+use super::{RunId, UndoRecord};
 
 /// What changes files of the repository. The intent of a change records it, so that the command given again after a kill
 /// recognizes its own work.
@@ -39,6 +39,9 @@ pub(crate) enum ChangeKind {
     Restore { rescue: String },
     #[serde(rename = "undo")]
     Undo(Box<UndoRecord>),
+    /// The commit of an undo.
+    #[serde(rename = "undo --commit")]
+    RevertRun { run: RunId },
     /// Of another version of squad: its command.
     #[serde(untagged)]
     Other(String),
@@ -47,7 +50,10 @@ pub(crate) enum ChangeKind {
 impl ChangeKind {
     /// Whether the command can leave the commit to the user.
     pub(crate) fn takes_no_commit(&self) -> bool {
-        !matches!(self, Self::RemoveTeam | Self::ImportDecisions | Self::LandDecisions | Self::LandHistory)
+        !matches!(
+            self,
+            Self::RemoveTeam | Self::ImportDecisions | Self::LandDecisions | Self::LandHistory | Self::RevertRun { .. }
+        )
     }
 }
 
@@ -77,6 +83,7 @@ impl Display for ChangeKind {
                 let redo = if record.undone.redo { " --redo" } else { "" };
                 write!(f, "undo {}{agent}{redo}", record.run)
             }
+            Self::RevertRun { run } => write!(f, "undo {run} --commit"),
             Self::Restore { rescue } => write!(f, "rescue restore {rescue}"),
             Self::Other(command) => f.write_str(&printable(command)),
         }

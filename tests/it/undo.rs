@@ -295,6 +295,121 @@ fn what_was_committed_since_stays() {
 }
 
 #[test]
+fn what_was_committed_is_taken_back_in_a_commit_where_that_is_asked_for() {
+    let repo = TestRepo::with_small_team();
+    let lines: String = (1..=20).map(|number| format!("line {number}\n")).collect();
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        repo.write(name, &lines);
+    }
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "files"]);
+    let run = run(&repo, "sed -i 's/line 3$/THREE/' a.txt b.txt c.txt; echo new > new.txt");
+    repo.write("a.txt", &repo.read("a.txt").replace("line 17\n", "seventeen\n"));
+    repo.git(&["add", "a.txt", "new.txt"]);
+    repo.git(&["commit", "-qm", "theirs"]);
+    repo.write("b.txt", &repo.read("b.txt").replace("line 17\n", "seventeen\n"));
+    let planned = repo.squad(&["undo", &run, "--commit", "-n"]);
+    assert_eq!(repo.git(&["log", "-1", "--format=%s"]), "theirs\n");
+    let output = undo(&repo, &[&run, "--commit"]);
+    assert_eq!(output.out, planned.out);
+    let wanted = lines.replace("line 17\n", "seventeen\n");
+    assert_eq!((repo.read("a.txt"), repo.read("b.txt"), repo.read("c.txt")), (wanted.clone(), wanted.clone(), lines));
+    assert!(!repo.exists("new.txt"));
+    assert_eq!(repo.git(&["show", "HEAD:a.txt"]), wanted);
+    assert_eq!(repo.git(&["log", "-1", "--format=%B"]), format!("Undo run {run}\n\nDo it\n\n"));
+    assert_eq!(repo.git(&["status", "--porcelain"]), " M b.txt\n");
+    assert!(output.out.contains("reverted     a.txt") && output.out.contains("restored     b.txt"), "{output}");
+    let again = repo.squad(&["undo", &run, "--yes"]);
+    assert!(again.code == 2 && again.err.contains("is undone already"), "{again}");
+    repo.assert_sound();
+}
+
+#[test]
+fn a_decision_stands_until_it_is_withdrawn() {
+    let repo = TestRepo::with_small_team();
+    let steps = "{ tool = \"squad_log_decision\", args = { title = \"Two masts\", what = \"Not three.\" } }, \
+                 { write = \"a.txt\", text = \"a\\n\" }";
+    repo.write("../script.toml", &turn("ada", steps));
+    let script = repo.root().join("../script.toml").display().to_string();
+    let output =
+        repo.squad(&["orchestrate", "--script", &script, "--agent", "ada", "--permissions", "allow", "Decide"]);
+    assert_eq!(output.code, 0, "{output}");
+    let run = newest(&repo);
+    let state = || {
+        let listed: Value = serde_json::from_str(&repo.squad(&["decisions", "list", "--json"]).out).expect("JSON");
+        listed["decisions"][0]["state"].as_str().expect("a state").to_owned()
+    };
+    let output = undo(&repo, &[&run]);
+    assert!(!repo.exists("a.txt") && output.out.contains("Two masts"), "{output}");
+    assert!(output.out.contains("stands       decision ") && output.err.contains("--decisions"), "{output}");
+    assert_eq!(state(), "in_force");
+    let output = undo(&repo, &[&run, "--decisions"]);
+    assert!(output.out.contains("withdrawn    decision "), "{output}");
+    assert_eq!(state(), "withdrawn");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    let again = repo.squad(&["undo", &run, "--yes"]);
+    assert!(again.code == 2 && again.err.contains("is undone already"), "{again}");
+}
+
+/// What people lost who undid the work of other tools.
+#[test]
+fn what_others_users_lost_is_kept() {
+    // Edits made after the agent's, and the undo itself.
+    let repo = TestRepo::with_small_team();
+    let first = run(&repo, "echo theirs > a.txt");
+    repo.write("a.txt", "theirs\nand mine\n");
+    undo(&repo, &[&first]);
+    assert_eq!(repo.read("a.txt"), "theirs\nand mine\n");
+    assert_eq!(repo.read("a.txt.run"), "theirs\n");
+    fs::remove_file(repo.root().join("a.txt.run")).expect("it is there");
+    // What another run changed, by the undo of one that changed nothing.
+    let idle = run(&repo, "true");
+    run(&repo, "echo other > other.txt; echo other >> a.txt");
+    let before = picture(&repo.root());
+    undo(&repo, &[&idle]);
+    assert_eq!(picture(&repo.root()), before);
+    // A file that one run made and the next removed.
+    let removes = run(&repo, "rm other.txt");
+    undo(&repo, &[&removes]);
+    assert_eq!(repo.read("other.txt"), "other\n");
+    // What only an uncommitted `.gitignore` hid.
+    repo.write(".gitignore", "*.data\n");
+    repo.write("big.data", "hours of work\n");
+    let writes = run(&repo, "echo '*.log' >> .gitignore; echo log > x.log; echo new > new.txt");
+    undo(&repo, &[&writes]);
+    assert_eq!((repo.read(".gitignore"), repo.read("big.data")), ("*.data\n".into(), "hours of work\n".into()));
+    assert!(!repo.exists("new.txt"));
+    // Commits made since.
+    let last = run(&repo, "echo more > more.txt");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "mine"]);
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    undo(&repo, &[&last]);
+    assert_eq!((repo.git(&["rev-parse", "HEAD"]), repo.exists("more.txt")), (head, true));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_changes_nothing_for_good() {
+    let repo = TestRepo::with_small_team();
+    repo.write("locked/a.txt", "a\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "files"]);
+    let run = run(&repo, "echo A > locked/a.txt; echo new > new.txt");
+    let mode = |mode| fs::set_permissions(repo.root().join("locked"), fs::Permissions::from_mode(mode)).expect("ours");
+    mode(0o555);
+    // Root may write everywhere.
+    let is_root = fs::write(repo.root().join("locked/try"), "").is_ok();
+    if !is_root {
+        let refused = repo.squad(&["undo", &run, "--yes"]);
+        assert!(refused.code != 0 && refused.err.contains("locked"), "{refused}");
+    }
+    mode(0o755);
+    let _ = fs::remove_file(repo.root().join("locked/try"));
+    undo(&repo, &[&run]);
+    assert_eq!((repo.read("locked/a.txt"), repo.exists("new.txt")), ("a\n".to_owned(), false));
+}
+
+#[test]
 fn log_why_and_diff_know_of_an_undo() {
     let repo = TestRepo::with_small_team();
     let run =

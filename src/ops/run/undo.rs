@@ -7,11 +7,14 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{FileStep, UndoPlan, UndoRequest};
+use crate::git::{CommittedFile, CommittedVersions, FileStep, Repository, UndoPlan, UndoRequest};
 use crate::model::{
-    ChangeClass, ChangeKind, EventKind, RunId, SkippedFile, Slug, UndoRecord, UndoState, Undone, list, plural,
+    ChangeClass, ChangeKind, Decision, DecisionId, EventKind, RunId, SkippedFile, Slug, UndoRecord, UndoState, Undone,
+    first_line, list, plural,
 };
 use crate::ops::Workspace;
+use crate::ops::change::{Change, FileChange, lock};
+use crate::ops::decisions::landing::is_file_of;
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::log::one_run;
 use crate::ops::ledger::rescue::{self, Reason};
@@ -26,6 +29,10 @@ pub(crate) struct Options<'a> {
     pub(crate) agent: Option<&'a str>,
     /// Brings back what an undo took out.
     pub(crate) redo: bool,
+    /// Takes what was committed out of the checked-out commit, too, by a new commit.
+    pub(crate) commit: bool,
+    /// Withdraws the decisions of the run that are on the branch.
+    pub(crate) decisions: bool,
 }
 
 /// What an undo did, or would do. Paths are relative to the repository's root.
@@ -42,22 +49,45 @@ pub(crate) struct UndoReport {
     pub(crate) left: Vec<SkippedFile>,
     /// Versions of the files in conflict, laid beside them.
     pub(crate) copies: Vec<String>,
+    /// Files that the commit changes.
+    pub(crate) reverted: Vec<String>,
+    /// Decisions of the run that are on the branch.
+    pub(crate) decisions: Vec<RunDecision>,
+    /// Whether the commit withdraws them.
+    pub(crate) withdrawn: bool,
+    /// The commit.
+    pub(crate) commit: Option<String>,
     /// Files that the run changed and no snapshot has.
     pub(crate) not_covered: Vec<SkippedFile>,
     pub(crate) rescue: Option<String>,
+}
+
+/// A decision made in the run.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunDecision {
+    pub(crate) id: DecisionId,
+    pub(crate) title: String,
+    /// Its file, and what that holds.
+    #[serde(skip)]
+    file: (String, Vec<u8>),
 }
 
 /// An undo that is planned and not done.
 pub(crate) struct PlannedUndo {
     workspace: Workspace,
     plan: UndoPlan,
+    /// What is committed; `None`: nothing.
+    revert: Option<Change>,
+    /// Nothing of the run is left, but its undo is not recorded.
+    is_gone: bool,
     record: UndoRecord,
     pub(crate) report: UndoReport,
     /// Whose changes they are.
     pub(crate) agents: BTreeSet<Slug>,
 }
 
-const COMMITTED: &str = "it was committed since; `git revert` takes it back";
+const COMMITTED: &str = "it was committed since; --commit takes it back in a commit";
+const NO_REVERT: &str = "it was committed since, and no commit can be made of it here; `git revert` may";
 
 /// Plans an undo. Changes nothing.
 pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result<PlannedUndo, Failure> {
@@ -66,7 +96,8 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
     let run = one_run(repository, &team, options.run)?;
     let changes = RunChanges::read(env, &workspace, run)?;
     let agent = options.agent.map(|agent| changes.agent(agent)).transpose()?;
-    changes.require_possible(options.redo, agent.as_ref())?;
+    let is_for_commit = options.commit || options.decisions;
+    changes.require_possible(options.redo, is_for_commit, agent.as_ref())?;
     let state = changes.undo_state();
     let (wanted, beside) = changes.of_agents(agent.as_ref())?;
     let agents = wanted.iter().flat_map(|piece| piece.by.iter().cloned()).collect();
@@ -85,7 +116,30 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         }),
     };
     let mut plan = repository.plan_undo(&request, |bytes| objection(&redactor, bytes), &writer(), at)?;
-    plan.left.extend(plan.committed.drain(..).map(|path| SkippedFile { path, why: COMMITTED.to_owned() }));
+    let mut reverts = Vec::new();
+    for CommittedFile { path, versions } in plan.committed.drain(..) {
+        match versions.filter(|_| options.commit) {
+            Some(CommittedVersions { old, new, executable }) => {
+                reverts.push(FileChange { executable, ..FileChange::new(path, old, new) });
+            }
+            None => {
+                let why = if options.commit { NO_REVERT } else { COMMITTED };
+                plan.left.push(SkippedFile { path, why: why.to_owned() });
+            }
+        }
+    }
+    let reverted: Vec<String> = reverts.iter().map(|file| file.path.clone()).collect();
+    let decisions = changes.decisions(&workspace, agent.as_ref())?;
+    if options.decisions {
+        let gone = decisions.iter().map(|RunDecision { file: (path, bytes), .. }| (path.clone(), bytes.clone()));
+        reverts.extend(gone.map(|(path, bytes)| FileChange::new(path, Some(bytes), None)));
+    }
+    let message = format!("Undo run {}\n\n{}\n", changes.run, first_line(&changes.task(), 72));
+    let kind = ChangeKind::RevertRun { run: changes.run.clone() };
+    let revert = (!reverts.is_empty()).then(|| Change::new(kind, message, reverts));
+    if let Some(revert) = &revert {
+        revert.require_committable(repository)?;
+    }
     plan.left.extend(beside);
     plan.left.sort_by(|a, b| a.path.cmp(&b.path));
     let paths = |removed: bool| {
@@ -94,7 +148,7 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
     let undone = Undone {
         only: agent.clone(),
         redo: options.redo,
-        files: plan.changed.iter().map(|(path, _)| path.clone()).collect(),
+        files: plan.changed.iter().map(|(path, _)| path.clone()).chain(reverted.iter().cloned()).collect(),
         left: plan.left.clone(),
         ..Undone::default()
     };
@@ -117,30 +171,41 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         removed: paths(true),
         followed: plan.followed.clone(),
         left: plan.left.clone(),
+        reverted,
+        decisions,
+        withdrawn: options.decisions,
+        commit: None,
         copies: plan.copies.iter().cloned().collect::<BTreeSet<String>>().into_iter().collect(),
         not_covered: not_covered.clone(),
         rescue: None,
     };
-    Ok(PlannedUndo { workspace, plan, record, report, agents })
+    let is_gone = !wanted.is_empty() && plan.left.is_empty() && !state.has(report.agent.as_ref());
+    Ok(PlannedUndo { workspace, plan, revert, is_gone, record, report, agents })
 }
 
 impl PlannedUndo {
+    pub(crate) fn changes_anything(&self) -> bool {
+        !self.plan.changed.is_empty() || !self.plan.copies.is_empty() || self.revert.is_some()
+    }
+
     /// Backs up the work tree, changes it, and records that.
     pub(crate) fn apply(self, env: &Env) -> Result<UndoReport, Failure> {
-        let Self { workspace, plan, mut record, mut report, .. } = self;
+        let Self { workspace, plan, revert, is_gone, mut record, mut report, .. } = self;
         let repository = &workspace.repository;
         report.dry_run = false;
-        if plan.changed.is_empty() && plan.copies.is_empty() {
+        if let Some(revert) = revert {
+            let _lock = lock(repository, None)?;
+            report.commit = Some(revert.commit(env, repository)?);
+            record.undone.commit.clone_from(&report.commit);
+        }
+        let is_any = !plan.changed.is_empty() || !plan.copies.is_empty();
+        if !is_any && !is_gone && report.reverted.is_empty() {
             return Ok(report);
         }
-        let touches: Vec<String> = plan.changed.iter().map(|(path, _)| path.clone()).collect();
-        let why = format!("changes of run {} are {}", record.run, if report.redo { "brought back" } else { "undone" });
-        let saved = rescue::save(env, repository, Reason { command: "undo", why, touches: touches.clone() })?;
-        if let Some(SkippedFile { path, why }) = saved.left_out.iter().find(|left| touches.contains(&left.path)) {
-            return Err(Failure::failed(format!("{path} would be lost, since {why}")).hint("move it out of the way"));
+        if is_any {
+            report.rescue = Some(save(env, repository, &plan, &record)?);
+            record.undone.rescue.clone_from(&report.rescue);
         }
-        record.undone.rescue = Some(saved.id.clone());
-        report.rescue = Some(saved.id);
         let kind = ChangeKind::Undo(Box::new(record.clone()));
         let just_changed = repository.carry_out(plan, &kind, || undone::record(env, repository, &record))?;
         for path in just_changed {
@@ -153,7 +218,49 @@ impl PlannedUndo {
     }
 }
 
+/// Backs up the work tree. Returns the rescue's id.
+fn save(env: &Env, repository: &Repository, plan: &UndoPlan, record: &UndoRecord) -> Result<String, Failure> {
+    let touches: Vec<String> = plan.changed.iter().map(|(path, _)| path.clone()).collect();
+    let verb = if record.undone.redo { "brought back" } else { "undone" };
+    let why = format!("changes of run {} are {verb}", record.run);
+    let saved = rescue::save(env, repository, Reason { command: "undo", why, touches: touches.clone() })?;
+    match saved.left_out.iter().find(|left| touches.contains(&left.path)) {
+        Some(SkippedFile { path, why }) => {
+            Err(Failure::failed(format!("{path} would be lost, since {why}")).hint("move it out of the way"))
+        }
+        None => Ok(saved.id),
+    }
+}
+
 impl RunChanges {
+    fn task(&self) -> String {
+        let text = self.events.iter().find_map(|event| match &event.kind {
+            EventKind::RunStarted { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        text.unwrap_or_default()
+    }
+
+    /// The decisions of the run, or of one agent in it, that the checked-out commit has.
+    fn decisions(&self, workspace: &Workspace, agent: Option<&Slug>) -> Result<Vec<RunDecision>, Failure> {
+        let logged = self.events.iter().filter(|event| agent.is_none() || event.agent.as_ref() == agent);
+        let logged: Vec<&Decision> = logged
+            .filter_map(|event| match &event.kind {
+                EventKind::DecisionLogged { decision, .. } => Some(decision),
+                _ => None,
+            })
+            .collect();
+        let repository = &workspace.repository;
+        let Some(head) = repository.head()?.commit.filter(|_| !logged.is_empty()) else { return Ok(Vec::new()) };
+        let folder = format!("{}/decisions", workspace.folder_in_repository());
+        let files = repository.plain_files_at(&head, &folder)?.plain;
+        let found = logged.into_iter().filter_map(|Decision { id, title, .. }| {
+            let file = files.iter().find(|(path, _)| is_file_of(path, id))?.clone();
+            Some(RunDecision { id: id.clone(), title: title.clone(), file })
+        });
+        Ok(found.collect())
+    }
+
     /// Which of its changes are undone.
     pub(in crate::ops) fn undo_state(&self) -> UndoState {
         let mut state = UndoState::default();
@@ -167,7 +274,7 @@ impl RunChanges {
         state
     }
 
-    fn require_possible(&self, redo: bool, agent: Option<&Slug>) -> Result<(), Failure> {
+    fn require_possible(&self, redo: bool, is_for_commit: bool, agent: Option<&Slug>) -> Result<(), Failure> {
         let run = &self.run;
         let (of, name) = match agent {
             Some(agent) => (format!("{agent}'s part of run {run}"), format!("{run} {agent}")),
@@ -178,7 +285,7 @@ impl RunChanges {
                 .hint(format!("`squad diff {run}` shows its changes so far; `squad cancel {run}` ends it")));
         }
         match (redo, self.undo_state().has(agent), self.undo_state().can_redo(agent)) {
-            (false, true, _) => Err(Failure::usage(format!("{of} is undone already"))
+            (false, true, _) if !is_for_commit => Err(Failure::usage(format!("{of} is undone already"))
                 .hint(format!("`squad undo {name} --redo` brings it back; `squad diff {name}` shows it"))),
             (true, _, false) => Err(Failure::usage(format!("{of} is not undone, so there is nothing to bring back"))
                 .hint(format!("`squad log {run}` shows what was undone"))),
@@ -249,6 +356,7 @@ fn rounds(pieces: &[&Piece], redo: bool) -> Vec<Vec<FileStep>> {
 
 /// `2 files of ada and bob`.
 pub(crate) fn summary(undo: &PlannedUndo) -> String {
-    let files = plural(undo.report.changed.len() + undo.report.removed.len(), "file");
+    let UndoReport { changed, removed, reverted, .. } = &undo.report;
+    let files = plural(changed.len() + removed.len() + reverted.len(), "file");
     format!("{files} of {} in run {}", list(&undo.agents), undo.report.run)
 }
