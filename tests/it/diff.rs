@@ -5,6 +5,7 @@ use std::fs;
 use expect_test::expect;
 use serde_json::Value;
 
+use crate::outcome::{WAITING, meanwhile};
 use crate::support::{Output, TestRepo};
 
 const ALLOWED: [&str; 3] = ["--permissions", "allow", "--no-commit"];
@@ -138,6 +139,23 @@ fn a_run_without_snapshots_is_said_with_what_is_known() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["diff"]);
     assert!(output.code == 2 && output.err.contains("there has been no run"), "{output}");
+}
+
+#[test]
+fn a_live_run_is_shown_so_far_and_not_undone() {
+    let repo = TestRepo::with_small_team();
+    let script = turn("ada", &format!("{{ run = \"echo first > a.txt\" }}, {{ run = \"{WAITING}\" }}"));
+    let arguments = ["--permissions", "allow", "--agent", "ada", "--no-commit", "Do it"];
+    let (_, code) = meanwhile(&repo, &script, &arguments, || {
+        let diff = repo.squad(&["diff"]);
+        assert!(diff.code == 0 && diff.err.contains("goes on; these are its changes so far"), "{diff}");
+        assert!(diff.out.contains("+first"), "{diff}");
+        let run: Value = serde_json::from_str(&repo.squad(&["diff", "--json"]).out).expect("JSON");
+        let undo = repo.squad(&["undo", "--yes", run["run"].as_str().expect("a run")]);
+        assert!(undo.code == 2 && undo.err.contains("is live") && undo.err.contains("squad cancel"), "{undo}");
+    });
+    assert_eq!(code, Some(0));
+    assert!(!repo.squad(&["diff"]).err.contains("goes on"));
 }
 
 /// A snapshot that leaves a file out has another content of it, or none: no diff may say so.
