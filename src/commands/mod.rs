@@ -12,6 +12,7 @@ mod change;
 mod config;
 mod decisions;
 mod demo;
+mod diff;
 mod doctor;
 mod engines;
 mod export;
@@ -32,6 +33,7 @@ mod scrub;
 mod status;
 mod sync;
 mod tier;
+mod undo;
 mod upgrade;
 mod watch;
 mod why;
@@ -135,6 +137,8 @@ enum Command {
     Config(config::Args),
     Decisions(decisions::Args),
     Log(log::Args),
+    Diff(diff::Args),
+    Undo(undo::Args),
     Status(status::Args),
     Cancel(cancel::Args),
     Mcp(mcp::Args),
@@ -234,6 +238,8 @@ impl Arguments {
             Command::Config(args) => args.run(&mut context),
             Command::Decisions(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
+            Command::Diff(args) => args.run(&mut context),
+            Command::Undo(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
             Command::Cancel(args) => args.run(&mut context),
             Command::Mcp(args) => args.run(&mut context),
@@ -274,6 +280,7 @@ impl Command {
             Self::Import(args) => args.writes_to_the_branch(),
             Self::Remove(args) => args.writes_to_the_branch(),
             Self::Rescue(args) => args.writes_to_the_branch(),
+            Self::Undo(args) => args.writes_to_the_branch(),
             _ => false,
         }
     }

@@ -275,6 +275,7 @@ impl Repository {
         Ok(Intent::read(self)?.map(|(intent, _)| InterruptedCommand {
             paths: intent.display_paths(),
             command: intent.kind.to_string(),
+            kind: intent.kind,
             branch: intent.commit.map(|commit| commit.branch),
         }))
     }
@@ -290,6 +291,8 @@ pub(super) struct WorkTreeLock {
 pub(crate) struct InterruptedCommand {
     /// Without the leading `squad`.
     pub(crate) command: String,
+    #[serde(skip)]
+    pub(crate) kind: ChangeKind,
     /// `None`: it makes no commit.
     pub(crate) branch: Option<String>,
     pub(crate) paths: Vec<String>,

@@ -22,6 +22,7 @@
 //! | `listing` | which files git tracks, would add, or ignores |
 //! | `work_tree` | snapshots of the work tree, and the diff between two of them |
 //! | `rescue` | backing up uncommitted changes before they are removed, and restoring them |
+//! | `undo` | taking changes out of the work tree by a merge, and planning to |
 //! | `scrub` | removing content from everything squad stores |
 //! | `history` | revisions, merge bases, trailers, branches, removed files |
 //! | `foreign` | files of another repository |
@@ -73,6 +74,7 @@ mod sync;
 mod transaction;
 mod tree;
 mod tree_edit;
+mod undo;
 mod union;
 mod walk;
 mod work_tree;
@@ -97,6 +99,7 @@ pub(crate) use self::{
     rescue::{FileStatus, NewRescue, Rescue, RescuedFile, TargetState},
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
+    undo::{CommittedFile, CommittedVersions, UndoPlan, UndoRequest},
     walk::Walk,
-    work_tree::{RepositoryState, RunOfSnapshots, WorkTreeSnapshot},
+    work_tree::{FileStep, RepositoryState, RunOfSnapshots, WorkTreeSnapshot},
 };

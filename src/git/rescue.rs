@@ -28,6 +28,7 @@ use crate::env::files::read_within;
 use crate::model::SkippedFile;
 use crate::policy::is_git;
 pub(super) use index::{Index, read as read_index};
+pub(super) use restore::{Content, bytes_of};
 pub(crate) use restore::{FileStatus, RescuedFile, TargetState};
 
 pub(super) const FOLDER: &str = "refs/squad/rescue/";

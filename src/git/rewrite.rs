@@ -50,9 +50,18 @@ pub(super) fn write_files(
     files: Vec<Planned>,
     contents: Contents,
 ) -> Result<Vec<String>, Error> {
-    if files.is_empty() {
-        return Ok(Vec::new());
-    }
+    if files.is_empty() { Ok(Vec::new()) } else { write_files_and(repository, kind, root, files, contents, || Ok(())) }
+}
+
+/// The same, and something else before it counts as done: after a kill, whoever finishes it has to do that, too.
+pub(super) fn write_files_and(
+    repository: &Repository,
+    kind: &ChangeKind,
+    root: &Path,
+    files: Vec<Planned>,
+    contents: Contents,
+    and: impl FnOnce() -> Result<(), Error>,
+) -> Result<Vec<String>, Error> {
     let lock = repository.lock_work_tree()?;
     if let Some((intent, _)) = Intent::read(repository)? {
         return Err(Error::InterruptedCommand { command: intent.kind.to_string() });
@@ -61,6 +70,7 @@ pub(super) fn write_files(
     let intent = Intent::new(kind, None, elsewhere, files);
     let transaction = Transaction::begin(repository, &lock, root, intent, contents)?;
     let left = transaction.carry_out()?;
+    and()?;
     transaction.end()?;
     Ok(left)
 }

@@ -277,6 +277,7 @@ impl<'a> Transaction<'a> {
             Side::Neither => return Ok(true),
         };
         if self.matches(&now, to) {
+            self.remove_emptied(&target, to.as_ref(), folders);
             return Ok(true);
         }
         let from = if self.matches(&now, from) {
@@ -288,7 +289,27 @@ impl<'a> Transaction<'a> {
             return Ok(now == FileState::Absent);
         };
         folders.insert(target.parent().unwrap_or(&self.root).to_owned());
-        self.swap(number, file, from, to.as_ref())
+        let is_switched = self.swap(number, file, from, to.as_ref())?;
+        if is_switched {
+            self.remove_emptied(&target, to.as_ref(), folders);
+        }
+        Ok(is_switched)
+    }
+
+    /// Removes the folders that the removal of a file has emptied, if only the work tree is to change: a file may take
+    /// their place.
+    fn remove_emptied(&self, target: &Path, to: Option<&Version>, folders: &mut BTreeSet<PathBuf>) {
+        if to.is_some() || self.intent.commit.is_some() {
+            return;
+        }
+        for folder in target.ancestors().skip(1).take_while(|folder| **folder != *self.root) {
+            disk::remove_empty_folder(folder);
+            if folder.exists() {
+                break;
+            }
+            folders.remove(folder);
+            folders.extend(folder.parent().map(Path::to_owned));
+        }
     }
 
     /// Replaces one version with another. False: something else is there, and stays.

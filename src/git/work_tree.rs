@@ -5,6 +5,7 @@
 //! filters, line ends and line counts are as in a commit. The resulting objects stay in a quarantine until they are
 //! checked: content with a secret never reaches the object database.
 
+mod files;
 mod only_copies;
 mod plain;
 mod state;
@@ -37,6 +38,8 @@ use super::{
 };
 use crate::env::files::read_within;
 use crate::model::{Change, Content, SkippedFile};
+pub(crate) use files::FileStep;
+pub(super) use files::tree_entry;
 pub(crate) use only_copies::RunOfSnapshots;
 use plain::Conversions;
 pub(crate) use state::RepositoryState;
@@ -108,11 +111,36 @@ impl WorkTreeSnapshot {
     }
 
     pub(crate) fn left_out(&self) -> Vec<SkippedFile> {
-        self.left_out
-            .iter()
-            .map(|(path, omitted)| SkippedFile { path: path.clone(), why: omitted.why.clone() })
-            .collect()
+        skipped(&self.left_out)
     }
+
+    pub(super) fn tree(&self) -> ObjectId {
+        self.tree
+    }
+}
+
+/// A snapshot that is not stored yet.
+pub(super) struct Draft<'a> {
+    head: Option<ObjectId>,
+    /// The tree of the checked-out commit.
+    pub(super) committed: Option<ObjectId>,
+    pub(super) tree: ObjectId,
+    /// New trees, and new contents that git would not convert.
+    pub(super) objects: NewObjects,
+    /// New contents that git has made.
+    pub(super) added: Option<(Quarantine<'a>, Vec<ObjectId>)>,
+    left_out: BTreeMap<String, Omitted>,
+    state: Arc<RepositoryState>,
+}
+
+impl Draft<'_> {
+    pub(super) fn left_out(&self) -> Vec<SkippedFile> {
+        skipped(&self.left_out)
+    }
+}
+
+fn skipped(left_out: &BTreeMap<String, Omitted>) -> Vec<SkippedFile> {
+    left_out.iter().map(|(path, omitted)| SkippedFile { path: path.clone(), why: omitted.why.clone() }).collect()
 }
 
 impl Repository {
@@ -126,6 +154,37 @@ impl Repository {
         committer: &Identity,
         at: Timestamp,
     ) -> Result<WorkTreeSnapshot, Error> {
+        let Draft { head, committed, tree, mut objects, added, left_out, state } =
+            self.draft_snapshot(previous, objection)?;
+        let state = Some(state);
+        if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
+            return Ok(WorkTreeSnapshot { left_out, is_read_back: false, state, ..previous.clone() });
+        }
+        let reference = format!("{FOLDER}{run}/{number}");
+        if let Some(commit) = head.filter(|_| committed == Some(tree)) {
+            self.ledger().move_ref(&reference, None, commit)?;
+            return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state });
+        }
+        let parent = previous.map(|previous| previous.commit).or(head);
+        let packs = match added {
+            Some((quarantine, blobs)) => self.pack_blobs(&quarantine, blobs, &mut objects)?,
+            None => Vec::new(),
+        };
+        let message = format!("{SUBJECT} {run}\n");
+        let encoded = commit::encode(tree, parent.as_slice(), committer, at, &message);
+        let commit = objects.add(objs::Kind::Commit, encoded)?;
+        let trees = self.packs().add(&objects)?;
+        self.ledger().move_ref(&reference, None, commit)?;
+        drop((packs, trees));
+        Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state })
+    }
+
+    /// The work tree as it is now, without storing it.
+    pub(super) fn draft_snapshot(
+        &self,
+        previous: Option<&WorkTreeSnapshot>,
+        objection: impl Fn(&[u8]) -> Option<String>,
+    ) -> Result<Draft<'_>, Error> {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let store = self.objects();
         let committed = head.map(|head| store.tree_of(&head)).transpose()?;
@@ -137,8 +196,6 @@ impl Repository {
             status.add_hidden(&state.hidden, root);
         }
         let Selection { plain, by_git, mut left_out } = self.select_paths(&status, &state, &objection);
-        let hidden = Arc::clone(&state.hidden);
-        let state = Some(state);
         for path in &status.nested {
             let nested = Omitted { why: "it is a repository of its own".to_owned(), fingerprint: blake3::hash(path) };
             left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
@@ -161,14 +218,14 @@ impl Repository {
             }
             edits.insert(path, Some((mode, id)));
         }
-        let mut added_blobs = None;
+        let mut added = None;
         if !by_git.is_empty() {
             let quarantine = Quarantine::new(self)?;
-            let mut added = add(self, &quarantine, (&status, &hidden), &by_git)?;
+            let mut entries = add(self, &quarantine, (&status, &state.hidden), &by_git)?;
             let (blobs, secrets) = check_blobs(&quarantine, &objection)?;
-            added_blobs = Some((quarantine, blobs));
+            added = Some((quarantine, blobs));
             for path in by_git {
-                let entry = added.remove(&path);
+                let entry = entries.remove(&path);
                 match entry.and_then(|(_, id)| secrets.get(&id)) {
                     Some(omitted) => {
                         drop(left_out.insert(String::from_utf8_lossy(&path).into_owned(), omitted.clone()))
@@ -178,26 +235,7 @@ impl Repository {
             }
         }
         let tree = self.edited(&store, committed, &edits, &mut objects)?;
-        if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
-            return Ok(WorkTreeSnapshot { left_out, is_read_back: false, state, ..previous.clone() });
-        }
-        let reference = format!("{FOLDER}{run}/{number}");
-        if let Some(commit) = head.filter(|_| committed == Some(tree)) {
-            self.ledger().move_ref(&reference, None, commit)?;
-            return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state });
-        }
-        let parent = previous.map(|previous| previous.commit).or(head);
-        let packs = match added_blobs {
-            Some((quarantine, blobs)) => self.pack_blobs(&quarantine, blobs, &mut objects)?,
-            None => Vec::new(),
-        };
-        let message = format!("{SUBJECT} {run}\n");
-        let encoded = commit::encode(tree, parent.as_slice(), committer, at, &message);
-        let commit = objects.add(objs::Kind::Commit, encoded)?;
-        let trees = self.packs().add(&objects)?;
-        self.ledger().move_ref(&reference, None, commit)?;
-        drop((packs, trees));
-        Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state })
+        Ok(Draft { head, committed, tree, objects, added, left_out, state })
     }
 
     /// A snapshot taken by an earlier process.
@@ -354,7 +392,7 @@ impl Repository {
     }
 
     /// A tree with some entries changed. Adds new trees to `objects`.
-    fn edited(
+    pub(super) fn edited(
         &self,
         store: &ObjectStore,
         root: Option<ObjectId>,

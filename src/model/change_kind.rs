@@ -3,6 +3,7 @@ use std::fmt::{self, Display, Formatter};
 use serde::{Deserialize, Serialize};
 
 use super::hidden::printable;
+use super::{RunId, UndoRecord};
 
 /// What changes files of the repository. The intent of a change records it, so that the command given again after a kill
 /// recognizes its own work.
@@ -36,6 +37,11 @@ pub(crate) enum ChangeKind {
     LandHistory,
     #[serde(rename = "rescue restore")]
     Restore { rescue: String },
+    #[serde(rename = "undo")]
+    Undo(Box<UndoRecord>),
+    /// The commit of an undo.
+    #[serde(rename = "undo --commit")]
+    RevertRun { run: RunId },
     /// Of another version of squad: its command.
     #[serde(untagged)]
     Other(String),
@@ -44,7 +50,10 @@ pub(crate) enum ChangeKind {
 impl ChangeKind {
     /// Whether the command can leave the commit to the user.
     pub(crate) fn takes_no_commit(&self) -> bool {
-        !matches!(self, Self::RemoveTeam | Self::ImportDecisions | Self::LandDecisions | Self::LandHistory)
+        !matches!(
+            self,
+            Self::RemoveTeam | Self::ImportDecisions | Self::LandDecisions | Self::LandHistory | Self::RevertRun { .. }
+        )
     }
 }
 
@@ -69,6 +78,12 @@ impl Display for ChangeKind {
             Self::ImportDecisions => f.write_str("decisions import"),
             Self::LandDecisions => f.write_str("decisions land"),
             Self::LandHistory => f.write_str("history land"),
+            Self::Undo(record) => {
+                let agent = record.undone.only.as_ref().map(|agent| format!(" {agent}")).unwrap_or_default();
+                let redo = if record.undone.redo { " --redo" } else { "" };
+                write!(f, "undo {}{agent}{redo}", record.run)
+            }
+            Self::RevertRun { run } => write!(f, "undo {run} --commit"),
             Self::Restore { rescue } => write!(f, "rescue restore {rescue}"),
             Self::Other(command) => f.write_str(&printable(command)),
         }

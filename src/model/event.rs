@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, Outcome, Plan,
-    RunId, Slug, TakenSnapshot, Tier, Usage, Verdict, WorkReport,
+    RunId, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -323,6 +323,8 @@ kinds! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<RunError>,
     };
+    /// A person took the run's changes out of the work tree, or brought them back.
+    "run.undone" AtOnce RunUndone(Undone);
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

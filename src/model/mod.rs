@@ -24,6 +24,7 @@ mod team;
 mod text;
 mod tier;
 mod tools;
+mod undone;
 mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
@@ -53,4 +54,5 @@ pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, S
 pub(crate) use text::{first_line, first_words, indented, indented_beginning, list, plural, quote};
 pub(crate) use tier::Tier;
 pub(crate) use tools::{change_by, is_denied, tools_but, tools_called};
+pub(crate) use undone::{UndoRecord, UndoState, Undone};
 pub(crate) use words::{stem, stem_of, stems, words};

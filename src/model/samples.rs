@@ -313,6 +313,14 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             stderr_bytes: 0,
             chat: true,
         }),
+        EventKind::RunUndone(Undone {
+            only: Some(slug("backend")),
+            redo: false,
+            files: vec![text("src/health.rs")],
+            left: vec![SkippedFile { path: text("docs/health.md"), why: text("it was changed since") }],
+            rescue: Some(text("20260105-090000-1f2a3b")),
+            commit: None,
+        }),
     ]
 }
 

@@ -14,6 +14,7 @@ mod route;
 mod secrets;
 mod snapshot;
 mod team;
+mod undo;
 mod work;
 
 use std::fs;
@@ -26,12 +27,12 @@ const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
 /// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `commands`, `engine`, `mcp`,
-/// `review`, `route`, `secrets`, `snapshot` and `team`.
+/// `review`, `route`, `secrets`, `snapshot`, `team` and `undo`.
 fn main() {
     if engine::is_played() {
         return;
     }
-    let benches: [(&str, fn()); 9] = [
+    let benches: [(&str, fn()); 10] = [
         ("commands", commands),
         ("engine", engine::bench),
         ("ledger", ledger::bench),
@@ -41,6 +42,7 @@ fn main() {
         ("secrets", secrets::bench),
         ("snapshot", snapshot::bench),
         ("team", team::bench),
+        ("undo", undo::bench),
     ];
     let is_named = |name: &str| std::env::args().any(|argument| argument == name);
     let all = !benches.iter().any(|(name, _)| is_named(name));

@@ -124,6 +124,7 @@ fn json_of_every_command() {
         &["decisions", "radar"],
         &["log"],
         &["log", &run],
+        &["diff", &run],
         &["why", "ports.toml"],
         &["why", ".squad/team.md"],
         &["why", &decision],

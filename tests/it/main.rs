@@ -21,6 +21,7 @@ mod decision_histories;
 mod decision_states;
 mod decisions;
 mod demo;
+mod diff;
 mod direct;
 mod durable;
 #[cfg(unix)]
@@ -90,6 +91,7 @@ mod sync;
 #[cfg(unix)]
 #[path = "../support/terminal.rs"]
 mod terminal;
+mod undo;
 mod unmerged;
 mod upgrade;
 mod upgrade_properties;

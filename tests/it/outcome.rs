@@ -31,7 +31,7 @@ fn changes(end: &Value) -> Vec<String> {
 
 /// Runs squad in a process of its own, and does something after the first snapshot and, if commands wait for it, while
 /// they run.
-fn meanwhile(repo: &TestRepo, script: &str, arguments: &[&str], act: impl Fn()) -> (Output, Option<i32>) {
+pub(crate) fn meanwhile(repo: &TestRepo, script: &str, arguments: &[&str], act: impl Fn()) -> (Output, Option<i32>) {
     repo.write("../play.toml", script);
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
     command.args(["orchestrate", "--json", "--script", "../play.toml"]).args(arguments);
@@ -53,7 +53,7 @@ fn meanwhile(repo: &TestRepo, script: &str, arguments: &[&str], act: impl Fn()) 
 }
 
 /// A command that waits until something has happened.
-const WAITING: &str = "touch waits; while test -e waits; do sleep 0.01; done";
+pub(crate) const WAITING: &str = "touch waits; while test -e waits; do sleep 0.01; done";
 
 const ALLOWED: [&str; 5] = ["--json", "--permissions", "allow", "--agent", "ada"];
 

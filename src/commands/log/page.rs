@@ -25,7 +25,8 @@ pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool) {
         };
         let status = ui.out_paint(style, &format!("{:<9}", run.status.replace('_', " ")));
         let agents: Vec<&str> = run.agents.keys().map(|slug| slug.as_str()).collect();
-        ui.data(&format!("{id}  {status}  {}", printable(&first_line(&run.message, 70))));
+        let undone = if run.undone { "(undone) " } else { "" };
+        ui.data(&format!("{id}  {status}  {undone}{}", printable(&first_line(&run.message, 70))));
         if !agents.is_empty() {
             let line = format!("{:24}{}  {:.1} s", "", printable(&agents.join(", ")), run.usage.seconds);
             ui.data(&ui.out_paint(FAINT, &line));
@@ -146,6 +147,7 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::PermissionAnswered { tool, detail, allowed } => {
             call_and_end(&tool, &detail, if allowed { "is allowed" } else { "is not allowed" })
         }
+        EventKind::RunUndone(undone) => undone.to_string(),
         EventKind::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
         EventKind::DecisionLanded { decisions, branch, commit } => {
             format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))

@@ -48,8 +48,9 @@ pub(crate) enum FileStatus {
     Removed,
 }
 
+/// A file's content in a tree.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in crate::git) struct Content {
+pub(crate) struct Content {
     pub(in crate::git) mode: String,
     pub(in crate::git) id: ObjectId,
 }
@@ -239,7 +240,8 @@ impl Extracted {
     }
 }
 
-fn bytes_of(target: &Path) -> Result<Vec<u8>, Error> {
+/// The bytes of a file, or the target of a link.
+pub(in crate::git) fn bytes_of(target: &Path) -> Result<Vec<u8>, Error> {
     let metadata = fs::symlink_metadata(target).map_err(Error::io("read", target))?;
     let bytes = match metadata.is_symlink() {
         true => fs::read_link(target).map(|target| target.into_os_string().into_encoded_bytes()),

@@ -245,6 +245,51 @@ fn a_command_that_dies_at_any_step_is_finished_by_the_next() {
     }
 }
 
+/// A run that changed, made and removed files, and the user's edits since.
+fn changed() -> World {
+    let world = team();
+    world.write("dir/gone.txt", "gone\n");
+    world.write("lines.txt", "one\ntwo\nthree\nfour\nfive\n");
+    world.write("overlap.txt", "one\n");
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "more"]);
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"sed -i s/one/ONE/ lines.txt overlap.txt; rm -r dir; \
+                  mkdir made; echo new > made/new.txt; echo more > dir\" }, { say = \"Done.\" }]\n";
+    fs::write(world.folder.path().join("script.toml"), script).unwrap();
+    let script = world.folder.path().join("script.toml").display().to_string();
+    let arguments = ["--permissions", "allow", "--no-commit", "--agent", "ada", "change"];
+    succeed(&world, &[&["orchestrate", "--script", &script], &arguments[..]].concat());
+    world.write("lines.txt", "ONE\ntwo\nthree\nfour\nFIVE\n");
+    world.write("overlap.txt", "uno\n");
+    world
+}
+
+#[test]
+fn an_undo_that_dies_is_finished_and_recorded_once_by_the_next_command() {
+    let undone = |world: &World| {
+        let listed = world.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+        listed.lines().filter(|path| path.ends_with("run.undone.md")).count()
+    };
+    let files = |world: &World| [world.read("lines.txt"), world.read("dir/gone.txt"), world.read("overlap.txt.run")];
+    let story = Story { arguments: &["undo", "2026", "--yes"], make: changed, file: "lines.txt", commits: 0 };
+    stop_everywhere(&story, |world, round, what, arguments, expected| {
+        let is_begun = world.root().join(".git/squad/intent").exists();
+        let (_, named) = squad(world, &["status"]);
+        assert_eq!(named.contains("`squad undo 2026"), is_begun, "{what}: {named}");
+        // The same command, or another that writes to the branch.
+        match is_begun && round % 2 == 0 || undone(world) == 0 && !is_begun {
+            true => drop(succeed(world, arguments)),
+            false => drop(squad(world, &["decisions", "land"])),
+        }
+        let (code, said) = squad(world, arguments);
+        assert!(code == 2 && said.contains("is undone already"), "{what}: {said}");
+        assert_eq!(outcome(world), expected, "{what}");
+        let wanted = ["one\ntwo\nthree\nfour\nFIVE\n", "gone\n", "ONE\n"].map(str::to_owned);
+        assert_eq!((files(world), undone(world)), (wanted, 1), "{what}");
+        assert!(!world.root().join("made").exists(), "{what}");
+    });
+}
+
 /// Once the import is finished, the named file is gone; naming it again is not an error.
 #[test]
 fn an_import_of_one_file_that_dies_is_finished_by_the_same_command() {

@@ -5,6 +5,8 @@ use std::path::Path;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Recovered, Repository};
+use crate::model::ChangeKind;
+use crate::ops::ledger::undone;
 use crate::ops::team::workspace::git_environment;
 
 /// The interrupted change of the work tree that contains `directory`.
@@ -15,10 +17,14 @@ pub(crate) fn find(env: &Env, directory: &Path) -> Result<Option<InterruptedComm
 /// Finishes it or rolls it back.
 pub(crate) fn finish(env: &Env, directory: &Path) -> Result<Option<Recovered>, Failure> {
     match repository(env, directory) {
-        Some(repository) if repository.begun()?.is_some() => {
+        None => Ok(None),
+        Some(repository) => {
+            let Some(begun) = repository.begun()? else { return Ok(None) };
+            if let ChangeKind::Undo(record) = &begun.kind {
+                undone::record(env, &repository, record)?;
+            }
             Ok(repository.recover(repository.identity().as_ref(), env.clock.now())?)
         }
-        _ => Ok(None),
     }
 }
 

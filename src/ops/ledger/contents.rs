@@ -10,10 +10,11 @@ use serde::Serialize;
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{
-    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, RunId, Slug, moment, together,
+    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, RunId, Slug, Undone, moment, together,
 };
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrites, Index, Place, ReviewFact, Row, Ruling, Unlanded};
+use crate::ops::ledger::undone::undone;
 use crate::policy::Redactor;
 use crate::view::Progress;
 
@@ -212,7 +213,7 @@ impl fmt::Display for Authors {
 pub(crate) fn writes(repository: &Repository, prefix: &str, root: &str, path: &str) -> Result<Vec<Write>, Error> {
     let in_repository = format!("{root}{path}");
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
-    let mut writes = Vec::new();
+    let mut writes: Vec<Write> = Vec::new();
     for span in index.spans(Place::Log) {
         for row in index.rows::<FileWrites>(&span)?.into_iter().rev() {
             let is_its = |FileWrites { named, changed }: &FileWrites| {
@@ -238,7 +239,21 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, root: &str, path: &s
             writes.extend(lines.map(|lines| Write { run, by, at: entry.at, lines: lines.clone() }));
         }
     }
+    if !writes.is_empty() {
+        let undone = undone(repository, prefix)?;
+        writes.retain(|write| !is_undone(write, &in_repository, undone.get(&write.run)));
+    }
     Ok(writes)
+}
+
+/// Whether a write was taken back, and not brought back since.
+fn is_undone(write: &Write, path: &str, undos: Option<&Vec<(Timestamp, Undone)>>) -> bool {
+    let is_of_it = |undone: &Undone| {
+        let is_its = undone.only.as_ref().is_none_or(|only| write.by.agent.as_ref() == Some(only));
+        is_its && undone.files.iter().any(|file| file == path)
+    };
+    let mut undos = undos.into_iter().flatten().rev().filter(|(at, undone)| *at >= write.at && is_of_it(undone));
+    undos.next().is_some_and(|(_, undone)| !undone.redo)
 }
 
 /// Verdicts and lockouts from a time on, oldest first.

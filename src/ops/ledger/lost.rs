@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
-use crate::ops::run::before::before;
+use crate::ops::run::before::{Since, before};
 use crate::ops::run::lease;
 use crate::ops::team::secrets;
 use crate::ops::team::workspace::{below, place_of};
@@ -86,7 +86,8 @@ fn changes(repository: &Repository, prefix: &str, run: &RunId, events: &[Event])
     let root = repository.work_dir().unwrap_or(repository.git_dir()).join(&place).display().to_string();
     let first = repository.first_snapshot(run.as_str()).ok().flatten();
     let read = |commit: &str| repository.snapshot_at(commit).ok();
-    let Some(before) = before(events, (&root, &below(&place, "")), first.as_deref(), read) else {
+    let Some(before) = before(Since::UnfinishedStep, events, (&root, &below(&place, "")), first.as_deref(), read)
+    else {
         return BTreeMap::new();
     };
     let failed = |error: Error| error.to_string();

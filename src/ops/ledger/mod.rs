@@ -13,3 +13,4 @@ pub(crate) mod repair;
 pub(crate) mod rescue;
 pub(crate) mod scrub;
 pub(crate) mod sync;
+pub(in crate::ops) mod undone;

@@ -6,10 +6,18 @@ use crate::git::WorkTreeSnapshot;
 use crate::model::{Access, Event, EventKind, Slug, TakenSnapshot, change_by};
 use crate::pool::{Before, Interval, in_project};
 
+/// From where on a run's snapshots are wanted.
+#[derive(Clone, Copy, PartialEq)]
+pub(in crate::ops) enum Since {
+    Start,
+    UnfinishedStep,
+}
+
 /// `None`: the snapshots no longer exist. `root` and `prefix`: the project's path, and the same in the repository, ending
 /// in `/`, or empty.
 /// `first`: the commit of the run's first snapshot, which may have been taken just before the run was killed.
 pub(in crate::ops) fn before(
+    since: Since,
     events: &[Event],
     (root, prefix): (&str, &str),
     first: Option<&str>,
@@ -21,6 +29,7 @@ pub(in crate::ops) fn before(
     });
     let commits: Vec<(usize, &str)> = commits.collect();
     let begins = events.iter().rposition(|event| matches!(event.kind, EventKind::StepStarted { .. }));
+    let begins = begins.filter(|_| since == Since::UnfinishedStep);
     let is_before = |(place, _): &&(usize, &str)| begins.is_some_and(|begins| *place < begins);
     let first = commits.first().copied().or(first.map(|commit| (0, commit)))?;
     let base = commits.iter().rev().find(is_before).copied().unwrap_or(first);

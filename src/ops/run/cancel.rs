@@ -127,7 +127,7 @@ pub(crate) fn end_of(
     }
 }
 
-fn not_in_run<'a>(agent: &Slug, run: &RunId, known: impl IntoIterator<Item = &'a Slug>) -> Failure {
+pub(in crate::ops) fn not_in_run<'a>(agent: &Slug, run: &RunId, known: impl IntoIterator<Item = &'a Slug>) -> Failure {
     let known = list(known);
     let known = if known.is_empty() { "none yet".to_owned() } else { known };
     Failure::usage(format!("`{agent}` is not in run {run}")).hint(format!("its agents: {known}"))

@@ -297,7 +297,8 @@ async fn resume_snapshots(project: &Project, prepared: &Prepared, tree: &Arc<Wor
     let read = |commit: &str| project.repository.snapshot_at(commit).ok();
     let first = project.repository.first_snapshot(prepared.run.as_str()).ok().flatten();
     let (root, prefix) = (project.folder.root.display().to_string(), project.path_in_repository());
-    let before = before::before(&past.events, (&root, &prefix), first.as_deref(), read);
+    let since = before::Since::UnfinishedStep;
+    let before = before::before(since, &past.events, (&root, &prefix), first.as_deref(), read);
     let Some(mut before) = before else { return false };
     let state = kept_state(&prepared.lease.files());
     if let Some((last, interval)) = before.snapshots.pop() {

@@ -98,7 +98,7 @@ impl TakeSnapshots for RunSnapshots {
 }
 
 /// Why a file may not go into the object database. Binary files are checked too.
-fn objection(redactor: &Redactor, bytes: &[u8]) -> Option<String> {
+pub(super) fn objection(redactor: &Redactor, bytes: &[u8]) -> Option<String> {
     let kinds = redactor.kinds(&String::from_utf8_lossy(bytes));
     (!kinds.is_empty()).then(|| format!("it holds what looks like a secret: {}", list(kinds)))
 }

@@ -23,7 +23,7 @@ pub(crate) struct Interval {
 }
 
 /// Who made a change, and how it is known.
-type Attribution = (ChangeClass, BTreeSet<Slug>, Option<ChangeEvidence>);
+pub(crate) type Attribution = (ChangeClass, BTreeSet<Slug>, Option<ChangeEvidence>);
 
 impl Interval {
     pub(crate) fn name(&mut self, agent: &Slug, call: &str, path: &str) {
@@ -47,7 +47,17 @@ impl Interval {
         });
     }
 
-    fn attribute(&self, path: &str) -> Attribution {
+    /// Whether the run's own process landed this file: nobody's change.
+    pub(crate) fn is_landed(&self, path: &str) -> bool {
+        self.others.landed.contains(path) && !self.named.contains_key(path)
+    }
+
+    /// Whether another run may have changed this file, too.
+    pub(crate) fn is_beside(&self, path: &str) -> bool {
+        !self.others.commands.is_empty() || self.others.named.contains_key(path)
+    }
+
+    pub(crate) fn attribute(&self, path: &str) -> Attribution {
         let namers: BTreeSet<Slug> =
             self.named.get(path).into_iter().flatten().map(|(agent, _)| agent.clone()).collect();
         let of_others = self.others.named.contains_key(path);
@@ -104,10 +114,7 @@ pub(super) fn changes_of(agent: Option<&Slug>, intervals: &[Interval], net: Vec<
 fn shares(intervals: &[Interval]) -> BTreeMap<&str, BTreeMap<Kind, Share>> {
     let mut shares: BTreeMap<&str, BTreeMap<Kind, Share>> = BTreeMap::new();
     for interval in intervals {
-        let is_ours = |change: &&Change| {
-            !interval.others.landed.contains(&change.path) || interval.named.contains_key(&change.path)
-        };
-        for change in interval.changes.iter().filter(is_ours) {
+        for change in interval.changes.iter().filter(|change| !interval.is_landed(&change.path)) {
             let (class, by, how) = interval.attribute(&change.path);
             // One agent's own changes are not another's.
             let of = by.first().filter(|_| class == ChangeClass::Own).cloned();

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
-    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, Outcome, Plan, PlanKind, RunId, Slug, Usage,
-    Verdict,
+    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, Outcome, Plan, PlanKind, RunId, Slug, Undone,
+    Usage, Verdict,
 };
 use crate::record::Entry;
 use crate::route::choice;
@@ -64,6 +64,8 @@ pub(in crate::ops) enum Fact {
         agents: BTreeMap<Slug, Outcome>,
         usage: Usage,
     },
+    /// Its changes were undone, or brought back.
+    Undone(Undone),
     Decided {
         decision: Decision,
         branch: Option<String>,
@@ -168,6 +170,7 @@ impl Derived for EntryFacts {
             "run.resumed",
             "route.planned",
             "run.completed",
+            "run.undone",
             "decision.logged",
             "decision.landed",
             "memory.logged",
@@ -187,6 +190,7 @@ impl Derived for EntryFacts {
                 Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
             }
             EventKind::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
+            EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
             }

@@ -14,7 +14,7 @@ pub(crate) use self::timeline::{added_since, timeline};
 pub(crate) use self::when::since;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
-use crate::model::{Outcome, RunId, Slug, Usage};
+use crate::model::{Outcome, RunId, Slug, UndoState, Undone, Usage};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, Row};
 use crate::ops::only;
 use crate::ops::run::lease::Leases;
@@ -30,6 +30,9 @@ pub(crate) struct RunSummary {
     pub(crate) status: String,
     pub(crate) agents: BTreeMap<Slug, Outcome>,
     pub(crate) usage: Usage,
+    /// All that it changed was undone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) undone: bool,
 }
 
 /// A filter for runs or entries.
@@ -66,12 +69,15 @@ struct PartialRun {
     planned: Vec<Slug>,
     /// The run was resumed: ends before that do not count.
     resumed: bool,
+    /// The newest first.
+    undos: Vec<Undone>,
 }
 
 impl PartialRun {
     fn add(&mut self, at: Timestamp, agent: Option<Slug>, fact: Fact) {
         match fact {
-            Fact::Ended { .. } if self.resumed => {}
+            Fact::Ended { .. } | Fact::Undone(_) if self.resumed => {}
+            Fact::Undone(undone) => self.undos.push(undone),
             Fact::Ended { status, agents, usage } => {
                 *self = Self { ended: Some((at, status)), agents, usage, ..std::mem::take(self) };
             }
@@ -138,7 +144,10 @@ fn summary(run: RunId, started: Timestamp, message: String, partial: PartialRun,
         Some((at, status)) => (Some(at), status_name(status)),
         None => (None, leases.status(&run).to_owned()),
     };
-    RunSummary { run, started, ended, message, status, agents: partial.agents, usage: partial.usage }
+    let mut state = UndoState::default();
+    partial.undos.iter().rev().for_each(|undone| state.add(undone));
+    let (agents, usage, undone) = (partial.agents, partial.usage, state.has(None));
+    RunSummary { run, started, ended, message, status, agents, usage, undone }
 }
 
 /// The form used in JSON.

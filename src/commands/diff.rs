@@ -1,0 +1,98 @@
+use super::{Context, Ended};
+use crate::model::{ChangeClass, ChangeEvidence, list, printable, printable_line};
+use crate::ops::run::changes::{FileDiff, RunDiff, diff};
+use crate::ui::{STRONG, Ui};
+
+/// Show what a run changed in the work tree
+///
+/// Shows the newest run, or RUN, as a unified diff that `git apply` accepts. Above each file stands who changed it: an
+/// agent; `together`, where several worked at once; `yours`, if no agent was at work; `other run`; or `unknown`. Of a
+/// live run, shows the changes so far. The diff comes from snapshots that squad took in this clone while the run
+/// went on; `squad gc` deletes them after 14 days. Ignored files, files over 32 MiB and files that seem to contain a
+/// secret are not in them.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad diff                          What the newest run changed
+  squad diff 20260105-0900 --stat     Only the files and line counts of a run
+  squad diff 20260105-0900 backend    Only what backend changed
+  squad diff --json | jq -r '.files[].path'")]
+pub(super) struct Args {
+    /// The run's id, or a prefix of it
+    run: Option<String>,
+    /// Only what this agent changed, or may have
+    agent: Option<String>,
+    /// List the files with line counts, without the diff
+    #[arg(long)]
+    stat: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let diff = diff(context.env, &context.directory, self.run.as_deref(), self.agent.as_deref())?;
+        if context.ui.json() {
+            context.value(&diff);
+        } else {
+            show(&mut context.ui, &diff, self.stat);
+        }
+        Ok(0)
+    }
+}
+
+fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
+    if diff.live {
+        ui.say(&format!("Run {} goes on; these are its changes so far.", diff.run));
+    }
+    if diff.undone {
+        ui.say(&format!("Run {} is undone; these were its changes.", diff.run));
+    }
+    if diff.files.is_empty() && diff.not_covered.is_empty() {
+        ui.say(&format!("Run {} changed nothing in the work tree.", diff.run));
+    }
+    let width = |text: fn(&FileDiff) -> String| diff.files.iter().map(|file| text(file).chars().count()).max();
+    let widths = (width(who).unwrap_or_default(), width(path).unwrap_or_default());
+    for file in &diff.files {
+        let head = head(ui, file, widths);
+        ui.data(&head);
+        if !is_stat {
+            ui.data(printable(&file.patch).trim_end_matches('\n'));
+        }
+    }
+    for left in &diff.not_covered {
+        ui.warning(&format!("not covered: {}: {}", left.path, left.why));
+    }
+}
+
+fn head(ui: &Ui, file: &FileDiff, (who_width, path_width): (usize, usize)) -> String {
+    let lines = match (file.added, file.removed) {
+        (Some(added), Some(removed)) => format!("+{added} -{removed}"),
+        _ => "no lines".to_owned(),
+    };
+    let name = ui.out_paint(STRONG, &format!("{:<who_width$}", who(file)));
+    let remark = remark(file);
+    let remark = if remark.is_empty() { remark } else { format!("   {remark}") };
+    format!("  {name}   {:<path_width$}   {lines}{remark}", path(file))
+}
+
+fn path(file: &FileDiff) -> String {
+    printable_line(&file.path)
+}
+
+fn who(file: &FileDiff) -> String {
+    match (file.class, &file.by[..]) {
+        (ChangeClass::Own, [agent]) => agent.to_string(),
+        (class, _) => class.to_string(),
+    }
+}
+
+fn remark(file: &FileDiff) -> String {
+    match file.class {
+        ChangeClass::Own if file.how == Some(ChangeEvidence::Command) => "by a command".to_owned(),
+        ChangeClass::Own => String::new(),
+        ChangeClass::Together if file.by.len() < 2 => format!("{} and another run worked here at once", list(&file.by)),
+        ChangeClass::Together => format!("{} worked here at once", list(&file.by)),
+        ChangeClass::Yours => "changed by you or another program, not by the run".to_owned(),
+        ChangeClass::OtherRun => "changed by another run".to_owned(),
+        ChangeClass::Unknown => "changed while the run was down".to_owned(),
+    }
+}

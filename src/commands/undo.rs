@@ -1,0 +1,134 @@
+use super::change::short;
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::{ChangeKind, Slug, printable_line};
+use crate::ops::run::undo::{self, Options, PlannedUndo, RunDecision, UndoReport};
+use crate::ui::{Consent, Ui};
+
+/// Take back what a run changed in the work tree
+///
+/// Files that nobody changed since are as they were before the run. Where you or another run changed a file since, those
+/// changes stay and the run's are taken out; where the two overlap, the file stays as it is, and its versions from
+/// before the run and from after it lie beside it as FILE.before and FILE.run. What was committed since stays, unless
+/// --commit is given, and so do the run's decisions, unless --decisions is. The work tree is saved to a rescue first;
+/// index and stash stay. See `squad diff` for what is taken back, and what is not covered.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad undo 20260105-0900 --dry-run    Show what would be taken back
+  squad undo 20260105-0900
+  squad undo 20260105-0900 backend      Only what backend changed
+  squad undo 20260105-0900 --redo       Bring it back")]
+pub(super) struct Args {
+    /// The run's id, or a prefix of it
+    run: String,
+    /// Only what this agent changed
+    agent: Option<String>,
+    /// Bring back what an undo took out
+    #[arg(long)]
+    redo: bool,
+    /// Take what was committed since out of the branch, in a new commit
+    #[arg(long, conflicts_with = "redo")]
+    commit: bool,
+    /// Withdraw the run's decisions that are on the branch, in a new commit
+    #[arg(long, conflicts_with = "redo")]
+    decisions: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Show what would be changed, and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+}
+
+impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        !self.dry_run
+    }
+
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let (commit, decisions) = (self.commit, self.decisions);
+        let options = Options { run: &self.run, agent: self.agent.as_deref(), redo: self.redo, commit, decisions };
+        if !self.dry_run && self.is_finished(context) {
+            return Ok(0);
+        }
+        let planned = undo::plan(context.env, &context.directory, &options)?;
+        let ui = &mut context.ui;
+        let is_any = planned.changes_anything();
+        let report = match self.dry_run || !is_any {
+            true if self.dry_run => planned.report,
+            true => planned.apply(context.env)?,
+            false => {
+                self.require_consent(ui, &planned)?;
+                planned.apply(context.env)?
+            }
+        };
+        match ui.json() {
+            true => context.value(&report),
+            false => show(ui, &report),
+        }
+        Ok(0)
+    }
+
+    /// Whether the same undo, stopped earlier, has just been finished.
+    fn is_finished(&self, context: &Context<'_>) -> bool {
+        let Some(recovered) = &context.recovered else { return false };
+        let ChangeKind::Undo(record) = &recovered.kind else { return false };
+        let is_agent = |name: &String| Slug::fold(name) == record.undone.only;
+        let is_same_part = self.agent.as_ref().map_or(record.undone.only.is_none(), is_agent);
+        record.run.as_str().starts_with(&self.run) && record.undone.redo == self.redo && is_same_part
+    }
+
+    /// Fails unless the user agrees, by `--yes` or at the terminal.
+    fn require_consent(&self, ui: &mut Ui, planned: &PlannedUndo) -> Result<(), Failure> {
+        let verb = if self.redo { "Bring them back" } else { "Take them back" };
+        let question = format!("{}. {verb}?", undo::summary(planned));
+        let message = match ui.confirm(&question, self.yes) {
+            Consent::Yes => return Ok(()),
+            Consent::No => "nothing was changed",
+            Consent::Unavailable => "this needs --yes: nobody can be asked here",
+        };
+        Err(Failure::usage(format!("{question} {message}")).hint("--dry-run shows what would be changed"))
+    }
+}
+
+fn show(ui: &mut Ui, report: &UndoReport) {
+    let restored = if report.redo { "brought back" } else { "restored" };
+    for (verb, paths) in [(restored, &report.changed), ("removed", &report.removed)] {
+        for path in paths {
+            let followed = if report.followed.contains(path) { "  (moved since)" } else { "" };
+            ui.data(&printable_line(&format!("{verb:<12} {path}{followed}")));
+        }
+    }
+    for left in &report.left {
+        let copies =
+            report.copies.iter().filter(|copy| copy.rsplit_once('.').is_some_and(|(name, _)| name == left.path));
+        let copies: Vec<&str> = copies.map(String::as_str).collect();
+        let see = if copies.is_empty() { String::new() } else { format!("; see {}", copies.join(" and ")) };
+        ui.data(&printable_line(&format!("{:<12} {}: {}{see}", "left", left.path, left.why)));
+    }
+    for path in &report.reverted {
+        ui.data(&printable_line(&format!("{:<12} {path}", "reverted")));
+    }
+    for RunDecision { id, title, .. } in &report.decisions {
+        let verb = if report.withdrawn { "withdrawn" } else { "stands" };
+        ui.data(&printable_line(&format!("{verb:<12} decision {id} {title}")));
+    }
+    for left in &report.not_covered {
+        ui.warning(&format!("not covered: {}: {}", left.path, left.why));
+    }
+    let count = report.changed.len() + report.removed.len();
+    if let Some(commit) = &report.commit {
+        ui.say(&format!("Committed in {}.", short(commit)));
+    }
+    if !report.decisions.is_empty() && !report.withdrawn && !report.redo {
+        ui.hint(&format!("`squad undo {} --decisions` withdraws the decisions", report.run));
+    }
+    match (&report.rescue, count) {
+        (Some(id), _) => ui.say(&format!("What was there before is in rescue {id}.")),
+        (None, 0) if report.left.is_empty() && report.commit.is_none() && !report.dry_run => {
+            ui.say(&format!("Nothing of run {} is to be changed.", report.run))
+        }
+        _ => {}
+    }
+}
