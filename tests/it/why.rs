@@ -204,3 +204,35 @@ fn a_file_that_is_gone_is_told_from_one_that_never_was() {
         }
     }
 }
+
+/// A line that a run wrote × before the commit that has it, and after it.
+#[test]
+fn who_wrote_a_committed_line_again_is_not_its_author() {
+    for is_before in [true, false] {
+        let mut repo = TestRepo::with_small_team();
+        let line = "fn health_of_the_service() {}";
+        let run = |repo: &TestRepo| {
+            // It is new to the file, whatever was there before.
+            let write = |text: &str| format!("{{ write = \"api.rs\", text = \"{text}\\n\" }}");
+            let steps = [write("other"), write(line), "{ say = \"Done.\" }".to_owned()].join(", ");
+            let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{steps}]\n");
+            let output = repo.rehearse(&script, &["--permissions", "allow", "--agent", "ada", "Add it"]);
+            assert!(repo.read("api.rs").contains(line), "{output}");
+        };
+        if is_before {
+            run(&repo);
+        }
+        repo.pass(60);
+        repo.set_gits_clock();
+        repo.write("api.rs", &format!("{line}\n"));
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "--quiet", "--message=service"]);
+        repo.pass(60);
+        if !is_before {
+            run(&repo);
+        }
+        let why = repo.squad(&["why", "api.rs:1"]);
+        assert_eq!(why.out.contains("agent     ada"), is_before, "{why}");
+        assert_eq!(why.out.contains("no run is known to have written it"), !is_before, "{why}");
+    }
+}
