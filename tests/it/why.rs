@@ -236,3 +236,22 @@ fn who_wrote_a_committed_line_again_is_not_its_author() {
         assert_eq!(why.out.contains("no run is known to have written it"), !is_before, "{why}");
     }
 }
+
+/// How often a run wrote a line × how often it is in the file.
+#[test]
+fn a_line_that_is_there_more_often_than_it_was_written_has_no_author() {
+    let line = "fn health_of_the_service() {}";
+    let text = |count: usize| format!("{}\n", vec![line; count].join("\nelse\n"));
+    for (written, there) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)] {
+        let repo = TestRepo::with_small_team();
+        let steps = format!("{{ write = \"api.rs\", text = {:?} }}, {{ say = \"Done.\" }}", text(written));
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{steps}]\n");
+        let output = repo.rehearse(&script, &["--permissions", "allow", "--agent", "ada", "Add it"]);
+        assert_eq!(output.code, 0, "{output}");
+        repo.write("api.rs", &text(there));
+        let why = repo.squad(&["why", "api.rs:1"]);
+        let said = format!("the line is in the file {there} times, and no run wrote it that often");
+        let is_known = there <= written;
+        assert_eq!((why.out.contains("agent     ada"), why.out.contains(&said)), (is_known, !is_known), "{why}");
+    }
+}
