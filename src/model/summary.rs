@@ -322,6 +322,52 @@ mod tests {
         }
     }
 
+    /// Who worked and was skipped in another step, before or after, is not called skipped.
+    #[test]
+    fn only_who_never_worked_was_skipped() {
+        let none = GitChanges::default;
+        let of = |what: &str, agent: &str| {
+            let changed = if what == "changed" { vec![change("a", ChangeClass::Own, &[agent])] } else { vec![] };
+            let status = if what == "skipped" { Outcome::Skipped } else { Outcome::Completed };
+            WorkReport { status, ..work(agent, changed, none()) }
+        };
+        for (first, second, said) in [
+            ("skipped", "skipped", "; ada skipped"),
+            ("idle", "skipped", "; ada changed nothing"),
+            ("skipped", "idle", "; ada changed nothing"),
+            ("changed", "skipped", "; ada changed 1 file (+2 -1)"),
+            ("skipped", "changed", "; ada changed 1 file (+2 -1)"),
+        ] {
+            let both = [of(first, "ada"), WorkReport { step: Some(2), ..of(second, "ada") }];
+            assert_eq!(ChangeSummary::of(&both).to_string(), said, "{first}, then {second}");
+            // Another agent's work is not its own.
+            let beside = ChangeSummary::of(&[&both[..], &[of("idle", "bob")]].concat()).to_string();
+            assert_eq!(beside.contains("skipped"), said.contains("skipped"), "{beside}");
+        }
+    }
+
+    /// Each class × two agents in one step, and one after the other: only those who worked side by side report the same
+    /// change.
+    #[test]
+    fn a_file_that_changed_in_two_steps_changed_twice() {
+        for (class, one, two) in [
+            (ChangeClass::Together, "(+2 -1)", "(+4 -2)"),
+            (ChangeClass::Yours, "(+2 -1)", "(+4 -2)"),
+            (ChangeClass::OtherRun, "(+2 -1)", "(+4 -2)"),
+            (ChangeClass::Unknown, "(+2 -1)", "(+4 -2)"),
+        ] {
+            let by: &[&str] = if class == ChangeClass::Together { &["ada", "bob"] } else { &[] };
+            let report = |agent, step| {
+                let work = work(agent, vec![change("a", class, by)], GitChanges::default());
+                WorkReport { step: Some(step), ..work }
+            };
+            for (step, counted) in [(1, one), (2, two)] {
+                let said = ChangeSummary::of(&[report("ada", 1), report("bob", step)]).to_string();
+                assert!(said.contains(&format!("1 file {counted}")), "step {step}: {said}");
+            }
+        }
+    }
+
     #[test]
     fn each_change_is_counted_once_and_for_who_made_it() {
         let shared = || {

@@ -9,9 +9,10 @@ use super::dispatcher::Message;
 use super::session_pool::Returned;
 use super::workers_tests::{MINUTES, job, slug, workers};
 use super::*;
-use crate::engine::Engine;
 use crate::engine::rehearsal::{Rehearsal, Script};
+use crate::engine::{Caller, Engine, Form, Opening};
 use crate::model::{EventKind, Outcome, RunId, SessionState};
+use crate::tools::Tool;
 
 /// Improvised work.
 const ANY: &str = "models = [\"m\"]";
@@ -35,7 +36,11 @@ impl World {
     }
 
     fn in_run(&self, run: &str) -> Workers {
-        Workers { owner: of(run), colleagues: Colleagues::channel().0, ..self.workers.clone() }
+        self.workers_of(&of(run))
+    }
+
+    fn workers_of(&self, owner: &SessionOwner) -> Workers {
+        Workers { owner: owner.clone(), colleagues: Colleagues::channel().0, ..self.workers.clone() }
     }
 
     fn state(&self, agent: &str) -> Option<SessionState> {
@@ -54,6 +59,10 @@ impl World {
 
 fn of(run: &str) -> SessionOwner {
     SessionOwner { id: RunId::new(run), is_conversation: false }
+}
+
+fn of_conversation(id: &str) -> SessionOwner {
+    SessionOwner { is_conversation: true, ..of(id) }
 }
 
 fn heard(messages: &mut mpsc::UnboundedReceiver<Message>) -> Vec<EventKind> {
@@ -102,6 +111,58 @@ async fn a_run_gets_the_open_session_and_the_next_run_one_without_history() {
     world.pool.reset(&RunId::new("r2")).await;
     world.in_run("r3").work(job("ada")).await;
     assert_eq!(world.had(), [had("squad-ada", "warm")]);
+}
+
+/// Who had the session × who wants it × whether it is still open: a conversation's open session is no other's.
+#[tokio::test(start_paused = true)]
+async fn whose_session_is_open_decides_who_gets_it() {
+    let (warm, resumed) = (had("squad-ada", "warm"), had("squad-ada", "resumed"));
+    let (anew, another) = (had("squad-ada", "created"), had("ada", "created"));
+    for (first, second, if_open, if_suspended) in [
+        (of("r1"), of("r1"), &warm, &resumed),
+        (of("r1"), of("r2"), &anew, &anew),
+        (of("r1"), of_conversation("c1"), &anew, &anew),
+        (of_conversation("c1"), of_conversation("c1"), &warm, &resumed),
+        (of_conversation("c1"), of_conversation("c2"), &another, &anew),
+        (of_conversation("c1"), of("r1"), &another, &anew),
+    ] {
+        for (is_open, expected) in [(true, if_open), (false, if_suspended)] {
+            let mut world = World::new(ANY);
+            world.workers_of(&first).work(job("ada")).await;
+            if !is_open {
+                world.pool.suspend(Duration::ZERO).await;
+            }
+            world.had();
+            world.workers_of(&second).work(job("ada")).await;
+            assert_eq!(world.had().first(), Some(expected), "{first:?}, then {second:?}, open: {is_open}");
+        }
+    }
+}
+
+/// Each part of a session's configuration: with another one it is opened again.
+#[tokio::test(start_paused = true)]
+async fn a_session_is_used_again_only_as_it_was_opened() {
+    type Change = fn(&mut Opening);
+    let cases: [(Change, &str); 8] = [
+        (|_| (), "warm"),
+        (|opening| opening.session = "other".to_owned(), "warm"),
+        (|opening| opening.spec.prompt = "Another charter.".to_owned(), "resumed"),
+        (|opening| opening.tools = vec![Tool::Verdict.spec()], "resumed"),
+        (|opening| opening.directory = "/other".into(), "resumed"),
+        (|opening| opening.asks = true, "resumed"),
+        (|opening| opening.form = Some(Form { name: "choice", schema: serde_json::json!({}) }), "resumed"),
+        (|opening| opening.caller = Some(Caller { role: "writer".to_owned(), keeps_chat: false }), "resumed"),
+    ];
+    for (number, (change, expected)) in cases.into_iter().enumerate() {
+        let mut world = World::new(ANY);
+        let run = world.in_run("r1");
+        run.work(job("ada")).await;
+        world.had();
+        let mut next = job("ada");
+        change(&mut next.opening);
+        run.work(next).await;
+        assert_eq!(world.had(), [had("squad-ada", expected)], "{number}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

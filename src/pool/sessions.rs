@@ -145,3 +145,34 @@ impl Inner {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{End, EntryId, Outcome, Position, RunId};
+
+    /// What an agent does × that a colleague hands it work: only one that does not work waits for it.
+    #[test]
+    fn who_is_handed_work_at_work_goes_on_working() {
+        let slug = |name: &str| Slug::fold(name).expect("a slug");
+        let event = |agent: &str, kind| {
+            let (seq, at, causes) = Default::default();
+            let (run, id, position) = (RunId::new("r"), EntryId::new("e"), Position::default());
+            Event { seq, at, run, agent: Some(slug(agent)), kind, id, position, causes }
+        };
+        let opened = || EventKind::SessionResumed { session: "s".to_owned(), seconds: 0.0 };
+        let ended = || EventKind::of_end(Outcome::Completed, End::default());
+        let handed = || EventKind::RouteRequested { to: slug("ada"), text: "Test it.".to_owned(), wait: true };
+        for (before, state) in [
+            (vec![], AgentState::Waiting),
+            (vec![opened()], AgentState::Working),
+            (vec![opened(), ended()], AgentState::Waiting),
+            (vec![opened(), ended(), opened()], AgentState::Working),
+        ] {
+            let sessions = LiveSessions::default();
+            before.iter().for_each(|kind| sessions.note(&event("ada", kind.clone())));
+            sessions.note(&event("bob", handed()));
+            assert_eq!(sessions.activity().agents[&slug("ada")], state, "{before:?}");
+        }
+    }
+}

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::engine::{Approval, Reply, Request};
+use crate::engine::{Approval, Reply, Request, ToolCall};
 use crate::env::{Clock, Ids};
 use crate::model::{Access, Decision, DecisionId, Event, EventKind, Keeping, RunId, Slug};
 use crate::policy::Permissions;
@@ -101,6 +101,36 @@ async fn what_was_told_before_a_flush_is_durable_after_it() {
     })
     .await;
     assert_eq!((trace, written), (vec!["showed agent.message".to_owned(), "wrote agent.message".to_owned()], Ok(())));
+}
+
+/// A decision that was recorded × before an interruption and since × by the same agent and another.
+#[tokio::test(start_paused = true)]
+async fn only_the_same_agents_same_decision_is_recorded_already() {
+    let (_, written) = played(0, |reports| async move {
+        let handler = workers_tests::requests(Permissions::Allow, None);
+        let [ada, bob] =
+            ["ada", "bob"].map(|name| Requester::new(workers_tests::slug(name), reports.clone(), false, None));
+        assert!(!is_known(&handler, &ada, "Use UTC").await);
+        let earlier = handler.recorded_here.into_inner();
+        let handler = RequestHandler { recorded: earlier, ..workers_tests::requests(Permissions::Allow, None) };
+        assert!(is_known(&handler, &ada, "Use UTC").await, "before the interruption");
+        assert!(!is_known(&handler, &bob, "Use UTC").await, "another agent's");
+        assert!(is_known(&handler, &bob, "Use UTC").await, "since then");
+        assert!(!is_known(&handler, &ada, "Use local times").await, "another decision");
+    })
+    .await;
+    assert_eq!(written, Ok(()));
+}
+
+/// Whether the handler says that this decision was recorded already.
+async fn is_known(handler: &RequestHandler, requester: &Requester, title: &str) -> bool {
+    let (reply, answer) = Reply::channel();
+    let arguments = serde_json::json!({ "title": title, "why": "Because." });
+    let call = ToolCall { call: "1".to_owned(), tool: "squad_log_decision".to_owned(), arguments };
+    handler.answer(requester, Request::Tool(call, reply)).await;
+    let result = answer.await.expect("an answer");
+    assert!(result.ok, "{}", result.text);
+    result.text.contains("is recorded already")
 }
 
 /// An agent that is killed while a call runs is known to have begun it.

@@ -229,6 +229,11 @@ mod tests {
                 vec![Hear(1, call("a")), Hear(1, call("b")), Hear(1, end("b"))],
                 (61, tool()),
             ),
+            (
+                "an interruption ends its calls",
+                vec![Hear(1, call("a")), Hear(5, Fact::Interrupted("killed".to_owned()))],
+                (16, ten.clone()),
+            ),
             ("what is said meanwhile does not prolong it", vec![Hear(1, call("a")), Hear(50, piece())], (61, tool())),
             ("a person thinks as long as they like", vec![Wait(5, true), Wait(1000, false)], (1010, ten.clone())),
             (

@@ -512,3 +512,36 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     text.unwrap_or("it did not say why").to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::workers_tests::{slug, workers};
+
+    /// How refusals are known × whose the changes are: nothing but a change of its own tells that any was allowed.
+    #[test]
+    fn what_others_may_have_changed_was_allowed_to_nobody() {
+        use ChangeClass::{OtherRun, Own, Together, Unknown, Yours};
+
+        let (workers, _messages) = workers("models = [\"m\"]", 1, Duration::MAX);
+        let classes = [Own, Together, Yours, OtherRun, Unknown].map(|class| Some(vec![class]));
+        let seen = classes.into_iter().chain([None, Some(vec![]), Some(vec![Together, Own])]);
+        for seen in seen {
+            for is_hidden in [false, true] {
+                let requester = Requester::new(slug("ada"), workers.reports.clone(), false, None);
+                let mut work = workers.not_begun(requester);
+                (work.outcome, work.asks_for_work) = (Outcome::Completed, true);
+                work.hides_refusals = is_hidden.then(|| "mine".to_owned());
+                if !is_hidden {
+                    work.requester.note_refused(Some(Access::Write));
+                }
+                let change = |class: &ChangeClass| Change { class: *class, ..Change::default() };
+                work.changed = seen.as_ref().map(|classes| classes.iter().map(change).collect());
+                work.stop_if_all_changes_refused();
+                let is_done = seen.as_ref().map_or(is_hidden, |classes| classes.contains(&Own));
+                let expected = if is_done { Outcome::Completed } else { Outcome::Stopped };
+                assert_eq!(work.outcome, expected, "{seen:?}, hidden: {is_hidden}");
+            }
+        }
+    }
+}

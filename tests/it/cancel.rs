@@ -125,6 +125,30 @@ fn an_agent_is_cancelled_and_the_others_go_on() {
     assert_eq!(kinds(&all, "run.answer")[0]["text"], "Only Ada.");
 }
 
+/// An agent that has ended × how, while its run goes on.
+#[test]
+fn an_agent_that_has_ended_is_not_called_cancelled() {
+    for (step, ended) in [("say", "completed"), ("fail", "failed")] {
+        let repo = TestRepo::with_small_team();
+        let script = TWO.replace("{ say = \"Begun.\" }, { wait = \"1s\" }, { say", &format!("{{ {step}"));
+        let mut child = start(&repo, &script, &["--agent", "bob", "x"]);
+        let run = run_of(&wait_for(&mut child, &format!("\"agent.{ended}\"")));
+        // The run's process learns of it a moment after the screen.
+        let said = loop {
+            let output = repo.squad(&["cancel", &run, "ada"]);
+            if output.code != 0 {
+                break output;
+            }
+            assert!(output.err.contains("is being cancelled"), "{output}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        };
+        assert!(said.code == 1 && said.err.contains(&format!("ada has already ended in run {run}: {ended}")), "{said}");
+        assert_eq!(repo.squad(&["cancel", &run, "bob"]).code, 0);
+        let (out, _) = rest(child);
+        assert_eq!(kinds(&out, "run.completed")[0]["agents"]["ada"], ended, "{out}");
+    }
+}
+
 #[test]
 fn status_shows_live_runs_and_their_sessions() {
     let repo = TestRepo::with_small_team();

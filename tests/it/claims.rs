@@ -292,3 +292,28 @@ mod commands {
         assert!(!output.err.contains("no tool used"), "{output}");
     }
 }
+
+/// Each pair of ends of two agents side by side, in both orders: the run's word is the worse one.
+#[test]
+fn a_runs_word_is_the_worst_of_its_agents() {
+    const ENDS: [(&str, &str, u8); 4] = [
+        ("failed", "{ fail = \"no\" }", 1),
+        ("stopped", "{ write = \".git/config\", text = \"x\" }, { say = \"Done.\" }", 5),
+        ("claimed", "{ say = \"Done.\" }", 1),
+        ("completed", "{ write = \"a.txt\", text = \"x\" }, { say = \"Done.\" }", 0),
+    ];
+    for (worst, (status, worse, code)) in ENDS.iter().enumerate() {
+        for (other, better, _) in &ENDS[worst..] {
+            for (ada, bob) in [(worse, better), (better, worse)] {
+                let repo = TestRepo::with_small_team();
+                let turn = |agent: &str, steps: &str| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{steps}]\n");
+                let script = [turn("ada", ada), turn("bob", bob), turn("coordinator", "{ say = \"That is all.\" }")];
+                let agents = ["--permissions", "allow", "--json", "--agent", "ada", "--agent", "bob"];
+                let arguments = [&agents[..], &["Add the import page and its tests"]].concat();
+                let output = repo.rehearse(&script.concat(), &arguments);
+                let end = TestRepo::events(&output).pop().expect("an end");
+                assert_eq!((&end["status"], output.code), (&json!(status), *code), "{status} and {other}: {output}");
+            }
+        }
+    }
+}

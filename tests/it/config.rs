@@ -126,20 +126,34 @@ fn a_link_is_followed_within_the_project_only() {
     assert!(repo.squad(&["config", "list"]).err.contains("out of the project's files"));
 }
 
-/// Who names the core agents × whether there are more of them than may work at a time.
+/// Who names the core agents × how many × how many may work at a time: a repository names no more than squad does.
 #[test]
-fn a_repository_keeps_no_more_agents_ready_than_may_work_at_a_time() {
-    for (in_project, most, is_too_many) in [(true, 2, true), (true, 3, false), (false, 2, false)] {
+fn a_repository_makes_no_more_agents_core_than_squad_does() {
+    let all = "\"ada\", \"bob\", \"rex\"";
+    for (in_project, most, names, ignored) in [
+        (true, 8, all, Some("3 agents, and a repository may name no more than 2, so squad leaves out rex")),
+        (true, 2, all, Some("3 agents, and a repository may name no more than 2, so squad leaves out rex")),
+        (true, 1, all, Some("3 agents, and a repository may name no more than 1, so squad leaves out bob and rex")),
+        (
+            true,
+            1,
+            "\"ada\", \"bob\"",
+            Some("2 agents, and a repository may name no more than 1, so squad leaves out bob"),
+        ),
+        (true, 8, "\"rex\", \"bob\"", None),
+        (true, 8, "", None),
+        (false, 8, all, None),
+        (false, 1, all, None),
+    ] {
         let mut repo = TestRepo::with_small_team();
         let config = repo.root().join("../config").display().to_string();
         repo.variables.insert("XDG_CONFIG_HOME".to_owned(), config);
         let path = if in_project { ".squad/config.toml" } else { "../config/squad/config.toml" };
-        repo.write(path, &format!("[sessions]\nmax_concurrent = {most}\ncore = [\"ada\", \"bob\", \"rex\"]\n"));
+        repo.write(path, &format!("[sessions]\nmax_concurrent = {most}\ncore = [{names}]\n"));
         let output = repo.squad(&["agents"]);
-        let said = "warning: .squad/config.toml:3: `sessions.core` names 3 agents: a repository may not keep more of \
-                    them ready than `sessions.max_concurrent`, so the first 2 are";
-        assert_eq!(output.err.contains(said), is_too_many, "{output}");
-        assert_eq!(output.err.contains("sessions.core"), is_too_many, "{output}");
+        let said = ignored.map(|ignored| format!("warning: .squad/config.toml:3: `sessions.core` names {ignored}\n"));
+        assert!(said.iter().all(|said| output.err.contains(said)), "{output}");
+        assert_eq!(output.err.contains("sessions.core"), said.is_some(), "{output}");
     }
 }
 

@@ -260,3 +260,22 @@ fn an_export_of_the_npm_tool_is_imported() {
     let agents = repo.squad(&["agents", "--json"]);
     assert!(agents.out.contains("\"slug\":\"ann\"") && agents.out.contains(".squad/agents/ann/charter.md"), "{agents}");
 }
+
+/// The very files × in which folder they are: only `.squad/` is where they are imported to.
+#[test]
+fn the_same_team_in_another_tools_folder_is_not_imported_already() {
+    let from = TestRepo::with_small_team();
+    let output = from.squad(&["export", "../team.squad"]);
+    assert_eq!(output.code, 0, "{output}");
+    let bundle = from.root().join("../team.squad").display().to_string();
+    for (folder, code) in [(".squad", 0), (".ai-team", 3)] {
+        let repo = TestRepo::empty();
+        for file in ["team.md", "routing.md"] {
+            repo.write(&format!("{folder}/{file}"), &from.read(&format!(".squad/{file}")));
+        }
+        repo.git(&["add", "--all"]);
+        repo.git(&["commit", "--quiet", "--message=team"]);
+        let output = repo.squad(&["import", &bundle]);
+        assert_eq!((output.code, output.err.contains("`squad adopt`")), (code, code != 0), "{folder}: {output}");
+    }
+}

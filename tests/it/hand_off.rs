@@ -322,6 +322,27 @@ fn a_lockout_ends_with_an_approval_or_when_it_is_lifted() {
     repo.assert_sound();
 }
 
+/// Two runs' lockouts of one agent, each lifted before the other.
+#[test]
+fn lifting_one_runs_lockout_leaves_another_runs() {
+    for lifts_first in [true, false] {
+        let (repo, first) = with_lockout();
+        let script = [WORK.replace("login.txt", "other.txt"), verdict(false, "Plain text."), chooses("nobody")];
+        let output =
+            repo.rehearse(&script.concat(), &["--permissions", "allow", "--json", "Rework the login password"]);
+        let second = TestRepo::events(&output)[0]["run"].as_str().expect("an id").to_owned();
+        let locked = |file: &str| {
+            let work = WORK.replace("login.txt", file);
+            let output = repo.rehearse(&work, &["--permissions", "allow", "Add an endpoint"]);
+            output.err.contains(&format!("rejected your work on {file}"))
+        };
+        assert_eq!((locked("login.txt"), locked("other.txt")), (true, true), "{output}");
+        let lifted = repo.squad(&["review", "lift", if lifts_first { &first } else { &second }]);
+        assert_eq!(lifted.code, 0, "{lifted}");
+        assert_eq!((locked("login.txt"), locked("other.txt")), (!lifts_first, lifts_first), "{lifted}");
+    }
+}
+
 /// What names no file, as entries of an earlier squad do, binds nothing; and two weeks are enough.
 #[test]
 fn a_lockout_does_not_last_for_ever() {

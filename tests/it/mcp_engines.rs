@@ -155,6 +155,21 @@ fn codes_signals_and_bytes_are_kept() {
     assert_eq!(member(4)["status"], "completed", "{}", member(4)["reason"]);
 }
 
+/// Each kind of output, short and long.
+#[cfg(unix)]
+#[test]
+fn a_reply_says_that_either_kind_of_output_is_cut() {
+    let world = World::new();
+    for (stdout, stderr) in [(10, 10), (200_000, 10), (10, 200_000), (200_000, 200_000)] {
+        let print = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
+        world.write("stub.sh", &format!("#!/bin/sh\n{}\n{} >&2\n", print(stdout), print(stderr)));
+        let mut client = world.client(&[]);
+        let result = client.structured("start_squad_members", one("Print."));
+        let member = &result["members"][0];
+        assert_eq!(member["truncated"], stdout + stderr > 1000, "{stdout} {stderr}");
+    }
+}
+
 /// What a program prints goes to files; squad reads no more of it than it shows.
 #[cfg(target_os = "linux")]
 #[test]

@@ -110,6 +110,9 @@ fn what_an_agent_does_to_git_is_said() {
 /// What is put aside, moved back or fetched is no new commit.
 #[test]
 fn only_commits_that_an_agent_made_are_its_own() {
+    const MERGED: &str = "new=$(git commit-tree -m x -p HEAD HEAD^{tree}); git update-ref refs/remotes/origin/main $new; \
+                          git merge -q --ff-only $new";
+    let own_on_top = format!("{MERGED}; git commit -q --allow-empty -m y");
     for (run, refs, commits) in [
         ("echo x > .squad/team.md; git stash -q", &["refs/stash"][..], 0),
         ("git commit -q --allow-empty -m x; git reset -q --hard HEAD~", &[], 0),
@@ -121,6 +124,9 @@ fn only_commits_that_an_agent_made_are_its_own() {
             &["refs/remotes/origin/main"],
             0,
         ),
+        // Fetched and merged, and one of its own on top.
+        (MERGED, &["refs/heads/main", "refs/remotes/origin/main"], 0),
+        (&own_on_top, &["refs/heads/main", "refs/remotes/origin/main"], 1),
     ] {
         let repo = TestRepo::with_small_team();
         let output =
@@ -207,6 +213,32 @@ fn the_persons_change_does_not_make_refused_work_done() {
     let end = last(&output);
     let expected = (Some(5), &"stopped".into(), vec!["mine.txt yours -".to_owned()]);
     assert_eq!((code, &end["status"], changes(&end)), expected, "{output}");
+}
+
+/// A reviewer is shown the person's file too, but only agents' work is rejected.
+#[test]
+fn a_rejection_is_not_about_what_the_person_changed() {
+    for is_beside in [false, true] {
+        let repo = TestRepo::with_small_team();
+        let script = [
+            turn("ada", r#"{ wait = "900ms" }, { write = "login.txt", text = "plain" }"#),
+            turn("rex", r#"{ tool = "squad_verdict", args = { approved = false, reasons = "Plain." } }"#),
+            turn("coordinator", r#"{ say = '{"agents": ["nobody"], "reason": "none"}' }"#),
+        ];
+        let arguments = ["--permissions", "allow", "Rework the login password"];
+        let (output, _) = meanwhile(&repo, &script.concat(), &arguments, || {
+            if is_beside {
+                repo.write("mine.txt", "by hand\n");
+            }
+        });
+        let events = TestRepo::events(&output);
+        let judged = events.iter().find(|event| event["type"] == "review.verdict").expect("a verdict");
+        let shown = if is_beside { json!(["login.txt", "mine.txt"]) } else { json!(["login.txt"]) };
+        let rejected = if is_beside { json!(["login.txt"]) } else { Value::Null };
+        assert_eq!((&judged["files"], &judged["rejected"]), (&shown, &rejected), "{output}");
+        let lockout = events.iter().find(|event| event["type"] == "review.lockout").expect("a lockout");
+        assert_eq!(lockout["files"], json!(["login.txt"]), "{output}");
+    }
 }
 
 /// Runs squad, and kills it some time after its agent has made the file `ready`.

@@ -343,6 +343,25 @@ fn what_a_team_did_measures_its_routing() {
     assert_eq!(report["predictions"][2]["plan"]["kind"], "abstain");
 }
 
+/// The last end of a run counts, however often it was resumed.
+#[test]
+fn what_a_resumed_run_ended_with_teaches() {
+    for resumptions in [&["fail"][..], &["say"], &["fail", "say"], &["fail", "fail", "fail"]] {
+        let repo = TestRepo::with_small_team();
+        let script = |step: &str| format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ {step} = \"Done.\" }}]\n");
+        repo.rehearse(&script("fail"), &["--agent", "ada", "Explain the zeppelin"]);
+        let run = json(&repo.squad(&["log", "--json"]))["runs"][0]["run"].as_str().expect("an id").to_owned();
+        for step in resumptions {
+            // A turn that was played is not played again.
+            let script = script("fail") + &resumptions.iter().map(|step| script(step)).collect::<String>();
+            let output = repo.rehearse(&script, &["--resume", &run]);
+            assert_eq!(output.code, u8::from(*step == "fail"), "{output}");
+        }
+        let cases = repo.squad(&["log", "--export-routing"]).out;
+        assert_eq!(cases.contains("zeppelin"), resumptions.last() == Some(&"say"), "{resumptions:?}: {cases}");
+    }
+}
+
 #[test]
 fn what_a_person_or_the_coordinator_chose_is_kept_and_teaches() {
     let repo = TestRepo::with_small_team();

@@ -136,10 +136,17 @@ fn a_review_of_what_is_there_reads_only_and_its_rejection_fails_the_run() {
 #[test]
 fn all_reviewers_that_the_message_names_have_to_approve() {
     let message = "@ada adds the endpoint, reviewed by @bob and @rex";
-    for (second, code) in [(judges(true), 0), (judges(false), 1)] {
-        let script = [turn("ada", &writes("api.txt", "endpoint")), turn("bob", &judges(true)), turn("rex", &second)];
-        let (_, output, events) = play(message, &script);
-        assert_eq!((output.code, of_type(&events, "review.verdict").len()), (code, 2), "{output}");
+    // Who comes after one that does not approve is not asked.
+    for (first, second, code, judged) in [
+        (judges(true), judges(true), 0, 2),
+        (judges(true), judges(false), 1, 2),
+        (judges(true), says("unclear"), 1, 2),
+        (says("unclear"), judges(true), 1, 1),
+        (judges(false), judges(true), 1, 1),
+    ] {
+        let script = [turn("ada", &writes("api.txt", "endpoint")), turn("bob", &first), turn("rex", &second)];
+        let (_, output, events) = play(message, &[&script[..], &[chooses("nobody")]].concat());
+        assert_eq!((output.code, of_type(&events, "review.verdict").len()), (code, judged), "{output}");
     }
 }
 

@@ -204,3 +204,54 @@ fn a_file_that_is_gone_is_told_from_one_that_never_was() {
         }
     }
 }
+
+/// A line that a run wrote × before the commit that has it, and after it.
+#[test]
+fn who_wrote_a_committed_line_again_is_not_its_author() {
+    for is_before in [true, false] {
+        let mut repo = TestRepo::with_small_team();
+        let line = "fn health_of_the_service() {}";
+        let run = |repo: &TestRepo| {
+            // It is new to the file, whatever was there before.
+            let write = |text: &str| format!("{{ write = \"api.rs\", text = \"{text}\\n\" }}");
+            let steps = [write("other"), write(line), "{ say = \"Done.\" }".to_owned()].join(", ");
+            let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{steps}]\n");
+            let output = repo.rehearse(&script, &["--permissions", "allow", "--agent", "ada", "Add it"]);
+            assert!(repo.read("api.rs").contains(line), "{output}");
+        };
+        if is_before {
+            run(&repo);
+        }
+        repo.pass(60);
+        repo.set_gits_clock();
+        repo.write("api.rs", &format!("{line}\n"));
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "--quiet", "--message=service"]);
+        repo.pass(60);
+        if !is_before {
+            run(&repo);
+        }
+        let why = repo.squad(&["why", "api.rs:1"]);
+        assert_eq!(why.out.contains("agent     ada"), is_before, "{why}");
+        assert_eq!(why.out.contains("no run is known to have written it"), !is_before, "{why}");
+    }
+}
+
+/// How often a run wrote a line × how often it is in the file.
+#[test]
+fn a_line_that_is_there_more_often_than_it_was_written_has_no_author() {
+    let line = "fn health_of_the_service() {}";
+    let text = |count: usize| format!("{}\n", vec![line; count].join("\nelse\n"));
+    for (written, there) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)] {
+        let repo = TestRepo::with_small_team();
+        let steps = format!("{{ write = \"api.rs\", text = {:?} }}, {{ say = \"Done.\" }}", text(written));
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{steps}]\n");
+        let output = repo.rehearse(&script, &["--permissions", "allow", "--agent", "ada", "Add it"]);
+        assert_eq!(output.code, 0, "{output}");
+        repo.write("api.rs", &text(there));
+        let why = repo.squad(&["why", "api.rs:1"]);
+        let said = format!("the line is in the file {there} times, and no run wrote it that often");
+        let is_known = there <= written;
+        assert_eq!((why.out.contains("agent     ada"), why.out.contains(&said)), (is_known, !is_known), "{why}");
+    }
+}

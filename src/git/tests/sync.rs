@@ -196,6 +196,30 @@ fn a_ref_that_moved_after_the_fetch_is_not_tidied_away() {
     }
 }
 
+/// Whether all of another clone's ledger can be read here × is merged: what cannot be read may be nowhere else.
+#[test]
+fn a_ref_that_cannot_be_read_here_is_not_tidied_away() {
+    for (is_read, is_merged) in [(true, true), (true, false), (false, false)] {
+        let (hub, job, world) = (World::new(), World::new(), World::new());
+        let url = hub.root().display().to_string();
+        let own = "refs/squad/clones/job";
+        job.append("log/2026/03/04/a.md", "a");
+        job.git(&["push", "--quiet", &url, &format!("refs/squad/log:{own}")]);
+        world.append("log/2026/03/05/b.md", "b");
+        world.git(&["remote", "add", "origin", &url]);
+        world.repository().remote("origin").fetch().unwrap();
+        if is_merged {
+            merge_fetched(&world);
+        }
+        if !is_read {
+            world.lose("refs/squad/remotes/origin/clones/job:log/2026/03/04");
+        }
+        world.repository().remote("origin").tidy().unwrap();
+        let is_there = hub.try_git(&["rev-parse", "--verify", "--quiet", own]).status.success();
+        assert_eq!(is_there, !is_merged, "read {is_read}, merged {is_merged}");
+    }
+}
+
 /// What git fetched and nobody merged is merged before the copy of it is deleted or overwritten.
 #[test]
 fn what_is_only_fetched_counts_as_missing_until_it_is_merged() {

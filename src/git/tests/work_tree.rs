@@ -179,9 +179,88 @@ fn omitted_files_are_listed_and_their_changes_noticed() {
     assert_eq!(left_out(&second), all);
     let changed = shown(&repository.changed_between(&first, &second).unwrap());
     assert_eq!(changed, ["a.txt +? -?", "filtered.leak +? -?", "key.txt +? -?", "late.txt +? -?"]);
+    // A later process does not know what was left out then, so it cannot tell that it has changed.
+    let read_back = repository.snapshot_at(&first.commit()).unwrap();
+    assert_eq!(shown(&repository.changed_between(&read_back, &second).unwrap()), [""; 0]);
     let objects = world.git(&["cat-file", "--batch-all-objects", "--batch"]);
     assert!(objects.contains("fine") && !objects.contains("secret"), "{objects}");
     world.assert_sound();
+}
+
+/// Hooks and configuration: what there was before × what becomes of it.
+#[test]
+fn what_changes_in_the_repository_itself_is_named() {
+    type Act = fn(&World);
+    let cases: [(Act, Act, &[&str], &[&str]); 10] = [
+        (|_| (), |world| write_hook(world, "pre-commit", "exit 0\n"), &[], &["pre-commit"]),
+        (
+            |world| write_hook(world, "pre-commit", "exit 0\n"),
+            |world| write_hook(world, "pre-commit", "exit 1\n"),
+            &[],
+            &["pre-commit"],
+        ),
+        (
+            |world| write_hook(world, "pre-commit", "exit 0\n"),
+            |world| fs::remove_file(world.root().join(".git/hooks/pre-commit")).unwrap(),
+            &[],
+            &["pre-commit"],
+        ),
+        (|world| write_hook(world, "pre-commit", "exit 0\n"), |_| (), &[], &[]),
+        (|_| (), |world| write_hook(world, "pre-commit.sample", "exit 0\n"), &[], &[]),
+        #[cfg(unix)]
+        (
+            |world| write_hook(world, "pre-commit", "exit 0\n"),
+            |world| {
+                use std::os::unix::fs::PermissionsExt;
+                let hook = world.root().join(".git/hooks/pre-commit");
+                fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
+            },
+            &[],
+            &["pre-commit"],
+        ),
+        #[cfg(not(unix))]
+        (|_| (), |_| (), &[], &[]),
+        (|_| (), |world| drop(world.git(&["config", "alias.x", "!evil"])), &["alias.x"], &[]),
+        (
+            |world| drop(world.git(&["config", "alias.x", "!evil"])),
+            |world| drop(world.git(&["config", "--unset", "alias.x"])),
+            &["alias.x"],
+            &[],
+        ),
+        (
+            |world| drop(world.git(&["config", "extensions.worktreeConfig", "true"])),
+            |world| drop(world.git(&["config", "--worktree", "alias.y", "!evil"])),
+            &["alias.y"],
+            &[],
+        ),
+        (
+            |world| {
+                world.git(&["config", "extensions.worktreeConfig", "true"]);
+                world.git(&["config", "--worktree", "alias.y", "!evil"]);
+            },
+            |world| drop(world.git(&["config", "--worktree", "alias.y", "!worse"])),
+            &["alias.y"],
+            &[],
+        ),
+    ];
+    for (number, (before, act, config, hooks)) in cases.into_iter().enumerate() {
+        let world = world();
+        before(&world);
+        let first = take(&world.repository(), 1, None);
+        act(&world);
+        let repository = world.repository();
+        let second = take(&repository, 2, Some(&first));
+        let changes = repository.git_changes(first.state().unwrap(), second.state().unwrap()).unwrap();
+        assert_eq!((&changes.config[..], &changes.hooks[..]), (&owned(config)[..], &owned(hooks)[..]), "{number}");
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+fn write_hook(world: &World, name: &str, text: &str) {
+    world.write(&format!(".git/hooks/{name}"), text);
 }
 
 #[test]

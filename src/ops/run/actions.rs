@@ -312,6 +312,28 @@ mod tests {
         }
     }
 
+    /// In this work tree and in another: files are of one work tree, commits of all.
+    #[test]
+    fn what_squad_writes_in_another_work_tree_is_not_written_here() {
+        for (git_dir, is_here) in [("here", true), ("elsewhere", false)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("squad.writes");
+            let file = Some(OpenOptions::new().create(true).append(true).open(&path).expect("a file"));
+            let mut other = Other::new(File::open(&path).expect("a file"));
+            for is_done in [false, true] {
+                let (git_dir, files) = (git_dir.to_owned(), vec!["a.md".to_owned()]);
+                let commit = Some(("c".repeat(40), None));
+                let (process, kind) = (1, ChangeKind::Init);
+                append(&file, &Line::Squad(OwnWrite { git_dir, process, kind, commit, files, is_done }));
+                let mut squads = Squads::default();
+                let done = other.read("here", &mut squads);
+                assert_eq!((!done.squad.is_empty(), other.is_here), (is_here, is_here), "{is_here}");
+                assert_eq!(other.going_on().squad.contains("a.md"), is_here && !is_done);
+                assert_eq!((squads.files.contains("a.md"), squads.commits.len()), (is_here, 1));
+            }
+        }
+    }
+
     /// Its guardian needs a moment to end them; and it may have been resumed.
     #[test]
     fn commands_of_a_run_that_died_count_a_little_longer() {

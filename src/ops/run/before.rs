@@ -190,6 +190,29 @@ mod tests {
         }
     }
 
+    /// Commands that ran when a snapshot was taken × what is known of the next one.
+    #[test]
+    fn what_ran_at_a_snapshot_ran_on_after_it() {
+        for running in [&[][..], &["ada"], &["ada", "bob"]] {
+            for is_followed in [false, true] {
+                let taken = |running: &[&str]| {
+                    event(json!({
+                        "type": "snapshot.taken", "commit": "b", "left_out": [], "seconds": 0.1, "running": running,
+                    }))
+                };
+                let mut reader = Reader::new(("", ""), WorkTreeSnapshot::sample(1));
+                reader.read(&taken(running), &|_| Some(WorkTreeSnapshot::sample(2)));
+                if is_followed {
+                    reader.read(&taken(&[]), &|_| Some(WorkTreeSnapshot::sample(3)));
+                }
+                let before = reader.before(WorkTreeSnapshot::sample(1));
+                let after = before.snapshots.get(2).map_or(&before.open, |(_, interval)| interval);
+                assert_eq!(after.commands.iter().map(Slug::as_str).collect::<Vec<_>>(), running, "{is_followed}");
+                assert!(!is_followed || before.open.commands.is_empty());
+            }
+        }
+    }
+
     #[test]
     fn what_was_written_while_a_snapshot_was_taken_is_of_both_intervals() {
         let writing = json!({"ada": BTreeSet::from(["1"])});

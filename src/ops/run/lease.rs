@@ -291,4 +291,23 @@ mod tests {
             assert_eq!(action_files(folder.path()).count(), left);
         }
     }
+
+    /// What runs did × what squad wrote, with and without a run that may be resumed.
+    #[test]
+    fn what_squad_wrote_stays_for_a_run_that_may_be_resumed() {
+        for is_resumable in [false, true] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let runs = folder.path().join(FOLDER);
+            fs::create_dir(&runs).expect("a folder");
+            for name in ["squad.writes", "a.actions"] {
+                fs::write(runs.join(name), "x").expect("a file");
+            }
+            if is_resumable {
+                fs::write(runs.join("20260301-090000-aaaaaa.repository"), "x").expect("a file");
+            }
+            clear_actions(folder.path());
+            let is_there = ["squad.writes", "a.actions"].map(|name| runs.join(name).exists());
+            assert_eq!(is_there, [is_resumable, false]);
+        }
+    }
 }

@@ -435,6 +435,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::Usage;
 
     /// The sessions of a run so far, each with the hash of its charter, tools and model.
     #[test]
@@ -459,6 +460,40 @@ mod tests {
             let past = Past { events: hashes.iter().map(started).collect() };
             assert_eq!(past.is_remade(&ada, now), is_remade, "{hashes:?} {now}");
             assert!(!past.is_remade(&bob, now));
+        }
+    }
+
+    /// Answers and ends of a run in any order: an answer counts until a process has recorded an end of its own.
+    #[test]
+    fn an_answer_outlives_the_process_that_gave_it() {
+        let event = |kind: &&str| {
+            let kind = match *kind {
+                "lost" | "failed" => json!({
+                    "type": "run.completed", "status": kind, "agents": {}, "work": [], "rejections": 0, "commits": [],
+                    "usage": Usage::default(), "error": null,
+                }),
+                text => json!({ "type": "run.answer", "text": text }),
+            };
+            let mut event = json!({
+                "seq": 1, "at": "2026-03-01T09:00:00Z", "run": "20260301-090000-abcdef", "agent": null,
+                "entry": "019ca8c2-8000-7000-8000-000000000000", "causes": [],
+            });
+            event.as_object_mut().expect("an object").append(&mut kind.as_object().expect("an object").clone());
+            serde_json::from_value::<Event>(event).expect("an event")
+        };
+        for (events, answer) in [
+            (&[][..], None),
+            (&["One."], Some("One.")),
+            (&["One.", "lost"], Some("One.")),
+            (&["One.", "lost", "lost"], Some("One.")),
+            (&["One.", "failed"], None),
+            (&["One.", "failed", "lost"], None),
+            (&["One.", "failed", "Two."], Some("Two.")),
+            (&["One.", "failed", "Two.", "lost"], Some("Two.")),
+            (&["lost"], None),
+        ] {
+            let past = Past { events: events.iter().map(event).collect() };
+            assert_eq!(past.answer(), answer, "{events:?}");
         }
     }
 }

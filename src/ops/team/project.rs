@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Decision, Member, Problem, Severity, Source, Team, plural};
+use crate::model::{Decision, Member, Problem, Severity, Source, Team, list, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::{newest_first, order_of};
 use crate::ops::team::cache::{Cache, CachedTeam};
 use crate::ops::team::layers::settings;
 use crate::parse;
-use crate::settings::{Layer, Origin, Settings};
+use crate::settings::{Layer, Origin, Sessions, Settings};
 use crate::store;
 
 pub(crate) struct Project {
@@ -128,14 +128,17 @@ impl Opening {
     }
 }
 
-/// The agents that `sessions.core` names, by name or by role, and how many more a repository names. It keeps no more
-/// sessions ready than may work at a time.
-pub(in crate::ops) fn core_agents<'t>(team: &'t Team, settings: &Settings) -> (Vec<&'t Member>, usize) {
-    let named = &settings.sessions.core;
+/// The agents that `sessions.core` names, by name or by role, and those of them that do not count. A repository names no
+/// more than squad does by itself, and than may work at a time: if all its agents came first and were kept ready, the
+/// user would pay for it.
+pub(in crate::ops) fn core_agents<'t>(team: &'t Team, settings: &Settings) -> (Vec<&'t Member>, Vec<&'t Member>) {
+    let Sessions { core: named, max_concurrent, .. } = &settings.sessions;
     let mut core: Vec<_> = team.startable().filter(|member| named.iter().any(|name| member.goes_by(name))).collect();
-    let is_own = !matches!(settings.origin("sessions.core"), Origin::Project(..));
-    let more = if is_own { 0 } else { core.len().saturating_sub(settings.sessions.max_concurrent) };
-    core.truncate(core.len() - more);
+    let most = match settings.origin("sessions.core") {
+        Origin::Project(..) => Settings::default().sessions.core.len().min(*max_concurrent),
+        _ => core.len(),
+    };
+    let more = core.split_off(most.min(core.len()));
     (core, more)
 }
 
@@ -151,12 +154,12 @@ fn core_problems(team: &Team, settings: &Settings) -> Vec<Problem> {
     };
     let unknown = settings.sessions.core.iter().filter(is_unknown).map(problem);
     let (core, more) = core_agents(team, settings);
-    let too_many = (more > 0).then(|| {
+    let too_many = (!more.is_empty()).then(|| {
         let message = format!(
-            "`sessions.core` names {}: a repository may not keep more of them ready than `sessions.max_concurrent`, \
-             so the first {} are",
-            plural(core.len() + more, "agent"),
-            core.len()
+            "`sessions.core` names {}, and a repository may name no more than {}, so squad leaves out {}",
+            plural(core.len() + more.len(), "agent"),
+            core.len(),
+            list(more.iter().map(|member| &member.slug))
         );
         let source = Source { file: file.clone(), line };
         Problem::warning(source, "config-raised", message)

@@ -86,8 +86,9 @@ impl TakeSnapshots for Source {
         Ok(GitChanges::default())
     }
 
-    fn diff(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {
-        Ok(String::new())
+    fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {
+        let number = |snapshot: &WorkTreeSnapshot| snapshot.commit()[..8].trim_start_matches('0').to_owned();
+        Ok(format!("{}..{}", number(from), number(to)))
     }
 
     fn contents(&self, _: &WorkTreeSnapshot, _: &[String]) -> Result<BTreeMap<String, Content>, String> {
@@ -320,6 +321,57 @@ async fn what_changed_while_a_run_was_down_is_told_once() {
             tree.enter(agent);
             assert_eq!(leave(&tree, agent).await, *expected, "{begun:?}");
         }
+    }
+}
+
+/// A new run, one that is resumed in its first step, and one in a later step: a reviewer is shown all of it.
+#[tokio::test]
+async fn the_diff_of_a_run_begins_where_the_run_did() {
+    for (step, expected) in [(None, "..1"), (Some(0), "..2"), (Some(1), "..3")] {
+        let world = Arc::new(World::default());
+        let source = Source::new(&world, 1);
+        let tree = WorkTree::new(Arc::clone(&source) as Arc<_>, false, String::new(), Reports::channel().0);
+        match step {
+            None => tree.begin(),
+            Some(step) => {
+                let taken: Vec<WorkTreeSnapshot> = (0..=step).map(|_| source.take(None).expect("a snapshot")).collect();
+                world.edit("while it was down");
+                let snapshots = vec![(taken[step].clone(), Interval::default())];
+                let (first, open, begun) = (taken[0].clone(), Interval::default(), BTreeMap::new());
+                tree.go_on(Before { first, snapshots, open, begun }).await;
+            }
+        }
+        settle().await;
+        tree.enter(&slug("ada"));
+        leave(&tree, &slug("ada")).await;
+        assert_eq!(tree.diff(Vec::new()).await, expected, "{step:?}");
+    }
+}
+
+/// A call that named a file and was refused, with a snapshot in between × the person's change before and after it.
+#[tokio::test]
+async fn a_refused_call_has_written_nothing_before_or_after_a_snapshot() {
+    let (ada, bob) = (slug("ada"), slug("bob"));
+    for (is_before, is_after, ok) in
+        [(true, false, false), (false, true, false), (true, true, false), (true, false, true), (false, true, true)]
+    {
+        let world = Arc::new(World::default());
+        let tree = tree(&world, 1);
+        [&ada, &bob].into_iter().for_each(|agent| tree.enter(agent));
+        settle().await;
+        tree.begin_write(&bob, "1", "f", false);
+        if is_before {
+            world.edit("f");
+        }
+        tree.begin_command(&ada, Some("2")).await;
+        tree.end_call(&ada, "2", true);
+        settle().await;
+        if is_after {
+            world.edit("f");
+        }
+        tree.end_call(&bob, "1", ok);
+        let expected = if ok { "f own bob named" } else { "f yours" };
+        assert_eq!(leave(&tree, &bob).await, [expected], "{is_before} {is_after} {ok}");
     }
 }
 

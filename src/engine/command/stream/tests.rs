@@ -158,6 +158,21 @@ fn refusals_of_the_others() {
     assert_eq!(facts[2..], ["denied read: /etc/x", "denied write: /y"]);
 }
 
+/// Each status of a call × each kind of call.
+#[test]
+fn what_codex_declined_was_not_done() {
+    for (status, end) in [("completed", "ok"), ("failed", "failed"), ("declined", "failed")] {
+        for kind in ["command_execution", "file_change", "mcp_tool_call"] {
+            let line = format!(
+                r#"{{"type":"item.completed","item":{{"id":"i","type":"{kind}","status":"{status}","changes":[]}}}}"#
+            );
+            let (facts, _) = parse(StreamKind::Codex, &line);
+            let ended = facts.last().expect("an end");
+            assert!(ended.starts_with("end i ") && ended.contains(&format!(" {end}:")), "{status} {kind}: {ended}");
+        }
+    }
+}
+
 #[test]
 fn retries_are_warnings_and_no_errors_once_the_turn_has_completed() {
     let (facts, _) = parse(

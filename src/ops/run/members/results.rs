@@ -272,3 +272,44 @@ impl MemberResult {
 pub(crate) fn is_live(project: &Project, run: &RunId) -> bool {
     lease::look(&project.local()).status(run) == "running"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ends of an agent that works several times: the last one counts, and is its own.
+    #[test]
+    fn the_reason_of_an_end_is_gone_with_the_next_one() {
+        let [ada, bob] = ["ada", "bob"].map(|name| Slug::fold(name).expect("a slug"));
+        for (ends, reason) in [
+            (&[Outcome::Failed][..], Some("0")),
+            (&[Outcome::Failed, Outcome::Completed], None),
+            (&[Outcome::Completed, Outcome::Failed], Some("1")),
+            (&[Outcome::Failed, Outcome::Stopped], Some("1")),
+            (&[Outcome::Completed], None),
+        ] {
+            let mut result = RunResult {
+                run: RunId::new("20260105-090000-000001"),
+                started: Timestamp::UNIX_EPOCH,
+                changed: Timestamp::UNIX_EPOCH,
+                status: "running".to_owned(),
+                message: String::new(),
+                answer: None,
+                reason: None,
+                hint: None,
+                members: Vec::new(),
+                decisions: Vec::new(),
+                agents: BTreeMap::new(),
+                reasons: BTreeMap::new(),
+            };
+            let end = |reason: &str| End { reason: reason.to_owned(), ..End::default() };
+            result.take(EventKind::of_end(Outcome::Failed, end("bob's")), Some(&bob), Timestamp::UNIX_EPOCH);
+            for (number, outcome) in ends.iter().enumerate() {
+                let kind = EventKind::of_end(*outcome, end(&number.to_string()));
+                result.take(kind, Some(&ada), Timestamp::UNIX_EPOCH);
+            }
+            assert_eq!(result.reasons.get(&ada).map(String::as_str), reason, "{ends:?}");
+            assert_eq!(result.reasons[&bob], "bob's");
+        }
+    }
+}
