@@ -21,13 +21,12 @@ macro_rules! lists {
 
 lists! {
     Stop Talk Common
-    Verb BeforeVerb Next NotThen NextBegins After Before IsDone Joint Joins
-    Greeting Thanks Addressed Pleasant Courtesy Opening Closing Plain Team Happening HappeningToo When Handles Asking
-    Says Beside RulesOut Address Hand
+    Verb BeforeVerb
+    Greeting Thanks Addressed Pleasant Courtesy
     DenyBegins DenyShort Deny DenyEnds NotDenied
-    Paste Side Placeholder SystemFolder
-    DecisionBegins Decision Polite
-    Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Modal BeforeWish Finite NoWork
+    Side SystemFolder
+    Polite
+    Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Finite NoWork
     No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered
 }
 
@@ -110,12 +109,6 @@ fn words_from(text: &str) -> impl Iterator<Item = &str> {
 /// The word that a text begins with.
 fn word_of(text: &str) -> &str {
     text.get(..text.find(|c| !is_word_char(c)).unwrap_or(text.len())).unwrap_or_default()
-}
-
-/// The position of words in a text, as whole words.
-pub(crate) fn find_words(text: &str, words: &str) -> Option<usize> {
-    let rest = |rest: &&str| rest.strip_prefix(words).is_some_and(|after| !after.starts_with(is_word_char));
-    words_from(text).find(rest).map(|rest| text.len() - rest.len())
 }
 
 fn is_word_char(c: char) -> bool {

@@ -37,7 +37,7 @@ pub(crate) use file_verdicts::{Content, FileVerdicts, JudgedFiles};
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
-pub(crate) use lists::{List, find_words};
+pub(crate) use lists::List;
 pub(crate) use nearest::nearest;
 pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, Judgement, Outcome, Usage,

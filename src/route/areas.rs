@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-use super::units::{Part, each_stem};
+use super::units::each_stem;
 use crate::model::List;
 
 const TABLE: &str = include_str!("areas.txt");
@@ -91,14 +91,14 @@ impl Areas {
                 words.split(',').for_each(|words| areas.hint(words, Hint { area, how }));
             }
         }
-        areas.terms.iter_mut().for_each(|term| term.phrases.sort_by_key(|(rest, _)| usize::MAX - rest.len()));
+        areas.terms.iter_mut().for_each(|term| term.phrases.sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len())));
         areas
     }
 
     fn hint(&mut self, words: &str, hint: Hint) {
         let mut terms = Vec::new();
-        each_stem(words, &mut |stem, _, part| {
-            if part != Part::Whole {
+        each_stem(words, &mut |stem, _, is_whole| {
+            if !is_whole {
                 terms.push(self.term(stem, Says::Something));
             }
         });
@@ -144,24 +144,11 @@ impl Areas {
         self.terms.get(term as usize).map_or(&[], |term| &term.hints)
     }
 
-    /// The longest phrase that a text begins with: the number of its terms, and what it means.
-    pub(super) fn phrase(&self, mut terms: impl Iterator<Item = Option<TermId>> + Clone) -> Option<(usize, &[Hint])> {
-        let first = self.terms.get(terms.next()?? as usize)?;
-        let begins = |(rest, _): &&(Vec<TermId>, Vec<Hint>)| {
-            let mut after = terms.clone();
-            rest.iter().all(|term| after.next().flatten() == Some(*term))
-        };
-        first.phrases.iter().find(begins).map(|(rest, hints)| (1 + rest.len(), &hints[..]))
-    }
-
-    /// Calls `each` with the hints of a sequence of terms, phrases first.
-    pub(super) fn each_hint(&self, terms: &[TermId], each: &mut impl FnMut(Hint)) {
-        let mut at = 0;
-        while let Some(term) = terms.get(at) {
-            let (length, hints) =
-                self.phrase(terms[at..].iter().map(|term| Some(*term))).unwrap_or((1, self.hints(*term)));
-            hints.iter().for_each(|hint| each(*hint));
-            at += length;
-        }
+    /// The longest phrase that terms begin with, or the first of them: how many they are, and what they mean.
+    pub(super) fn longest(&self, terms: &[TermId]) -> (usize, &[Hint]) {
+        let Some((first, rest)) = terms.split_first() else { return (0, &[]) };
+        let phrases = self.terms.get(*first as usize).map_or(&[][..], |term| &term.phrases);
+        let phrase = phrases.iter().find(|(phrase, _)| rest.starts_with(phrase));
+        phrase.map_or((1, self.hints(*first)), |(phrase, hints)| (1 + phrase.len(), &hints[..]))
     }
 }

@@ -4,7 +4,8 @@
 //! `… modifying shared systems`. Conditions that arise during the work, such as a rejection or a failed build, are not
 //! known in advance and are left to people too.
 
-use super::{mention, note, text};
+use super::sentence::{Message, Names};
+use super::{calls, note};
 use crate::model::{
     Ceremony, CeremonyTiming, Evidence, Plan, PlanKind, PlannedCeremony, Slug, Team, Tier, first_words, without_hidden,
 };
@@ -98,73 +99,51 @@ fn facilitator(team: &Team, plan: &Plan, message: &str, ceremony: &Ceremony) -> 
     if plan.tier == Tier::Lightweight {
         return Err(format!("tier {}", plan.tier));
     }
-    if mention::read(team, message, &text::spans(message)).ruled_out.contains(slug) {
+    if calls::read(team, &Message::read(&Names::of(team), message)).ruled_out.contains(slug) {
         return Err(format!("the message rules {slug} out"));
     }
     Ok(slug.clone())
 }
 
+// How many agents a condition asks for, what else every plan meets, and what only code would misread.
+pattern!(AGENTS, r"\b(multi(?:ple)?|several|two\+?|three\+?|(\d+)(?:\+| or more))[- ](?:agents?|members)\b");
+pattern!(ALWAYS, r"\b(always|any|every|each|all)\b");
+pattern!(
+    PLAIN,
+    r"^\W*((always|any|every|each|all|a|an|the|tasks?|work|run|involv(es|ing)|with|by|of|for|on|at least|when(ever)?)\W*)*$"
+);
+pattern!(DENIES, r"['’]|\b(not?|non|unless|except|without|fewer|less|than|single|never|until)\b");
+pattern!(REJECTED, r"^\W*((a|an|the|by|of|on|when|reviewer|review)\W+)*reject(ion|ed|s)(\W+by (a|the) reviewer)?\W*$");
+
 /// Whether a meeting is due according to its row and the plan. `None`: code cannot check the condition.
 fn due(ceremony: &Ceremony, plan: &Plan) -> Option<bool> {
-    let condition = ceremony.condition.to_lowercase();
-    let spaced: String = condition
-        .chars()
-        .map(|c| if c.is_alphanumeric() || matches!(c, '+' | ',' | ';' | '\'' | '’') { c } else { ' ' })
-        .collect();
-    let spaced = spaced.replace([',', ';'], " or ").replace(" or more ", "+ ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let alternatives = words.split(|word| *word == "or").filter(|words| !words.is_empty());
-    let due: Vec<Option<bool>> = alternatives.map(|words| holds(words, plan)).collect();
-    if due.contains(&Some(true)) {
-        Some(true)
-    } else if due.contains(&None) || due.is_empty() {
-        None
-    } else {
-        Some(false)
-    }
+    let condition = ceremony.condition.to_lowercase().replace(" or more ", "+ ");
+    let parts = condition.split([',', ';']).flat_map(|part| part.split(" or "));
+    let due = parts.filter(|part| part.contains(char::is_alphanumeric)).map(|part| holds(part, plan));
+    // Any of them is enough; where none is, all have to be clear.
+    due.reduce(|one, other| if one == Some(true) || other == Some(true) { Some(true) } else { one.and(other) })
+        .flatten()
 }
 
 /// Whether one alternative of a condition holds.
-fn holds(words: &[&str], plan: &Plan) -> Option<bool> {
-    const OF_WORK: &str = "a an the task tasks work run involving involves with by of for on at least when whenever";
-    const ALL: [&str; 5] = ["always", "any", "every", "each", "all"];
-    const REVIEW: [&str; 6] = ["reviewer", "review", "rejection", "rejected", "rejects", "reviewer's"];
-    const DENIES: [&str; 12] =
-        ["not", "no", "non", "unless", "except", "without", "fewer", "less", "than", "single", "never", "until"];
-    if words.iter().any(|word| DENIES.contains(word) || word.contains(['\'', '’'])) {
+fn holds(condition: &str, plan: &Plan) -> Option<bool> {
+    if DENIES.is_match(condition) {
         return None;
     }
-    let is_of_review = |word: &&str| REVIEW.contains(word) || OF_WORK.split(' ').any(|other| other == *word);
-    if words.iter().all(is_of_review) && words.iter().any(|word| word.starts_with("reject")) {
+    if REJECTED.is_match(condition) {
         return if plan.reviewer.is_some() { None } else { Some(false) };
     }
-    let (mut rest, mut least, mut says_all, mut is_clear) = (words, 0, false, true);
-    while let [word, after @ ..] = rest {
-        rest = match (several(word), after) {
-            (Some(count), ["agent" | "agents" | "members", after @ ..]) => {
-                least = least.max(count);
-                after
-            }
-            _ => {
-                says_all |= ALL.contains(word);
-                is_clear &= ALL.contains(word) || OF_WORK.split(' ').any(|other| other == *word);
-                after
-            }
-        };
+    let least = AGENTS.captures_iter(condition).map(|found| match found.get(2) {
+        Some(count) => count.as_str().parse().ok(),
+        None if found[1].starts_with("three") => Some(3),
+        None => Some(2),
+    });
+    let least: usize = least.collect::<Option<Vec<_>>>()?.into_iter().max().unwrap_or(0);
+    if plan.agents.len() < least {
+        return Some(false);
     }
-    match plan.agents.len() < least {
-        true => Some(false),
-        false => (is_clear && (least > 0 || says_all)).then_some(true),
-    }
-}
-
-/// The least number of agents that `multi`, `several` or `3+` means.
-fn several(word: &str) -> Option<usize> {
-    match word {
-        "multi" | "multiple" | "several" | "two+" => Some(2),
-        "three+" => Some(3),
-        _ => word.strip_suffix('+')?.parse().ok(),
-    }
+    let is_clear = PLAIN.is_match(&AGENTS.replace_all(condition, ""));
+    (is_clear && (least > 0 || ALWAYS.is_match(condition))).then_some(true)
 }
 
 #[cfg(test)]

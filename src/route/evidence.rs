@@ -1,8 +1,10 @@
 //! Says in words, and with sources, what speaks for an agent.
 
+use std::ops::Range;
+
 use super::index::{Index, Reason};
 use super::lines::Field;
-use super::score::{Point, Ranking};
+use super::score::Ranking;
 use crate::model::{Evidence, Slug, list};
 
 /// Limits on one quoted word, and on the number of quoted words.
@@ -12,22 +14,21 @@ const WORDS: usize = 8;
 pub(super) struct Explainer<'w, 't> {
     pub(super) index: &'w Index<'t>,
     pub(super) message: &'w str,
-    pub(super) ranking: &'w Ranking,
+    pub(super) ranking: &'w Ranking<'w>,
 }
 
 impl Explainer<'_, '_> {
     /// The strongest reasons for an agent.
     pub(super) fn of(&self, agent: usize, most: usize) -> Vec<Evidence> {
         let mut reasons: Vec<(Reason, f64, Vec<&str>)> = Vec::new();
-        for (units, supports) in &self.ranking.reading.supports {
-            let Some(support) = supports.iter().find(|support| support.agent == agent) else { continue };
-            let of_units = self.ranking.reading.units[units.clone()].iter().map(|unit| self.word(&unit.range));
+        for unit in &self.ranking.units {
+            let Some(support) = unit.supports.iter().find(|support| support.agent == agent) else { continue };
             match reasons.iter_mut().find(|(reason, ..)| self.is_same(*reason, support.reason)) {
                 Some((_, weight, words)) => {
                     *weight += support.weight;
-                    words.extend(of_units);
+                    words.push(self.word(&unit.range));
                 }
-                None => reasons.push((support.reason, support.weight, of_units.collect())),
+                None => reasons.push((support.reason, support.weight, vec![self.word(&unit.range)])),
             }
         }
         let mut evidence: Vec<Evidence> =
@@ -41,17 +42,14 @@ impl Explainer<'_, '_> {
 
     /// The reviewer named in the row that speaks most for an agent.
     pub(super) fn reviewer(&self, agent: usize) -> Option<Slug> {
-        let mut rows: Vec<(usize, f64)> = Vec::new();
-        for support in self.ranking.reading.supports.iter().flat_map(|(_, supports)| supports) {
+        let mut rows = vec![0.0; self.index.team.rules.len()];
+        for support in self.ranking.units.iter().flat_map(|unit| &unit.supports).filter(|it| it.agent == agent) {
             let rule = self.index.lines.get(self.line(agent, support.reason)).and_then(|line| line.rule);
-            let Some((row, _)) = rule.filter(|_| support.agent == agent) else { continue };
-            match rows.iter_mut().find(|(known, _)| *known == row) {
-                Some((_, weight)) => *weight += support.weight,
-                None => rows.push((row, support.weight)),
-            }
+            rule.into_iter().for_each(|(row, _)| rows[row] += support.weight);
         }
-        let (row, _) = rows.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        let reviewer = self.index.team.rules.get(row)?.reviewer.as_ref()?;
+        let spoken = rows.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
+        let (row, _) = spoken.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)))?;
+        let reviewer = self.index.team.rules[row].reviewer.as_ref()?;
         self.index.team.startable_member(reviewer).map(|member| member.slug.clone())
     }
 
@@ -59,7 +57,7 @@ impl Explainer<'_, '_> {
     fn line(&self, agent: usize, reason: Reason) -> usize {
         match reason {
             Reason::Line(line) => line,
-            Reason::Area(area) => self.index.shares[area][agent].1,
+            Reason::Area(area) => self.index.share(area, agent).map_or(usize::MAX, |share| share.line),
         }
     }
 
@@ -75,55 +73,42 @@ impl Explainer<'_, '_> {
     }
 
     fn reason(&self, agent: usize, reason: Reason, weight: f64, mut words: Vec<&str>) -> Evidence {
-        words.dedup();
         words.truncate(WORDS);
-        let line = self.index.lines.get(self.line(agent, reason));
-        let what = line.map_or("role", |line| line.field.what());
+        let line = self.line(agent, reason);
+        let what = self.index.lines.get(line).map_or("role", |line| line.field.what());
         let why = match reason {
             Reason::Line(_) => format!("{what}: {}", list(words.iter().map(|word| format!("`{word}`")))),
-            Reason::Area(area) => {
-                format!("message and {what} are both about {}", self.index.areas.list[area].name)
-            }
+            Reason::Area(area) => format!("message and {what} are both about {}", self.index.areas.list[area].name),
         };
-        self.evidence(agent, why, line.map(|line| line.source.clone()), weight)
+        self.evidence(agent, why, line, weight)
     }
 
     fn points(&self, agent: usize) -> Vec<Evidence> {
-        let mut evidence: Vec<(usize, &str, f64, bool)> = Vec::new();
-        for (_, point, weight) in self.ranking.points.iter().filter(|(of, ..)| *of == agent) {
-            let (area, verb, is_alone) = match *point {
-                Point::Head(area) => (area, "asks for", false),
-                Point::Asked(area) => (area, "asks for", true),
-                Point::Said(area) => (area, "is most about", true),
-                Point::Coder => continue,
-            };
-            match evidence.iter_mut().find(|(of, known, ..)| *of == area && *known == verb) {
-                Some((.., known, alone)) => (*known, *alone) = (*known + weight, *alone || is_alone),
-                None => evidence.push((area, verb, *weight, is_alone)),
+        let mut shown: Vec<(usize, bool, f64, bool)> = Vec::new();
+        for point in self.ranking.points.iter().filter(|point| point.agent == agent) {
+            match shown.iter_mut().find(|(area, asked, ..)| (*area, *asked) == (point.area, point.is_asked)) {
+                Some((.., weight, alone)) => (*weight, *alone) = (*weight + point.weight, *alone || point.is_alone),
+                None => shown.push((point.area, point.is_asked, point.weight, point.is_alone)),
             }
         }
-        let of_role = |line: &&super::lines::Line| line.agent == agent && line.field == Field::Role;
-        let role = self.index.lines.iter().find(of_role).map(|line| line.source.clone());
-        let evidence = evidence.into_iter().map(|(area, verb, weight, is_alone)| {
-            let area_name = self.index.areas.list[area].name;
-            let (why, source) = match is_alone {
-                true => (format!("the message {verb} {area_name}, which only this agent's role covers"), role.clone()),
-                false => {
-                    let line = self.index.lines.get(self.index.shares[area][agent].1);
-                    (format!("the message {verb} {area_name}"), line.map(|line| line.source.clone()))
-                }
-            };
-            self.evidence(agent, why, source, weight)
+        let of_role = |line: &super::lines::Line| line.agent == agent && line.field == Field::Role;
+        let role = self.index.lines.iter().position(of_role).unwrap_or(usize::MAX);
+        let evidence = shown.into_iter().map(|(area, is_asked, weight, is_alone)| {
+            let verb = if is_asked { "asks for" } else { "is most about" };
+            let only = if is_alone { ", which only this agent's role covers" } else { "" };
+            let why = format!("the message {verb} {}{only}", self.index.areas.list[area].name);
+            self.evidence(agent, why, if is_alone { role } else { self.line(agent, Reason::Area(area)) }, weight)
         });
         evidence.collect()
     }
 
-    fn evidence(&self, agent: usize, why: String, source: Option<String>, weight: f64) -> Evidence {
+    fn evidence(&self, agent: usize, why: String, line: usize, weight: f64) -> Evidence {
+        let source = self.index.lines.get(line).map(|line| line.source.clone());
         let weight = (weight * 100.0).round() / 100.0;
         Evidence::new(&self.index.agents[agent].slug, why, source.unwrap_or_default(), weight)
     }
 
-    fn word(&self, range: &std::ops::Range<usize>) -> &str {
+    fn word(&self, range: &Range<usize>) -> &str {
         let word = self.message.get(range.clone()).unwrap_or_default();
         word.char_indices().nth(WORD).map_or(word, |(end, _)| &word[..end])
     }

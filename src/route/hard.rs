@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::text::{OWN, Span};
+use super::text::Span;
 use super::units::is_outside;
 use super::{Draft, Request};
 use crate::model::{Evidence, Module, Slug, Team};
@@ -30,7 +30,7 @@ pub(super) fn in_text(team: &Team, message: &str, spans: &[Span]) -> Option<(Dra
         return None;
     }
     let (mut found, mut places) = (Vec::new(), Vec::new());
-    for span in spans.iter().filter(|span| span.weight >= OWN) {
+    for span in spans.iter().filter(|span| !span.is_denied) {
         let text = &message[span.range.clone()];
         for word in text.split_whitespace().filter(|word| word.contains('/') && !word.contains("://")).take(MOST) {
             let path = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '_'));

@@ -14,8 +14,6 @@ pub(super) enum Field {
     Role,
     /// Expertise, ownership, responsibilities.
     Own,
-    /// The rest of its charter.
-    Charter,
     /// Work that it has done.
     Did,
     /// A line of its history that names others, or is about the team.
@@ -29,7 +27,6 @@ impl Field {
             Self::Example => "routing examples",
             Self::Role => "role",
             Self::Own => "expertise",
-            Self::Charter => "charter",
             Self::Did => "past work",
             Self::Mention => "history",
         }
@@ -55,12 +52,31 @@ const SECOND: f64 = 0.45;
 /// At most this much of a history is read, from its end: the newest work.
 const HISTORY: usize = 16 * 1024;
 
+// Sections of a charter that say what is the agent's, and those that say how to work or what is not.
+pattern!(
+    OWN,
+    r"\b(owns?|responsib|scope|domain|expertise|focus|identity|mission|skills|duties|areas|handle|speciali|what i do)"
+);
+pattern!(
+    OTHER,
+    r"\b(not (own|handle|my)|don't|do not|out of scope|non-goals|model|collaborat|tools|project context|communication|learnings|ceremon|handoff|output format|response|reviewer|voice)"
+);
+// Lines that deny work, or say nothing of it.
+pattern!(
+    DENIED,
+    r"(don't|do not|does not|doesn't|won't|not own|never |not responsible|not my|no longer|when unsure|when i'm unsure)|^\W*(name|style|model|preferred|user|owner|project|created|rationale)\W*:"
+);
+pattern!(
+    KEY,
+    r"(?i)^[*_ ]*((role|title)|(expertise|skills|specialties|specialization|focus|scope|owns|domain|i handle)|[\w ']{1,40})[*_ ]*:[*_ ]*"
+);
+pattern!(OF_TEAM, r"^#.*(team|context|decision)");
+
 /// All lines about the startable members, and about their earlier work.
 pub(super) fn lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<Line> {
     let mut reader = Reader { agents, lines: Vec::new() };
     for (place, rule) in team.rules.iter().enumerate() {
-        let of_row = rule.agents.iter().filter_map(|slug| reader.place(slug)).enumerate().collect::<Vec<_>>();
-        for (rank, agent) in of_row {
+        for (rank, agent) in rule.agents.iter().filter_map(|slug| reader.place(slug)).enumerate().collect::<Vec<_>>() {
             let share = Some((place, if rank == 0 { 1.0 } else { SECOND }));
             let source = rule.source.to_string();
             reader.add(agent, Field::Signal, &rule.signal, &source, share);
@@ -108,9 +124,8 @@ impl Reader<'_> {
         let start = history.ceil_char_boundary(history.len().saturating_sub(HISTORY));
         let mut is_own = true;
         for line in history[start..].lines() {
-            let lower = line.to_lowercase();
             if line.starts_with('#') {
-                is_own = !["team", "context", "decision"].iter().any(|word| lower.contains(word));
+                is_own = !OF_TEAM.is_match(&line.to_lowercase());
             }
             let is_others = self.agents.iter().enumerate().any(|(other, member)| {
                 other != agent && line.contains(member.name.as_str()) && member.name.starts_with(char::is_uppercase)
@@ -122,111 +137,28 @@ impl Reader<'_> {
 
     fn charter(&mut self, agent: usize, member: &Member, charter: &Charter) {
         let file = member.charter.clone().unwrap_or_default();
-        let mut section = Some(Field::Own);
-        let mut is_fenced = false;
+        let (mut is_own, mut is_fenced) = (true, false);
         for (index, line) in charter.text.lines().enumerate() {
-            let text = line.trim();
+            let lower = line.trim().to_lowercase().replace('’', "'");
             let source = Source::new(&file, index + 1).to_string();
-            if text.starts_with("```") || text.starts_with("~~~") {
+            if lower.starts_with("```") || lower.starts_with("~~~") {
                 is_fenced = !is_fenced;
-            } else if is_fenced || text.is_empty() || text.starts_with("<!--") {
-            } else if let Some(title) = text.strip_prefix('#') {
-                let inner = title.starts_with("##");
-                if title.starts_with(' ') {
-                    self.add(agent, Field::Role, charter.role.as_deref().unwrap_or_default(), &source, None);
-                } else if !inner || section.is_some() {
-                    section =
-                        section_of(title.trim_start_matches('#'), if inner { section } else { Some(Field::Charter) });
+            } else if lower.starts_with("# ") {
+                self.add(agent, Field::Role, charter.role.as_deref().unwrap_or_default(), &source, None);
+            } else if lower.starts_with('#') {
+                let goes_on = lower.starts_with("###") && is_own;
+                is_own = !OTHER.is_match(&lower) && (goes_on || OWN.is_match(&lower));
+            } else if !is_fenced && !lower.starts_with("<!--") && !DENIED.is_match(&lower) {
+                let text = line.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
+                let key = KEY.captures(text);
+                let value = key.as_ref().map_or(text, |key| &text[key[0].len()..]);
+                let is_key = |group: usize| key.as_ref().is_some_and(|key| key.get(group).is_some());
+                if is_key(2) {
+                    self.add(agent, Field::Role, value, &source, None);
+                } else if is_own || is_key(3) {
+                    self.add(agent, Field::Own, value, &source, None);
                 }
-            } else if let Some(section) = section {
-                let text = text.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
-                let (key, value) = key_and_value(text);
-                let field = match key.as_str() {
-                    "name" | "style" | "model" | "preferred" | "user" | "owner" | "project" | "created"
-                    | "rationale" => {
-                        continue;
-                    }
-                    _ if is_denied(text) => continue,
-                    "role" | "title" => Field::Role,
-                    "expertise" | "skills" | "specialties" | "specialization" | "focus" | "scope" | "owns"
-                    | "domain" | "i handle" => Field::Own,
-                    _ => section,
-                };
-                self.add(agent, field, if key.is_empty() { text } else { value }, &source, None);
             }
         }
     }
-}
-
-/// The field of a charter's section. `None`: it says how to work or what is not the agent's, not what it works on.
-fn section_of(title: &str, outer: Option<Field>) -> Option<Field> {
-    const DENIED: [&str; 7] = ["not own", "don't", "do not", "not handle", "out of scope", "non-goals", "not my"];
-    const SKIPPED: [&str; 12] = [
-        "model",
-        "collaborat",
-        "tools",
-        "project context",
-        "communication",
-        "learnings",
-        "ceremon",
-        "handoff",
-        "output format",
-        "response",
-        "reviewer",
-        "voice",
-    ];
-    const OWN: [&str; 14] = [
-        "own",
-        "responsib",
-        "scope",
-        "domain",
-        "expertise",
-        "focus",
-        "identity",
-        "mission",
-        "skills",
-        "duties",
-        "areas",
-        "handle",
-        "speciali",
-        "what i do",
-    ];
-    let title = title.to_lowercase().replace('’', "'");
-    let has = |words: &[&str]| words.iter().any(|word| title.contains(word));
-    match () {
-        () if has(&DENIED) || has(&SKIPPED) => None,
-        () if has(&OWN) => Some(Field::Own),
-        () => outer,
-    }
-}
-
-/// `**Key:** value` and `Key: value`, where the key is a few words.
-fn key_and_value(text: &str) -> (String, &str) {
-    match text.split_once(':') {
-        Some((key, value)) if key.split_whitespace().count() <= 4 && !key.contains(['/', '`', '.']) => (
-            key.trim_matches(['*', '_', ' ']).to_lowercase().replace('’', "'"),
-            value.trim_start_matches(['*', '_', ' ']),
-        ),
-        _ => (String::new(), text),
-    }
-}
-
-fn is_denied(text: &str) -> bool {
-    let text = text.to_lowercase().replace('’', "'");
-    [
-        "don't",
-        "do not",
-        "does not",
-        "doesn't",
-        "won't",
-        "not own",
-        "never ",
-        "not responsible",
-        "not my",
-        "no longer",
-        "when unsure",
-        "when i'm unsure",
-    ]
-    .iter()
-    .any(|word| text.contains(word))
 }

@@ -1,12 +1,13 @@
 //! Who works on a message: decided here, in code, with evidence.
 //!
 //! ```text
-//! message → text → units ─┬→ mention, hard, direct, rules ───────────────────┬→ plan
-//! team → lines → index ───┴→ support → score → parts (several agents) → steps ─┘
+//! message → text → sentence ─┬→ calls, hard, direct, asks ────────────────────────┬→ plan
+//!                     └→ support → score → parts (several agents) → steps, reviewers ┘
+//! team → lines → index ──┘
 //! ```
 //!
 //! The router tries, in this order: agents named on the command line, messages that need no agent, members called by
-//! name, labels and paths, what is the coordinator's whatever its words (`rules`), and then a ranking of the agents. If
+//! name, labels and paths, what is the coordinator's whatever its words (`asks`), and then a ranking of the agents. If
 //! none of these is confident enough, the router abstains: the coordinator picks from the candidates, and [`choice`]
 //! checks its answer against the roster.
 //!
@@ -19,46 +20,51 @@
 //! typos around a message must not change which agents it reaches. `tests/gates.rs` is the third: lists, questions,
 //! decisions, large teams.
 
+/// A pattern that is compiled when it is first used.
+macro_rules! pattern {
+    ($name:ident, $pattern:expr) => {
+        static $name: std::sync::LazyLock<regex::Regex> =
+            std::sync::LazyLock::new(|| regex::Regex::new($pattern).expect("the pattern is fixed"));
+    };
+}
+
 mod areas;
-mod asks_for_work;
+mod asks;
+mod calls;
 pub(crate) mod ceremonies;
 pub(crate) mod choice;
-mod denial;
 pub(crate) mod direct;
 pub(crate) mod evaluate;
 mod evidence;
 mod hard;
 mod index;
 mod lines;
-mod mention;
-mod orders;
 mod parts;
 mod reviewers;
-mod rules;
 mod score;
+mod sentence;
 mod steps;
 mod support;
 mod text;
-mod tier;
 mod units;
+mod work;
 
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use serde::Serialize;
 
-pub(crate) use asks_for_work::{asks_each_for_work, asks_for_work};
+pub(crate) use work::{asks_each_for_work, asks_for_work};
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
 use areas::Areas;
+use asks::Asks;
 use evidence::Explainer;
 use index::Index;
 use parts::Parts;
-use rules::Asks;
 use score::Ranking;
+use sentence::{Message, Names};
 use steps::Assignment;
-use support::Reading;
-use text::Span;
+use support::Unit;
 
 /// What the user has already decided.
 #[derive(Clone, Debug, Default)]
@@ -117,8 +123,8 @@ const OF_A_CANDIDATE: usize = 4;
 /// This many agents of the full tier are started only when somebody confirms it.
 const MANY: usize = 6;
 
-/// A plan by words needs this much evidence.
-const LEAST: f64 = 0.5;
+/// A plan by words needs this much evidence: one word that only often means an area is none.
+const LEAST: f64 = 1.2;
 /// Factor on the confidence when the message calls a member that cannot be started.
 const UNAVAILABLE: f64 = 0.8;
 /// The threshold of a team without settings.
@@ -128,6 +134,7 @@ const THRESHOLD: f64 = 0.70;
 pub(crate) struct Router<'t> {
     team: &'t Team,
     past: &'t [PastWork],
+    names: Names,
     /// It answers from this confidence on.
     threshold: f64,
     /// Built on first use: many messages are decided without it.
@@ -141,7 +148,7 @@ pub(crate) fn read_tables() {
 
 impl<'t> Router<'t> {
     pub(crate) fn new(team: &'t Team, past: &'t [PastWork]) -> Self {
-        Self { team, past, threshold: THRESHOLD, index: OnceLock::new() }
+        Self { team, past, names: Names::of(team), threshold: THRESHOLD, index: OnceLock::new() }
     }
 
     /// With `[routing] threshold`.
@@ -155,30 +162,29 @@ impl<'t> Router<'t> {
 
     pub(crate) fn plan(&self, request: &Request<'_>, route_options: &RouteOptions) -> Plan {
         if route_options.tier == Some(Tier::Direct) {
-            return direct(vec![note("asked for with --tier".to_owned(), "command line")]);
+            return direct(note("asked for with --tier", "command line"));
         }
-        let draft = match named(&route_options.agents) {
-            Some(draft) => draft,
-            None => match self.decide(request) {
-                Decided::Direct(evidence) if route_options.tier.is_none() => return direct(evidence),
-                Decided::Direct(_) => self.rank(request, &text::spans(request.text)),
-                Decided::Draft(draft) => draft,
-            },
+        let message = Message::read(&self.names, request.text);
+        let draft = match self.direct(request).filter(|_| route_options.agents.is_empty()) {
+            Some(why) if route_options.tier.is_none() => return direct(note(why, "message")),
+            Some(_) => self.rank(&message),
+            None => named(&route_options.agents).unwrap_or_else(|| self.decide(request, &message)),
         };
-        let requests = reviewers::requests(self.team, request.text);
-        let of_parts = reviewers::of_parts(self.team, request.text, &draft.places);
-        let (Draft { agents, reviewer, confidence, evidence, asks_first, .. }, steps) = self.in_steps(draft, request);
+        let requests = reviewers::requests(self.team, &message);
+        let parts = draft.places.clone();
+        let (draft, steps) = self.in_steps(draft, &message, &requests);
+        let Draft { agents, reviewer, confidence, evidence, asks_first, .. } = draft;
         let kind = if agents.is_empty() || asks_first { PlanKind::Abstain } else { PlanKind::Agents };
         let confidence = (confidence * 100.0).round() / 100.0;
-        let mut plan = planned(kind, agents, steps, Tier::Standard, confidence, evidence);
-        reviewers::appoint(self.team, request.text, &requests, &of_parts, &mut plan);
-        let (suggested, why) = self.suggested_tier(request, &plan.agents, route_options.default_tier);
+        let mut plan = Plan { agents, steps, confidence, evidence, ..empty(kind) };
+        reviewers::appoint(self.team, &message, &requests, &parts, &mut plan);
+        let (suggested, why) = self.suggested_tier(&message, &plan.agents, route_options.default_tier);
         plan.tier = route_options.tier.unwrap_or(suggested);
         let is_chosen = !route_options.agents.is_empty() || route_options.tier.is_some();
         if plan.tier == Tier::Full && plan.agents.len() >= MANY && !is_chosen {
             plan.kind = PlanKind::Abstain;
-            plan.evidence
-                .push(note(format!("{} agents on the premium model: asks first", plan.agents.len()), "message"));
+            let why = format!("{} agents on the premium model: asks first", plan.agents.len());
+            plan.evidence.push(note(why, "message"));
         }
         // Nobody reviews what a read-only tier leaves unchanged, unless the message asks for it.
         let of_row = reviewer.filter(|reviewer| !plan.agents.contains(reviewer) && plan.tier != Tier::Lightweight);
@@ -193,18 +199,28 @@ impl<'t> Router<'t> {
             None => {}
         }
         if plan.agents.is_empty() {
-            self.complete_shortlist(request, &mut plan.evidence);
+            self.complete_shortlist(&message, &mut plan.evidence);
         }
         plan
     }
 
     /// The members that a message calls, by `@name` or by addressing them by name.
     pub(crate) fn called(&self, message: &str) -> Vec<Slug> {
-        mention::read(self.team, message, &text::spans(message)).agents
+        calls::read(self.team, &Message::read(&self.names, message)).agents
+    }
+
+    /// The `@names` of a message that nobody on the team has, each with the agent's name that it is like.
+    pub(crate) fn mistyped(&self, message: &str) -> Vec<(String, Option<String>)> {
+        calls::read(self.team, &Message::read(&self.names, message)).mistyped
+    }
+
+    /// The labels and paths of a request that match nothing in the team's files, as (`label` or `path`, text).
+    pub(crate) fn unknown<'r>(&self, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
+        hard::unknown(self.team, request)
     }
 
     /// The tier from a single agent's charter, else from the configuration, else from the message; with the reason.
-    fn suggested_tier(&self, request: &Request<'_>, agents: &[Slug], default: Option<Tier>) -> (Tier, Evidence) {
+    fn suggested_tier(&self, message: &Message<'_>, agents: &[Slug], default: Option<Tier>) -> (Tier, Evidence) {
         let own = match agents {
             [only] => self.team.member(only).zip(self.team.charters.get(only)),
             _ => None,
@@ -216,32 +232,23 @@ impl<'t> Router<'t> {
         if let Some(tier) = default {
             return (tier, note(format!("tier {tier}: `sessions.default_tier`"), "configuration"));
         }
-        let (tier, why) = tier::of(request.text);
+        let (tier, why) = asks::tier(message);
         (tier, note(why, "message"))
-    }
-
-    /// The `@names` of a message that nobody on the team has, each with the agent's name that it is like.
-    pub(crate) fn mistyped(&self, message: &str) -> Vec<(String, Option<String>)> {
-        mention::read(self.team, message, &text::spans(message)).mistyped
-    }
-
-    /// The labels and paths of a request that match nothing in the team's files, as (`label` or `path`, text).
-    pub(crate) fn unknown<'r>(&self, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
-        hard::unknown(self.team, request)
     }
 
     /// Agents that match the message but do not appear in its plan, best first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
         let is_other =
             |slug: &Slug| !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug);
-        self.others(request, is_other)
+        self.others(&Message::read(&self.names, request.text), is_other)
     }
 
     /// The agents that pass `is_other` and match the message, best first.
-    fn others(&self, request: &Request<'_>, is_other: impl Fn(&Slug) -> bool) -> Vec<Considered> {
-        let (index, message) = (self.index(), request.text);
-        let ranking = self.ranking(message, &text::spans(message));
-        let explainer = Explainer { index, message, ranking: &ranking };
+    fn others(&self, message: &Message<'_>, is_other: impl Fn(&Slug) -> bool) -> Vec<Considered> {
+        let index = self.index();
+        let units = support::read(index, message.text, &message.spans);
+        let ranking = self.ranking(&units);
+        let explainer = Explainer { index, message: message.text, ranking: &ranking };
         let others = ranking.order.iter().filter(|agent| is_other(&index.agents[**agent].slug));
         let considered = others.map(|agent| Considered {
             agent: index.agents[*agent].slug.clone(),
@@ -252,30 +259,28 @@ impl<'t> Router<'t> {
     }
 
     /// Fills the shortlist for the coordinator up to five candidates, and always adds the lead.
-    fn complete_shortlist(&self, request: &Request<'_>, evidence: &mut Vec<Evidence>) {
+    fn complete_shortlist(&self, message: &Message<'_>, evidence: &mut Vec<Evidence>) {
         let is_startable = |slug: &Slug| self.team.startable_member(slug).is_some();
-        let known: BTreeSet<Slug> = evidence.iter().map(|it| it.agent.clone()).filter(is_startable).collect();
-        if known.is_empty() {
-            let others = self.others(request, is_startable);
-            evidence.extend(others.into_iter().take(SHORTLIST).flat_map(|other| other.evidence));
+        if !evidence.iter().any(|it| is_startable(&it.agent)) {
+            evidence.extend(self.others(message, is_startable).into_iter().flat_map(|other| other.evidence));
         }
-        if let Some(lead) = rules::lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
+        if let Some(lead) = asks::lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
             evidence.push(Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
         }
     }
 
-    fn decide(&self, request: &Request<'_>) -> Decided {
-        let nobody = direct::read(self.team, request.text);
-        let nobody = nobody.filter(|_| request.labels.is_empty() && request.paths.is_empty());
+    /// Why no agent is needed, if none is.
+    fn direct(&self, request: &Request<'_>) -> Option<&'static str> {
         // "Hey Bea, how are you?" calls somebody and asks for no work.
-        if let Some(why) = nobody.filter(|_| !request.text.contains('@')) {
-            return Decided::Direct(vec![note(why.to_owned(), "message")]);
-        }
-        let spans = text::spans(request.text);
-        let mut called = mention::read(self.team, request.text, &spans);
-        let requests = reviewers::requests(self.team, request.text);
+        let is_bare = request.labels.is_empty() && request.paths.is_empty() && !request.text.contains('@');
+        if is_bare { direct::read(self.team, request.text) } else { None }
+    }
+
+    fn decide(&self, request: &Request<'_>, message: &Message<'_>) -> Draft {
+        let mut called = calls::read(self.team, message);
+        let requests = reviewers::requests(self.team, message);
         // `Add an endpoint, reviewed by @rex`: who adds it?
-        let rest = requests.rest(request.text).filter(|_| called.agents.iter().all(|agent| requests.has(agent)));
+        let rest = requests.rest(message.text).filter(|_| called.agents.iter().all(|agent| requests.has(agent)));
         if rest.is_some() {
             called.agents.clear();
         } else if called.agents.is_empty() {
@@ -283,15 +288,15 @@ impl<'t> Router<'t> {
             called.evidence.extend(called.agents.iter().map(reviewers::asked));
         }
         let called = match called.draft() {
-            Ok(draft) => return Decided::Draft(draft),
+            Ok(draft) => return draft,
             Err(called) => called,
         };
-        let request = &Request { text: rest.as_deref().unwrap_or(request.text), ..*request };
-        if let Some(draft) = mention::the_team(self.team, request.text) {
-            return Decided::Draft(Draft { asks_first: self.team.startable().nth(1).is_some(), ..draft });
+        let of_rest = rest.as_deref().map(|rest| Message::read(&self.names, rest));
+        let message = of_rest.as_ref().unwrap_or(message);
+        if let Some(draft) = calls::the_team(self.team, message.text) {
+            return Draft { asks_first: self.team.startable().nth(1).is_some(), ..draft };
         }
-        let fixed = hard::read(self.team, request);
-        let mut draft = fixed.unwrap_or_else(|| self.rank(request, &text::spans(request.text)));
+        let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message));
         draft.agents.retain(|agent| !requests.has(agent));
         if called.any_unavailable {
             // The user meant somebody who cannot be started, so a stand-in is less certain than the words suggest.
@@ -302,125 +307,112 @@ impl<'t> Router<'t> {
         }
         draft.abstain_below(self.threshold);
         draft.evidence.extend(called.evidence);
-        Decided::Draft(draft)
+        draft
     }
 
     /// The steps that the message asks for. If they contradict each other, the coordinator decides.
-    fn in_steps(&self, mut draft: Draft, request: &Request<'_>) -> (Draft, Vec<Vec<Slug>>) {
+    fn in_steps(
+        &self,
+        mut draft: Draft,
+        message: &Message<'_>,
+        requests: &reviewers::Requests,
+    ) -> (Draft, Vec<Vec<Slug>>) {
         if draft.agents.len() < 2 {
             let steps = draft.agents.iter().map(|agent| vec![agent.clone()]).collect();
             return (draft, steps);
         }
-        let spans = text::spans(request.text);
         let mut places = std::mem::take(&mut draft.places);
         if places.is_empty() {
-            places = mention::read(self.team, request.text, &spans).places;
+            places = calls::read(self.team, message).places;
         }
-        let reviews = reviewers::requests(self.team, request.text).places();
-        let Some(steps) = steps::of(request.text, &spans, &draft.agents, places, &reviews) else {
-            draft.evidence.push(note("the order of the work contradicts itself".to_owned(), "message"));
+        let steps = steps::of(message, &draft.agents, places, &requests.places()).unwrap_or_else(|| {
+            draft.evidence.push(note("the order of the work contradicts itself", "message"));
             draft.confidence = 0.0;
             draft.abstain_below(self.threshold);
-            return (draft, Vec::new());
-        };
+            Vec::new()
+        });
         (draft, steps)
     }
 
-    fn ranking(&self, message: &str, spans: &[Span]) -> Ranking {
-        let index = self.index();
-        Ranking::of(index, Reading::of(index, message, support::units(index, message, spans)))
+    fn ranking<'u>(&self, units: &'u [Unit]) -> Ranking<'u> {
+        Ranking::of(self.index(), units.iter().collect(), &support::asked(units, 0.0))
     }
 
-    fn rank(&self, request: &Request<'_>, spans: &[Span]) -> Draft {
-        let (index, message) = (self.index(), request.text);
-        if let Some(draft) = self.owner(message, spans) {
+    fn rank(&self, message: &Message<'_>) -> Draft {
+        let index = self.index();
+        if let Some(draft) = self.owner(message) {
             return draft;
         }
-        let whole = self.ranking(message, spans);
-        let explainer = Explainer { index, message, ranking: &whole };
+        let units = support::read(index, message.text, &message.spans);
+        let whole = self.ranking(&units);
         let Some(best) = whole.best() else { return Draft::default() };
+        let explainer = Explainer { index, message: message.text, ranking: &whole };
+        let lead = asks::lead(self.team).map(|lead| &lead.slug);
+        let leads = |agent: &usize| lead == Some(&index.agents[*agent].slug);
         let unsure = |confidence: f64| {
             let first = &whole.order[..SHORTLIST.min(whole.order.len())];
             // The last place is the lead's, if no other is.
-            let has_lead = first.iter().any(|agent| rules::is_lead(index, *agent)) || rules::lead(self.team).is_none();
-            let first = first.iter().take(if has_lead { SHORTLIST } else { SHORTLIST - 1 });
-            let evidence = first.flat_map(|agent| explainer.of(*agent, OF_A_CANDIDATE));
-            Draft {
-                confidence: confidence.min(self.threshold - 0.01).max(0.0),
-                evidence: evidence.collect(),
-                ..Draft::default()
-            }
+            let count = if lead.is_none() || first.iter().any(leads) { SHORTLIST } else { SHORTLIST - 1 };
+            let evidence = first.iter().take(count).flat_map(|agent| explainer.of(*agent, OF_A_CANDIDATE));
+            let confidence = confidence.min(self.threshold - 0.01).max(0.0);
+            Draft { confidence, evidence: evidence.collect(), ..Draft::default() }
         };
-        let is_coordinators = match rules::asks(message, spans) {
+        if !whole.is_solid() || (index.agents.len() > 1 && whole.evidence[best] < LEAST) {
+            return unsure(0.0);
+        }
+        let is_coordinators = match Asks::of(message) {
             Asks::Question | Asks::Everybody => true,
-            Asks::Decision => !rules::is_lead(index, best),
+            Asks::Decision => !leads(&best),
             Asks::Work => false,
         };
         let confidence = whole.confidence();
-        if !rules::is_solid(&whole) || (index.agents.len() > 1 && whole.evidence(best) < LEAST) {
-            return unsure(0.0);
-        }
         if is_coordinators {
             return unsure(confidence);
         }
-        let draft = match parts::read(index, message, &whole) {
-            Parts::Unclear => return unsure(confidence),
-            Parts::Several(draft) => draft,
-            Parts::One => Draft {
+        match parts::read(index, message.text, &whole) {
+            Parts::Several(draft) if draft.confidence >= self.threshold => draft,
+            Parts::Several(draft) => unsure(draft.confidence),
+            Parts::One if confidence >= self.threshold => Draft {
                 agents: vec![index.agents[best].slug.clone()],
                 reviewer: explainer.reviewer(best),
                 confidence,
                 evidence: explainer.of(best, ANSWERED),
                 ..Draft::default()
             },
-        };
-        if draft.confidence < self.threshold { unsure(draft.confidence) } else { draft }
+            Parts::One | Parts::Unclear => unsure(confidence),
+        }
     }
 
     /// The owner of the files that a message names, unless the rest of the message asks for work that only one agent
     /// does: the agent who tests or documents a file need not own it.
-    fn owner(&self, message: &str, spans: &[Span]) -> Option<Draft> {
-        let (draft, places) = hard::in_text(self.team, message, spans)?;
-        let mut rest = message.to_owned();
+    fn owner(&self, message: &Message<'_>) -> Option<Draft> {
+        let (draft, places) = hard::in_text(self.team, message.text, &message.spans)?;
+        let mut rest = message.text.to_owned();
         places.into_iter().for_each(|place| rest.replace_range(place.clone(), &" ".repeat(place.len())));
-        let is_special = |(_, point, _): &(usize, score::Point, f64)| {
-            matches!(point, score::Point::Asked(_) | score::Point::Said(_))
-        };
-        (!self.ranking(&rest, spans).points.iter().any(is_special)).then_some(draft)
+        let units = support::read(self.index(), &rest, &message.spans);
+        (!self.ranking(&units).points.iter().any(|point| point.is_alone)).then_some(draft)
     }
 }
 
-enum Decided {
-    /// No agent is started, with the reason.
-    Direct(Vec<Evidence>),
-    Draft(Draft),
+fn direct(why: Evidence) -> Plan {
+    Plan { tier: Tier::Direct, confidence: 1.0, evidence: vec![why], ..empty(PlanKind::Direct) }
 }
 
-fn direct(evidence: Vec<Evidence>) -> Plan {
-    let (kind, tier) = (PlanKind::Direct, Tier::Direct);
-    planned(kind, Vec::new(), Vec::new(), tier, 1.0, evidence)
-}
-
-/// A plan without reviewers and meetings.
-fn planned(
-    kind: PlanKind,
-    agents: Vec<Slug>,
-    steps: Vec<Vec<Slug>>,
-    tier: Tier,
-    confidence: f64,
-    evidence: Vec<Evidence>,
-) -> Plan {
-    let (reviewer, other_reviewers, ceremonies) = Default::default();
+/// A plan without agents, reviewers and meetings.
+fn empty(kind: PlanKind) -> Plan {
+    let (agents, steps, reviewer, other_reviewers, evidence, ceremonies) = Default::default();
+    let (tier, confidence) = (Tier::Standard, 0.0);
     Plan { kind, agents, steps, reviewer, other_reviewers, tier, confidence, evidence, ceremonies }
 }
 
 /// Finds the reviewers of a plan whose agents somebody else has chosen.
 pub(crate) fn appoint_reviewers(team: &Team, plan: &mut Plan, message: &str) {
-    reviewers::appoint(team, message, &reviewers::requests(team, message), &[], plan);
+    let message = Message::read(&Names::of(team), message);
+    reviewers::appoint(team, &message, &reviewers::requests(team, &message), &[], plan);
 }
 
 /// A note in the evidence that favors no agent.
-fn note(why: String, source: &str) -> Evidence {
+fn note(why: impl Into<String>, source: &str) -> Evidence {
     Evidence::new(&Slug::coordinator(), why, source, 0.0)
 }
 

@@ -1,11 +1,12 @@
 //! Ranks the agents for a message or a part of it, with one confidence for every plan.
 
-use super::index::Index;
-use super::support::Reading;
+use super::index::{Index, Share, Support};
+use super::support::{SENTENCE, Unit};
 
 const HEAD: f64 = 2.0;
-const ASKED: f64 = 1.2;
+const ALONE: f64 = 1.2;
 const SAID: f64 = 1.0;
+/// Whoever implements is meant a little more often than others.
 const CODER: f64 = 0.4;
 
 /// Differences of scores count up to this.
@@ -13,55 +14,54 @@ const MOST: f64 = 4.0;
 /// What an agent without colleagues is compared with.
 const NOBODY: f64 = -3.0;
 
-/// Why an agent has points besides its words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Point {
-    /// The message begins by asking for a kind of work that the agent does.
-    Head(usize),
-    /// Only the agent's role names that kind, or the kind that the message speaks of most.
-    Asked(usize),
-    Said(usize),
-    /// It implements, and does not lead.
-    Coder,
+/// A kind of work that speaks for an agent besides the words.
+pub(super) struct Point {
+    pub(super) agent: usize,
+    pub(super) area: usize,
+    pub(super) weight: f64,
+    /// The message begins by asking for it; otherwise it speaks of it most.
+    pub(super) is_asked: bool,
+    /// Only this agent's role names it.
+    pub(super) is_alone: bool,
 }
 
-pub(super) struct Ranking {
-    pub(super) reading: Reading,
-    /// By agent.
+pub(super) struct Ranking<'u> {
+    pub(super) units: Vec<&'u Unit>,
+    pub(super) points: Vec<Point>,
+    /// By agent: what words and points say.
+    pub(super) evidence: Vec<f64>,
     pub(super) scores: Vec<f64>,
-    pub(super) points: Vec<(usize, Point, f64)>,
     /// The agents, best first.
     pub(super) order: Vec<usize>,
 }
 
-impl Ranking {
-    pub(super) fn of(index: &Index<'_>, reading: Reading) -> Self {
-        let mut scores = vec![0.0; index.agents.len()];
-        for support in reading.supports.iter().flat_map(|(_, supports)| supports) {
-            scores[support.agent] += support.weight;
-        }
-        let points = points(index, &reading);
-        points.iter().for_each(|(agent, _, weight)| scores[*agent] += weight);
+impl<'u> Ranking<'u> {
+    pub(super) fn of(index: &Index<'_>, units: Vec<&'u Unit>, asked: &[(usize, f64)]) -> Self {
+        let points = points(index, &units, asked);
+        let mut evidence = vec![0.0; index.agents.len()];
+        units.iter().flat_map(|unit| &unit.supports).for_each(|support| evidence[support.agent] += support.weight);
+        points.iter().for_each(|point| evidence[point.agent] += point.weight);
+        let bonus = |agent: usize| if index.is_coder(agent) { CODER } else { 0.0 };
+        let scores: Vec<f64> = evidence.iter().enumerate().map(|(agent, sum)| sum + bonus(agent)).collect();
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-        Self { reading, scores, points, order }
+        Self { units, points, evidence, scores, order }
     }
 
     pub(super) fn best(&self) -> Option<usize> {
         self.order.first().copied()
     }
 
-    /// What the words alone say for an agent.
-    pub(super) fn evidence(&self, agent: usize) -> f64 {
-        let points = self.points.iter().filter(|(of, point, _)| *of == agent && *point == Point::Coder);
-        self.scores[agent] - points.map(|(.., weight)| weight).sum::<f64>()
-    }
-
     /// The agent's part of all scores, as a softmax.
     pub(super) fn chance(&self, agent: usize) -> f64 {
-        let most = self.scores.iter().fold(0.0, |most: f64, score| most.max(*score));
-        let sum: f64 = self.scores.iter().map(|score| (score - most).exp()).sum();
-        (self.scores[agent] - most).exp() / sum
+        let sum: f64 = self.scores.iter().map(|score| (score - self.scores[agent]).exp()).sum();
+        1.0 / sum
+    }
+
+    /// Whether any word of the message tells agents apart.
+    pub(super) fn is_solid(&self) -> bool {
+        let says = |unit: &&Unit| !unit.is_denied && (unit.is_solid || unit.supports.iter().any(|it| it.weight >= 1.0));
+        self.units.iter().any(says)
     }
 
     /// How likely the best agent is right, 0..1. Fitted on labelled messages of real teams; round numbers do as well.
@@ -72,61 +72,41 @@ impl Ranking {
             let next = others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max);
             (scores[best] - if next.is_finite() { next } else { NOBODY }).clamp(-MOST, MOST)
         };
-        let of_best = |supports: &[super::index::Support]| {
-            supports.iter().find(|support| support.agent == best).map_or(0.0, |support| support.weight)
-        };
-        let strongest = self.reading.supports.iter().map(|(_, supports)| supports);
-        let strongest = strongest.max_by(|a, b| of_best(a).total_cmp(&of_best(b)));
+        let of_best = |supports: &[Support]| supports.iter().find(|it| it.agent == best).map_or(0.0, |it| it.weight);
+        let strongest = self.units.iter().max_by(|a, b| of_best(&a.supports).total_cmp(&of_best(&b.supports)));
         let mut without = self.scores.clone();
-        strongest.into_iter().flatten().for_each(|support| without[support.agent] -= support.weight);
-        let points: f64 = self
-            .points
-            .iter()
-            .filter(|(agent, ..)| *agent == best)
-            .map(|(_, point, weight)| match point {
-                Point::Coder => 0.0,
-                _ => *weight,
-            })
-            .sum();
-        let content = self.reading.content().min(20) as f64;
-        // The more colleagues, the likelier one of them is meant whom the words do not name.
-        let crowd = self.scores.len().saturating_sub(8).min(6) as f64;
+        strongest.iter().flat_map(|unit| &unit.supports).for_each(|support| without[support.agent] -= support.weight);
+        let points: f64 = self.points.iter().filter(|point| point.agent == best).map(|point| point.weight).sum();
+        let content: usize = self.units.iter().filter(|unit| !unit.is_denied).map(|unit| unit.telling).sum();
         let logit = 1.36 + 0.52 * lead_of(&self.scores) + 0.11 * lead_of(&without) + 0.27 * points
-            - 0.73 * (1.0 + content).ln()
-            - 0.15 * crowd;
+            - 0.73 * (1.0 + content.min(20) as f64).ln();
         1.0 / (1.0 + (-logit).exp())
     }
 }
 
-fn points(index: &Index<'_>, reading: &Reading) -> Vec<(usize, Point, f64)> {
-    let mut points = Vec::new();
-    let only = |area: usize| match &index.roles[area][..] {
-        [only] if index.is_special(area) => Some(*only),
+fn points(index: &Index<'_>, units: &[&Unit], asked: &[(usize, f64)]) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    // The kind of each agent's that is asked for most.
+    for (area, strength) in asked {
+        for Share { agent, amount, .. } in &index.shares[*area] {
+            let weight = HEAD * strength * amount;
+            let point = Point { agent: *agent, area: *area, weight, is_asked: true, is_alone: false };
+            match points.iter_mut().find(|known| known.agent == *agent) {
+                Some(known) if known.weight < weight => *known = point,
+                Some(_) => {}
+                None => points.push(point),
+            }
+        }
+    }
+    let only = |area: usize, is_asked: bool, weight: f64| match &index.roles[area][..] {
+        [agent] if index.is_special(area) => Some(Point { agent: *agent, area, weight, is_asked, is_alone: true }),
         _ => None,
     };
-    for agent in 0..index.agents.len() {
-        let heads = reading.asked.iter().map(|(area, strength)| (*area, strength * index.shares[*area][agent].0));
-        if let Some((area, amount)) = heads.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, amount)| *amount > 0.0) {
-            points.push((agent, Point::Head(area), HEAD * amount));
-        }
-        if index.is_coder(agent) {
-            points.push((agent, Point::Coder, CODER));
-        }
-    }
-    let alone = reading
-        .asked
-        .iter()
-        .filter(|(_, strength)| *strength == 1.0)
-        .filter_map(|(area, _)| Some((*area, only(*area)?)));
-    let mut seen = Vec::new();
-    for (area, agent) in alone {
-        if !seen.contains(&agent) {
-            seen.push(agent);
-            points.push((agent, Point::Asked(area), ASKED));
-        }
-    }
-    if let Some((area, agent)) = reading.said.and_then(|area| Some((area, only(area)?))) {
-        points.push((agent, Point::Said(area), SAID));
-    }
+    let at_once = asked.iter().filter(|(_, strength)| *strength == SENTENCE);
+    points.extend(at_once.filter_map(|(area, _)| only(*area, true, ALONE)).take(1));
+    let mut said = vec![0; index.areas.list.len()];
+    units.iter().filter(|unit| !unit.is_denied).filter_map(|unit| unit.kind).for_each(|kind| said[kind] += 1);
+    let most = said.iter().enumerate().filter(|(_, count)| **count > 0).max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(&a.0)));
+    points.extend(most.and_then(|(area, _)| only(area, false, SAID)));
     points
 }

@@ -4,6 +4,8 @@ mod steps;
 mod threshold;
 mod variations;
 
+use std::collections::BTreeSet;
+
 use super::choice::Chosen;
 use super::*;
 use crate::parse::{Files, team};
@@ -194,7 +196,7 @@ fn evidence_names_the_row_that_a_person_points_to() {
     ]);
     let plan = plan(&team, "Add a health endpoint");
     let about = |area: &str| plan.evidence.iter().find(|one| one.why.contains(area)).map(|one| one.source.as_str());
-    assert_eq!(about("`health` and `endpoint`"), Some(".squad/routing.md:4"), "{plan:?}");
+    assert_eq!(about("`health endpoint`"), Some(".squad/routing.md:4"), "{plan:?}");
     assert_eq!(about("asks for implementation"), Some(".squad/team.md:3"), "{plan:?}");
     assert!(plan.evidence.iter().all(|one| one.source != ".squad/routing.md:3"), "{plan:?}");
 }

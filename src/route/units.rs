@@ -1,7 +1,7 @@
 //! Splits texts into stems, so that messages, charters and tables can be compared.
 //!
-//! A stem is a folded word without its ending. Hyphens part words. An identifier (`GameEventBus`, `exit_codes.ts`) yields
-//! the whole and then its pieces. Scripts without spaces yield pairs of letters.
+//! A stem is a folded word without its ending. Hyphens part words. An identifier (`GameEventBus`, `exit_codes.ts`) is one
+//! unit: it yields the whole and then its pieces. Scripts without spaces yield pairs of letters.
 
 use std::ops::Range;
 
@@ -9,20 +9,11 @@ use deunicode::deunicode_char;
 
 use crate::model::{List, stem_of};
 
-/// What a stem is a part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Word,
-    /// An identifier without its punctuation; its pieces follow.
-    Whole,
-    Piece,
-}
-
 /// Longer words are nobody's.
 const LONGEST: usize = 40;
 
-/// Calls `each` with every stem and its range in the text.
-pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, Part)) {
+/// Calls `each` with every stem, the range of its unit, and whether it is a whole identifier whose pieces follow.
+pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, bool)) {
     let mut stem = String::with_capacity(LONGEST);
     for run in text.split(is_between) {
         let run = run.trim_matches(|c: char| !is_of_a_word(c) && c != '/');
@@ -36,22 +27,24 @@ pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, Pa
             let is_plain =
                 |(at, byte): (usize, u8)| byte.is_ascii_lowercase() || (at == 0 && byte.is_ascii_uppercase());
             if chunk.bytes().enumerate().all(is_plain) {
-                each_word(chunk, start, Part::Word, &mut stem, each);
+                each_word(chunk, start..start + chunk.len(), &mut stem, each);
                 continue;
             }
             let pieces: Vec<Range<usize>> = pieces(chunk).take(LONGEST).collect();
-            if let [first, .., last] = &pieces[..]
-                && last.end - first.start <= LONGEST
-                && !chunk.contains(is_ideographic)
-            {
-                fold_into(&chunk[first.start..last.end], &mut stem);
-                stem.retain(is_of_a_word);
-                stem_of(&mut stem);
-                each(&stem, start + first.start..start + last.end, Part::Whole);
-            }
-            let part = if pieces.len() > 1 { Part::Piece } else { Part::Word };
+            let whole = match &pieces[..] {
+                [first, .., last] if last.end - first.start <= LONGEST && !chunk.contains(is_ideographic) => {
+                    let whole = first.start..last.end;
+                    fold_into(&chunk[whole.clone()], &mut stem);
+                    stem.retain(is_of_a_word);
+                    stem_of(&mut stem);
+                    each(&stem, start + whole.start..start + whole.end, true);
+                    Some(start + whole.start..start + whole.end)
+                }
+                _ => None,
+            };
             for piece in pieces {
-                each_word(&chunk[piece.clone()], start + piece.start, part, &mut stem, each);
+                let unit = whole.clone().unwrap_or(start + piece.start..start + piece.end);
+                each_word(&chunk[piece], unit, &mut stem, each);
             }
         }
     }
@@ -104,17 +97,17 @@ fn is_ideographic(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 
-fn each_word(word: &str, start: usize, part: Part, stem: &mut String, each: &mut impl FnMut(&str, Range<usize>, Part)) {
+fn each_word(word: &str, unit: Range<usize>, stem: &mut String, each: &mut impl FnMut(&str, Range<usize>, bool)) {
     if word.starts_with(is_ideographic) {
         let letters: Vec<usize> = word.char_indices().map(|(at, _)| at).chain([word.len()]).collect();
         for pair in letters.windows(3.min(letters.len())) {
             let (from, to) = (pair[0], pair[pair.len() - 1]);
-            each(&word[from..to], start + from..start + to, Part::Word);
+            each(&word[from..to], unit.start + from..unit.start + to, false);
         }
     } else if word.len() > 1 && word.len() <= LONGEST && !word.bytes().all(|byte| byte.is_ascii_digit()) {
         fold_into(word, stem);
         stem_of(stem);
-        each(stem, start..start + word.len(), part);
+        each(stem, unit, false);
     }
 }
 

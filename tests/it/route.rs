@@ -12,11 +12,11 @@ fn a_plan_is_a_page() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
         ada works on it, then rex reviews.
-        tier standard, confidence 0.97
+        tier standard, confidence 0.96
 
         Why:
           ada    3.85  routing examples: `login` and `password`        .squad/routing.md:7
-                 2.74  the message asks for implementation, which only this agent's role covers  .squad/team.md:5
+                 1.54  the message asks for implementation             .squad/team.md:5
                  0.92  message and role are both about implementation  .squad/team.md:5
         --- stderr
         hint: `--explain` shows 1 reason more
@@ -67,12 +67,12 @@ fn explaining_shows_who_else_was_considered() {
     let message = "Fix the login password check, the quality of the server is poor";
     expect![[r#"
         ada works on it, then rex reviews.
-        tier standard, confidence 0.96
+        tier standard, confidence 0.94
 
         Why:
           ada            3.85  routing examples: `login` and `password`        .squad/routing.md:7
-                         2.74  the message asks for implementation, which only this agent's role covers  .squad/team.md:5
                          1.92  routing row: `server`                           .squad/routing.md:5
+                         1.54  the message asks for implementation             .squad/team.md:5
                          0.92  message and role are both about implementation  .squad/team.md:5
           coordinator    0.00  tier standard: work to do                       message
 
@@ -105,7 +105,7 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
         .map(|prediction| format!("{}: {}\n", prediction["mistake"], prediction["message"]))
         .collect();
     expect![[r#"
-        9 of 72 wrong:
+        7 of 72 wrong:
         "not_answered": "@scribe the README says the wrong port, correct it"
         "not_answered": "Bump @milo/buttons, the components of the web pages need it"
         "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
@@ -113,8 +113,6 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
         "not_answered": "@everyone read the new plan and say what is missing"
         "not_answered": "请修复网页按钮的布局和样式"
         "not_answered": "Write unit tests for this:\n\nTraceback (most recent call last):\n  File \"web/page.py\", line 3, in css\n    at layout.render (web/map.ts:3:1)\nValueError: dialog\n"
-        "not_direct": "Thanks everyone, great release!"
-        "not_answered": "`internal/queue/exposure_test.go` is red since yesterday"
     "#]]
     .assert_eq(&format!("{} of {} wrong:\n{}", mistakes.len(), predictions.len(), mistakes.concat()));
 }
@@ -214,7 +212,7 @@ fn cases_are_scored_and_mistakes_grouped() {
 
         If routing only answered from this confidence up:
           0.86  coverage  66.7%  precision  50.0%
-          0.97  coverage  33.3%  precision 100.0%
+          0.96  coverage  33.3%  precision 100.0%
 
         The wrong agent (1)
           bob, .squad/routing.md:6: routing examples: `coverage` (1 case)

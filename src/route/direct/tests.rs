@@ -1,5 +1,5 @@
-use super::question::Question;
-use crate::model::Team;
+use super::*;
+
 use crate::parse::{Files, team};
 
 fn sample() -> Team {
@@ -88,7 +88,7 @@ fn decisions_are_asked_for_by_topic() {
         ("list our decisions", ""),
         ("What are the latest decisions?", ""),
         ("what auth decisions are there?", "auth"),
-        ("Have we decided to use Postgres yet?", "use postgres yet"),
+        ("Have we decided to use Postgres yet?", "use postgres"),
     ] {
         assert_eq!(read(message), Some(Question::Decisions(topic.to_owned())), "{message}");
     }

@@ -18,9 +18,8 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    fn add(&mut self, right: impl Into<f64>) {
-        self.cases += 1;
-        self.sum += right.into();
+    fn of(rights: impl Iterator<Item = f64>) -> Self {
+        rights.fold(Self::default(), |rate, right| Self { cases: rate.cases + 1, sum: rate.sum + right })
     }
 }
 
@@ -45,23 +44,21 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    fn count(&mut self, case: &Case, plan: &Plan) {
-        let (accepted, agents) = (case.accepted(), given(plan));
-        match case.kind {
-            CaseKind::Single => {
-                let is_right = agents.first().is_some_and(|agent| accepted.contains(agent));
-                self.accuracy.add(is_right);
-                self.coverage.add(!agents.is_empty());
-                if !agents.is_empty() {
-                    self.precision.add(is_right);
-                }
-            }
-            CaseKind::Multi => {
-                let found = accepted.iter().filter(|agent| agents.contains(agent)).count();
-                self.multi_recall.add(found as f64 / accepted.len().max(1) as f64);
-            }
-            CaseKind::Ambiguous => self.abstain_rate.add(plan.kind == PlanKind::Abstain),
-            CaseKind::Direct => self.direct_rate.add(plan.kind == PlanKind::Direct),
+    fn of(predictions: &[Prediction]) -> Self {
+        let of = |kind: CaseKind| predictions.iter().filter(move |prediction| prediction.kind == kind);
+        let right = |prediction: &Prediction| f64::from(u8::from(prediction.mistake.is_none()));
+        let is_answered = |prediction: &Prediction| !given(&prediction.plan).is_empty();
+        let found = |prediction: &Prediction| {
+            let is_found = |agent: &&Slug| given(&prediction.plan).contains(agent);
+            prediction.accept.iter().filter(is_found).count() as f64 / prediction.accept.len().max(1) as f64
+        };
+        Self {
+            accuracy: Rate::of(of(CaseKind::Single).map(right)),
+            coverage: Rate::of(of(CaseKind::Single).map(|it| f64::from(u8::from(is_answered(it))))),
+            precision: Rate::of(of(CaseKind::Single).filter(|it| is_answered(it)).map(right)),
+            multi_recall: Rate::of(of(CaseKind::Multi).map(found)),
+            abstain_rate: Rate::of(of(CaseKind::Ambiguous).map(right)),
+            direct_rate: Rate::of(of(CaseKind::Direct).map(right)),
         }
     }
 }
@@ -156,15 +153,13 @@ pub(crate) struct Evaluation {
 
 /// Compares each case with its plan.
 pub(crate) fn evaluate(planned: impl IntoIterator<Item = (Case, Plan)>) -> Evaluation {
-    let mut figures = Figures::default();
-    let mut predictions = Vec::new();
-    for (case, plan) in planned {
-        figures.count(&case, &plan);
-        let mistake = Mistake::of(&case, &plan);
-        let accept = case.accepted();
-        predictions.push(Prediction { line: case.line, message: case.message, kind: case.kind, accept, mistake, plan });
-    }
-    Evaluation { curve: curve(&predictions), groups: groups(&predictions), figures, predictions }
+    let predict = |(case, plan): (Case, Plan)| {
+        let (mistake, accept) = (Mistake::of(&case, &plan), case.accepted());
+        Prediction { line: case.line, message: case.message, kind: case.kind, accept, mistake, plan }
+    };
+    let predictions: Vec<Prediction> = planned.into_iter().map(predict).collect();
+    let (figures, curve, groups) = (Figures::of(&predictions), curve(&predictions), groups(&predictions));
+    Evaluation { figures, curve, groups, predictions }
 }
 
 /// The points at each tenth of the answers, from the least confident answer on.

@@ -94,6 +94,40 @@ fn a_team_of_one_is_not_unsure_of_work() {
     }
 }
 
+/// Nobody could say whose these are, or whether anything is to be done.
+const AMBIGUOUS: [&str; 21] = [
+    "Make it feel more polished",
+    "It should be faster",
+    "Users complain",
+    "Clean this up",
+    "Something is off since Friday",
+    "We need to get better at this",
+    "Fix the thing from yesterday",
+    "Quality is too low",
+    "Errors are bad",
+    "Have a look at the feedback",
+    "Do what we talked about",
+    "This does not work",
+    "Go on",
+    "Take care of the rest",
+    "More of the same, please",
+    "It feels slow and looks odd",
+    "Polish everything",
+    "There is a problem with the last change",
+    "Improve the project",
+    "Get it ready for Monday",
+    "The customer is unhappy with it",
+];
+
+#[test]
+fn what_could_be_anybodys_is_nobodys() {
+    for team in [sample(), orchard(), harbour()] {
+        let is_started = |message: &&&str| plan(&team, message).kind == PlanKind::Agents;
+        let started: Vec<&&str> = AMBIGUOUS.iter().filter(is_started).collect();
+        assert!(100 * started.len() <= 15 * AMBIGUOUS.len(), "{started:?}");
+    }
+}
+
 /// Ten members whose trades overlap.
 fn harbour() -> Team {
     read(&[

@@ -11,7 +11,7 @@ use crate::ops::decisions::list as decisions;
 use crate::ops::ledger::log;
 use crate::ops::ledger::log::{Choice, RunSummary};
 use crate::ops::run::lease::Leases;
-use crate::route::direct::question::Question;
+use crate::route::direct::Question;
 use crate::route::{Request, RouteOptions, Router};
 
 /// squad's own answer to a message that needs no agent. `None`: the coordinator has to answer.

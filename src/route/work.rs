@@ -2,8 +2,13 @@
 //!
 //! An agent that was asked for work and does nothing is not believed, so doubtful messages count as asking for words.
 
-use super::text;
+use super::sentence::{Message, Names};
 use crate::model::List;
+
+pattern!(MARK, r" [,;:(—]");
+// `It should always be …`, `users must be able to …`; not that somebody should say or have a look at something.
+pattern!(WISHES, r"\S (?:should|must|shall|needs|ought)(?: (?:to|also|always|now|not|only))* (\S+)");
+pattern!(LATER, r"^ ?(?:and )?(?:then|after (?:that|this)|afterwards|next|finally|lastly)\b");
 
 /// Whether a message asks that something be made, changed, fixed or run.
 pub(crate) fn asks_for_work(message: &str) -> bool {
@@ -24,6 +29,26 @@ fn is_named(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_')
 }
 
+/// Whether any clause of a message is an order or a wish.
+pub(super) fn asks(message: &str) -> bool {
+    const WISHES: [&str; 7] = ["need", "needs", "want", "wants", "should", "must", "let's"];
+    let message = Message::read(&Names::default(), message);
+    let asks = |clause: &str| is_order(clause) || clause.split(' ').any(|word| WISHES.contains(&word));
+    message.sentences.iter().any(|sentence| MARK.split(&sentence.text).any(asks))
+}
+
+/// Whether a clause begins by asking for something to be done: `add …`, `then document …`.
+pub(super) fn is_order(clause: &str) -> bool {
+    // A verb alone may be a noun in a list.
+    let mut words = clause.split(' ').filter(|word| !word.is_empty());
+    words.find(|word| !List::BeforeVerb.has(word)).is_some_and(|verb| List::Verb.has(verb)) && words.next().is_some()
+}
+
+/// Whether a verb means that something is made, changed or run.
+pub(super) fn is_work(verb: &str) -> bool {
+    List::any(&[List::Verb, List::Make], verb) && !List::any(&[List::Tell, List::Look], verb)
+}
+
 #[derive(Default)]
 struct Asked {
     work: bool,
@@ -33,12 +58,14 @@ struct Asked {
 }
 
 fn asked(message: &str) -> Asked {
+    let mut asked = Asked::default();
     let message = message.to_lowercase().replace('’', "'");
     if List::NoWork.find(&message).is_some() {
-        return Asked { words: true, ..Asked::default() };
+        return Asked { words: true, ..asked };
     }
-    let mut asked = Asked::default();
-    text::sentences(&message, &text::spans(&message)).for_each(|sentence| asked.read(sentence));
+    for sentence in &Message::read(&Names::default(), &message).sentences {
+        asked.read(&sentence.text);
+    }
     // `Why is it slow? It should not be.` asks a question.
     asked.work |= asked.wishes && !asked.words;
     asked
@@ -46,27 +73,32 @@ fn asked(message: &str) -> Asked {
 
 impl Asked {
     fn read(&mut self, sentence: &str) {
-        const MARKS: [char; 8] = [',', ';', ':', '(', ')', '—', '，', '；'];
-        let asks = sentence.trim_end().ends_with(['?', '？']);
+        let asks = sentence.ends_with(" ?");
+        let sentence = sentence.trim_end_matches([' ', '?', '!', '.']);
         // `It is slow, can you fix it?` is an order.
-        let is_question = asks && !sentence.split(MARKS).any(|clause| Piece::read(clause).is_polite);
+        let is_question = asks && !MARK.split(sentence).any(|clause| Piece::read(clause).is_polite);
         // `Explain how to build, test and deploy it` asks for words, until a `then`.
         let mut may_be_order = true;
-        for clause in sentence.trim_end_matches(['?', '!', '.', '？']).split(MARKS) {
-            may_be_order |= [List::NextBegins, List::Next].iter().any(|list| list.begins(clause.trim()).is_some());
+        for clause in MARK.split(sentence) {
+            may_be_order |= LATER.is_match(clause);
             for piece in clause.split(" and ").map(Piece::read) {
                 let is_order = piece.is_order();
                 let asks_words = is_question || piece.is_question || (!is_order && piece.asks_for_words());
                 may_be_order &= !asks_words;
                 self.words |= asks_words;
                 self.work |= is_order && may_be_order;
-                self.wishes |= !asks && piece.is_wish();
+                self.wishes |= !asks && !piece.is_question && is_wish(clause);
             }
         }
     }
 }
 
-/// A part of a sentence, without what stands before its verb.
+fn is_wish(clause: &str) -> bool {
+    let verb = WISHES.captures(clause);
+    verb.is_some_and(|verb| !List::any(&[List::Tell, List::Look], &verb[1]) && &verb[1] != "have")
+}
+
+/// A part of a clause, without what stands before its verb.
 struct Piece<'p> {
     words: Vec<&'p str>,
     is_polite: bool,
@@ -81,11 +113,11 @@ impl<'p> Piece<'p> {
     fn read(piece: &'p str) -> Self {
         let (mut rest, mut is_polite, mut is_called) = (piece, false, false);
         loop {
-            rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '@');
-            let first = rest.split_whitespace().next().unwrap_or_default();
+            rest = rest.trim_start();
+            let first = rest.split(' ').next().unwrap_or_default();
             if let Some(after) = List::Polite.begins(rest).or_else(|| List::Wishes.begins(rest)) {
                 (rest, is_polite) = (after, true);
-            } else if first.starts_with('@') || List::any(&[List::BeforeVerb, List::Polished], bare(first)) {
+            } else if first.starts_with('@') || List::any(&[List::BeforeVerb, List::Polished], first) {
                 is_called |= first.starts_with('@');
                 rest = &rest[first.len()..];
             } else {
@@ -93,7 +125,7 @@ impl<'p> Piece<'p> {
             }
         }
         let need = List::Needs.begins(rest);
-        let words: Vec<&str> = need.unwrap_or(rest).split_whitespace().map(bare).collect();
+        let words: Vec<&str> = need.unwrap_or(rest).split_whitespace().collect();
         let is_question = !is_polite && words.first().is_some_and(|word| List::Questions.has(word));
         Self { words, is_polite, is_question, is_need: need.is_some(), is_called }
     }
@@ -104,18 +136,17 @@ impl<'p> Piece<'p> {
 
     fn verb(&self) -> &'p str {
         let first = self.word(0);
-        let plain = first.strip_suffix('s').filter(|verb| self.is_called && List::any(&[List::Verb, List::Make], verb));
-        plain.unwrap_or(first)
+        first.strip_suffix('s').filter(|verb| self.is_called && is_work(verb)).unwrap_or(first)
     }
 
     fn is_order(&self) -> bool {
-        let (verb, object) = (self.verb(), self.word(1));
-        let is_work = List::any(&[List::Verb, List::Make], verb) && !List::any(&[List::Tell, List::Look], verb);
+        let object = self.word(1);
         // `Test results are odd` reports something.
         let is_open = matches!(object, "what" | "all" | "everything" | "whatever" | "it" | "that");
         let is_noun = List::Finite.has(object) || (!is_open && List::Finite.has(self.word(2)));
         let has_object = (!object.is_empty() || self.is_polite) && !matches!(object, "me" | "us");
-        ((is_work && has_object && !is_noun) || (self.is_need && !self.words.is_empty())) && !self.makes_text()
+        ((is_work(self.verb()) && has_object && !is_noun) || (self.is_need && !self.words.is_empty()))
+            && !self.makes_text()
     }
 
     fn asks_for_words(&self) -> bool {
@@ -130,19 +161,6 @@ impl<'p> Piece<'p> {
         let is_for_us = matches!(self.word(begins), "me" | "us") || (self.is_need && self.word(0) == "to");
         (self.is_need || List::Making.has(self.verb())) && (is_for_us || (begins..begins + 5).any(is_text))
     }
-
-    /// `The page should …`, `users must be able to …`.
-    fn is_wish(&self) -> bool {
-        let Some(modal) = self.words.iter().position(|word| List::Modal.has(word)).filter(|place| *place > 0) else {
-            return false;
-        };
-        let verb = self.words.iter().skip(modal + 1).find(|word| !List::BeforeWish.has(word));
-        !self.is_question && verb.is_some_and(|verb| !List::any(&[List::Tell, List::Look], verb) && *verb != "have")
-    }
-}
-
-fn bare(word: &str) -> &str {
-    word.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'')
 }
 
 #[cfg(test)]
@@ -164,5 +182,15 @@ mod tests {
         assert_eq!(["ada", "ada-b", "ada2"].map(|agent| asks_each_for_work(message, agent)), [true, false, false]);
         assert!(asks_each_for_work("Add the import page and its tests", "bea"));
         assert!(!asks_each_for_work("Plan the import, then add it", "bea"));
+    }
+
+    #[test]
+    fn orders_begin_with_verbs_that_have_an_object() {
+        for order in ["add a page", "then document it", "please fix the build", "and also write tests"] {
+            assert!(is_order(order), "{order}");
+        }
+        for other in ["the page is slow", "rotate", "it adds a page", "with the list", "charts the rows", ""] {
+            assert!(!is_order(other), "{other}");
+        }
     }
 }
