@@ -99,7 +99,7 @@ pub(crate) use self::{
     rescue::{FileStatus, NewRescue, Rescue, RescuedFile, TargetState},
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Destination, Difference, PushResult, Refusal, Remote},
-    undo::{CommittedFile, CommittedVersions, UndoPlan, UndoRequest},
+    undo::{CommittedFile, CommittedVersions, IgnoreRules, UndoPlan, UndoRequest},
     walk::Walk,
     work_tree::{FileStep, RepositoryState, RunOfSnapshots, WorkTreeSnapshot},
 };

@@ -69,10 +69,18 @@ pub(crate) struct UndoRequest<'a> {
     /// What is added to the names of the two versions that are laid beside a file in conflict: of the expected one, and
     /// of the wanted one.
     pub(crate) endings: (&'static str, &'static str),
-    /// Whether the changes include what git ignores, so that a file that seems new may have been there all along.
-    pub(crate) changes_rules: bool,
+    pub(crate) rules: IgnoreRules,
     /// The commit that was checked out before the changes; `None`: there was none.
     pub(crate) head: Option<String>,
+}
+
+/// What the changes did to what git ignores: a file that seems new may have been there all along.
+pub(crate) enum IgnoreRules {
+    Same,
+    /// Some `.gitignore` is among them.
+    Changed,
+    /// They were changed outside the work tree, and what they were is not known.
+    Unknown,
 }
 
 /// What a merge of all rounds comes to.
@@ -149,9 +157,10 @@ impl Repository {
         let mut changes = self.tree_steps(&[now, result], Some(&quarantine))?.pop().unwrap_or_default();
         changes.retain(|change| !stays.contains(&change.raw));
         let additions = changes.iter().filter(|change| change.new.is_none());
-        let maybe_older = match request.changes_rules {
-            true => self.ignored_by(&quarantine, result, &additions.collect::<Vec<_>>())?,
-            false => BTreeSet::new(),
+        let maybe_older = match request.rules {
+            IgnoreRules::Same => BTreeSet::new(),
+            IgnoreRules::Changed => self.ignored_by(&quarantine, result, &additions.collect::<Vec<_>>())?,
+            IgnoreRules::Unknown => additions.map(|change| change.raw.clone()).collect(),
         };
         let mut planned = Vec::new();
         for change in changes {

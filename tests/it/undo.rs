@@ -279,6 +279,25 @@ fn a_file_that_a_snapshot_left_out_is_never_removed() {
     assert!(output.out.contains("notes.local: the run changed what git ignores"), "{output}");
 }
 
+/// What git ignored before is then known to nobody.
+#[test]
+fn where_rules_outside_the_work_tree_changed_no_file_is_removed() {
+    let edits =
+        [": > .git/info/exclude", "git config core.excludesFile /dev/null", "git config core.excludesfile none"];
+    for edit in edits {
+        let repo = TestRepo::with_small_team();
+        repo.write("a.txt", "a\n");
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-qm", "files"]);
+        repo.write(".git/info/exclude", "*.data\n");
+        repo.write("big.data", "hours of work\n");
+        let run = run(&repo, &format!("{edit}; echo new > new.txt; echo b > a.txt"));
+        let output = undo(&repo, &[&run]);
+        assert_eq!((repo.read("a.txt"), repo.read("big.data")), ("a\n".into(), "hours of work\n".into()), "{output}");
+        assert!(output.out.contains("new.txt: the run changed what git ignores"), "{output}");
+    }
+}
+
 #[test]
 fn what_was_committed_since_stays() {
     let repo = TestRepo::with_small_team();

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{CommittedFile, CommittedVersions, FileStep, Repository, UndoPlan, UndoRequest};
+use crate::git::{CommittedFile, CommittedVersions, FileStep, IgnoreRules, Repository, UndoPlan, UndoRequest};
 use crate::model::{
     ChangeClass, ChangeKind, Decision, DecisionId, EventKind, RunId, SkippedFile, Slug, UndoRecord, UndoState, Undone,
     first_line, list, plural,
@@ -107,7 +107,7 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
     let request = UndoRequest {
         last: &changes.last,
-        changes_rules: changes.changes_rules(&wanted),
+        rules: changes.ignore_rules(&wanted),
         rounds: rounds(&wanted, options.redo),
         endings: if options.redo { (".before", ".run") } else { (".run", ".before") },
         head: changes.events.iter().find_map(|event| match &event.kind {
@@ -321,10 +321,18 @@ impl RunChanges {
         Ok((pieces, beside.collect()))
     }
 
-    /// Whether these pieces, or the run's commands, changed what git ignores.
-    fn changes_rules(&self, pieces: &[&Piece]) -> bool {
+    fn ignore_rules(&self, pieces: &[&Piece]) -> IgnoreRules {
+        let is_elsewhere = |key: &String| key == "info/exclude" || key.eq_ignore_ascii_case("core.excludesFile");
+        let is_any_elsewhere = self.events.iter().any(|event| match &event.kind {
+            EventKind::SnapshotTaken(taken) => taken.git.config.iter().any(is_elsewhere),
+            _ => false,
+        });
         let is_rule = |piece: &&Piece| piece.step.path.rsplit('/').next() == Some(".gitignore");
-        pieces.iter().any(is_rule)
+        match pieces.iter().any(is_rule) {
+            _ if is_any_elsewhere => IgnoreRules::Unknown,
+            true => IgnoreRules::Changed,
+            false => IgnoreRules::Same,
+        }
     }
 }
 
