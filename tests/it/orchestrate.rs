@@ -29,7 +29,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         Both are done.
         --- stderr
         squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada and bob work on it; tier standard (.squad/team.md:5: the message asks for implementation, which only this agent's role covers)
+        squad       ada and bob work on it; tier standard (.squad/routing.md:5: routing examples: `endpoint`)
         ada         I begin.
         ada         write src/api.txt
         ada         decision 00000000000e: Errors are JSON
@@ -324,11 +324,11 @@ fn a_dry_run_starts_nobody() {
     let output = repo.squad(&["orchestrate", "--dry-run", "Fix the login password check"]);
     expect![[r#"
         ada works on it, then rex reviews.
-        tier standard, confidence 0.97
+        tier standard, confidence 0.96
 
         Why:
           ada    3.85  routing examples: `login` and `password`        .squad/routing.md:7
-                 2.74  the message asks for implementation, which only this agent's role covers  .squad/team.md:5
+                 1.54  the message asks for implementation             .squad/team.md:5
                  0.92  message and role are both about implementation  .squad/team.md:5
                  0.00  model claude-sonnet-4.5, chosen by the default  configuration
           rex    0.00  model claude-sonnet-4.5, chosen by the default  configuration
