@@ -274,7 +274,7 @@ impl fmt::Display for RefChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CommandCounts, Usage};
+    use crate::model::{CheckRun, CommandCounts, Usage};
 
     fn slug(name: &str) -> Slug {
         Slug::fold(name).expect("a slug")
@@ -364,6 +364,30 @@ mod tests {
             for (step, counted) in [(1, one), (2, two)] {
                 let said = ChangeSummary::of(&[report("ada", 1), report("bob", step)]).to_string();
                 assert!(said.contains(&format!("1 file {counted}")), "step {step}: {said}");
+            }
+        }
+    }
+
+    /// Checks one after the other, by steps and by attempts: what failed before the last one that passed is over.
+    #[test]
+    fn only_checks_that_failed_since_the_last_pass_are_told() {
+        for (checks, told) in
+            [("f", "0"), ("fp", ""), ("pf", "1"), ("pfp", ""), ("pfpf", "3"), ("fpff", "23"), ("f-", "0"), ("-p", "")]
+        {
+            for is_by_step in [true, false] {
+                let report = |(place, check): (usize, char)| {
+                    let passed = check == 'p';
+                    let run = CheckRun { command: format!("make test{place}"), passed, exit_code: None };
+                    let number = u32::try_from(place).ok();
+                    let (step, attempt) = if is_by_step { (number, Some(1)) } else { (Some(1), number) };
+                    let check = Some(run).filter(|_| check != '-');
+                    WorkReport { step, attempt, check, ..work("ada", vec![], GitChanges::default()) }
+                };
+                let reports: Vec<WorkReport> = checks.chars().enumerate().map(report).collect();
+                let said = remarks_on(&reports);
+                let is_told = |place: &usize| said.contains(&format!("make test{place}"));
+                let found: String = (0..checks.len()).filter(is_told).map(|place| place.to_string()).collect();
+                assert_eq!(found, told, "{checks}, by step: {is_by_step}: {said}");
             }
         }
     }

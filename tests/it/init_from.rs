@@ -288,3 +288,21 @@ fn a_team_is_upgraded_from_its_preset() {
         assert!(gone.code != 0 && gone.err.contains(".squad/manifest.toml: "), "{gone}");
     }
 }
+
+/// Squad's own team and a preset's × files of this release and of an older one: a preset's have no release of squad's.
+#[test]
+fn an_old_release_is_said_of_squads_own_files_alone() {
+    for is_preset in [false, true] {
+        let repo = project();
+        let more: &[&str] = if is_preset { &["--from", "../preset"] } else { &[] };
+        preset(&repo);
+        let output = repo.squad(&[&["init"], more].concat());
+        assert_eq!(output.code, 0, "{output}");
+        let is_said = || repo.squad(&["doctor"]).out.contains("the team's files are of release 0");
+        assert!(!is_said(), "{is_preset}");
+        let manifest = repo.read(".squad/manifest.toml");
+        let old = |line: &str| if line.starts_with("release = ") { "release = 0".to_owned() } else { line.to_owned() };
+        repo.write(".squad/manifest.toml", &(manifest.lines().map(old).collect::<Vec<_>>().join("\n") + "\n"));
+        assert_eq!(is_said(), !is_preset, "{}", repo.squad(&["doctor"]));
+    }
+}
