@@ -33,7 +33,9 @@ impl Counted {
     fn new() -> Self {
         let watch = Watch::of(SCRIPT);
         let mut counted = Self { watch, marks: 0 };
-        counted.repo().write(".squad/config.toml", "[sessions]\ncore = [\"ada\", \"bob\", \"rex\"]\n");
+        let core = "[sessions]\ncore = [\"ada\", \"bob\", \"rex\"]\n";
+        counted.repo().write("../home/config/squad/config.toml", core);
+        counted.repo().write(".squad/config.toml", "");
         counted.repo().write(".squad/agents/rex/charter.md", &charter("Rex", "I am Rex."));
         while counted.watch.hear("session.created")["agent"] != "rex" {}
         counted.repo().git(&["add", "-A"]);
@@ -271,8 +273,9 @@ fn a_folder_that_goes_and_comes_changes_nobody() {
         counted.repo().read(".squad/team.md").replace("| Bob | Tester", "| Cy | Writer | Active |\n| Bob | Tester");
     counted.repo().write(".squad/agents/cy/deep/er/notes.md", "# Notes\n");
     counted.repo().write(".squad/agents/cy/charter.md", &charter("Cy", "I am new."));
+    let core = "[sessions]\ncore = [\"ada\", \"bob\", \"cy\", \"rex\"]\n";
+    counted.repo().write("../home/config/squad/config.toml", core);
     counted.repo().write(".squad/team.md", &team);
-    counted.repo().write(".squad/config.toml", "[sessions]\ncore = [\"ada\", \"bob\", \"cy\", \"rex\"]\n");
     while counted.watch.hear("session.created")["agent"] != "cy" {}
     counted.count();
     by_rename(&folder.join("agents/cy/charter.md"), &charter("Cy", "I am saved in a new folder."));
