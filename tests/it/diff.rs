@@ -178,3 +178,15 @@ fn a_diff_is_safe_to_print() {
     let output = repo.squad(&["diff"]);
     assert!(!output.out.contains('\u{1b}') && output.out.contains("b") && output.out.contains("red"), "{output}");
 }
+
+/// A greeting is answered without agents, so it has no snapshot.
+#[test]
+fn the_newest_run_is_the_newest_with_a_snapshot() {
+    let repo = changed();
+    assert_eq!(repo.squad(&["orchestrate", "Hello"]).code, 0);
+    assert!(repo.squad(&["diff", "--stat"]).out.contains("app.txt"));
+    let greeting = TestRepo::with_small_team();
+    greeting.squad(&["orchestrate", "Hello"]);
+    let output = greeting.squad(&["diff"]);
+    assert!(output.code == 2 && output.err.contains("took no snapshot"), "{output}");
+}

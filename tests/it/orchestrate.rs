@@ -337,7 +337,7 @@ fn a_dry_run_starts_nobody() {
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           rex          claude-sonnet-4.5, all tools, 0.8 KB of prompt
         --- stderr
-        hint: `--explain` shows 1 reason more
+        hint: `--explain` shows 1 more reason
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());

@@ -19,7 +19,7 @@ fn a_plan_is_a_page() {
                  1.54  the message asks for implementation             .squad/team.md:5
                  0.92  message and role are both about implementation  .squad/team.md:5
         --- stderr
-        hint: `--explain` shows 1 reason more
+        hint: `--explain` shows 1 more reason
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Fix the login password check"]).to_string());
@@ -36,7 +36,7 @@ fn a_plan_is_a_page() {
         Why:
           bob    1.00  named with --agent  command line
         --- stderr
-        hint: `--explain` shows 1 reason more
+        hint: `--explain` shows 1 more reason
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "--agent", "bob", "--tier", "lightweight", "Make it better"]).to_string());

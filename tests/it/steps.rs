@@ -125,7 +125,7 @@ fn steps_are_shown_before_anything_runs() {
           bob          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           coordinator  claude-sonnet-4.5, no tools, 1.1 KB of prompt
         --- stderr
-        hint: `--explain` shows 1 reason more
+        hint: `--explain` shows 1 more reason
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["orchestrate", "--dry-run", MESSAGE]).to_string());

@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// Print what the engine receives
     #[arg(long)]
     prompt: bool,
-    /// Print what went into the prompt, what stayed out, and why
+    /// Print what is in the prompt, what was left out, and why
     #[arg(long, conflicts_with = "prompt")]
     receipt: bool,
 }

@@ -23,7 +23,7 @@ pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
     table(ui, &evidence);
     let left = plan.evidence.len().saturating_sub(evidence.len());
     if left > 0 {
-        ui.hint(&format!("`--explain` shows {} more", plural(left, "reason")));
+        ui.hint(&format!("`--explain` shows {}", plural(left, "more reason")));
     }
 }
 

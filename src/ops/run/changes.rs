@@ -85,12 +85,19 @@ pub(crate) fn diff(env: &Env, directory: &Path, run: Option<&str>, agent: Option
     Ok(RunDiff { run, live: is_live, undone, files, not_covered })
 }
 
-/// The newest run that may have changed something.
+/// The newest run with a snapshot, as an answered greeting has none; else the newest.
 fn newest(workspace: &Workspace) -> Result<RunId, Failure> {
-    let runs =
-        log::runs(&workspace.repository, &workspace.ledger_prefix(), &workspace.leases(), &Choice::default(), 1)?;
-    let newest = runs.into_iter().next().map(|run| run.run);
-    newest.ok_or_else(|| Failure::usage("there has been no run").hint("`squad orchestrate \"…\"` starts one"))
+    /// How many runs are looked at.
+    const MOST: usize = 50;
+    let Workspace { repository, .. } = workspace;
+    let runs = log::runs(repository, &workspace.ledger_prefix(), &workspace.leases(), &Choice::default(), MOST)?;
+    let has_snapshot = |run: &RunId| repository.first_snapshot(run.as_str()).is_ok_and(|first| first.is_some());
+    let mut runs: Vec<RunId> = runs.into_iter().map(|run| run.run).collect();
+    let newest = runs.iter().position(has_snapshot).unwrap_or(0);
+    match runs.len() {
+        0 => Err(Failure::usage("there has been no run").hint("`squad orchestrate \"…\"` starts one")),
+        _ => Ok(runs.swap_remove(newest)),
+    }
 }
 
 impl FileDiff {
