@@ -1,4 +1,5 @@
 mod gates;
+mod pairs;
 mod spoken;
 mod steps;
 mod threshold;

@@ -1,0 +1,111 @@
+//! Rules whose ordinary case is tested elsewhere, here with the other value of a second variable.
+
+use super::*;
+
+/// What speaks for an agent.
+fn weight(team: &Team, message: &str, agent: &str) -> f64 {
+    let plan = plan(team, message);
+    plan.evidence.iter().filter(|one| one.agent.as_str() == agent && one.weight > 0.0).map(|one| one.weight).sum()
+}
+
+fn two(rows: &str, more: &[(&str, &str)]) -> Team {
+    let team = "| Name | Role |\n|-|-|\n| Ann | Member |\n| Ben | Member |\n";
+    let rows = format!("| Work Type | Route To | Examples |\n|-|-|-|\n{rows}");
+    read(&[&[("team.md", team), ("routing.md", rows.as_str())], more].concat())
+}
+
+#[test]
+fn one_question_is_answered_and_two_are_not() {
+    let team = orchard();
+    for (message, is_direct) in [
+        ("Who owns the database?", true),
+        ("Hello! Who owns the database?", true),
+        ("Who owns the database? What's the status?", false),
+        ("What's the status? Restart the containers", false),
+    ] {
+        assert_eq!(plan(&team, message).kind == PlanKind::Direct, is_direct, "{message}");
+    }
+}
+
+#[test]
+fn a_question_word_makes_no_question_of_a_statement() {
+    let team = orchard();
+    for message in
+        ["When the page loads, the dropdown menu overlaps the sidebar", "Which button the page shows is wrong"]
+    {
+        let said = plan(&team, message);
+        assert_eq!(said.agents.iter().map(Slug::as_str).collect::<Vec<_>>(), ["fern"], "{message}: {said:?}");
+        let asked = plan(&team, &format!("{message}?"));
+        assert_ne!(asked.kind, PlanKind::Agents, "{message}?: {asked:?}");
+    }
+}
+
+#[test]
+fn a_word_counts_once_however_often_it_is_said() {
+    let team = two("| zeppelins | Ann | |\n| balloons | Ben | |\n", &[]);
+    let once = weight(&team, "Mend the zeppelins", "ann");
+    assert!(once > 0.0);
+    assert_eq!(weight(&team, "Mend the zeppelins: zeppelins, zeppelins and zeppelins", "ann"), once);
+}
+
+#[test]
+fn a_rows_first_agent_comes_before_its_second() {
+    for (row, first, second) in [("Ann, Ben", "ann", "ben"), ("Ben, Ann", "ben", "ann")] {
+        let team = two(&format!("| zeppelins | {row} | |\n"), &[]);
+        let of = |agent| weight(&team, "Mend the zeppelins", agent);
+        assert!(of(first) > of(second), "{row}: {} {}", of(first), of(second));
+    }
+}
+
+/// A short row's word says more than a long row's.
+#[test]
+fn a_word_of_a_short_row_weighs_more() {
+    let long = "zeppelins, rigs, kites, gliders, drones, blimps, rotors, wings, tails, fins";
+    for (ann, ben, more) in [("zeppelins", long, "ann"), (long, "zeppelins", "ben")] {
+        let team = two(&format!("| {ann} | Ann | |\n| {ben} | Ben | |\n"), &[]);
+        let less = if more == "ann" { "ben" } else { "ann" };
+        let of = |agent| weight(&team, "Mend the zeppelins", agent);
+        assert!(of(more) > 1.5 * of(less), "{more}: {} {}", of(more), of(less));
+    }
+}
+
+/// One's own name in one's history is oneself; a colleague's is the colleague.
+#[test]
+fn a_history_tells_what_its_owner_did() {
+    let history = |who: &str| format!("# History\n\n## Learnings\n\n- {who} rebuilt the zeppelins\n");
+    let of = |who: &str| {
+        let team = two("| rigs | Ann | |\n| kites | Ben | |\n", &[("agents/ann/history.md", &history(who))]);
+        weight(&team, "Mend the zeppelins", "ann")
+    };
+    assert!(of("Ann") > 0.0);
+    assert_eq!(of("Ann"), of("We"));
+    assert!(of("Ben") < of("Ann"), "{} {}", of("Ben"), of("Ann"));
+}
+
+#[test]
+fn what_a_charter_denies_does_not_speak_for_it() {
+    let charter = |line: &str| format!("# Ann — Member\n\n## What I own\n\n- {line}\n");
+    let of = |line: &str| {
+        let team = two("| rigs | Ann | |\n| kites | Ben | |\n", &[("agents/ann/charter.md", &charter(line))]);
+        weight(&team, "Mend the zeppelins", "ann")
+    };
+    assert!(of("zeppelins") > 0.0);
+    for line in ["I don't handle zeppelins", "Not responsible for zeppelins", "When unsure about zeppelins, ask"] {
+        assert_eq!(of(line), 0.0, "{line}");
+    }
+}
+
+#[test]
+fn one_who_cannot_be_started_spoils_the_coordinators_choice() {
+    let team = sample();
+    let plan = plan(&team, "Make it better");
+    for (answer, is_choice) in [
+        (r#"{"agents": ["fay", "bea"]}"#, true),
+        (r#"{"agents": ["fay", "mallory"]}"#, false),
+        (r#"{"agents": ["mallory", "fay"]}"#, false),
+        (r#"{"steps": [["fay"], ["old"]]}"#, false),
+        (r#"{"steps": [["fay"], ["bea"]]}"#, true),
+    ] {
+        assert_eq!(choice::apply(&team, &plan, answer).is_ok(), is_choice, "{answer}");
+    }
+}
