@@ -205,6 +205,8 @@ pub(crate) fn look(local: &Path) -> Leases {
             Some(LeaseFile { run, .. }) => drop(found.dead.insert(run.run)),
             None => {}
         }
+        // Closing it is not enough: a child that another thread has just forked has the file open, too.
+        let _ = file.unlock();
     }
     found.live.sort_by(|a, b| (a.started, &a.run).cmp(&(b.started, &b.run)));
     found
