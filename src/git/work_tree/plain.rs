@@ -4,15 +4,19 @@
 use std::{
     collections::HashMap,
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
 use super::{state::RepositoryState, status::Status};
+use crate::env::{files::read_regular, real};
 
 /// Attributes that make git store something other than the file's bytes. It also converts line ends, which changes only
 /// files with a carriage return. From gitattributes(5).
 const CONVERTING: [&str; 3] = ["filter", "ident", "working-tree-encoding"];
 const FILE: &str = ".gitattributes";
+/// Bytes of a file of attributes that are read; what is in a larger one, git is asked.
+const LARGEST: u64 = 1 << 20;
 
 /// Tells which files git may convert; if in doubt, it may.
 pub(super) struct Conversions<'a> {
@@ -52,13 +56,43 @@ pub(super) fn are_attributes(path: &[u8]) -> bool {
     path.rsplit(|byte| *byte == b'/').next() == Some(FILE.as_bytes())
 }
 
-/// Whether a file of attributes names one that converts.
+/// Whether a file of attributes names one that converts, or may: it belongs to whoever wrote the repository, so that it
+/// may lead to a device or have any size.
 fn converts(file: &Path) -> bool {
-    match fs::read(file) {
-        Ok(bytes) => {
+    match fs::symlink_metadata(file) {
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        Ok(_) => read_regular(&real(file), LARGEST).is_none_or(|bytes| {
             let text = String::from_utf8_lossy(&bytes);
             CONVERTING.iter().any(|attribute| text.contains(attribute))
+        }),
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What a file of attributes holds × what it is.
+    #[test]
+    fn a_file_of_attributes_that_cannot_be_read_whole_may_convert() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        for (name, text, expected) in [("plain", "* text=auto\n", false), ("filter", "*.bin filter=lfs\n", true)] {
+            fs::write(place(name), text).expect("a file");
+            symlink(place(name), place(&format!("link to {name}"))).expect("a link");
+            assert_eq!((converts(&place(name)), converts(&place(&format!("link to {name}")))), (expected, expected));
         }
-        Err(error) => !matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory),
+        fs::write(place("large"), "#".repeat(LARGEST as usize + 1)).expect("a file");
+        symlink("/dev/zero", place("endless")).expect("a link");
+        symlink("nothing", place("dangling")).expect("a link");
+        for name in ["large", "endless", "dangling", "."] {
+            assert!(converts(&place(name)), "{name}");
+        }
+        for name in ["missing", "plain/missing", "no/folder"] {
+            assert!(!converts(&place(name)), "{name}");
+        }
     }
 }
