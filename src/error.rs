@@ -17,6 +17,8 @@ pub(crate) enum FailureKind {
     /// The repository, the team or the configuration cannot be used.
     Team,
     Engine,
+    /// A rule of the user's or the project's forbids it.
+    Policy,
     Interrupted,
 }
 
@@ -27,6 +29,7 @@ impl FailureKind {
             Self::Usage => 2,
             Self::Team => 3,
             Self::Engine => 4,
+            Self::Policy => 5,
             Self::Interrupted => 130,
         }
     }
@@ -40,6 +43,7 @@ impl From<FailureKind> for &'static str {
             FailureKind::Usage => "usage",
             FailureKind::Team => "team",
             FailureKind::Engine => "engine",
+            FailureKind::Policy => "policy",
             FailureKind::Interrupted => "interrupted",
         }
     }

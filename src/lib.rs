@@ -27,6 +27,7 @@
 //! | [`review`] | two states of a team's decisions to what changed and what that contradicts |
 //! | [`mod@env`] | arguments, variables, clock, ids, paths; captured once |
 //! | [`program`] | which programs are started, and the only place that starts any |
+//! | [`sandbox`] | what bounds the programs that engines start |
 //! | [`store`] | reads a team folder |
 //! | [`git`] | the only user of gix and of the `git` program: ledger and landing |
 //! | [`engine`] | one trait; `copilot` and `rehearsal` behind it |
@@ -82,6 +83,7 @@ mod program;
 mod record;
 mod review;
 mod route;
+mod sandbox;
 mod settings;
 mod store;
 mod tools;

@@ -53,6 +53,9 @@ impl Args {
             let megabytes = tidied.session_bytes as f64 / 1e6;
             ui.data(&format!("{} removed ({megabytes:.1} MB)", plural(tidied.sessions, "stored session")));
         }
+        if tidied.sandboxes > 0 {
+            ui.data(&format!("{} of sandboxes removed", plural(tidied.sandboxes, "old folder")));
+        }
         let extent = |extent: &Extent| {
             format!(
                 "{} ({} KiB) and {} ({} KiB)",

@@ -37,6 +37,8 @@ mod undo;
 mod upgrade;
 mod watch;
 mod why;
+#[cfg(unix)]
+mod within;
 
 use std::path::PathBuf;
 
@@ -163,6 +165,9 @@ enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     Guard(guard::Args),
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Within(within::Args),
 }
 
 /// What a command works with: the environment, its folder and the terminal.
@@ -261,6 +266,8 @@ impl Arguments {
             Command::Carry(args) => args.run(&mut context),
             #[cfg(unix)]
             Command::Guard(args) => args.run(&mut context),
+            #[cfg(unix)]
+            Command::Within(args) => args.run(&mut context),
         };
         (context, ended)
     }

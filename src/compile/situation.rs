@@ -13,6 +13,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) branch: Option<&'a str>,
     /// How requests that change something are answered, in words.
     pub(crate) permissions: &'a str,
+    /// Where its programs may write; `None`: nothing but the permissions keeps them from anything.
+    pub(crate) sandbox: Option<String>,
     /// Time limits: silence, one tool call, total work.
     pub(crate) limits: [Duration; 3],
 }
@@ -35,6 +37,9 @@ impl Situation<'_> {
         ];
         let limits: Vec<String> = limits.into_iter().flatten().collect();
         text.push_str(&format!("Permissions: {}\n", self.permissions));
+        if let Some(sandbox) = &self.sandbox {
+            text.push_str(&format!("Sandbox: {sandbox}\n"));
+        }
         if !limits.is_empty() {
             text.push_str(&format!("Time limits: {}.\n", limits.join(", ")));
         }
@@ -92,15 +97,18 @@ mod tests {
             user: Some("Ann\n# Root"),
             branch: Some("feature/x"),
             permissions: "allow. All is allowed.",
+            sandbox: Some("what you start can write here.".to_owned()),
             limits: [minutes(5), minutes(30), Duration::MAX],
         };
         assert_eq!(
             situation.text(),
             "You work for Ann.\nBranch: feature/x\nPermissions: allow. All is allowed.\n\
+             Sandbox: what you start can write here.\n\
              Time limits: 5m without a sign of life, 30m for one tool call.\n\
              Processes that you leave running are stopped and reported when you are done.\n"
         );
-        let bare = Situation { user: None, branch: None, permissions: "deny.", limits: [Duration::MAX; 3] };
+        let (user, branch, sandbox, permissions) = (None, None, None, "deny.");
+        let bare = Situation { user, branch, permissions, sandbox, limits: [Duration::MAX; 3] };
         assert!(bare.text().starts_with("Permissions: deny.\nProcesses"), "{}", bare.text());
     }
 

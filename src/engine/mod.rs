@@ -39,7 +39,7 @@ pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writ
 pub(crate) use guardian::guard;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
-use crate::model::{Attachment, AvailableModels, ConnectionState, SessionSpec};
+use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, SessionSpec};
 use crate::program::Programs;
 use crate::settings::SESSION_ENGINES;
 
@@ -83,6 +83,9 @@ pub(crate) trait AdapterSession {
 
     /// Whether its facts include its tool calls. If not, a turn without any may have used tools.
     fn reports_tools(&self) -> bool;
+
+    /// What bounds the programs of its engine.
+    fn sandbox(&self) -> SandboxLevel;
 
     /// Starts a turn, with attached files. The turn's facts follow; the last one is [`Fact::Idle`],
     /// [`Fact::Interrupted`], [`Fact::Failed`] or [`Fact::Lost`].
@@ -321,6 +324,10 @@ impl AdapterSession for Session {
 
     fn reports_tools(&self) -> bool {
         each!(self, session => session.reports_tools())
+    }
+
+    fn sandbox(&self) -> SandboxLevel {
+        each!(self, session => session.sandbox())
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

@@ -36,6 +36,14 @@ impl Repository {
         Ok(moves)
     }
 
+    /// Those of some files, by their `/` paths from the work tree's root, that git ignores.
+    pub(crate) fn ignored(&self, files: &[String]) -> Result<Vec<String>, Error> {
+        let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"];
+        let listed = self.call(&list).arguments(files).succeed()?.stdout;
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// The tracked files below folders, as `/` paths from the work tree's root.
     pub(crate) fn tracked_files(&self, folders: &[&str]) -> Result<Vec<String>, Error> {
         let listed = self.call(&["ls-files", "-z", "--"]).arguments(folders).succeed()?.stdout;

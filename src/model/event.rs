@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, Outcome, Plan,
-    RunId, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
+    RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -156,6 +156,8 @@ kinds! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         warm: bool,
     };
+    /// The run's agents are bounded less than the settings ask for.
+    "sandbox.weaker" Batched SandboxWeaker { level: SandboxLevel, reason: String };
     /// Describes the rules of an engine that does not ask before acting.
     "engine.governed" Batched EngineGoverned {
         engine: String,

@@ -18,6 +18,7 @@ mod plan;
 mod problem;
 #[cfg(test)]
 pub(crate) mod samples;
+mod sandbox;
 mod session;
 mod summary;
 mod team;
@@ -45,6 +46,7 @@ pub(crate) use outcome::{
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
+pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
     SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,

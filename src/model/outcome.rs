@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentGitChanges, Slug, first_line, plural};
+use super::{AgentGitChanges, SandboxLevel, Slug, first_line, plural};
 
 /// How an agent's work, or a run, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,9 @@ pub(crate) struct End {
     /// Command lines of processes it left running, which were stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_running: Vec<String>,
+    /// What bounded the programs of its engine; `None`: it started none, or an older squad wrote this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sandbox: Option<SandboxLevel>,
     pub(crate) usage: Usage,
 }
 

@@ -66,6 +66,7 @@ fn end(reason: &str, said: &str) -> End {
         check: Some(CheckRun { command: text("cargo test"), passed: false, exit_code: Some(101) }),
         no_tool_used: false,
         left_running: Vec::new(),
+        sandbox: Some(SandboxLevel::Files),
         usage: usage(),
     }
 }
@@ -209,6 +210,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             kinds: vec![text("github-token")],
             set_aside: Vec::new(),
         },
+        EventKind::SandboxWeaker { level: SandboxLevel::Files, reason: text("`full`: no user namespace") },
         EventKind::Usage(usage()),
         EventKind::QuotaOpened { engine: text("copilot"), reason: text("429"), until },
         EventKind::QuotaClosed { engine: text("copilot") },

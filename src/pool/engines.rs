@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Reports;
 use crate::engine::{Adapter, Engine, EngineError, RESTART_WAIT, RESTARTS, Startable, backoff};
-use crate::model::{AvailableModels, ConnectionState, EventKind, seconds};
+use crate::model::{AvailableModels, ConnectionState, EventKind, SandboxLevel, seconds};
 
 pub(crate) struct Engines {
     /// The name of the engine for agents that name none.
@@ -21,11 +21,22 @@ pub(crate) struct Engines {
     running: Mutex<BTreeMap<String, Arc<Engine>>>,
     /// The running main engine, or its fallback.
     main_engine: OnceLock<Arc<Engine>>,
+    /// What bounds their programs.
+    sandbox: SandboxLevel,
 }
 
 impl Engines {
     pub(crate) fn new(main: String, fallback: Vec<String>, startable: BTreeMap<String, Startable>) -> Self {
-        Self { main, fallback, startable, running: Mutex::default(), main_engine: OnceLock::new() }
+        let (running, main_engine) = (Mutex::default(), OnceLock::new());
+        Self { main, fallback, startable, running, main_engine, sandbox: SandboxLevel::Rules }
+    }
+
+    pub(crate) fn within(self, sandbox: SandboxLevel) -> Self {
+        Self { sandbox, ..self }
+    }
+
+    pub(super) fn sandbox(&self) -> SandboxLevel {
+        self.sandbox
     }
 
     /// The engine of a name, or the main one. Starts it if necessary, and reports the start and any fallback.
@@ -174,7 +185,8 @@ impl From<Engine> for Engines {
         let (main, engine) = (engine.name().to_owned(), Arc::new(engine));
         let running = Mutex::new(BTreeMap::from([(main.clone(), Arc::clone(&engine))]));
         let main_engine = OnceLock::from(engine);
-        Self { main, fallback: Vec::new(), startable: BTreeMap::new(), running, main_engine }
+        let sandbox = SandboxLevel::Rules;
+        Self { main, fallback: Vec::new(), startable: BTreeMap::new(), running, main_engine, sandbox }
     }
 }
 

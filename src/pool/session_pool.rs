@@ -24,7 +24,7 @@ use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwn
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
 use crate::model::{
-    AvailableModels, ConnectionState, EventKind, RunId, SessionSpec, SessionState, Slug, Tier, seconds,
+    AvailableModels, ConnectionState, EventKind, RunId, SandboxLevel, SessionSpec, SessionState, Slug, Tier, seconds,
 };
 
 pub(crate) struct SessionPool {
@@ -245,6 +245,11 @@ impl SessionPool {
     /// The main engine's name, and its version if it runs.
     pub(crate) fn main_engine(&self) -> (String, String) {
         self.engines.main()
+    }
+
+    /// What bounds the engines' programs.
+    pub(crate) fn sandbox(&self) -> SandboxLevel {
+        self.engines.sandbox()
     }
 
     /// What the main engine offers.

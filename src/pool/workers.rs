@@ -23,8 +23,8 @@ use crate::compile::{PastCall, interrupted_prompt, unknown_calls, written_by_oth
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, Judgement,
-    Outcome, Position, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport, Written,
-    change_by, first_line, seconds, without_hidden,
+    Outcome, Position, SandboxLevel, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport,
+    Written, change_by, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -102,6 +102,8 @@ pub(crate) struct Work {
     has_session: bool,
     /// Whether it has tools and its engine reports their calls.
     reports_tools: bool,
+    /// See [`End`].
+    sandbox: Option<SandboxLevel>,
     /// It called a tool of squad's, or asked for something.
     pub(super) has_requested: bool,
     /// Tool calls in progress, by call id.
@@ -224,8 +226,8 @@ impl Workers {
     pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
-        let End { text, changed, git, commands, check, no_tool_used, usage, .. } = end;
-        Work { text, changed, git, commands, check, no_tool_used, usage, ..work }
+        let End { text, changed, git, commands, check, no_tool_used, sandbox, usage, .. } = end;
+        Work { text, changed, git, commands, check, no_tool_used, sandbox, usage, ..work }
     }
 
     /// Waits until the agent is free, and only then for a permit.
@@ -283,6 +285,7 @@ impl Workers {
             check: None,
             no_tool_used: false,
             left_running: Vec::new(),
+            sandbox: None,
             position: self.reports.position(),
             verdict: None,
             permit: self.permit(&requester.agent),
@@ -337,6 +340,7 @@ impl Workers {
             return;
         }
         work.has_session = true;
+        work.sandbox = Some(borrowed.session.sandbox());
         work.reports_tools = job.kind != WorkKind::Answer
             && job.opening.spec.tools != ToolChoice::Nothing
             && borrowed.session.reports_tools();
@@ -471,8 +475,9 @@ impl Work {
     }
 
     fn record(&self) -> End {
-        let Self { reason, text, changed, git, commands, check, no_tool_used, left_running, usage, .. } = self.clone();
-        End { reason, text, changed, git, commands, check, no_tool_used, left_running, usage }
+        let Self { reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, usage, .. } =
+            self.clone();
+        End { reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, usage }
     }
 
     fn event(&self) -> EventKind {

@@ -22,6 +22,11 @@ pub(crate) struct EngineProfile {
     pub(crate) strict: Option<Vec<String>>,
     /// Replaces `{mode}` when the agent may change files and run commands.
     pub(crate) free: Option<Vec<String>>,
+    /// Replaces `{mode}` in squad's sandbox, which keeps an agent that may change nothing from it by itself.
+    pub(crate) inside: Option<Vec<String>>,
+    /// Where the program keeps its login and its sessions: files and folders it may write in the sandbox. `~/` is the
+    /// user's home, and `$NAME` an environment variable.
+    pub(crate) home: Option<Vec<String>>,
     pub(crate) chat: Option<Chats>,
     /// Arguments that make the program create a chat and print its id.
     pub(crate) create_chat: Option<Vec<Argument>>,
@@ -139,6 +144,8 @@ impl EngineProfile {
             args: self.args.or(other.args),
             strict: self.strict.or(other.strict),
             free: self.free.or(other.free),
+            inside: self.inside.or(other.inside),
+            home: self.home.or(other.home),
             chat: self.chat.or(other.chat),
             create_chat: self.create_chat.or(other.create_chat),
             state: self.state.or(other.state),

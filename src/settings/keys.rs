@@ -5,7 +5,7 @@ use std::time::Duration;
 use toml::Value;
 
 use super::{Origin, Settings, parse_duration};
-use crate::model::{Problem, Severity, Tier};
+use crate::model::{Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
@@ -56,6 +56,23 @@ pub(super) const KEYS: &[Key] = &[
     free("sessions.compaction_threshold", |s, _, v| put(&mut s.sessions.compaction_threshold, fraction(v))),
     free("sessions.default_tier", |s, _, v| put(&mut s.sessions.default_tier, tier(v))),
     free("routing.threshold", |s, _, v| put(&mut s.routing.threshold, fraction(v))),
+    free("sandbox.level", |s, _, v| {
+        let name = text(v)?;
+        let level = SandboxLevel::parse(&name);
+        let level = level.ok_or_else(|| format!("`{name}` is not a level; use full, files or rules"));
+        put(&mut s.sandbox.level, level)
+    }),
+    free("sandbox.require", |s, _, v| put(&mut s.sandbox.require, flag(v))),
+    guarded_key("sandbox.read", |s, _, v| put(&mut s.sandbox.read, texts(v))),
+    free("sandbox.git", |s, _, v| {
+        let name = text(v)?;
+        let opens = match name.as_str() {
+            "read-only" => Ok(false),
+            "open" => Ok(true),
+            _ => Err(format!("is read-only or open, not `{name}`")),
+        };
+        put(&mut s.sandbox.opens_git, opens)
+    }),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
@@ -225,15 +242,17 @@ pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
         .hint("set it in your own configuration file or with its SQUAD_ variable")
 }
 
-/// Whether a value of a limit lets agents do more than `built_in`.
+/// Whether a value of a limit, or of the sandbox, lets agents do more than `built_in`.
 pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
     let mut tried = built_in.clone();
     if find(name).is_none_or(|(key, rest)| (key.set)(&mut tried, rest, value).is_err()) {
         return false;
     }
+    let is_weaker = tried.sandbox.level > built_in.sandbox.level || tried.sandbox.opens_git;
     let (tried, built_in) = (&tried.sessions, &built_in.sessions);
     // Each setting changes only its own field.
-    tried.timeout > built_in.timeout
+    is_weaker
+        || tried.timeout > built_in.timeout
         || tried.tool_limit > built_in.tool_limit
         || tried.limit > built_in.limit
         || tried.idle_timeout > built_in.idle_timeout
@@ -243,7 +262,8 @@ pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
 /// Why a repository may not set that value.
 pub(super) fn loosening(name: &str, built_in: &Settings) -> String {
     let limit = built_in.values.get(name).map(|(value, _)| value.to_string()).unwrap_or_default();
-    format!("a repository may not raise it above the built-in `{name} = {limit}`")
+    let what = if name.starts_with("sandbox.") { "weaken" } else { "raise it above" };
+    format!("a repository may not {what} the built-in `{name} = {limit}`")
 }
 
 pub(super) fn loosened(name: &str, built_in: &Settings, origin: &Origin) -> Problem {

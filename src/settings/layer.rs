@@ -230,11 +230,8 @@ fn as_toml(text: &str) -> Option<Value> {
 
 /// Converts text from a flag, a variable or `squad config set` to a value. Lists and quoted strings may be TOML.
 pub(crate) fn from_text(key: &str, text: &str) -> Value {
-    let of_engine = key.starts_with("engines.")
-        && [".strict", ".free", ".env", ".reads", ".create_chat"].iter().any(|field| key.ends_with(field));
-    let is_list =
-        matches!(key, "engine.fallback" | "sessions.core") || key.ends_with(".models") || key.ends_with(".args");
-    let takes_list = is_list || of_engine;
+    let fits = |value: &Value| super::check(key, value, false).is_ok();
+    let takes_list = fits(&Value::Array(Vec::new()));
     if takes_list && text.trim_start().starts_with('[') {
         return as_toml(text).unwrap_or_else(|| Value::String(text.to_owned()));
     }
@@ -251,7 +248,6 @@ pub(crate) fn from_text(key: &str, text: &str) -> Value {
         _ => None,
     };
     // A model may be called `4`, so try which type the setting accepts.
-    let fits = |value: &Value| super::check(key, value, false).is_ok();
     let plain = Value::String(text.to_owned());
     match typed {
         // If it accepts neither, the error for the number is more helpful.

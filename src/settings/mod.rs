@@ -21,7 +21,7 @@ pub(crate) use keys::BAD_VALUE;
 pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
 
-use crate::model::{Problem, Severity, Source, Tier};
+use crate::model::{Problem, SandboxLevel, Severity, Source, Tier};
 
 /// Where a value came from, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +69,7 @@ pub(crate) struct Settings {
     pub(crate) models: Models,
     pub(crate) sessions: Sessions,
     pub(crate) routing: RoutingSettings,
+    pub(crate) sandbox: SandboxSettings,
     pub(crate) engine: EngineSettings,
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
@@ -118,6 +119,18 @@ pub(crate) struct Sessions {
 pub(crate) struct RoutingSettings {
     /// Routing answers by itself from this confidence on, between 0 and 1.
     pub(crate) threshold: f64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SandboxSettings {
+    /// The strongest level to use. A system without it has the next one.
+    pub(crate) level: SandboxLevel,
+    /// No agent starts at a weaker level.
+    pub(crate) require: bool,
+    /// Files and folders that agents may read, although they are hidden by default; `~/` is the user's home.
+    pub(crate) read: Vec<String>,
+    /// Whether commands may write in the project's `.git` at level `full`.
+    pub(crate) opens_git: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -188,6 +201,12 @@ default_tier = "auto"
 
 [routing]
 threshold = 0.70
+
+[sandbox]
+level = "full"
+require = false
+read = []
+git = "read-only"
 
 [engine]
 name = "copilot"
@@ -275,6 +294,7 @@ impl Settings {
                 default_tier: None,
             },
             routing: RoutingSettings { threshold: 1.0 },
+            sandbox: SandboxSettings { level: SandboxLevel::Full, require: false, read: Vec::new(), opens_git: false },
             engine: EngineSettings {
                 name: String::new(),
                 fallback: Vec::new(),

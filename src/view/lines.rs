@@ -135,6 +135,13 @@ impl<S: Screen> Lines<S> {
                     &format!("{from} cannot start ({reason}); falling back to {to}"),
                 );
             }
+            EventKind::SandboxWeaker { level, reason } => {
+                self.line(
+                    "squad",
+                    LineStyle::Warning,
+                    &format!("the agents' sandbox is only `{level}` here: {reason}"),
+                );
+            }
             EventKind::DecisionLanded { decisions, branch, commit } => {
                 let short = commit.get(..10).unwrap_or(commit);
                 let text = format!("{} landed on {branch} in {short}", plural(decisions.len(), "decision"));

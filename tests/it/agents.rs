@@ -85,6 +85,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
         error: engine copilot: there is no Copilot CLI at /nonexistent/copilot, where COPILOT_CLI_PATH says it is
           hint: correct the path, or install the CLI with `npm install -g @github/copilot`
         copilot: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
+        The agents' sandbox: rules.
         1 problem to fix
         --- exit 1
     "#]]
@@ -92,6 +93,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
     expect![[r#"
         rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
+        The agents' sandbox: rules.
         Everything is in order.
         --- exit 0
     "#]]
@@ -110,6 +112,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
         warning: .squad/config.toml:2: there is no setting `sessions.timout`
           hint: did you mean `sessions.timeout`?
         rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
+        The agents' sandbox: rules.
         3 problems to fix
         --- exit 1
     "#]]

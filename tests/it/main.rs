@@ -82,6 +82,7 @@ mod review;
 mod review_odd;
 mod route;
 mod runner;
+mod sandbox;
 mod scrub;
 mod scrub_places;
 mod secret_places;

@@ -42,6 +42,8 @@ const KEYS: &[Key] = &[
     key("sessions.compaction_threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
     key("sessions.default_tier", [("\"full\"", "full"), ("\"standard\"", "standard")]),
     key("routing.threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
+    key("sandbox.require", [("true", "true"), ("false", "false")]),
+    Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
     Key {
         name: "engine.fallback",
@@ -70,8 +72,9 @@ const KEYS: &[Key] = &[
     guarded("engine.rehearsal.script"),
 ];
 
-/// Those that a list cannot try with any value: squad would run it, and `programs` tells what comes of that.
-const ELSEWHERE: [&str; 1] = ["git.program"];
+/// Those that a list cannot try with any value: squad would run it, and `programs` tells what comes of that; or a
+/// repository may not set each of its values, and `sandbox` tells which.
+const ELSEWHERE: [&str; 3] = ["git.program", "sandbox.level", "sandbox.git"];
 
 /// The names of all settings, from the one list of them; a star stands for free names.
 fn names() -> Vec<String> {

@@ -105,6 +105,8 @@ impl TestRepo {
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_AUTHOR_DATE", "2026-01-05T09:00:00Z"),
             ("GIT_COMMITTER_DATE", "2026-01-05T09:00:00Z"),
+            // What the sandbox does has stories of its own; the others are to be the same on every system.
+            ("SQUAD_SANDBOX_LEVEL", "rules"),
             // These tests never start the machine's own Copilot CLI, should there be one.
             ("COPILOT_CLI_PATH", "/nonexistent/copilot"),
         ];

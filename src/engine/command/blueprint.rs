@@ -179,6 +179,8 @@ impl EnvironmentReader<'_> {
             // The user's command line replaces any mode, and only the user knows whether it changes nothing.
             strict: self.users.get(&name).and_then(|table| table.strict.clone()),
             free: Vec::new(),
+            inside: None,
+            home: base.as_ref().map(|base| base.home.clone()).unwrap_or_default(),
             chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
             create_chat: create.filter(|_| is_stateful).map(Arguments::Template),
             create_program,

@@ -1,13 +1,13 @@
-//! Calls of `shell` and `file_ops`. For engines without such tools, squad's own server performs them.
-//!
-//! The engine starts the server, so server and run communicate through two files beside the turn's output:
+//! Calls of squad's tools by engines that take them by MCP. The engine starts squad's server, which may be in the sandbox
+//! with it, so server and run communicate through two files beside the turn's output:
 //!
 //! ```text
-//! server ── N.calls ───→ turn ── Fact::Request(Permission) ─→ policy, user
+//! server ── N.calls ───→ turn ── Fact::Request(Tool, Permission) ─→ pool: ledger, policy, user
 //!        ←─ N.answers ──      ── Fact::ToolStarted, Fact::ToolCompleted ─→ record
 //! ```
 //!
-//! Permissions and evidence therefore work as for any other tool.
+//! The run performs a call, as it does for engines that speak to it themselves. `shell` and `file_ops`, for engines
+//! without such tools, are performed by the server, within the agent's bounds, once the run permits it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,6 +16,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::process;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -24,7 +25,7 @@ use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run};
 use super::spool::{Spool, Tail};
-use crate::engine::{Approval, Fact, Reply, Request};
+use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
 use crate::env::files::open_regular;
 use crate::model::Access;
 use crate::program::{Program, Programs, Variables};
@@ -41,6 +42,8 @@ pub(crate) struct TurnContext {
     pub(crate) directory: PathBuf,
     /// The tools to offer.
     pub(crate) tools: Vec<String>,
+    /// Those of them that the run performs.
+    pub(crate) relayed: Vec<String>,
     /// Whether its role may change files.
     pub(crate) may_write: bool,
     /// Environment variables by which the processes that it starts are found.
@@ -59,6 +62,14 @@ pub(crate) struct Planned {
     pub(crate) writes: Option<(String, String)>,
 }
 
+/// A call that the run performs.
+#[derive(Debug, Serialize, Deserialize)]
+struct Relayed {
+    call: String,
+    tool: String,
+    arguments: Value,
+}
+
 /// A call that was performed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Performed {
@@ -72,6 +83,7 @@ pub(crate) struct Performed {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
+    Relayed(Relayed),
     Planned(Planned),
     Performed(Performed),
 }
@@ -79,8 +91,8 @@ enum Line {
 #[derive(Serialize, Deserialize)]
 struct Answer {
     call: String,
-    /// The reason; `None`: it is allowed.
-    refused: Option<String>,
+    /// What the tool says; of a planned call, nothing. The error is why it failed or may not be done.
+    result: Result<String, String>,
 }
 
 /// The turn's end of the connection.
@@ -101,6 +113,7 @@ impl Calls {
         while let Ok(Some(lines)) = self.tail.lines() {
             for line in lines.iter().filter_map(|line| serde_json::from_str(line).ok()) {
                 match line {
+                    Line::Relayed(relayed) => self.relay(relayed, facts),
                     Line::Planned(planned) => self.ask(planned, facts.clone()),
                     Line::Performed(Performed { call, tool, ok, exit_code, result }) => {
                         tell(facts, Fact::ToolCompleted { call, tool, ok, exit_code, detail: result });
@@ -108,6 +121,21 @@ impl Calls {
                 }
             }
         }
+    }
+
+    /// Has the run perform a call.
+    fn relay(&self, Relayed { call, tool, arguments }: Relayed, facts: &mpsc::UnboundedSender<Fact>) {
+        let answers = self.answers.clone();
+        let (reply, answer) = Reply::channel();
+        tell(facts, Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool, arguments }, reply)));
+        tokio::spawn(async move {
+            let result = match answer.await {
+                Ok(ToolResult { ok: true, text }) => Ok(text),
+                Ok(ToolResult { ok: false, text }) => Err(text),
+                Err(_) => Err("the run does not answer".to_owned()),
+            };
+            answer_to(&answers, call, result);
+        });
     }
 
     /// Asks for permission in a task of its own, because the user may take any time.
@@ -118,19 +146,23 @@ impl Calls {
         let (id, name, about) = (Some(call.clone()), tool.clone(), detail.clone());
         tell(&facts, Fact::Request(Request::Permission { call: id, access, tool: name, detail: about, reply }));
         tokio::spawn(async move {
-            let refused = match answer.await {
+            let result = match answer.await {
                 Ok(Approval::Allow) => {
                     tell(&facts, Fact::ToolStarted { call: call.clone(), tool, detail, writes });
-                    None
+                    Ok(String::new())
                 }
-                Ok(Approval::Deny(reason)) => Some(reason),
-                Err(_) => Some("nobody answered the permission request".to_owned()),
+                Ok(Approval::Deny(reason)) => Err(reason),
+                Err(_) => Err("nobody answered the permission request".to_owned()),
             };
-            // If this fails, the server gets no answer and performs nothing.
-            let file = open_regular(File::options().append(true), &answers);
-            let _ = file.and_then(|file| write_line(file, &Answer { call, refused }));
+            answer_to(&answers, call, result);
         });
     }
+}
+
+/// If this fails, the server gets no answer and performs nothing.
+fn answer_to(answers: &Path, call: String, result: Result<String, String>) {
+    let file = open_regular(File::options().append(true), answers);
+    let _ = file.and_then(|file| write_line(file, &Answer { call, result }));
 }
 
 fn tell(facts: &mpsc::UnboundedSender<Fact>, fact: Fact) {
@@ -161,17 +193,33 @@ impl ToolHost {
         Some(Self { context: serde_json::from_str(&context).ok()?, spool })
     }
 
+    /// Has the run perform a call of one of the tools in [`TurnContext::relayed`].
+    pub(crate) async fn relay(
+        &self,
+        tool: &str,
+        arguments: Value,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<String, String> {
+        let call = crate::env::unique_id().to_string();
+        let line = Line::Relayed(Relayed { call: call.clone(), tool: tool.to_owned(), arguments });
+        self.answer(&line, &call, stop).await
+    }
+
     /// Waits for permission. The error is the reason, for the model.
     pub(crate) async fn ask(&self, planned: Planned, stop: &mut watch::Receiver<bool>) -> Result<(), String> {
+        let call = planned.call.clone();
+        self.answer(&Line::Planned(planned), &call, stop).await.map(drop)
+    }
+
+    async fn answer(&self, line: &Line, call: &str, stop: &mut watch::Receiver<bool>) -> Result<String, String> {
         let lost = |error: io::Error| format!("cannot reach the run: {error}");
         let mut answers = self.spool.tail(ANSWERS).map_err(lost)?;
-        let call = planned.call.clone();
-        self.write(&Line::Planned(planned)).map_err(lost)?;
+        self.write(line).map_err(lost)?;
         while !*stop.borrow() {
             let lines = answers.lines().map_err(lost)?.unwrap_or_default();
             let mut lines = lines.iter().filter_map(|line| serde_json::from_str::<Answer>(line).ok());
             if let Some(answer) = lines.find(|answer| answer.call == call) {
-                return answer.refused.map_or(Ok(()), Err);
+                return answer.result;
             }
             sleep(POLL_INTERVAL).await;
         }

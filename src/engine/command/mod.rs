@@ -42,6 +42,7 @@ use super::{Adapter, EngineError, Opening};
 use crate::env::{ProjectPath, real};
 use crate::model::{AvailableModels, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
+use crate::sandbox::Sandbox;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -54,6 +55,8 @@ pub(crate) struct Options {
     /// squad's local folder, for output and chats.
     pub(crate) local: PathBuf,
     pub(crate) run: String,
+    /// `None`: the program may do what the user can do.
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 /// How long `--version` may take.
@@ -73,17 +76,20 @@ struct Shared {
     run: String,
     mark: Mark,
     squad: Option<PathBuf>,
+    sandbox: Option<Sandbox>,
 }
 
 impl Command {
     /// Checks that the program exists. Nothing is started yet.
     pub(crate) fn start(options: Options) -> Result<Self, EngineError> {
-        let Options { profile, squad, variables, directory, local, run } = options;
+        let Options { profile, squad, variables, directory, local, run, sandbox } = options;
+        let sandbox = sandbox.map(|sandbox| sandbox.with_writable(profile.home_paths(&variables)));
         let programs = Programs::new(&directory, &variables);
         let chats = Chats::new(&local);
         let mark = Mark::new();
         let program = locate(&profile, &programs)?;
-        let mut shared = Shared { profile, program, programs, variables, directory, local, chats, run, mark, squad };
+        let mut shared =
+            Shared { profile, program, programs, variables, directory, local, chats, run, mark, squad, sandbox };
         shared.mark.guard(shared.squad.as_deref());
         Ok(Self(Arc::new(shared)))
     }

@@ -1,12 +1,15 @@
 //! Profiles: how to start each command-line agent.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use super::arguments::Arguments;
 use super::values::Values;
 use crate::engine::EngineError;
+use crate::env::real;
 use crate::model::list;
+use crate::program::{Variables, variable};
 use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StateMode, StreamKind, ToolsWay};
 
 /// The built-in profiles, in the format of the user's own configuration.
@@ -30,6 +33,9 @@ pub(crate) struct Profile {
     /// `None`: it has no read-only mode.
     pub(crate) strict: Option<Vec<String>>,
     pub(crate) free: Vec<String>,
+    /// See [`EngineProfile`].
+    pub(crate) inside: Option<Vec<String>>,
+    pub(super) home: Vec<String>,
     pub(crate) chat: ChatSource,
     pub(crate) create_chat: Option<Arguments>,
     /// The program that creates a chat, if it is another one.
@@ -117,6 +123,8 @@ impl Profile {
             arguments,
             strict: fields.strict,
             free: fields.free.unwrap_or_default(),
+            inside: fields.inside,
+            home: fields.home.unwrap_or_default(),
             chat,
             create_chat: fields.create_chat.map(Arguments::Listed),
             create_program: None,
@@ -131,6 +139,17 @@ impl Profile {
             install: fields.install,
             tools: fields.tools.map(|way| ServedTools { way, has_own: has_own_tools }),
         })
+    }
+
+    /// Where it keeps its login and its sessions.
+    pub(super) fn home_paths(&self, variables: &Variables) -> Vec<PathBuf> {
+        self.home.iter().filter_map(|path| expanded(path, variables)).collect()
+    }
+
+    /// Where the built-in engines keep their logins and sessions.
+    pub(crate) fn homes(variables: &Variables) -> Vec<PathBuf> {
+        let paths = BUILT_IN.iter().flat_map(|(_, fields)| fields.home.iter().flatten());
+        paths.filter_map(|path| expanded(path, variables)).collect()
     }
 
     /// The whole command line, for display.
@@ -206,6 +225,20 @@ impl Profile {
             (_, false, None) => "nothing: it has no read-only mode".to_owned(),
         }
     }
+}
+
+/// An absolute path; `None`: a variable is not set.
+fn expanded(path: &str, variables: &Variables) -> Option<PathBuf> {
+    let (name, rest) = match path.strip_prefix('$') {
+        Some(path) => path.split_once('/').unwrap_or((path, "")),
+        None => match path.strip_prefix("~/") {
+            Some(rest) => ("HOME", rest),
+            None => return Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
+        },
+    };
+    let folder = Path::new(variable(variables, name)?);
+    let path = if rest.is_empty() { folder.to_owned() } else { folder.join(rest) };
+    path.is_absolute().then(|| real(&path))
 }
 
 #[cfg(test)]

@@ -12,12 +12,10 @@ use crate::settings::ToolsWay;
 const NAME: &str = "squad";
 
 impl Shared {
-    /// The arguments that configure the server; `None`: the program gets no server. With a `turn`, it also offers the
-    /// tools that the program lacks.
-    pub(super) fn server_arguments(&self, agent: &str, tools: &[ToolSpec], turn: Option<&str>) -> Option<Vec<String>> {
-        let (way, squad) = (self.profile.tools?.way, self.squad.as_deref()?);
-        let has_tools = turn.is_some() || tools.iter().any(|tool| tool.is_served);
-        let is_configured = self.profile.arguments.has_tools() && has_tools;
+    /// The arguments that configure the server for a turn; `None`: the program gets no server.
+    pub(super) fn server_arguments(&self, agent: &str, turn: Option<&str>) -> Option<Vec<String>> {
+        let (way, squad, turn) = (self.profile.tools?.way, self.squad.as_deref()?, turn?);
+        let is_configured = self.profile.arguments.has_tools();
         is_configured.then(|| arguments(way, squad, &self.directory, &format!("{}/{agent}", self.run), turn))
     }
 }
@@ -34,10 +32,9 @@ pub(super) fn reports_itself(name: &str) -> bool {
     matches!(name, "shell" | "file_ops")
 }
 
-fn arguments(way: ToolsWay, squad: &Path, directory: &Path, member: &str, turn: Option<&str>) -> Vec<String> {
+fn arguments(way: ToolsWay, squad: &Path, directory: &Path, member: &str, turn: &str) -> Vec<String> {
     let (squad, directory) = (squad.display().to_string(), directory.display().to_string());
-    let mut arguments = vec!["-C", &directory, "mcp", "--member", member];
-    arguments.extend(turn.iter().flat_map(|turn| ["--turn", turn]));
+    let arguments = ["-C", &directory, "mcp", "--member", member, "--turn", turn].map(str::to_owned).to_vec();
     match way {
         ToolsWay::Claude => {
             let server = json!({"type": "stdio", "command": squad, "args": arguments});
@@ -82,7 +79,7 @@ mod tests {
 
     #[test]
     fn paths_are_quoted_as_each_program_reads_them() {
-        let of = |way| arguments(way, Path::new("/o \"p\"/squad"), Path::new("/a 'b'"), "run/ada", Some("s/1"));
+        let of = |way| arguments(way, Path::new("/o \"p\"/squad"), Path::new("/a 'b'"), "run/ada", "s/1");
         let claude: serde_json::Value = serde_json::from_str(&of(ToolsWay::Claude)[1]).expect("JSON");
         assert_eq!(claude["mcpServers"]["squad"]["command"], "/o \"p\"/squad");
         assert_eq!(

@@ -22,8 +22,12 @@ use super::{Profile, Shared, environment, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, backoff};
 use crate::env::files::open_regular;
-use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
+use crate::env::real;
+use crate::model::{
+    Attachment, Exited, ModelChoice, ModelLayer, SandboxLevel, ToolChoice, Usage, first_line, printable, seconds,
+};
 use crate::program::Program;
+use crate::sandbox::{command_in, level_of};
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
 
 /// Maximum bytes of one argument. Linux allows 128 KiB, Windows 32 KB for all arguments together.
@@ -118,6 +122,10 @@ impl AdapterSession for Session {
         self.turn.shared.profile.reports_tools()
     }
 
+    fn sandbox(&self) -> SandboxLevel {
+        level_of(self.turn.shared.sandbox.as_ref())
+    }
+
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         self.stop = watch::Sender::new(false);
         let (turn, stop) = (Arc::clone(&self.turn), self.stop.subscribe());
@@ -165,8 +173,7 @@ impl Turn {
             Spool::next(&self.shared.local, session).map_err(|error| format!("cannot store its output: {error}"))?;
         let calls = self.calls(&spool).map_err(|error| format!("cannot offer squad's tools: {error}"))?;
         let turn = calls.is_some().then(|| format!("{session}/{}", spool.turn));
-        let server =
-            self.shared.server_arguments(self.opening.spec.agent.as_str(), &self.opening.tools, turn.as_deref());
+        let server = self.shared.server_arguments(self.opening.spec.agent.as_str(), turn.as_deref());
         self.tell(self.governed(is_unrestricted, server.is_some()));
         let has_chats = has_chats(profile, &self.opening);
         let known = if has_chats { self.shared.chats.find(session) } else { None };
@@ -188,7 +195,7 @@ impl Turn {
         let tail = tail.map_err(|error| format!("cannot store its output: {error}"))?;
         let mut stream = Stream::new(tail, parser, is_new_chat, calls);
         let values = Values { tools: server.unwrap_or_default(), ..self.values(chat.clone(), is_unrestricted) };
-        let ended = self.run_again(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
+        let ended = self.run_again(&spool, (&prompt, &task), (values, is_unrestricted), &mut stop, &mut stream).await?;
         let has_chat = self.update_chat(&stream, &ended, chat, known.as_ref());
         self.tell(self.exited(&spool, &ended, has_chat));
         self.finish(&spool, &ended, stream.parser)
@@ -224,7 +231,8 @@ impl Turn {
             (ChatSource::Client, _) => Ok(Some(crate::env::unique_id().to_string())),
             (ChatSource::Command, Some(arguments)) => {
                 let program = self.shared.chat_program().map_err(|error| error.to_string())?;
-                let command = self.command(&program, arguments.expand(&self.values(None, is_unrestricted)));
+                let arguments = arguments.expand(&self.values(None, is_unrestricted));
+                let command = self.command(&program, arguments, is_unrestricted, spool);
                 let output = Output { spool, stdout: "create-chat", stderr: "stderr" };
                 let ended =
                     run(command, Stdio::null(), &output, stop, ()).await.map_err(|error| self.cannot_start(&error))?;
@@ -248,12 +256,17 @@ impl Turn {
                 self.opening.caller.as_ref().map_or_else(|| spec.agent.to_string(), |caller| caller.role.clone()),
             ),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
-            mode: if is_unrestricted { profile.free.clone() } else { strict },
+            mode: match &profile.inside {
+                Some(inside) if self.shared.sandbox.is_some() => inside.clone(),
+                _ if is_unrestricted => profile.free.clone(),
+                _ => strict,
+            },
             ..Values::default()
         }
     }
 
-    /// Offers squad's tools to an engine without tools of its own, as far as the agent may use them.
+    /// Offers squad's tools, as far as the agent may use them; `shell` and `file_ops` to an engine without tools of its
+    /// own.
     fn calls(&self, spool: &Spool) -> io::Result<Option<Calls>> {
         let Shared { profile, squad, mark, run, .. } = &*self.shared;
         let choice = &self.opening.spec.tools;
@@ -265,23 +278,38 @@ impl Turn {
         };
         let may_write = allows_any(&["create", "edit"]);
         let offered = [("shell", allows_any(&["bash"])), ("file_ops", may_write || allows_any(&["view"]))];
-        let tools = offered.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| name.to_owned());
-        let tools: Vec<String> = tools.collect();
-        if profile.has_own_tools() || squad.is_none() || tools.is_empty() {
+        let is_offered = |is_allowed: bool| is_allowed && !profile.has_own_tools();
+        let own =
+            offered.into_iter().filter(|(_, is_allowed)| is_offered(*is_allowed)).map(|(name, _)| name.to_owned());
+        let relayed = self.opening.tools.iter().filter(|tool| tool.is_served).map(|tool| tool.name.to_owned());
+        let relayed: Vec<String> = relayed.collect();
+        let tools: Vec<String> = own.chain(relayed.iter().cloned()).collect();
+        if profile.tools.is_none() || squad.is_none() || tools.is_empty() {
             return Ok(None);
         }
         let session = &self.opening.session;
         let marks = [("SQUAD_RUN", run.as_str()), (SESSION_VARIABLE, session), mark.variable()];
         let marks = marks.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let directory = self.opening.directory.clone();
-        Calls::open(spool, &TurnContext { directory, tools, may_write, marks }).map(Some)
+        Calls::open(spool, &TurnContext { directory, tools, relayed, may_write, marks }).map(Some)
     }
 
-    fn command(&self, program: &Program, arguments: Vec<String>) -> process::Command {
+    fn command(
+        &self,
+        program: &Program,
+        arguments: Vec<String>,
+        is_unrestricted: bool,
+        spool: &Spool,
+    ) -> process::Command {
         let (shared, profile) = (&self.shared, &self.shared.profile);
+        // Where the engine cannot be asked, an agent that may change nothing is kept from it by the sandbox as well.
+        let sandbox = shared.sandbox.clone().map(|sandbox| sandbox.with_writable([spool.folder().to_owned()]));
+        let may_write = is_unrestricted || !profile.has_own_tools();
+        let sandbox =
+            sandbox.map(|sandbox| if may_write { sandbox } else { sandbox.without_writable(&real(&shared.directory)) });
         let mut variables = environment::allowed(&shared.variables, &profile.env);
         shared.programs.restrict(&mut variables);
-        let mut command = process::Command::from(program.command());
+        let mut command = process::Command::from(command_in(sandbox.as_ref(), program));
         command.args(arguments).env_clear().envs(variables).envs(&profile.set);
         command.env("SQUAD_RUN", &shared.run).env(SESSION_VARIABLE, &self.opening.session);
         command.envs([shared.mark.variable()]).current_dir(&self.opening.directory);
@@ -294,7 +322,7 @@ impl Turn {
         &self,
         spool: &Spool,
         texts: (&str, &str),
-        values: Values,
+        values: (Values, bool),
         stop: &mut watch::Receiver<bool>,
         stream: &mut Stream,
     ) -> Result<Ended, String> {
@@ -325,7 +353,7 @@ impl Turn {
         &self,
         spool: &Spool,
         (prompt, task): (&str, &str),
-        values: Values,
+        (values, is_unrestricted): (Values, bool),
         stop: &mut watch::Receiver<bool>,
         stream: &mut Stream,
     ) -> Result<Ended, String> {
@@ -337,7 +365,8 @@ impl Turn {
             let reference = format!("Read the file {}: it is your complete message. Do what it says.", path.display());
             let argument = |text: &str| Some(if uses_file { reference.clone() } else { text.to_owned() });
             let values = Values { prompt: argument(prompt), task: argument(task), ..values.clone() };
-            let command = self.command(&self.shared.program, profile.expand(&profile.arguments, &values));
+            let arguments = profile.expand(&profile.arguments, &values);
+            let command = self.command(&self.shared.program, arguments, is_unrestricted, spool);
             let input = match profile.prompt {
                 PromptWay::Stdin => {
                     let file = open_regular(File::options().read(true), &path);

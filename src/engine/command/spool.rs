@@ -56,6 +56,10 @@ impl Spool {
         Ok(path)
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(super) fn path(&self, kind: &str) -> PathBuf {
         self.folder.join(format!("{}.{kind}", self.turn))
     }

@@ -39,6 +39,7 @@ impl World {
             variables: self.variables.clone(),
             directory: self.project(),
             local: self.folder.path().join("local"),
+            sandbox: None,
             run: "run".to_owned(),
         })
         .expect("the program is there")
@@ -325,6 +326,7 @@ async fn without_permission_it_runs_in_its_strictest_mode_or_not_at_all() {
         variables: world.variables.clone(),
         directory: world.project(),
         local: world.folder.path().join("local"),
+        sandbox: None,
         run: "run".to_owned(),
     };
     let engine = Command::start(options).expect("it is there");

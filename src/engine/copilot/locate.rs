@@ -221,6 +221,7 @@ mod tests {
                 directory: self.path("project/deep"),
                 home: Home::User,
                 provider: None,
+                sandbox: None,
                 run: "run".into(),
                 mcp_servers: Default::default(),
                 timeouts: Timeouts::default(),

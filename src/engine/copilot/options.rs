@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::engine::EngineError;
 use crate::program::{Variables, variable};
+use crate::sandbox::Sandbox;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -28,6 +29,8 @@ pub(crate) struct Options {
     /// Set as `SQUAD_RUN` in the environment of the CLI, and so of every process its tools start.
     pub(crate) run: String,
     pub(crate) timeouts: Timeouts,
+    /// `None`: the CLI may do what the user can do.
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 impl Options {

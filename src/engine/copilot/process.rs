@@ -2,7 +2,7 @@
 //! started.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use crate::engine::EngineError;
 use crate::engine::process_group::{Ending, Mark, ProcessGroup};
 use crate::model::{first_line, printable};
 use crate::program::{Program, Programs};
+use crate::sandbox::command_in;
 
 /// Bytes of stderr that are kept for messages.
 const MAX_STDERR: usize = 4 * 1024;
@@ -134,7 +135,8 @@ pub(super) fn processor_time(_id: u32) -> Option<u64> {
 }
 
 fn command(program: &Program, options: &Options, home: &Home) -> Command {
-    let mut command = Command::from(program.command());
+    let sandbox = options.sandbox.clone().map(|sandbox| sandbox.with_writable(home_folder(options, home)));
+    let mut command = Command::from(command_in(sandbox.as_ref(), program));
     command.args(["--server", "--stdio", "--no-auto-update"]);
     if options.provider.is_some() {
         command.arg("--no-auto-login");
@@ -156,6 +158,17 @@ fn command(program: &Program, options: &Options, home: &Home) -> Command {
     command.current_dir(&options.directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// The folder in which the CLI keeps its state.
+fn home_folder(options: &Options, home: &Home) -> Option<PathBuf> {
+    match home {
+        Home::Auto { local: folder } | Home::At(folder) => Some(folder.clone()),
+        Home::User => {
+            let named = options.variable("COPILOT_HOME").map(PathBuf::from);
+            named.or_else(|| Some(Path::new(options.variable("HOME")?).join(".copilot")))
+        }
+    }
 }
 
 /// With `COPILOT_OFFLINE`, the CLI refuses to start unless these variables name a model, although each session brings
@@ -222,6 +235,7 @@ mod tests {
             run: "r".into(),
             mcp_servers: Default::default(),
             timeouts: Timeouts::default(),
+            sandbox: None,
         };
         let command = command(&Program::of_user(Path::new("/copilot")), &options, &Home::At("/home".into()));
         let mut variables: Vec<_> =

@@ -12,8 +12,9 @@ use super::connection::{CallError, Connection};
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall};
-use crate::model::Attachment;
+use crate::model::{Attachment, SandboxLevel};
 use crate::program::repository_file;
+use crate::sandbox::level_of;
 
 /// Programs that the CLI starts when an agent uses its tool `lsp`. No option of the CLI keeps it from reading this file.
 const LANGUAGE_SERVERS: &str = ".github/lsp.json";
@@ -191,6 +192,10 @@ impl AdapterSession for Session {
 
     fn reports_tools(&self) -> bool {
         true
+    }
+
+    fn sandbox(&self) -> SandboxLevel {
+        level_of(self.server.options.sandbox.as_ref())
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

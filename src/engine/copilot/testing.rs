@@ -66,6 +66,7 @@ pub(crate) fn options(folder: &tempfile::TempDir, script: &str) -> Options {
         home: Home::At(folder.path().join("home")),
         provider: None,
         mcp_servers: Default::default(),
+        sandbox: None,
         run: format!("unruly-{}", folder.path().display()),
         timeouts: Timeouts {
             grace: Duration::from_millis(400),

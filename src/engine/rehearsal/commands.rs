@@ -8,7 +8,9 @@ use tokio::sync::Mutex;
 
 use crate::engine::Opening;
 use crate::engine::process_group::{Mark, apart};
+use crate::model::SandboxLevel;
 use crate::program::{Programs, SHELL, Variables};
+use crate::sandbox::{Sandbox, command_in, level_of};
 
 /// The environment that commands run in.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Surroundings {
     pub(crate) variables: Variables,
     /// The program that ends what is left if squad is killed.
     pub(crate) squad: Option<PathBuf>,
+    /// `None`: a command may do what the user can do.
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 /// Without surroundings, no command can be run.
@@ -35,16 +39,20 @@ impl Commands {
         Self { surroundings: Some(surroundings), mark: Mutex::default() }
     }
 
+    pub(super) fn sandbox(&self) -> SandboxLevel {
+        level_of(self.surroundings.as_ref().and_then(|surroundings| surroundings.sandbox.as_ref()))
+    }
+
     /// Runs a command line to its end. Returns its exit code and its output; fails if it cannot be started.
     pub(super) async fn run(&self, line: &str, opening: &Opening) -> Result<(Option<i32>, String), String> {
-        let Some(Surroundings { directory, variables, squad }) = &self.surroundings else {
+        let Some(Surroundings { directory, variables, squad, sandbox }) = &self.surroundings else {
             return Err("this rehearsal runs no commands".to_owned());
         };
         let programs = Programs::new(directory, variables);
         let shell = programs.find(Path::new(SHELL.0)).map_err(|refusal| refusal.to_string())?;
         let mut variables = variables.clone();
         programs.restrict(&mut variables);
-        let mut command = Command::from(shell.command());
+        let mut command = Command::from(command_in(sandbox.as_ref(), &shell));
         command.args([SHELL.1, line]).current_dir(&opening.directory).env_clear().envs(&variables);
         {
             let mut mark = self.mark.lock().await;

@@ -37,7 +37,7 @@ pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening};
-use crate::model::{Attachment, AvailableModels, ConnectionState, Slug};
+use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, Slug};
 use commands::Commands;
 use play::ScriptedPanic;
 use script::Step;
@@ -150,6 +150,10 @@ impl AdapterSession for Session {
 
     fn reports_tools(&self) -> bool {
         true
+    }
+
+    fn sandbox(&self) -> SandboxLevel {
+        self.commands.sandbox()
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

@@ -14,6 +14,7 @@ use crate::ops::ledger::lost;
 use crate::ops::repository;
 use crate::ops::run::lease::Leases;
 use crate::ops::run::{homes, lease};
+use crate::ops::team::sandbox;
 use crate::ops::team::workspace::{ledger_prefix, project_path, team_folder};
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -29,6 +30,8 @@ pub(crate) struct GcReport {
     pub(crate) sessions: usize,
     /// The size of that data.
     pub(crate) session_bytes: u64,
+    /// Removed folders of sandboxes: caches and temporary files.
+    pub(crate) sandboxes: usize,
 }
 
 /// What the snapshots of one run hold that is nowhere else.
@@ -59,10 +62,11 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let folder = team_folder(&repository, &real(directory), &work_dir);
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
+    let sandboxes = sandbox::clear(env, KEPT);
     let cleared = homes::clear(&local, &runs, env.clock.now().into());
     repository.pack()?;
     let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);
-    Ok(GcReport { before, after, snapshots, only_copies, force, sessions, session_bytes })
+    Ok(GcReport { before, after, snapshots, only_copies, force, sessions, session_bytes, sandboxes })
 }
 
 /// Deletes the snapshots of old runs, and returns their number.

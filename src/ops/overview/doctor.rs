@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{DecisionState, Problem, Severity, Source, list, plural};
+use crate::model::{DecisionState, Problem, SandboxLevel, Severity, Source, list, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list as decisions;
 use crate::ops::decisions::withdrawn::Withdrawn;
@@ -16,6 +16,7 @@ use crate::ops::ledger::prove::{self, Proof};
 use crate::ops::team::engines::{self, Governed};
 use crate::ops::team::hosts;
 use crate::ops::team::manifest::{self, Manifest};
+use crate::ops::team::sandbox;
 use crate::ops::team::shell;
 use crate::ops::team::templates::Templates;
 use crate::program::Programs;
@@ -27,6 +28,8 @@ pub(crate) struct Diagnosis {
     pub(crate) problems: Vec<Finding>,
     /// What holds for the writes and commands of each engine that the team uses.
     pub(crate) governed: BTreeMap<String, Governed>,
+    /// What bounds the agents' programs, tried just now.
+    pub(crate) sandbox: SandboxLevel,
     /// The result of `--prove`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<Proof>,
@@ -72,6 +75,8 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     problems.extend(other);
     let (found, governed) = engines(env, &project)?;
     problems.extend(found);
+    let (level, found) = bounds(env, &project);
+    problems.extend(found);
     let proof = match proves {
         true => {
             let (proof, found) = prove::prove(&project.repository, progress)?;
@@ -87,8 +92,32 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     };
     let damage = env.damage.take().into_iter().map(|damage| damage.problem());
     problems.extend(damage.map(|problem| Finding { area: Area::Repository, problem }));
-    Ok(Diagnosis { problems, governed, proof })
+    Ok(Diagnosis { problems, governed, sandbox: level, proof })
 }
+
+/// Which level of the sandbox the system has.
+fn bounds(env: &Env, project: &Project) -> (SandboxLevel, Option<Finding>) {
+    let settings = &project.settings.sandbox;
+    let (level, reason) = match sandbox::of_run(env, project, "doctor") {
+        Ok(bounds) => (bounds.level(), bounds.weaker),
+        Err(failure) => (SandboxLevel::Rules, Some(failure.message)),
+    };
+    let found = reason.map(|reason| {
+        let severity = if settings.require { Severity::Error } else { Severity::Note };
+        let message = format!("agents run in the sandbox `{level}` and not `{}`: {reason}", settings.level);
+        let place = Source::new(project.work_dir.display().to_string(), 0);
+        let problem = Problem::new(severity, place, "sandbox-weaker", message);
+        let problem = match fs::read_to_string(NAMESPACES_LIMITED).is_ok_and(|text| text.trim() == "1") {
+            true => problem.hint("`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows user namespaces"),
+            false => problem.hint("it needs a Linux kernel with Landlock (6.2) and user namespaces"),
+        };
+        Finding { area: Area::Engine, problem }
+    });
+    (level, found)
+}
+
+/// Ubuntu's limit of user namespaces.
+const NAMESPACES_LIMITED: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
 /// What models cost is not known here, so the repository's choice of them is only named.
 fn models(project: &Project) -> Option<Finding> {

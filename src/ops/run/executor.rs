@@ -18,6 +18,7 @@ use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
+use crate::ops::team::sandbox;
 use crate::policy::{Permissions, REVIEWING};
 use crate::pool::{HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id};
 use crate::route::asks_for_work;
@@ -334,7 +335,9 @@ impl Executor<'_> {
     fn situation(&self, permissions: &str) -> String {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
-        Situation { user, branch: requests.branch.as_deref(), permissions, limits: [silence, tool, work] }.text()
+        let (branch, limits) = (requests.branch.as_deref(), [silence, tool, work]);
+        let sandbox = sandbox::explained(self.workers.pool.sandbox(), &self.project.settings.sandbox);
+        Situation { user, branch, permissions, sandbox, limits }.text()
     }
 }
 

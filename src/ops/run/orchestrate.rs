@@ -33,6 +33,7 @@ use crate::ops::run::snapshots::{RunSnapshots, kept_state};
 use crate::ops::run::{before, direct, members, past, setup};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::{self, NotStarted};
+use crate::ops::team::sandbox;
 use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
@@ -381,7 +382,13 @@ async fn sessions_of(
     let mut interrupted = cancel.clone();
     let given: Vec<String> = order.members.iter().filter_map(|member| member.given.engine.clone()).collect();
     let others = (&given[..], order.described.as_ref());
-    let engines = engines::prepare_with(env, project, run, order.script.take(), others);
+    let bounds = sandbox::of_run(env, project, run.as_str())
+        .map_err(|failure| NotStarted { engine: project.settings.engine.name.clone(), failure })?;
+    if let Some(reason) = bounds.weaker.clone() {
+        reports.tell(None, EventKind::SandboxWeaker { level: bounds.level(), reason });
+    }
+    let script = order.script.take();
+    let engines = engines::prepare_with(env, project, run, script, others, bounds.sandbox.as_ref());
     tokio::select! {
         biased;
         // A half-started engine is killed when it is dropped.

@@ -15,6 +15,7 @@ use crate::ops::{Project, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Reports};
 use crate::program::Programs;
+use crate::sandbox::{Sandbox, level_of};
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
 
 /// Fails if a configured engine does not exist. An unknown name in a flag is a usage error, elsewhere a team error.
@@ -65,8 +66,14 @@ fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
 }
 
 /// The engines that a run may need. Does not start them.
-pub(crate) fn prepare(env: &Env, project: &Project, run: &RunId, script: Option<rehearsal::Script>) -> Engines {
-    prepare_with(env, project, run, script, (&[], None))
+pub(crate) fn prepare(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    script: Option<rehearsal::Script>,
+    sandbox: Option<&Sandbox>,
+) -> Engines {
+    prepare_with(env, project, run, script, (&[], None), sandbox)
 }
 
 /// Like [`prepare`], with engines that were given to members, and one described by the user's environment.
@@ -76,6 +83,7 @@ pub(crate) fn prepare_with(
     run: &RunId,
     script: Option<rehearsal::Script>,
     (given, described): (&[String], Option<&Profile>),
+    sandbox: Option<&Sandbox>,
 ) -> Engines {
     let settings = &project.settings;
     let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
@@ -86,13 +94,13 @@ pub(crate) fn prepare_with(
         .chain(given);
     let mut startable = BTreeMap::new();
     if let Some(profile) = described {
-        startable.insert(profile.name.clone(), of_profile(env, project, run, profile.clone()));
+        startable.insert(profile.name.clone(), of_profile(env, project, run, profile.clone(), sandbox));
     }
     for name in named {
-        let how = || startable_of(env, project, run, name, script.clone()).unwrap_or_else(Startable::Not);
+        let how = || startable_of(env, project, run, name, script.clone(), sandbox).unwrap_or_else(Startable::Not);
         startable.entry(name.clone()).or_insert_with(how);
     }
-    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable)
+    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable).within(level_of(sandbox))
 }
 
 fn startable_of(
@@ -101,21 +109,23 @@ fn startable_of(
     run: &RunId,
     name: &str,
     script: Option<rehearsal::Script>,
+    sandbox: Option<&Sandbox>,
 ) -> Result<Startable, EngineError> {
     Ok(match EngineKind::parse(name) {
         Some(EngineKind::Rehearsal) => {
             let (directory, variables) = (project.folder.root.clone(), env.os_variables());
-            Startable::Rehearsal(script, rehearsal::Surroundings { directory, variables, squad: env.program.clone() })
+            let (squad, sandbox) = (env.program.clone(), sandbox.cloned());
+            Startable::Rehearsal(script, rehearsal::Surroundings { directory, variables, squad, sandbox })
         }
         Some(EngineKind::Copilot) => {
             let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
-            Startable::Copilot(Box::new(options))
+            Startable::Copilot(Box::new(copilot::Options { sandbox: sandbox.cloned(), ..options }))
         }
-        None => of_profile(env, project, run, profile(name, &project.settings)?),
+        None => of_profile(env, project, run, profile(name, &project.settings)?, sandbox),
     })
 }
 
-fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile) -> Startable {
+fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile, sandbox: Option<&Sandbox>) -> Startable {
     Startable::Command(Box::new(command::Options {
         profile,
         squad: env.program.clone(),
@@ -123,6 +133,7 @@ fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile) -> St
         directory: project.folder.root.clone(),
         local: project.local(),
         run: run.to_string(),
+        sandbox: sandbox.cloned(),
     }))
 }
 
@@ -184,7 +195,7 @@ pub(crate) async fn start(
 /// Fails if an engine that a plan needs is not installed, nor any that may stand in for it. Starts nothing, so nothing has
 /// to be recorded.
 pub(crate) fn require_installed(env: &Env, project: &Project, run: &RunId, plan: &Plan) -> Result<(), Failure> {
-    let engines = prepare(env, project, run, None);
+    let engines = prepare(env, project, run, None, None);
     needed(project, plan).iter().try_for_each(|name| Ok(engines.locate(name.as_deref())?))
 }
 
@@ -252,6 +263,8 @@ fn copilot_options(
         (Some(folder), _) => copilot::Home::At(env.directory.join(folder)),
     };
     Ok(copilot::Options {
+        // Only a run has one.
+        sandbox: None,
         squad: env.program.clone(),
         program: own.path.as_ref().map(Into::into),
         variables,
@@ -265,7 +278,7 @@ fn copilot_options(
 }
 
 /// Each team in each work tree has its own home, so that no two share sessions.
-fn home_name(project: &Project) -> String {
+pub(super) fn home_name(project: &Project) -> String {
     let key = format!("{}\n{}", project.repository.git_dir().display(), project.folder_in_repository());
     blake3::hash(key.as_bytes()).to_hex()[..12].to_owned()
 }

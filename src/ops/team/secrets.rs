@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::env::Env;
 use crate::error::Failure;
@@ -28,8 +28,17 @@ pub(crate) fn redactor_with<'a>(
     // The path of a file or socket that holds a secret is not itself secret.
     let mut secrets: Vec<String> =
         variables.filter(|value| !Path::new(value).is_absolute() && is_unlike_a_word(value)).collect();
-    collect(project, MAX_DEPTH, &mut secrets);
+    for file in environment_files(project) {
+        secrets.extend(values(&fs::read_to_string(file).unwrap_or_default()));
+    }
     Redactor::new(secrets)
+}
+
+/// The `.env` files of a project.
+pub(crate) fn environment_files(project: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    collect(project, MAX_DEPTH, &mut files);
+    files
 }
 
 /// Parts of a project may have their own `.env` files: `apps/api/.env`.
@@ -38,21 +47,21 @@ const MAX_DEPTH: usize = 3;
 /// Folders with vendored or generated files.
 const SKIPPED_FOLDERS: [&str; 7] = ["node_modules", "target", "vendor", "dist", "build", "venv", "__pycache__"];
 
-/// Reads the `.env` files of a folder and its subfolders.
-fn collect(folder: &Path, depth: usize, secrets: &mut Vec<String>) {
+/// Lists the `.env` files of a folder and its subfolders.
+fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_sample = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
         let is_env = name == ".env" || (name.starts_with(".env.") && !is_sample);
         if is_env && entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SIZE) {
-            secrets.extend(values(&fs::read_to_string(entry.path()).unwrap_or_default()));
+            files.push(entry.path());
         } else if depth > 1
             && !name.starts_with('.')
             && !SKIPPED_FOLDERS.contains(&name.as_str())
             // Links are not followed, since they may form cycles.
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
         {
-            collect(&entry.path(), depth - 1, secrets);
+            collect(&entry.path(), depth - 1, files);
         }
     }
 }
@@ -159,8 +168,8 @@ mod tests {
             fs::create_dir_all(&folder).expect("a folder");
             fs::write(folder.join(".env.local"), format!("API_KEY={value}\n")).expect("a file");
         }
-        let mut secrets = Vec::new();
-        collect(project.path(), MAX_DEPTH, &mut secrets);
+        let read = environment_files(project.path()).into_iter().map(|file| fs::read_to_string(file).expect("text"));
+        let mut secrets: Vec<String> = read.flat_map(|text| values(&text)).collect();
         secrets.sort();
         assert_eq!(secrets, ["api-12345", "root-12345"]);
     }

@@ -65,6 +65,7 @@ impl World {
                 models: vec!["fake-1".into()],
                 max_prompt_tokens: None,
             }),
+            sandbox: None,
             run: self.run(),
             mcp_servers: Default::default(),
             timeouts: Timeouts::default(),

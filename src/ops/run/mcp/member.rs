@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::project_tools::ProjectTools;
+use super::turn_tools::TurnTools;
 use crate::engine::ToolCall;
 use crate::env::Env;
 use crate::error::Failure;
@@ -28,8 +28,8 @@ pub(crate) struct MemberServer {
     directory: PathBuf,
     run: RunId,
     agent: Slug,
-    /// Set for an engine without tools of its own.
-    project_tools: Option<ProjectTools>,
+    /// Of the turn in which an engine started this server. Without one, a person did, beside the run.
+    turn: Option<TurnTools>,
 }
 
 impl MemberServer {
@@ -39,13 +39,20 @@ impl MemberServer {
         let (run, agent) = member.split_once('/').ok_or_else(wrong)?;
         let run = RunId::parse(run).ok_or_else(wrong)?;
         let agent = serde_json::from_value(agent.into()).map_err(|_| wrong())?;
-        let mut server = Self { env: env.clone(), directory: directory.to_owned(), run, agent, project_tools: None };
-        let workspace = server.workspace().map_err(|reason| {
-            Failure::usage(reason).hint("`squad status` shows the runs that are live, and who works in them")
-        })?;
-        if let Some(turn) = turn {
-            let wrong = || Failure::usage(format!("there is no turn `{turn}` of {}", server.agent));
-            server.project_tools = Some(ProjectTools::new(env, &workspace, turn).ok_or_else(wrong)?);
+        let mut server = Self { env: env.clone(), directory: directory.to_owned(), run, agent, turn: None };
+        match turn {
+            // The sandbox may hide everything else of the run.
+            Some(turn) => {
+                let workspace = Workspace::find(env, directory)?;
+                let found = TurnTools::new(env, &workspace.local(), workspace.folder.root.clone(), turn);
+                let wrong = || Failure::usage(format!("there is no turn `{turn}` of {}", server.agent));
+                server.turn = Some(found.ok_or_else(wrong)?);
+            }
+            None => {
+                server.workspace().map_err(|reason| {
+                    Failure::usage(reason).hint("`squad status` shows the runs that are live, and who works in them")
+                })?;
+            }
         }
         Ok(server)
     }
@@ -65,8 +72,10 @@ impl MemberServer {
     }
 
     fn perform(&self, tool: &str, arguments: Object, signal: &Arc<Signal>) -> Result<String, String> {
+        if let Some(turn) = &self.turn {
+            return turn.perform(tool, arguments, signal);
+        }
         let workspace = self.workspace()?;
-        let project_tools = || self.project_tools.as_ref().ok_or_else(|| format!("`{tool}` is not offered here"));
         let call = ToolCall { call: String::new(), tool: tool.to_owned(), arguments: Value::Object(arguments) };
         match tools::read(&call)? {
             Intent::Decide(decision) => self.decide(&workspace, *decision),
@@ -76,9 +85,9 @@ impl MemberServer {
             }
             Intent::Search(query) => self.search(&query),
             Intent::Status => Ok(self.status(&workspace)),
-            Intent::Shell(call) => project_tools()?.shell(&call, signal),
-            Intent::Files(call) => project_tools()?.files(&call, signal),
-            Intent::Judge(_) | Intent::Route(_) => Err(format!("`{tool}` is not offered here")),
+            Intent::Judge(_) | Intent::Route(_) | Intent::Shell(_) | Intent::Files(_) => {
+                Err(format!("`{tool}` is not offered here"))
+            }
         }
     }
 
@@ -119,11 +128,11 @@ impl MemberServer {
     }
 
     fn served(&self) -> impl Iterator<Item = Tool> {
-        let is_offered = |tool: &Tool| {
-            !tool.is_project_tool()
-                || self.project_tools.as_ref().is_some_and(|project_tools| project_tools.may_use(tool.name()))
+        let is_offered = |tool: &Tool| match &self.turn {
+            Some(turn) => turn.offers(tool.name()),
+            None => tool.is_served() && !tool.is_project_tool(),
         };
-        Tool::ALL.into_iter().filter(|tool| tool.is_served()).filter(is_offered)
+        Tool::ALL.into_iter().filter(is_offered)
     }
 
     fn status(&self, workspace: &Workspace) -> String {

@@ -5,12 +5,12 @@ mod check;
 mod decisions;
 mod member;
 mod members;
-mod project_tools;
 mod roles;
 mod runs;
 mod schemas;
 mod tasks;
 mod team;
+mod turn_tools;
 mod uri;
 
 pub(crate) use member::MemberServer;

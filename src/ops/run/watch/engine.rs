@@ -15,6 +15,7 @@ use crate::error::Failure;
 use crate::model::{ConnectionState, Event, EventKind, RunId};
 use crate::ops::Project;
 use crate::ops::team::engines;
+use crate::ops::team::sandbox;
 use crate::ops::team::secrets;
 use crate::pool::{Dispatcher, Journal, LiveSessions, Reports, SessionPool};
 use crate::view::Redacting;
@@ -50,7 +51,11 @@ async fn start(
     script: Option<Script>,
     reports: &Reports,
 ) -> Result<Arc<SessionPool>, Failure> {
-    let engines = engines::prepare(env, project, run, script);
+    let bounds = sandbox::of_run(env, project, run.as_str())?;
+    if let Some(reason) = bounds.weaker.clone() {
+        reports.tell(None, EventKind::SandboxWeaker { level: bounds.level(), reason });
+    }
+    let engines = engines::prepare(env, project, run, script, bounds.sandbox.as_ref());
     engines.get(None, reports).await?;
     Ok(Arc::new(SessionPool::keeping(engines, project.settings.sessions.max_concurrent, reports.clone())))
 }

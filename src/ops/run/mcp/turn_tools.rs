@@ -1,40 +1,53 @@
-//! Runs `shell` and `file_ops` in the agent's own server. The run gives permission before and gets the result after.
+//! The tools of an agent's turn. The run performs them, but `shell` and `file_ops`, which run here, within the agent's
+//! bounds: the run gives permission before and gets the result after.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::engine::added;
 use crate::engine::command::{Performed, Planned, ToolHost, confined};
+use crate::engine::{ToolCall, added};
 use crate::env::Env;
-use crate::mcp::Signal;
+use crate::mcp::{Object, Signal};
 use crate::model::{Access, without_hidden};
-use crate::ops::Workspace;
 use crate::program::{Programs, Variables};
-use crate::tools::{FileCall, Operation, ShellCall, text_at};
+use crate::tools::{self, FileCall, Intent, Operation, ShellCall, text_at};
 
-pub(super) struct ProjectTools {
+pub(super) struct TurnTools {
     host: ToolHost,
     root: PathBuf,
     programs: Programs,
     variables: Variables,
 }
 
-impl ProjectTools {
+impl TurnTools {
     /// `None`: the agent has no such turn.
-    pub(super) fn new(env: &Env, workspace: &Workspace, turn: &str) -> Option<Self> {
-        let (root, variables) = (workspace.folder.root.clone(), env.os_variables());
+    pub(super) fn new(env: &Env, local: &Path, root: PathBuf, turn: &str) -> Option<Self> {
+        let variables = env.os_variables();
         let programs = Programs::new(&root, &variables);
-        Some(Self { host: ToolHost::open(&workspace.local(), turn)?, root, programs, variables })
+        Some(Self { host: ToolHost::open(local, turn)?, root, programs, variables })
     }
 
-    pub(super) fn may_use(&self, tool: &str) -> bool {
+    pub(super) fn offers(&self, tool: &str) -> bool {
         self.host.context.tools.iter().any(|known| known == tool)
     }
 
-    pub(super) fn shell(&self, call: &ShellCall, signal: &Arc<Signal>) -> Result<String, String> {
+    pub(super) fn perform(&self, tool: &str, arguments: Object, signal: &Arc<Signal>) -> Result<String, String> {
+        let arguments = Value::Object(arguments);
+        if self.host.context.relayed.iter().any(|known| known == tool) {
+            return Handle::current().block_on(async { self.host.relay(tool, arguments, &mut stop(signal)).await });
+        }
+        match tools::read(&ToolCall { call: String::new(), tool: tool.to_owned(), arguments })? {
+            Intent::Shell(call) => self.shell(&call, signal),
+            Intent::Files(call) => self.files(&call, signal),
+            _ => Err(format!("`{tool}` is not offered here")),
+        }
+    }
+
+    fn shell(&self, call: &ShellCall, signal: &Arc<Signal>) -> Result<String, String> {
         let folder = self.host.context.directory.join(call.cwd.as_deref().unwrap_or_default());
         let folder = confined(&self.root, &folder)?;
         let (name, arguments) = call.shell();
@@ -54,7 +67,7 @@ impl ProjectTools {
         })
     }
 
-    pub(super) fn files(&self, call: &FileCall, signal: &Arc<Signal>) -> Result<String, String> {
+    fn files(&self, call: &FileCall, signal: &Arc<Signal>) -> Result<String, String> {
         let at = call.place(&self.root, &self.host.context.directory)?;
         if call.operation == Operation::Write && !self.host.context.may_write {
             return Err("your role reads files and writes none".to_owned());

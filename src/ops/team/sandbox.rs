@@ -1,0 +1,278 @@
+//! The sandbox of a run: what its agents' programs may write and read, and which level the system has.
+//!
+//! The lists come from measurements with the real programs: which folders engines, git and build tools need, and where
+//! people keep keys.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::engine::command::Profile;
+use crate::env::{Env, real};
+use crate::error::{Failure, FailureKind};
+use crate::model::SandboxLevel;
+use crate::ops::Project;
+use crate::ops::team::secrets::environment_files;
+use crate::program::{Programs, git_folders};
+use crate::sandbox::{Rules, Sandbox, level_of};
+use crate::settings::SandboxSettings;
+
+/// Where keys, tokens and passwords lie, below the user's home.
+const KEYS: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".terraform.d",
+    ".vault-token",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".mozilla",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+];
+
+/// The folders of the Copilot CLI, which has no profile.
+const COPILOT_HOME: &str = ".copilot";
+
+/// Caches of the sandbox's own: what an agent puts there, nobody else runs.
+const CACHES: [(&str, &str); 7] = [
+    ("XDG_CACHE_HOME", "xdg"),
+    ("npm_config_cache", "npm"),
+    ("CARGO_HOME", "cargo"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("GOMODCACHE", "go"),
+    ("GRADLE_USER_HOME", "gradle"),
+    ("NUGET_PACKAGES", "nuget"),
+];
+
+/// The folders of squad's own one in which those of each sandbox lie.
+const TEMPORARY: &str = "tmp";
+const CACHED: &str = "caches";
+
+/// Ways to the user's daemons: agents for keys, the session's bus, containers.
+const DAEMONS: [&str; 6] = ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_", "DOCKER_HOST", "XDG_RUNTIME_DIR", "GPG_"];
+
+/// What bounds a run's agents.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bounds {
+    /// `None`: only rules on commands.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// Why it is weaker than the settings ask for.
+    pub(crate) weaker: Option<String>,
+}
+
+impl Bounds {
+    pub(crate) fn level(&self) -> SandboxLevel {
+        level_of(self.sandbox.as_ref())
+    }
+}
+
+/// The strongest level that the settings allow and the system has, tried just now.
+///
+/// # Errors
+///
+/// `sandbox.require` is set, and the system has not the level that `sandbox.level` names.
+pub(crate) fn of_run(env: &Env, project: &Project, run: &str) -> Result<Bounds, Failure> {
+    let settings = &project.settings.sandbox;
+    let mut reasons = Vec::new();
+    for level in SandboxLevel::ALL.into_iter().filter(|level| *level >= settings.level) {
+        if level == SandboxLevel::Rules {
+            break;
+        }
+        let made = sandbox(env, project, run, level);
+        match made.and_then(|sandbox| sandbox.probe().map(|()| sandbox)) {
+            Ok(sandbox) => {
+                return require(
+                    settings.require,
+                    settings.level,
+                    Bounds { sandbox: Some(sandbox), weaker: why(reasons) },
+                );
+            }
+            Err(reason) => reasons.push(format!("`{level}`: {reason}")),
+        }
+    }
+    require(settings.require, settings.level, Bounds { sandbox: None, weaker: why(reasons) })
+}
+
+fn why(reasons: Vec<String>) -> Option<String> {
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+fn require(is_required: bool, wanted: SandboxLevel, bounds: Bounds) -> Result<Bounds, Failure> {
+    match &bounds.weaker {
+        Some(reason) if is_required => {
+            Err(Failure::new(FailureKind::Policy, format!("the sandbox `{wanted}` is not to be had here: {reason}"))
+                .hint("`squad doctor` says what is missing; `sandbox.require = false` starts agents without it"))
+        }
+        _ => Ok(bounds),
+    }
+}
+
+/// The bounds explained to an agent, so that it need not find out by failing.
+pub(crate) fn explained(level: SandboxLevel, settings: &SandboxSettings) -> Option<String> {
+    let writable = "what you start can write in the project and in $TMPDIR, and nowhere else";
+    match level {
+        SandboxLevel::Full if !settings.opens_git => Some(format!(
+            "{writable}. `.git` is read-only: `git add` and `git commit` fail, so leave your changes in the work tree."
+        )),
+        SandboxLevel::Full | SandboxLevel::Files => Some(format!("{writable}.")),
+        SandboxLevel::Rules => None,
+    }
+}
+
+/// squad's own folder for what is no part of a repository.
+pub(crate) fn state_folder(env: &Env) -> Option<PathBuf> {
+    let folder = env.variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = folder.or_else(|| Some(Path::new(env.variable("HOME")?).join(".local/state")))?;
+    Some(folder.join("squad"))
+}
+
+fn sandbox(env: &Env, project: &Project, run: &str, level: SandboxLevel) -> Result<Sandbox, String> {
+    let squad = env.program.clone().ok_or("squad does not know its own program")?;
+    let home = real(Path::new(env.variable("HOME").ok_or("HOME is not set")?));
+    let state = state_folder(env).ok_or("HOME is not set")?;
+    let caches = state.join(CACHED).join(super::engines::home_name(project));
+    let make = |folder: &Path| {
+        fs::create_dir_all(folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))
+    };
+    make(&state.join(TEMPORARY))?;
+    let state = real(&state);
+    let folder = tempfile::Builder::new().prefix(&format!("{run}-")).tempdir_in(state.join(TEMPORARY));
+    let folder = folder.map_err(|error| format!("{}: {error}", state.join(TEMPORARY).display()))?;
+    let temporary = folder.path().to_owned();
+    let empty = state.join("empty");
+    fs::write(&empty, "").map_err(|error| format!("{}: {error}", empty.display()))?;
+    let mut set: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for (variable, name) in CACHES {
+        make(&caches.join(name))?;
+        set.insert(variable.to_owned(), real(&caches).join(name));
+    }
+    bring_settings(env, &home, &real(&caches));
+    // Its time says when somebody last worked there.
+    let _ = fs::File::open(&caches).and_then(|folder| folder.set_modified(SystemTime::now()));
+
+    let root = real(&project.folder.root);
+    let local = project.local();
+    let mut hidden: Vec<PathBuf> = KEYS.iter().chain([&COPILOT_HOME]).map(|path| home.join(path)).collect();
+    hidden.extend(Profile::homes(&env.os_variables()));
+    hidden.push(state.clone());
+    hidden.extend(env.user_config().as_deref().and_then(Path::parent).map(real));
+    let readable: Vec<PathBuf> = project.settings.sandbox.read.iter().map(|path| expanded(&home, path)).collect();
+    hidden.retain(|path| !readable.contains(path));
+
+    let mut rules = Rules {
+        level,
+        writable: vec![root.clone(), real(&caches)],
+        read_only: Vec::new(),
+        hidden,
+        hidden_in_project: Vec::new(),
+        readable,
+        temporary,
+        replaced: Vec::new(),
+        empty,
+        set,
+        unset: DAEMONS.map(str::to_owned).to_vec(),
+    };
+    if level == SandboxLevel::Full {
+        let path: Vec<PathBuf> = Programs::new(&root, &env.os_variables()).folders().to_vec();
+        if !project.settings.sandbox.opens_git {
+            rules.read_only = git_folders(&root);
+            rules.read_only.push(root.join(".git"));
+        }
+        rules.hidden.extend(["runs", "watch", "homes", "output"].map(|name| local.join(name)));
+        rules.hidden.push("/run".into());
+        rules.hidden_in_project = ignored_environment_files(project)?;
+        rules.readable.extend(path.iter().cloned());
+        rules.readable.extend([real(Path::new("/etc/resolv.conf")), squad.clone()]);
+        let needed = path.iter().chain([&root, &home, &state, &squad, &local]);
+        let needed: Vec<&PathBuf> = needed.collect();
+        let temporary = ["/tmp", "/var/tmp"].map(PathBuf::from);
+        let is_free = |folder: &PathBuf| folder.is_dir() && !needed.iter().any(|path| path.starts_with(folder));
+        rules.replaced = temporary.into_iter().filter(is_free).collect();
+    }
+    let shown = rules.replaced.first().unwrap_or(&rules.temporary).clone();
+    for variable in ["TMPDIR", "TEMP", "TMP"] {
+        rules.set.insert(variable.to_owned(), shown.clone());
+    }
+    Ok(Sandbox::new(&squad, rules, folder))
+}
+
+/// Removes what sandboxes left: temporary files of killed runs, and caches of projects that nobody has worked in for
+/// long. Returns the number of folders.
+pub(crate) fn clear(env: &Env, age: Duration) -> usize {
+    let Some(state) = state_folder(env) else { return 0 };
+    let folders = [TEMPORARY, CACHED].into_iter().flat_map(|name| fs::read_dir(state.join(name)).into_iter().flatten());
+    let now: SystemTime = env.clock.now().into();
+    let is_old = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        modified.is_some_and(|modified| now.duration_since(modified).is_ok_and(|passed| passed > age))
+    };
+    // Caches may hold folders that are read-only, as Go's does; what stays is tried again by the next call.
+    folders.flatten().filter(is_old).filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
+}
+
+/// The `.env` files of the project that git ignores: they hold what only this machine is to know.
+fn ignored_environment_files(project: &Project) -> Result<Vec<PathBuf>, String> {
+    let tree = &project.work_dir;
+    let found = environment_files(&project.folder.root);
+    let below = |file: &PathBuf| Some(file.strip_prefix(tree).ok()?.to_str()?.replace('\\', "/"));
+    let found: Vec<String> = found.iter().filter_map(below).collect();
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ignored = project.repository.ignored(&found).map_err(|error| error.to_string())?;
+    Ok(ignored.iter().map(|file| real(tree).join(file)).collect())
+}
+
+/// Gives the sandbox's own caches what the user configured of registries, without the user's tokens.
+fn bring_settings(env: &Env, home: &Path, caches: &Path) {
+    let cargo = env.variable("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    for name in ["config.toml", "config"] {
+        let own = caches.join("cargo").join(name);
+        // Written afresh each time, because an agent could have written it. Without one, cargo has its defaults.
+        let _ = fs::remove_file(&own);
+        if let Ok(text) = fs::read(cargo.join(name)) {
+            let _ = fs::write(own, text);
+        }
+    }
+    // The Copilot CLI unpacks itself there, 235 MB; the user's copy can be read.
+    let cache = env.variable("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
+    link(&cache.join("copilot"), &caches.join("xdg/copilot"));
+}
+
+#[cfg(unix)]
+fn link(to: &Path, at: &Path) {
+    if to.is_dir() {
+        // One that is there already leads there, or holds the sandbox's own copy.
+        let _ = std::os::unix::fs::symlink(to, at);
+    }
+}
+
+#[cfg(not(unix))]
+fn link(_to: &Path, _at: &Path) {}
+
+fn expanded(home: &Path, path: &str) -> PathBuf {
+    real(&path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |rest| home.join(rest)))
+}

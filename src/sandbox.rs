@@ -1,0 +1,212 @@
+//! The sandbox: what bounds the programs that an engine starts, whatever they do.
+//!
+//! ```text
+//! squad ─ starts ─→ squad within RULES PROGRAM … ─ bounds itself, becomes ─→ PROGRAM
+//! ```
+//!
+//! squad itself stays outside, and so do its tools. The second squad has one thread and no state, so it may change its
+//! namespaces, and nothing has to happen between a fork and an exec. The kernel hands the bounds on to every process
+//! that PROGRAM starts, and none can lift them.
+
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod mounts;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use crate::model::SandboxLevel;
+use crate::program::Program;
+
+/// The hidden command by which squad starts a program in the sandbox.
+const COMMAND: &str = "within";
+/// In the place of a program: try the bounds and say what holds.
+const PROBE: &str = "probe";
+/// The exit code if the bounds cannot be set, as `env` and `nice` use it.
+pub(crate) const NOT_ENTERED: u8 = 125;
+
+/// Bounds, and the program that sets them.
+#[derive(Clone, Debug)]
+pub(crate) struct Sandbox {
+    squad: Program,
+    rules: Rules,
+    /// The folder for temporary files, which is removed with the last copy of this.
+    temporary: Arc<TempDir>,
+}
+
+/// What a program may do. Paths are absolute; those that do not exist are passed over.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Rules {
+    pub(crate) level: SandboxLevel,
+    /// Files and folders that may be written.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Folders in [`Self::writable`] that may not be written after all. Only at level `full`.
+    pub(crate) read_only: Vec<PathBuf>,
+    /// Files and folders that cannot be read.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// Files in the project that cannot be read. Only at level `full`.
+    pub(crate) hidden_in_project: Vec<PathBuf>,
+    /// Files and folders in [`Self::hidden`] that can be read.
+    pub(crate) readable: Vec<PathBuf>,
+    /// The folder for temporary files.
+    pub(crate) temporary: PathBuf,
+    /// Folders in whose place [`Self::temporary`] stands. Only at level `full`.
+    pub(crate) replaced: Vec<PathBuf>,
+    /// An empty file, which stands in the place of those that are hidden.
+    pub(crate) empty: PathBuf,
+    /// Environment variables to set.
+    pub(crate) set: BTreeMap<String, PathBuf>,
+    /// Beginnings of environment variables to remove.
+    pub(crate) unset: Vec<String>,
+}
+
+impl Sandbox {
+    /// `squad` is this program; `temporary` is the folder of [`Rules::temporary`].
+    pub(crate) fn new(squad: &Path, rules: Rules, temporary: TempDir) -> Self {
+        Self { squad: Program::of_user(squad), rules, temporary: Arc::new(temporary) }
+    }
+
+    pub(crate) fn level(&self) -> SandboxLevel {
+        self.rules.level
+    }
+
+    /// The same, where these may be written too.
+    pub(crate) fn with_writable(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.rules.writable.extend(paths);
+        self
+    }
+
+    /// The same, where this and what it holds may not be written.
+    pub(crate) fn without_writable(mut self, path: &Path) -> Self {
+        self.rules.writable.retain(|writable| writable != path);
+        self
+    }
+
+    /// Starts a program inside.
+    pub(crate) fn command(&self, program: &Program) -> Command {
+        let mut command = self.squad.command();
+        // Text and paths have a form in JSON unless they are not Unicode; then the program is not started.
+        let rules = serde_json::to_string(&self.rules).unwrap_or_default();
+        command.arg(COMMAND).arg(rules).arg(program.path());
+        command
+    }
+
+    /// Tries the bounds in both directions: what is allowed happens, and what is not does not.
+    ///
+    /// # Errors
+    ///
+    /// What failed, to follow "level … cannot be had: ".
+    pub(crate) fn probe(&self) -> Result<(), String> {
+        let Rules { temporary, .. } = &self.rules;
+        let outside = temporary.parent().unwrap_or(temporary);
+        let mark = crate::env::unique_id().to_string();
+        let (secret, allowed, denied) =
+            (outside.join(format!("{mark}.key")), temporary.join(&mark), outside.join(format!("{mark}.out")));
+        fs::write(&secret, &mark).map_err(|error| format!("{}: {error}", secret.display()))?;
+        let hidden = self.rules.hidden.iter().chain([&secret]).cloned().collect();
+        let (squad, held) = (self.squad.clone(), Arc::clone(&self.temporary));
+        let tried = Self { squad, rules: Rules { hidden, ..self.rules.clone() }, temporary: held };
+        let mut command = tried.command(&Program::of_user(Path::new(PROBE)));
+        command.args([&allowed, &denied, &secret]).env_clear();
+        let output = command.stdin(Stdio::null()).output();
+        let (has_written, has_escaped) = (allowed.exists(), denied.exists());
+        for file in [&secret, &allowed, &denied] {
+            // What is not there need not be removed.
+            let _ = fs::remove_file(file);
+        }
+        let output = output.map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        match () {
+            () if !output.status.success() => Err(complaint),
+            () if !has_written => Err(format!("{} could not be written inside", allowed.display())),
+            () if has_escaped => Err(format!("{} could be written inside", denied.display())),
+            () if said.contains(&mark) => Err(format!("{} could be read inside", secret.display())),
+            () => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn level_of(sandbox: Option<&Sandbox>) -> SandboxLevel {
+    sandbox.map_or(SandboxLevel::Rules, Sandbox::level)
+}
+
+/// A program's command, in a sandbox if there is one.
+pub(crate) fn command_in(sandbox: Option<&Sandbox>, program: &Program) -> Command {
+    sandbox.map_or_else(|| program.command(), |sandbox| sandbox.command(program))
+}
+
+/// Bounds this process and becomes the program. Returns only if that fails, with the reason and the exit code.
+pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (String, u8) {
+    let entered = serde_json::from_str(rules).map_err(|error| format!("the rules cannot be read: {error}"));
+    let entered = entered.and_then(|rules: Rules| enter(&rules).map(|()| rules));
+    let rules = match entered {
+        Ok(rules) => rules,
+        Err(reason) => return (format!("the sandbox cannot be set up: {reason}"), NOT_ENTERED),
+    };
+    if program == PROBE {
+        return probe(arguments);
+    }
+    let mut command = Program::of_user(Path::new(program)).command();
+    command.args(arguments).envs(&rules.set);
+    for (name, _) in std::env::vars_os() {
+        let is_unset = |prefix: &String| name.to_str().is_some_and(|name| name.starts_with(prefix.as_str()));
+        if rules.unset.iter().any(is_unset) {
+            command.env_remove(name);
+        }
+    }
+    let error = become_program(&mut command);
+    let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    (format!("{}: {error}", program.display()), code)
+}
+
+#[cfg(unix)]
+fn become_program(command: &mut Command) -> io::Error {
+    std::os::unix::process::CommandExt::exec(command)
+}
+
+#[cfg(not(unix))]
+fn become_program(_command: &mut Command) -> io::Error {
+    io::ErrorKind::Unsupported.into()
+}
+
+/// Inside: writes where it may and where it may not, and prints what it may not read.
+fn probe(files: &[OsString]) -> (String, u8) {
+    let [allowed, denied, secret] = files else { return ("the probe needs three files".to_owned(), NOT_ENTERED) };
+    let written = fs::write(allowed, "");
+    let _ = fs::write(denied, "");
+    // squad, outside, judges by what is on disk and what is said here.
+    print!("{}", fs::read_to_string(secret).unwrap_or_default());
+    match written {
+        Ok(()) => (String::new(), 0),
+        Err(error) => (format!("{}: {error}", allowed.display()), 1),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn enter(rules: &Rules) -> Result<(), String> {
+    match rules.level {
+        // Landlock forbids mounts, so it comes last.
+        SandboxLevel::Full => mounts::enter(rules)?,
+        SandboxLevel::Files => {}
+        SandboxLevel::Rules => return Ok(()),
+    }
+    landlock::enter(rules)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enter(rules: &Rules) -> Result<(), String> {
+    match rules.level {
+        SandboxLevel::Rules => Ok(()),
+        level => Err(format!("level `{level}` exists on Linux only")),
+    }
+}

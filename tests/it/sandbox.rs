@@ -1,0 +1,188 @@
+//! What an agent's programs can do in the sandbox, looked at on disk. On a system without a level, its stories say so
+//! and end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Output, TestRepo};
+
+/// A repository outside the folders for temporary files, where the sandbox may replace them.
+struct World {
+    repo: TestRepo,
+    level: &'static str,
+}
+
+impl World {
+    /// `None`: this system has not that level.
+    fn at(level: &'static str) -> Option<Self> {
+        // Programs share memory through files, so those of the memory's file system can be written.
+        let mut repo = TestRepo::empty_on_disk();
+        assert_eq!(repo.squad(&["init"]).code, 0);
+        repo.variables.insert("SQUAD_SANDBOX_LEVEL".into(), level.into());
+        repo.variables.insert("SQUAD_SANDBOX_REQUIRE".into(), "true".into());
+        let world = Self { repo, level };
+        let tried = world.run(&["true"]);
+        if tried.code == 5 {
+            eprintln!("this system has no sandbox `{level}`: {}", tried.err);
+            return None;
+        }
+        assert_eq!(tried.code, 0, "{tried}");
+        Some(world)
+    }
+
+    /// Plays an agent that runs these commands, each whatever became of the one before.
+    fn run(&self, commands: &[&str]) -> Output {
+        let steps: String = commands.iter().map(|command| format!("  {{ run = {command:?} }},\n")).collect();
+        let script = format!("[[turn]]\nagent = \"backend\"\nsteps = [\n{steps}  {{ say = \"Done.\" }},\n]\n");
+        self.repo.rehearse(&script, &["@backend do it", "--permissions", "allow", "--json"])
+    }
+
+    fn home(&self, path: &str) -> PathBuf {
+        Path::new(&self.repo.variables["HOME"]).join(path)
+    }
+
+    fn write(&self, path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(path, text).expect("a file");
+    }
+}
+
+const LEVELS: [&str; 3] = ["full", "files", "rules"];
+
+fn results(output: &Output) -> String {
+    let events = output.out.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    events.filter(|event| event["type"] == "tool.completed").map(|event| format!("{}\n", event["result"])).collect()
+}
+
+#[test]
+fn writes_land_in_the_project_and_nowhere_else() {
+    for level in LEVELS {
+        let Some(world) = World::at(level) else { continue };
+        let (out, home) = (world.repo.root().join("../out"), world.home("out"));
+        let commands = [
+            "echo a > inside",
+            "mkdir -p deep/er && echo a > deep/er/file && mv deep/er/file deep/moved && rm -r deep/er",
+            "echo a > \"$TMPDIR/mine\" && cat \"$TMPDIR/mine\"",
+            "echo a > ../out",
+            &format!("echo a > {}", home.display()),
+            &format!("ln -s {} link; echo a > link", home.display()),
+        ];
+        let output = world.run(&commands);
+        let written = ["inside", "deep/moved"].map(|path| world.repo.root().join(path).exists());
+        assert_eq!(written, [true, true], "{level}: {output}");
+        assert_eq!([out.exists(), home.exists()], [level == "rules"; 2], "{level}: {output}");
+        assert!(output.out.contains(&format!("\"sandbox\":\"{level}\"")), "{level}: {output}");
+    }
+}
+
+#[test]
+fn keys_are_read_by_nobody_unless_the_user_says_so() {
+    for level in LEVELS {
+        let Some(mut world) = World::at(level) else { continue };
+        let keys = [".ssh/id", ".aws/credentials", ".netrc", ".claude/login", ".copilot/token", ".local/state/squad/x"];
+        for key in keys {
+            world.write(&world.home(key), "the-key-itself\n");
+        }
+        let commands: Vec<String> =
+            keys.iter().map(|key| format!("cat {}", world.home(key).display())).chain(["ls -d ~".to_owned()]).collect();
+        let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+        let said = results(&world.run(&commands));
+        assert_eq!(
+            said.matches("the-key-itself").count(),
+            if level == "rules" { keys.len() } else { 0 },
+            "{level}: {said}"
+        );
+        world.repo.variables.insert("SQUAD_SANDBOX_READ".into(), "~/.ssh,~/.netrc".into());
+        let said = results(&world.run(&commands));
+        assert_eq!(
+            said.matches("the-key-itself").count(),
+            if level == "rules" { keys.len() } else { 2 },
+            "{level}: {said}"
+        );
+    }
+}
+
+#[test]
+fn git_is_read_only_at_level_full_and_open_if_the_user_says_so() {
+    let commit = "git -c user.name=B -c user.email=b@example.com commit --quiet --allow-empty -m made";
+    for (level, git, is_made) in [("full", "read-only", false), ("full", "open", true), ("files", "read-only", true)] {
+        let Some(mut world) = World::at(level) else { continue };
+        world.repo.variables.insert("SQUAD_SANDBOX_GIT".into(), git.into());
+        let output = world.run(&["git status --short", "git log --oneline", commit, "echo x > .git/hooks/pre-commit"]);
+        let log = world.repo.git(&["log", "--format=%s"]);
+        assert_eq!(log.contains("made"), is_made, "{level}, {git}: {output}");
+        let hook = world.repo.root().join(".git/hooks/pre-commit");
+        assert_eq!(hook.exists(), is_made, "{level}, {git}: {output}");
+        assert!(!results(&output).contains("not a git repository"), "{level}, {git}: {output}");
+    }
+}
+
+#[test]
+fn ignored_environment_files_are_hidden_at_level_full_and_unharmed() {
+    for level in LEVELS {
+        let Some(world) = World::at(level) else { continue };
+        let root = world.repo.root();
+        world.write(&root.join(".gitignore"), ".env\n");
+        world.write(&root.join(".env"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join("apps/api/.env"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join(".env.local"), "NOT_IGNORED=1\n");
+        let output =
+            world.run(&["cut -c1-12 .env apps/api/.env", "cat .env.local", "echo X=1 > .env; echo X=1 >> .env"]);
+        let said = results(&output);
+        assert_eq!(said.matches("SECRET=hunte").count(), if level == "full" { 0 } else { 2 }, "{level}: {output}");
+        assert!(said.contains("NOT_IGNORED"), "{level}: {output}");
+        let text = fs::read_to_string(root.join(".env")).expect("it is there");
+        assert_eq!(text.contains("SECRET"), level == "full", "{level}: {text}");
+    }
+}
+
+#[test]
+fn ways_to_daemons_are_not_handed_on() {
+    for level in LEVELS {
+        let Some(mut world) = World::at(level) else { continue };
+        for name in ["SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XDG_RUNTIME_DIR"] {
+            world.repo.variables.insert(name.into(), "/a/way/out".into());
+        }
+        let said = results(&world.run(&["env", "echo caches: $CARGO_HOME $npm_config_cache"]));
+        assert_eq!(said.contains("/a/way/out"), level == "rules", "{level}: {said}");
+        assert_eq!(said.contains("/caches/"), level != "rules", "{level}: {said}");
+    }
+}
+
+#[test]
+fn a_repository_may_only_tighten() {
+    let repo = TestRepo::with_team();
+    fs::write(
+        repo.root().join(".squad/config.toml"),
+        "[sandbox]\nlevel = \"files\"\nread = [\"~/.ssh\"]\ngit = \"open\"\nrequire = true\n",
+    )
+    .expect("a file");
+    let output = repo.squad(&["config", "list", "--json"]);
+    let text = format!("{}{}", output.out, output.err);
+    for refused in ["`sandbox.level` is ignored", "`sandbox.read` is ignored", "`sandbox.git` is ignored"] {
+        assert!(text.contains(refused), "{refused}: {output}");
+    }
+    assert!(!text.contains("`sandbox.require` is ignored"), "{output}");
+    let output = repo.squad(&["config", "set", "sandbox.level", "rules"]);
+    assert_eq!(output.code, 2, "{output}");
+    let output = repo.squad(&["config", "set", "--user", "sandbox.level", "most"]);
+    assert!(output.err.contains("`most` is not a level; use full, files or rules"), "{output}");
+}
+
+/// A home that squad cannot keep its state in leaves only the rules, which is said, or refused.
+#[test]
+fn what_cannot_be_had_is_said_or_refused() {
+    let mut repo = TestRepo::with_team();
+    repo.variables.insert("SQUAD_SANDBOX_LEVEL".into(), "full".into());
+    let file = repo.root().join("../a-file");
+    fs::write(&file, "").expect("a file");
+    repo.variables.insert("XDG_STATE_HOME".into(), file.display().to_string());
+    let arguments = ["orchestrate", "@backend say hello", "--engine", "rehearsal"];
+    let output = repo.squad(&arguments);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.err.contains("the agents' sandbox is only `rules` here"), "{output}");
+    repo.variables.insert("SQUAD_SANDBOX_REQUIRE".into(), "true".into());
+    let output = repo.squad(&arguments);
+    assert_eq!(output.code, 5, "{output}");
+    assert!(output.err.contains("the sandbox `full` is not to be had here"), "{output}");
+}
