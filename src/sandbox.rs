@@ -85,9 +85,10 @@ impl Sandbox {
         self
     }
 
-    /// The same, where this and what it holds may not be written.
+    /// The same, where this tree may be read only.
     pub(crate) fn without_writable(mut self, path: &Path) -> Self {
         self.rules.writable.retain(|writable| writable != path);
+        self.rules.readable.push(path.to_owned());
         self
     }
 

@@ -1,14 +1,17 @@
 //! A mount namespace: everything is read-only but what is allowed, and what is hidden is not there.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
+use rustix::fs::{CWD, FileType};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind_recursive, mount_change,
+    move_mount, open_tree,
+};
 use rustix::process::{getgid, getuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities};
 
@@ -45,44 +48,61 @@ fn new_namespaces() -> io::Result<()> {
     Ok(())
 }
 
+/// What becomes of a path.
+enum Change {
+    /// An empty file system takes its place.
+    Empty(&'static CStr),
+    /// This tree does.
+    Put(OwnedFd),
+    /// This tree is there again, although something around it is not.
+    Keep(OwnedFd),
+}
+
+/// Options of the file systems that hide a folder, and of the one for shared memory.
+const HIDING: &CStr = c"mode=0700,size=64k";
+const SHARED: &CStr = c"mode=1777";
+
 fn arrange(rules: &Rules) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| format!("the mounts cannot be made private: {error}"))?;
-    let (folders, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        outermost(&rules.hidden).into_iter().partition(|path| path.is_dir());
-    let shared_memory = [PathBuf::from(SHARED_MEMORY)];
-    let covering: Vec<&PathBuf> = folders.iter().copied().chain(&rules.replaced).chain(&shared_memory).collect();
+    let shared_memory = PathBuf::from(SHARED_MEMORY);
+    let covering: Vec<&PathBuf> = rules.hidden.iter().chain(&rules.replaced).chain([&shared_memory]).collect();
     let is_covered = |path: &Path| covering.iter().any(|folder| path.starts_with(folder));
-    // Opened while they can be reached by their names, and mounted in the order of their depth.
+    // All trees are copied while they can be reached by their names and nothing in them is hidden.
+    let mut changes: Vec<(&PathBuf, Change)> = vec![(&shared_memory, Change::Empty(SHARED))];
+    for path in rules.hidden.iter().chain(&rules.hidden_in_project).filter(|path| path.exists()) {
+        changes.push((path, if path.is_dir() { Change::Empty(HIDING) } else { Change::Put(copy(&rules.empty)?) }));
+    }
+    for path in &rules.replaced {
+        changes.push((path, Change::Put(copy(&rules.temporary)?)));
+    }
     let kept = rules.writable.iter().chain(&rules.readable).chain([&rules.temporary]);
-    let mut kept: Vec<(&PathBuf, OwnedFd)> =
-        kept.filter(|path| is_covered(path)).filter_map(|path| Some((path, open(path).ok()?))).collect();
-    kept.sort_by_key(|(path, _)| path.components().count());
-    let (temporary, empty) = (open(&rules.temporary)?, open(&rules.empty)?);
-
-    for folder in &folders {
-        let flags = MountFlags::NOSUID | MountFlags::NODEV;
-        mount("tmpfs", folder.as_path(), "tmpfs", flags, c"mode=0700,size=64k")
-            .map_err(|error| failed(folder, error))?;
+    for path in kept.filter(|path| is_covered(path) && path.exists()) {
+        changes.push((path, Change::Keep(copy(path)?)));
     }
-    for folder in &rules.replaced {
-        bind(&temporary, folder)?;
-    }
-    mount("tmpfs", SHARED_MEMORY, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=1777")
-        .map_err(|error| failed(Path::new(SHARED_MEMORY), error))?;
-    for (path, opened) in &kept {
-        make_room(path, opened).map_err(|error| failed(path, error))?;
-        bind(opened, path)?;
-    }
-    for file in files.into_iter().chain(&rules.hidden_in_project) {
-        bind(&empty, file)?;
+    // From the outside in. The order of the same path is that of the list: what is kept comes last.
+    changes.sort_by_key(|(path, _)| path.components().count());
+    for (path, change) in changes {
+        match change {
+            Change::Keep(copied) => {
+                make_room(path, &copied).map_err(|error| failed(path, error))?;
+                put(copied.as_fd(), path)?;
+            }
+            // What is around it may be gone by now.
+            _ if !path.exists() => {}
+            Change::Empty(options) => put_file_system(path, options)?,
+            Change::Put(copied) => put(copied.as_fd(), path)?,
+        }
     }
 
     // Each tree that differs from what is around it becomes a mount of its own.
     let terminals = PathBuf::from("/dev/pts");
-    let writable = rules.writable.iter().chain([&rules.temporary]).chain(&rules.replaced).chain(&shared_memory);
-    let writable = writable.chain([&terminals]);
-    let read_only = rules.read_only.iter().chain(&rules.hidden_in_project).map(|path| (path, true));
+    let writable = rules.writable.iter().chain([&rules.temporary]).chain(&rules.replaced);
+    let writable = writable.chain([&shared_memory, &terminals]);
+    // What is kept in the place of shared memory is not writable like the rest there.
+    let is_writable = |path: &Path| rules.writable.iter().any(|writable| path.starts_with(writable));
+    let readable = rules.readable.iter().filter(|path| is_covered(path) && !is_writable(path));
+    let read_only = rules.read_only.iter().chain(&rules.hidden_in_project).chain(readable).map(|path| (path, true));
     let mut trees: Vec<(&PathBuf, bool)> = writable.map(|path| (path, false)).chain(read_only).collect();
     trees.retain(|(path, _)| path.exists());
     trees.sort_by_key(|(path, _)| path.components().count());
@@ -98,19 +118,19 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     Ok(())
 }
 
-/// Those that exist, without what others contain.
-fn outermost(paths: &[PathBuf]) -> Vec<&PathBuf> {
-    let is_inside = |path: &Path| paths.iter().any(|other| other != path && path.starts_with(other) && other.exists());
-    paths.iter().filter(|path| path.exists() && !is_inside(path)).collect()
+/// A copy of a tree of mounts, which is nowhere yet.
+fn copy(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, path, flags).map_err(|error| failed(path, error))
 }
 
-fn open(path: &Path) -> Result<OwnedFd, String> {
-    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|error| failed(path, error))
+fn put(copied: BorrowedFd<'_>, path: &Path) -> Result<(), String> {
+    move_mount(copied, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(|error| failed(path, error))
 }
 
-fn bind(opened: &OwnedFd, target: &Path) -> Result<(), String> {
-    let source = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    mount_bind_recursive(source, target).map_err(|error| failed(target, error))
+fn put_file_system(path: &Path, options: &CStr) -> Result<(), String> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", path, "tmpfs", flags, options).map_err(|error| failed(path, error))
 }
 
 /// Makes the file or folder that something will be mounted on.

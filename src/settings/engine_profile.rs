@@ -24,8 +24,8 @@ pub(crate) struct EngineProfile {
     pub(crate) free: Option<Vec<String>>,
     /// Replaces `{mode}` in squad's sandbox, which keeps an agent that may change nothing from it by itself.
     pub(crate) inside: Option<Vec<String>>,
-    /// Where the program keeps its login and its sessions: files and folders it may write in the sandbox. `~/` is the
-    /// user's home, and `$NAME` an environment variable.
+    /// Where the program keeps its login and its sessions: files it may write in the sandbox, and folders, which end in
+    /// `/` and are made. `~/` is the user's home, and `$NAME/` a folder that an environment variable names.
     pub(crate) home: Option<Vec<String>>,
     pub(crate) chat: Option<Chats>,
     /// Arguments that make the program create a chat and print its id.

@@ -72,6 +72,8 @@ fn writes_land_in_the_project_and_nowhere_else() {
         assert_eq!(written, [true, true], "{level}: {output}");
         assert_eq!([out.exists(), home.exists()], [level == "rules"; 2], "{level}: {output}");
         assert!(output.out.contains(&format!("\"sandbox\":\"{level}\"")), "{level}: {output}");
+        let left = fs::read_dir(world.home(".local/state/squad/tmp")).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{level}: temporary files are left");
     }
 }
 

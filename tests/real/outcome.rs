@@ -39,11 +39,12 @@ fn what_a_command_wrote_before_a_kill_is_its_agents() {
 
 #[test]
 fn what_the_person_changes_is_the_persons_and_what_an_agent_does_to_git_is_said() {
-    let world = World::new(|root| {
+    let mut world = World::new(|root| {
         let git = "git checkout -q -b side; echo a > a.txt; git add a.txt; git -c user.name=a -c user.email=a@b commit -qm a; \
                    git config alias.x y";
         [plays("ada", &[&shell(git), &format!("sleep:1.5 {}", create(&root.join("b.txt"), "b\n")), "say:Did it."])]
     });
+    world.repo.variables.insert("SQUAD_SANDBOX_GIT".to_owned(), "open".to_owned());
     let mut run = world.start(&[&ARGUMENTS[..], &["Build it"]].concat());
     run.wait_for(&["tool.completed", "git checkout"]);
     thread::sleep(Duration::from_millis(700));

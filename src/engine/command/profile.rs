@@ -141,8 +141,14 @@ impl Profile {
         })
     }
 
-    /// Where it keeps its login and its sessions.
+    /// Where it keeps its login and its sessions. Folders are made: what is not there cannot be allowed.
     pub(super) fn home_paths(&self, variables: &Variables) -> Vec<PathBuf> {
+        let named = |path: &str| path.starts_with('$') && expanded(path, variables).is_some();
+        let is_moved = self.home.iter().any(|path| named(path));
+        for path in self.home.iter().filter(|path| path.ends_with('/') && (!is_moved || named(path))) {
+            // One that cannot be made is missing for the program as well, which says so.
+            let _ = expanded(path, variables).map(std::fs::create_dir_all);
+        }
         self.home.iter().filter_map(|path| expanded(path, variables)).collect()
     }
 

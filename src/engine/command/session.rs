@@ -212,7 +212,13 @@ impl Turn {
         let profile = &self.shared.profile;
         Fact::Governed {
             engine: profile.name.clone(),
-            by: profile.governed(is_unrestricted),
+            by: match (&profile.inside, &self.shared.sandbox) {
+                (Some(_), Some(sandbox)) if is_unrestricted => format!("squad's sandbox (`{}`)", sandbox.level()),
+                (Some(_), Some(sandbox)) => {
+                    format!("squad's sandbox (`{}`), where it cannot write in the project", sandbox.level())
+                }
+                _ => profile.governed(is_unrestricted),
+            },
             lacks_tools: !has_server,
             hides_refusals: !is_unrestricted && profile.hides_refusals(),
         }

@@ -135,7 +135,12 @@ pub(super) fn processor_time(_id: u32) -> Option<u64> {
 }
 
 fn command(program: &Program, options: &Options, home: &Home) -> Command {
-    let sandbox = options.sandbox.clone().map(|sandbox| sandbox.with_writable(home_folder(options, home)));
+    let sandbox = options.sandbox.clone().map(|sandbox| {
+        let folder = home_folder(options, home);
+        // What is not there cannot be allowed.
+        let _ = folder.as_deref().map(std::fs::create_dir_all);
+        sandbox.with_writable(folder)
+    });
     let mut command = Command::from(command_in(sandbox.as_ref(), program));
     command.args(["--server", "--stdio", "--no-auto-update"]);
     if options.provider.is_some() {

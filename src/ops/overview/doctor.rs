@@ -98,7 +98,7 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
 /// Which level of the sandbox the system has.
 fn bounds(env: &Env, project: &Project) -> (SandboxLevel, Option<Finding>) {
     let settings = &project.settings.sandbox;
-    let (level, reason) = match sandbox::of_run(env, project, "doctor") {
+    let (level, reason) = match sandbox::of_run(env, project, "doctor", &[]) {
         Ok(bounds) => (bounds.level(), bounds.weaker),
         Err(failure) => (SandboxLevel::Rules, Some(failure.message)),
     };

@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
@@ -21,6 +22,7 @@ use crate::git::Head;
 use crate::model::{AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, RunId, Tier, Usage};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
+use crate::ops::run::attachments;
 use crate::ops::run::conversation_sessions::ConversationSessions;
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::host::Requests;
@@ -382,7 +384,8 @@ async fn sessions_of(
     let mut interrupted = cancel.clone();
     let given: Vec<String> = order.members.iter().filter_map(|member| member.given.engine.clone()).collect();
     let others = (&given[..], order.described.as_ref());
-    let bounds = sandbox::of_run(env, project, run.as_str())
+    let attached: Vec<PathBuf> = attachments::absolute(project, &order.attachments).iter().map(PathBuf::from).collect();
+    let bounds = sandbox::of_run(env, project, run.as_str(), &attached)
         .map_err(|failure| NotStarted { engine: project.settings.engine.name.clone(), failure })?;
     if let Some(reason) = bounds.weaker.clone() {
         reports.tell(None, EventKind::SandboxWeaker { level: bounds.level(), reason });

@@ -94,14 +94,16 @@ impl Bounds {
 /// # Errors
 ///
 /// `sandbox.require` is set, and the system has not the level that `sandbox.level` names.
-pub(crate) fn of_run(env: &Env, project: &Project, run: &str) -> Result<Bounds, Failure> {
+///
+/// `attached`: files that the agents may read wherever they are.
+pub(crate) fn of_run(env: &Env, project: &Project, run: &str, attached: &[PathBuf]) -> Result<Bounds, Failure> {
     let settings = &project.settings.sandbox;
     let mut reasons = Vec::new();
     for level in SandboxLevel::ALL.into_iter().filter(|level| *level >= settings.level) {
         if level == SandboxLevel::Rules {
             break;
         }
-        let made = sandbox(env, project, run, level);
+        let made = sandbox(env, project, run, attached, level);
         match made.and_then(|sandbox| sandbox.probe().map(|()| sandbox)) {
             Ok(sandbox) => {
                 return require(
@@ -149,7 +151,13 @@ pub(crate) fn state_folder(env: &Env) -> Option<PathBuf> {
     Some(folder.join("squad"))
 }
 
-fn sandbox(env: &Env, project: &Project, run: &str, level: SandboxLevel) -> Result<Sandbox, String> {
+fn sandbox(
+    env: &Env,
+    project: &Project,
+    run: &str,
+    attached: &[PathBuf],
+    level: SandboxLevel,
+) -> Result<Sandbox, String> {
     let squad = env.program.clone().ok_or("squad does not know its own program")?;
     let home = real(Path::new(env.variable("HOME").ok_or("HOME is not set")?));
     let state = state_folder(env).ok_or("HOME is not set")?;
@@ -179,8 +187,13 @@ fn sandbox(env: &Env, project: &Project, run: &str, level: SandboxLevel) -> Resu
     hidden.extend(Profile::homes(&env.os_variables()));
     hidden.push(state.clone());
     hidden.extend(env.user_config().as_deref().and_then(Path::parent).map(real));
-    let readable: Vec<PathBuf> = project.settings.sandbox.read.iter().map(|path| expanded(&home, path)).collect();
+    let mut readable: Vec<PathBuf> = project.settings.sandbox.read.iter().map(|path| expanded(&home, path)).collect();
     hidden.retain(|path| !readable.contains(path));
+
+    readable.extend(attached.iter().cloned());
+    // A server of the user's may be a script anywhere.
+    let servers = project.settings.mcp.values().flat_map(|server| server.command.iter().chain(&server.args));
+    readable.extend(servers.map(PathBuf::from).filter(|path| path.is_absolute() && path.exists()));
 
     let mut rules = Rules {
         level,
@@ -257,9 +270,16 @@ fn bring_settings(env: &Env, home: &Path, caches: &Path) {
             let _ = fs::write(own, text);
         }
     }
-    // The Copilot CLI unpacks itself there, 235 MB; the user's copy can be read.
+    // Each version of the Copilot CLI unpacks itself there, 235 MB; the user's copies can be read.
     let cache = env.variable("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
-    link(&cache.join("copilot"), &caches.join("xdg/copilot"));
+    let (theirs, own) = (cache.join("copilot/pkg"), caches.join("xdg/copilot/pkg"));
+    for platform in fs::read_dir(&theirs).into_iter().flatten().flatten() {
+        let folder = own.join(platform.file_name());
+        let _ = fs::create_dir_all(&folder);
+        for version in fs::read_dir(platform.path()).into_iter().flatten().flatten() {
+            link(&version.path(), &folder.join(version.file_name()));
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -51,7 +51,7 @@ async fn start(
     script: Option<Script>,
     reports: &Reports,
 ) -> Result<Arc<SessionPool>, Failure> {
-    let bounds = sandbox::of_run(env, project, run.as_str())?;
+    let bounds = sandbox::of_run(env, project, run.as_str(), &[])?;
     if let Some(reason) = bounds.weaker.clone() {
         reports.tell(None, EventKind::SandboxWeaker { level: bounds.level(), reason });
     }
