@@ -83,6 +83,8 @@ mod review_odd;
 mod route;
 mod runner;
 mod sandbox;
+#[cfg(unix)]
+mod sandbox_attempts;
 mod scrub;
 mod scrub_places;
 mod secret_places;

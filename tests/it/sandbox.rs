@@ -7,20 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::support::{Output, TestRepo};
 
 /// A repository outside the folders for temporary files, where the sandbox may replace them.
-struct World {
-    repo: TestRepo,
-    level: &'static str,
+pub(crate) struct World {
+    pub(crate) repo: TestRepo,
 }
 
 impl World {
     /// `None`: this system has not that level.
-    fn at(level: &'static str) -> Option<Self> {
+    pub(crate) fn at(level: &'static str) -> Option<Self> {
         // Programs share memory through files, so those of the memory's file system can be written.
         let mut repo = TestRepo::empty_on_disk();
         assert_eq!(repo.squad(&["init"]).code, 0);
         repo.variables.insert("SQUAD_SANDBOX_LEVEL".into(), level.into());
         repo.variables.insert("SQUAD_SANDBOX_REQUIRE".into(), "true".into());
-        let world = Self { repo, level };
+        let world = Self { repo };
         let tried = world.run(&["true"]);
         if tried.code == 5 {
             eprintln!("this system has no sandbox `{level}`: {}", tried.err);
@@ -31,17 +30,17 @@ impl World {
     }
 
     /// Plays an agent that runs these commands, each whatever became of the one before.
-    fn run(&self, commands: &[&str]) -> Output {
+    pub(crate) fn run(&self, commands: &[&str]) -> Output {
         let steps: String = commands.iter().map(|command| format!("  {{ run = {command:?} }},\n")).collect();
         let script = format!("[[turn]]\nagent = \"backend\"\nsteps = [\n{steps}  {{ say = \"Done.\" }},\n]\n");
         self.repo.rehearse(&script, &["@backend do it", "--permissions", "allow", "--json"])
     }
 
-    fn home(&self, path: &str) -> PathBuf {
+    pub(crate) fn home(&self, path: &str) -> PathBuf {
         Path::new(&self.repo.variables["HOME"]).join(path)
     }
 
-    fn write(&self, path: &Path, text: &str) {
+    pub(crate) fn write(&self, path: &Path, text: &str) {
         fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
         fs::write(path, text).expect("a file");
     }
@@ -49,7 +48,8 @@ impl World {
 
 const LEVELS: [&str; 3] = ["full", "files", "rules"];
 
-fn results(output: &Output) -> String {
+/// What the commands printed, a line of JSON each.
+pub(crate) fn results(output: &Output) -> String {
     let events = output.out.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     events.filter(|event| event["type"] == "tool.completed").map(|event| format!("{}\n", event["result"])).collect()
 }

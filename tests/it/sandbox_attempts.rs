@@ -1,0 +1,114 @@
+//! The ways out of `fixtures/sandbox/attempts.txt`, each tried, and what they were after looked at on disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::{World, results};
+
+const ATTEMPTS: &str = include_str!("../../fixtures/sandbox/attempts.txt");
+/// The sections whose attempts only level `full` stops.
+const FULL_ONLY: [&str; 2] = ["# attributes", "# git's own folder"];
+
+/// The attempts that a level has to stop.
+fn attempts(level: &str) -> Vec<&'static str> {
+    let mut is_meant = true;
+    let mut attempts = Vec::new();
+    for line in ATTEMPTS.lines().filter(|line| !line.is_empty()) {
+        if line.starts_with('#') {
+            is_meant = level == "full" || !FULL_ONLY.iter().any(|section| line.starts_with(section));
+        } else if is_meant {
+            attempts.push(line);
+        }
+    }
+    attempts
+}
+
+/// Each file and folder below one: its content and, with `attributes`, its mode, owner and times.
+fn state(folder: &Path, attributes: bool) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            // squad may be tidying its own files meanwhile.
+            let Ok(about) = entry.metadata() else { continue };
+            let path = entry.path();
+            let text = if about.is_file() {
+                format!("{:?}", fs::read(&path).ok())
+            } else if about.is_symlink() {
+                format!("{:?}", fs::read_link(&path))
+            } else {
+                format!("{:?}", about.file_type())
+            };
+            let more = (about.mode(), about.uid(), about.mtime(), about.mtime_nsec());
+            found.insert(path.clone(), if attributes { format!("{more:?} {text}") } else { text });
+            if about.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// What differs, without the contents.
+fn differences(before: &BTreeMap<PathBuf, String>, after: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+    let is_same = |path: &&PathBuf| before.get(*path) == after.get(*path);
+    before.keys().chain(after.keys()).filter(|path| !is_same(path)).cloned().collect()
+}
+
+#[test]
+fn no_attempt_gets_out() {
+    assert!(attempts("full").len() >= 120, "{}", attempts("full").len());
+    for level in ["full", "files"] {
+        let Some(mut world) = World::at(level) else { continue };
+        let (out, key) = (world.home("out"), world.home(".ssh/id"));
+        for (path, text) in [("kept", "kept\n"), ("run.sh", "#!/bin/sh\necho x >> $OUT/kept\n"), ("empty/x", "")] {
+            world.write(&out.join(path), text);
+        }
+        fs::remove_file(out.join("empty/x")).expect("a file");
+        world.write(&key, "echo the-key-itself\n");
+        for folder in [".netrc", ".aws/credentials", ".claude/x", ".codex/x", ".copilot/x"] {
+            world.write(&world.home(folder), "the-key-itself\n");
+        }
+        world.write(&world.repo.root().join("README.md"), "Read this.\n");
+        for command in ["add -A", "commit -qm all"] {
+            world.repo.git(&command.split(' ').collect::<Vec<_>>());
+        }
+        let other = out.join("other");
+        for command in ["init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m one"] {
+            fs::create_dir_all(&other).expect("a folder");
+            world.repo.git_in(&other, &command.split(' ').collect::<Vec<_>>());
+        }
+        for (name, value) in [("OUT", &out), ("KEY", &key)] {
+            world.repo.variables.insert(name.into(), value.display().to_string());
+        }
+        let git = world.repo.root().join(".git");
+        let is_full = level == "full";
+        let attempts = attempts(level);
+        for some in attempts.chunks(12) {
+            let (outside, inside) = (state(&out, is_full), git_state(&git));
+            let output = world.run(some);
+            let said = results(&output);
+            let tried = format!("{level}: {some:#?}\n{said}");
+            assert_eq!(differences(&outside, &state(&out, is_full)), <[PathBuf; 0]>::default(), "{tried}");
+            assert!(!said.contains("the-key-itself"), "{tried}");
+            if is_full {
+                assert_eq!(differences(&inside, &git_state(&git)), <[PathBuf; 0]>::default(), "{tried}");
+                assert!(said.lines().count() == some.len(), "each was tried: {tried}");
+            }
+        }
+        assert_eq!(fs::read_to_string(&key).expect("a key"), "echo the-key-itself\n", "{level}");
+        assert!(!world.home(".gitconfig").exists(), "{level}");
+    }
+}
+
+/// git's own folder without what squad itself writes: objects and refs of the ledger, and its local state.
+fn git_state(git: &Path) -> BTreeMap<PathBuf, String> {
+    let is_ours = |path: &Path| {
+        ["squad", "objects", "refs/squad", "logs/refs/squad"].iter().any(|one| path.starts_with(git.join(one)))
+    };
+    let mut state = state(git, false);
+    state.retain(|path, _| !is_ours(path));
+    state
+}
