@@ -6,8 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::sandbox::{World, results};
+use crate::support::TestRepo;
 
 const ATTEMPTS: &str = include_str!("../../fixtures/sandbox/attempts.txt");
+const ORDINARY: &str = include_str!("../../fixtures/sandbox/ordinary.txt");
 /// The sections whose attempts only level `full` stops.
 const FULL_ONLY: [&str; 2] = ["# attributes", "# git's own folder"];
 
@@ -55,6 +57,31 @@ fn state(folder: &Path, attributes: bool) -> BTreeMap<PathBuf, String> {
 fn differences(before: &BTreeMap<PathBuf, String>, after: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
     let is_same = |path: &&PathBuf| before.get(*path) == after.get(*path);
     before.keys().chain(after.keys()).filter(|path| !is_same(path)).cloned().collect()
+}
+
+#[test]
+fn what_works_outside_works_inside() {
+    let commands: Vec<&str> = ORDINARY.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let ended = |level| -> Option<Vec<(bool, String)>> {
+        let world = World::at(level)?;
+        world.write(&world.repo.root().join("README.md"), "Read this.\n");
+        for command in ["add -A", "commit -qm all"] {
+            world.repo.git(&command.split(' ').collect::<Vec<_>>());
+        }
+        let events = TestRepo::events(&world.run(&commands));
+        let ended = events.iter().filter(|event| event["type"] == "tool.completed");
+        Some(ended.map(|event| (event["ok"] == true, event["result"].to_string())).collect())
+    };
+    let outside = ended("rules").expect("it needs nothing");
+    assert_eq!(outside.len(), commands.len());
+    for level in ["full", "files"] {
+        let Some(inside) = ended(level) else { continue };
+        let broken = commands.iter().zip(outside.iter().zip(&inside));
+        let broken: Vec<_> = broken.filter(|(_, (outside, inside))| outside.0 && !inside.0).collect();
+        assert!(broken.is_empty(), "{level}: {broken:#?}");
+    }
+    let worked = outside.iter().filter(|(ok, _)| *ok).count();
+    assert!(worked > 60, "this machine lacks most programs: {worked}");
 }
 
 #[test]
