@@ -188,3 +188,34 @@ fn what_cannot_be_had_is_said_or_refused() {
     assert_eq!(output.code, 5, "{output}");
     assert!(output.err.contains("the sandbox `full` is not to be had here"), "{output}");
 }
+
+/// A program that does not ask before it acts, and ignores its own read-only mode.
+#[cfg(unix)]
+#[test]
+fn an_agent_that_may_change_nothing_is_kept_from_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    for level in LEVELS {
+        for (permissions, mode) in [("deny", "strict"), ("allow", "free")] {
+            let Some(world) = World::at(level) else { continue };
+            let program = world.home("bin/mine");
+            let text = "#!/bin/sh\necho x > by-$1\necho x > ~/.mine/state\necho x > ~/elsewhere\necho \"Did $1.\"\n";
+            world.write(&program, text);
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+            let config = format!(
+                "[engines.mine]\nprogram = \"{}\"\nargs = [\"{{mode}}\", \"{{prompt}}\"]\nstrict = [\"strict\"]\n\
+                 free = [\"free\"]\nhome = [\"~/.mine/\"]\n",
+                program.display()
+            );
+            world.write(&world.home("config/squad/config.toml"), &config);
+            let arguments = ["--engine", "mine", "--permissions", permissions, "@backend do it"];
+            let output = world.repo.squad(&[&["orchestrate"][..], &arguments].concat());
+            assert!(output.out.contains(&format!("Did {mode}.")), "{level}, {permissions}: {output}");
+            let file = world.repo.exists(&format!("by-{mode}"));
+            assert_eq!(file, mode == "free" || level == "rules", "{level}, {permissions}: {output}");
+            assert_eq!(world.home("elsewhere").exists(), level == "rules", "{level}, {permissions}: {output}");
+            let keeps_state = level != "rules" || world.home(".mine").is_dir();
+            assert_eq!(world.home(".mine/state").exists(), keeps_state, "{level}, {permissions}: {output}");
+        }
+    }
+}
