@@ -85,7 +85,9 @@ fn requests(world: &World, text: &str) -> Vec<Value> {
 
 #[test]
 fn an_agent_is_told_what_is_the_same_first_and_nothing_that_contradicts() {
-    let world = World::new(|_| [plays("ada", &["say:Done."])]);
+    let mut world = World::new(|_| [plays("ada", &["say:Done."])]);
+    // The prompt says where an agent may write, which depends on the system.
+    world.repo.variables.insert("SQUAD_SANDBOX_LEVEL".to_owned(), "rules".to_owned());
     commit(&world, "AGENTS.md", RULES);
     let bob = "# Bob — Tester\n\n## What I Own\n\n- Every test\n- The data they need\n";
     commit(&world, ".squad/agents/bob/charter.md", bob);
