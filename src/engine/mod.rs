@@ -223,7 +223,7 @@ pub(crate) enum Session {
 pub(crate) enum Startable {
     Command(Box<command::Options>),
     Copilot(Box<copilot::Options>),
-    Rehearsal(Option<rehearsal::Script>, rehearsal::Surroundings),
+    Rehearsal(Option<rehearsal::Script>, Box<rehearsal::Surroundings>),
     /// Its settings do not allow starting it.
     Not(EngineError),
 }
@@ -234,7 +234,7 @@ impl Startable {
             Self::Command(options) => command::Command::start(*options).map(Engine::Command),
             Self::Copilot(options) => copilot::Copilot::start(*options).await.map(Engine::Copilot),
             Self::Rehearsal(script, surroundings) => {
-                Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(surroundings)))
+                Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(*surroundings)))
             }
             Self::Not(error) => Err(error),
         }

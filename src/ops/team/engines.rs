@@ -115,7 +115,7 @@ fn startable_of(
         Some(EngineKind::Rehearsal) => {
             let (directory, variables) = (project.folder.root.clone(), env.os_variables());
             let (squad, sandbox) = (env.program.clone(), sandbox.cloned());
-            Startable::Rehearsal(script, rehearsal::Surroundings { directory, variables, squad, sandbox })
+            Startable::Rehearsal(script, Box::new(rehearsal::Surroundings { directory, variables, squad, sandbox }))
         }
         Some(EngineKind::Copilot) => {
             let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
