@@ -16,7 +16,7 @@ mod mounts;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -63,10 +63,48 @@ pub(crate) struct Rules {
     pub(crate) replaced: Vec<PathBuf>,
     /// An empty file, which stands in the place of those that are hidden.
     pub(crate) empty: PathBuf,
+    /// What is made before the program starts.
+    pub(crate) prepared: Vec<Preparation>,
     /// Environment variables to set.
     pub(crate) set: BTreeMap<String, PathBuf>,
     /// Beginnings of environment variables to remove.
     pub(crate) unset: Vec<String>,
+}
+
+/// A file or folder that a program needs where agents may write. It is made inside, because an agent may have put a link
+/// there, which leads nowhere from inside.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Preparation {
+    Folder(PathBuf),
+    /// A copy of a file, in the place of what is there.
+    Copy {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    /// A link to what can be read, unless something is there.
+    Link {
+        to: PathBuf,
+        at: PathBuf,
+    },
+}
+
+impl Preparation {
+    fn perform(&self) -> io::Result<()> {
+        match self {
+            Self::Folder(path) => fs::create_dir_all(path),
+            Self::Copy { from, to } => {
+                let text = fs::read(from)?;
+                // It may be a link to another file in the project.
+                let _ = fs::remove_file(to);
+                fs::OpenOptions::new().write(true).create_new(true).open(to)?.write_all(&text)
+            }
+            #[cfg(unix)]
+            Self::Link { to, at } => std::os::unix::fs::symlink(to, at),
+            #[cfg(not(unix))]
+            Self::Link { .. } => Ok(()),
+        }
+    }
 }
 
 impl Sandbox {
@@ -156,6 +194,10 @@ pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (S
     };
     if program == PROBE {
         return probe(arguments);
+    }
+    for preparation in &rules.prepared {
+        // A program that needs what cannot be made says so.
+        let _ = preparation.perform();
     }
     let mut command = Program::of_user(Path::new(program)).command();
     command.args(arguments).envs(&rules.set);

@@ -151,6 +151,23 @@ fn ways_to_daemons_are_not_handed_on() {
     }
 }
 
+/// squad prepares folders in which agents of earlier runs could write.
+#[cfg(unix)]
+#[test]
+fn a_link_that_an_agent_left_leads_squad_nowhere() {
+    for level in ["full", "files"] {
+        let Some(world) = World::at(level) else { continue };
+        let settings = world.home(".cargo/config.toml");
+        world.write(&settings, "[net]\noffline = true\n");
+        let cargo = settings.parent().expect("a folder").display().to_string();
+        let link = format!("rm -r $CARGO_HOME && ln -s {cargo} $CARGO_HOME");
+        assert!(results(&world.run(&["cat $CARGO_HOME/config.toml", &link])).contains("offline"), "{level}");
+        let output = world.run(&["ls -l $CARGO_HOME", "echo x > $CARGO_HOME/config.toml"]);
+        let text = fs::read_to_string(&settings).expect("it is there");
+        assert_eq!(text, "[net]\noffline = true\n", "{level}: {output}");
+    }
+}
+
 #[test]
 fn a_repository_may_only_tighten() {
     let repo = TestRepo::with_team();

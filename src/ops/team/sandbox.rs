@@ -3,7 +3,6 @@
 //! The lists come from measurements with the real programs: which folders engines, git and build tools need, and where
 //! people keep keys.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -15,7 +14,7 @@ use crate::model::SandboxLevel;
 use crate::ops::Project;
 use crate::ops::team::secrets::environment_files;
 use crate::program::{Programs, git_folders};
-use crate::sandbox::{Rules, Sandbox, level_of};
+use crate::sandbox::{Preparation, Rules, Sandbox, level_of};
 use crate::settings::SandboxSettings;
 
 /// Where keys, tokens and passwords lie, below the user's home.
@@ -172,14 +171,14 @@ fn sandbox(
     let temporary = folder.path().to_owned();
     let empty = state.join("empty");
     fs::write(&empty, "").map_err(|error| format!("{}: {error}", empty.display()))?;
-    let mut set: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for (variable, name) in CACHES {
-        make(&caches.join(name))?;
-        set.insert(variable.to_owned(), real(&caches).join(name));
-    }
-    bring_settings(env, &home, &real(&caches));
+    make(&caches)?;
     // Its time says when somebody last worked there.
     let _ = fs::File::open(&caches).and_then(|folder| folder.set_modified(SystemTime::now()));
+    let caches = real(&caches);
+    let own = |name: &str| caches.join(name);
+    let set = CACHES.iter().map(|(variable, name)| ((*variable).to_owned(), own(name))).collect();
+    let mut prepared: Vec<Preparation> = CACHES.iter().map(|(_, name)| Preparation::Folder(own(name))).collect();
+    prepared.extend(settings_of_caches(env, &home, &caches));
 
     let root = real(&project.folder.root);
     let local = project.local();
@@ -197,7 +196,7 @@ fn sandbox(
 
     let mut rules = Rules {
         level,
-        writable: vec![root.clone(), real(&caches)],
+        writable: vec![root.clone(), caches],
         read_only: Vec::new(),
         hidden,
         hidden_in_project: Vec::new(),
@@ -205,6 +204,7 @@ fn sandbox(
         temporary,
         replaced: Vec::new(),
         empty,
+        prepared,
         set,
         unset: DAEMONS.map(str::to_owned).to_vec(),
     };
@@ -259,39 +259,24 @@ fn ignored_environment_files(project: &Project) -> Result<Vec<PathBuf>, String> 
     Ok(ignored.iter().map(|file| real(tree).join(file)).collect())
 }
 
-/// Gives the sandbox's own caches what the user configured of registries, without the user's tokens.
-fn bring_settings(env: &Env, home: &Path, caches: &Path) {
+/// What the sandbox's own caches get of the user's: which registries there are, without the tokens for them.
+fn settings_of_caches(env: &Env, home: &Path, caches: &Path) -> Vec<Preparation> {
     let cargo = env.variable("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
-    for name in ["config.toml", "config"] {
-        let own = caches.join("cargo").join(name);
-        // Written afresh each time, because an agent could have written it. Without one, cargo has its defaults.
-        let _ = fs::remove_file(&own);
-        if let Ok(text) = fs::read(cargo.join(name)) {
-            let _ = fs::write(own, text);
-        }
-    }
+    let (from, to) = (cargo.join("config.toml"), caches.join("cargo/config.toml"));
+    let mut prepared = vec![Preparation::Copy { from, to }];
     // Each version of the Copilot CLI unpacks itself there, 235 MB; the user's copies can be read.
     let cache = env.variable("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
     let (theirs, own) = (cache.join("copilot/pkg"), caches.join("xdg/copilot/pkg"));
     for platform in fs::read_dir(&theirs).into_iter().flatten().flatten() {
         let folder = own.join(platform.file_name());
-        let _ = fs::create_dir_all(&folder);
-        for version in fs::read_dir(platform.path()).into_iter().flatten().flatten() {
-            link(&version.path(), &folder.join(version.file_name()));
-        }
+        prepared.push(Preparation::Folder(folder.clone()));
+        let versions = fs::read_dir(platform.path()).into_iter().flatten().flatten();
+        prepared.extend(
+            versions.map(|version| Preparation::Link { to: version.path(), at: folder.join(version.file_name()) }),
+        );
     }
+    prepared
 }
-
-#[cfg(unix)]
-fn link(to: &Path, at: &Path) {
-    if to.is_dir() {
-        // One that is there already leads there, or holds the sandbox's own copy.
-        let _ = std::os::unix::fs::symlink(to, at);
-    }
-}
-
-#[cfg(not(unix))]
-fn link(_to: &Path, _at: &Path) {}
 
 fn expanded(home: &Path, path: &str) -> PathBuf {
     real(&path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |rest| home.join(rest)))
