@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use uuid::{ContextV7, Uuid};
 
 pub use crate::model::DamageLog;
@@ -202,6 +203,14 @@ impl Env {
 }
 
 impl Clock {
+    /// The zone that people are shown times in.
+    pub(crate) fn zone(&self) -> TimeZone {
+        match self {
+            Self::System => TimeZone::system(),
+            Self::Stepping { .. } => TimeZone::UTC,
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         match self {
             // Millisecond precision is enough for ids and people.

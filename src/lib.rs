@@ -108,13 +108,14 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
     let name = std::ffi::OsString::from("squad");
     let arguments = std::iter::once(&name).chain(&env.arguments).cloned().collect::<Vec<_>>();
     let plain = env.variable("TERM") == Some("dumb");
+    let ascii = plain || !is_utf8(&env);
     let colorless = plain || env.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             let is_given = |wanted: &str| env.arguments.iter().any(|argument| argument == wanted);
             let json = is_given("--json");
-            let ui = Ui::new(streams, OutputOptions { json, plain, colorless, ..OutputOptions::default() });
+            let ui = Ui::new(streams, OutputOptions { json, ascii, plain, colorless, ..OutputOptions::default() });
             let unknown = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
             let is_word = |value: &ContextValue| !value.to_string().starts_with('-');
             let is_unquoted = unknown.is_some_and(is_word) && is_given("orchestrate");
@@ -132,6 +133,7 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
         quiet: globals.quiet,
         verbose: globals.verbose,
         color: globals.color,
+        ascii,
         plain,
         colorless,
     };
@@ -160,6 +162,16 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
             failure.kind.exit_code()
         }
     }
+}
+
+/// Whether the locale's characters are UTF-8's, if it says.
+fn is_utf8(env: &Env) -> bool {
+    let named =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env.variable(name).filter(|value| !value.is_empty()));
+    named.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
 }
 
 /// Takes the folders of the checkout around the working directory off `PATH`: with `-C`, commands start from another

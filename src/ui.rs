@@ -10,7 +10,7 @@ use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Event, Problem, Severity, printable};
 use crate::policy::is_yes;
-use crate::view::{LineStyle, Progress, Screen};
+use crate::view::{LineStyle, Mark, Progress, Screen, Text};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -28,6 +28,8 @@ pub(crate) struct OutputOptions {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) color: ColorChoice,
+    /// A terminal without Unicode.
+    pub(crate) ascii: bool,
     /// A dumb terminal, which cannot redraw lines.
     pub(crate) plain: bool,
     /// The terminal has no colours, or `NO_COLOR` (no-color.org) is set.
@@ -42,6 +44,9 @@ pub(crate) enum Consent {
     /// Nobody can be asked.
     Unavailable,
 }
+
+/// Lines are laid out for at most this many columns.
+const COLUMNS: usize = 100;
 
 pub(crate) struct Ui {
     streams: Streams,
@@ -321,6 +326,56 @@ fn paint(colored: bool, style: Style, text: &str) -> String {
     if colored { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
 
+impl Ui {
+    /// Writes lines of data, wrapped on a terminal.
+    pub(crate) fn texts(&mut self, lines: &[Text]) {
+        let (is_terminal, columns) = (self.streams.out_is_terminal, self.out_columns());
+        for line in lines {
+            let shown = self.painted(line, is_terminal, columns);
+            self.data(&shown);
+        }
+    }
+
+    /// The width that data is laid out for.
+    pub(crate) fn out_columns(&self) -> usize {
+        columns(self.streams.out_is_terminal, &console::Term::stdout())
+    }
+
+    /// A line with its styles, wrapped if a terminal shows it.
+    fn painted(&self, line: &Text, is_terminal: bool, columns: usize) -> String {
+        let lines = if is_terminal { line.wrapped(columns) } else { vec![line.clone()] };
+        let colors = self.colors(is_terminal);
+        let shown = lines.iter().map(|line| {
+            let spans = line.spans().iter().map(|(line_style, text)| {
+                let text = if self.options.ascii { Mark::to_ascii(text) } else { text };
+                match line_style {
+                    LineStyle::Plain => text.to_owned(),
+                    _ if text.trim().is_empty() => text.to_owned(),
+                    _ => paint(colors, style_of(*line_style), text),
+                }
+            });
+            spans.collect::<String>().trim_end().to_owned()
+        });
+        shown.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn columns(is_terminal: bool, terminal: &console::Term) -> usize {
+    let size = if is_terminal { terminal.size_checked() } else { None };
+    size.map_or(COLUMNS, |(_, columns)| usize::from(columns).min(COLUMNS))
+}
+
+fn style_of(style: LineStyle) -> Style {
+    match style {
+        LineStyle::Plain => Style::new(),
+        LineStyle::Strong => STRONG,
+        LineStyle::Faint => FAINT,
+        LineStyle::Good => GOOD,
+        LineStyle::Bad => BAD,
+        LineStyle::Warning => WARN,
+    }
+}
+
 impl Screen for Ui {
     fn answer(&mut self, text: &str) {
         let text = printable(text);
@@ -332,16 +387,22 @@ impl Screen for Ui {
     }
 
     fn line(&mut self, who: &str, style: LineStyle, text: &str) {
-        let style = match style {
-            LineStyle::Plain => Style::new(),
-            LineStyle::Faint => FAINT,
-            LineStyle::Good => GOOD,
-            LineStyle::Bad => BAD,
-            LineStyle::Warning => WARN,
-        };
+        let style = style_of(style);
         let who = self.err_paint(STRONG, &format!("{:<11}", printable(who)));
         let text = self.err_paint(style, &printable(text));
         self.say(format!("{who} {text}").trim_end());
+    }
+
+    fn card(&mut self, lines: &[Text]) {
+        let (is_terminal, columns) = (self.streams.err_is_terminal, self.columns());
+        for line in lines {
+            let shown = self.painted(line, is_terminal, columns);
+            self.say(&shown);
+        }
+    }
+
+    fn columns(&self) -> usize {
+        columns(self.streams.err_is_terminal, &console::Term::stderr())
     }
 
     fn is_animated(&self) -> bool {

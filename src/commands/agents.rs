@@ -6,9 +6,9 @@ mod show;
 use clap::Subcommand;
 
 use super::{Context, Ended};
-use crate::model::{Kind, Status, first_line, plural, printable};
+use crate::model::{Kind, Module, Rule, Status, first_line, plural, printable};
 use crate::ops::Project;
-use crate::ops::team::agents::{self, TeamReport};
+use crate::ops::team::agents::{self, AgentReport, TeamReport};
 use crate::settings::Layer;
 use crate::ui::{FAINT, STRONG, Ui};
 
@@ -34,6 +34,9 @@ pub(super) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show the team, as `squad agents` does
+    #[command(hide = true)]
+    List,
     Show(show::Args),
     Diff(diff::Args),
     Add(membership::Add),
@@ -52,7 +55,7 @@ impl Args {
             Some(Command::Retire(retire)) => retire.write.writes(),
             Some(Command::Rename(rename)) => rename.write.writes(),
             Some(Command::Export(export)) => export.write.writes(),
-            Some(Command::Show(_) | Command::Diff(_)) | None => false,
+            Some(Command::List | Command::Show(_) | Command::Diff(_)) | None => false,
         }
     }
 
@@ -68,7 +71,7 @@ impl Args {
             Some(Command::Retire(args)) => args.run(context),
             Some(Command::Rename(args)) => args.run(context),
             Some(Command::Export(args)) => args.run(context),
-            None => {
+            Some(Command::List) | None => {
                 let report = agents::report(context.env, &context.directory)?;
                 match context.ui.json() {
                     true => context.ui.value(&report),
@@ -85,10 +88,15 @@ fn shown(ui: &mut Ui, report: &TeamReport) {
     let rows: Vec<_> = rows.collect();
     let name = rows.iter().map(|(_, name, _)| name.chars().count()).max().unwrap_or(0);
     let role = rows.iter().map(|(_, _, role)| role.chars().count()).max().unwrap_or(0);
+    let model = rows.iter().filter(|(agent, ..)| agent.kind == Kind::Agent);
+    let model = model.map(|(agent, ..)| agent.resolved_model.chars().count()).max().unwrap_or(0);
     for (agent, its_name, its_role) in &rows {
         let line = format!("{:<name$}  {:<role$}  ", printable(its_name), printable(its_role));
         let rest = match agent.kind {
-            Kind::Agent => format!("{}{}", agent.resolved_model, note(agent.status)),
+            Kind::Agent => {
+                let routes = routes(report, agent);
+                format!("{:<model$}  {routes}{}", agent.resolved_model, note(agent.status))
+            }
             Kind::Helper => "built-in helper, its work is squad's own".to_owned(),
             Kind::Human => "a person".to_owned(),
             Kind::Bot => "works elsewhere".to_owned(),
@@ -105,6 +113,19 @@ fn shown(ui: &mut Ui, report: &TeamReport) {
     ];
     ui.say(&format!("\n{}", counts.into_iter().chain(more).collect::<Vec<_>>().join(", ")));
     ui.all_problems(&report.problems);
+}
+
+/// `9 routes`: how messages reach an agent without its name.
+fn routes(report: &TeamReport, agent: &AgentReport) -> String {
+    let slug = Some(&agent.slug);
+    let is_in = |rule: &&Rule| rule.agents.contains(&agent.slug) || rule.reviewer.as_ref() == slug;
+    let is_owner = |module: &&Module| module.primary == agent.slug || module.secondary.as_ref() == slug;
+    let rules = report.rules.iter().filter(is_in).count();
+    let owned = report.modules.iter().filter(is_owner).count();
+    let parts = [(rules, "route"), (owned, "module")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { format!("no route: reached only as @{}", agent.slug) } else { parts.join(", ") }
 }
 
 fn note(status: Status) -> &'static str {

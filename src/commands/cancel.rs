@@ -9,11 +9,11 @@ use crate::ops::run::cancel::cancel;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  squad status                        Show live runs and their agents
-  squad cancel 20260105-0900          Cancel a run, by a prefix of its id
-  squad cancel 20260105-0900 tester   Cancel only tester's work in it")]
+  squad status                 Show live runs and their agents
+  squad cancel 602796          Cancel a run, by the end or the beginning of its id
+  squad cancel 602796 tester   Cancel only tester's work in it")]
 pub(super) struct Args {
-    /// The run's id, or a prefix of it
+    /// The run's short or whole id, or a prefix of it
     run: String,
     /// Cancel only this agent's work
     agent: Option<String>,

@@ -18,7 +18,7 @@ Examples:
   squad diff 20260105-0900 backend    Only what backend changed
   squad diff --json | jq -r '.files[].path'")]
 pub(super) struct Args {
-    /// The run's id, or a prefix of it
+    /// The run's short or whole id, or a prefix of it
     run: Option<String>,
     /// Only what this agent changed, or may have
     agent: Option<String>,

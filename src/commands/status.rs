@@ -1,15 +1,23 @@
+use jiff::Timestamp;
+
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, plural, printable};
-use crate::ops::overview::status::{WatchStatus, status};
+use crate::model::{AgentState, OpenQuestion, SessionStatus, Slug, abbreviated, clock, first_line, list, plural};
+use crate::ops::overview::status::{RunStatus, Status, WatchStatus, status};
 use crate::ops::run::host::WatchState;
 use crate::ops::team::manifest::Due;
 use crate::ops::team::workspace::restoring;
+use crate::ui::Ui;
+use crate::view::{LineStyle, Mark, Text, mark_of};
+
+/// Columns of a mark and of what it is about.
+const LABEL: usize = 13;
 
 /// Show what is going on
 ///
-/// Lists the live runs in all work trees of this repository, with their agents and sessions. `squad cancel` ends a run.
-/// Exits with 3 if one of the team's files holds the markers of an unfinished merge.
+/// Shows the live runs in all work trees of this repository with their agents, the newest run, and what waits for you,
+/// each with the command to type. `squad cancel` ends a run. Exits with 3 if one of the team's files holds the markers of
+/// an unfinished merge.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad status\n  squad status --json")]
 pub(super) struct Args {}
@@ -23,75 +31,209 @@ impl Args {
             context.value(&status);
             return Ok(0);
         }
+        let now = context.env.clock.now();
         let ui = &mut context.ui;
-        let branch = status.branch.as_deref().unwrap_or("detached HEAD");
-        ui.data(&format!("repository  {} ({branch})", printable(&status.repository)));
-        match (&status.team, &status.in_the_way) {
-            (Some(team), _) => {
-                ui.data(&format!("team        {}", printable(&team.folder)));
-                if let Some(due) = &team.upgrade {
-                    ui.data(&format!("upgrade     {}", upgrade(due)));
-                }
-                if team.exports_stale > 0 {
-                    let files = plural(team.exports_stale, "file");
-                    ui.data(&format!("exports     {files} behind the team's own: `squad upgrade`"));
-                }
-            }
-            (None, Some(path)) => {
-                ui.data(&format!(
-                    "team        none; {path} is in the way, because it is not a folder: move it, then `squad init`"
-                ));
-            }
-            (None, None) => ui.data(&match status.left_out {
-                Some(folder) => format!("team        {folder}, not in this work tree: {}", restoring(folder)),
-                None => "team        none; `squad init` installs one".to_owned(),
-            }),
-        }
-        ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
-        if !status.withdrawn.is_empty() {
-            ui.data(&format!("decisions   {}", printable(&status.withdrawn.message())));
-            ui.hint(&status.withdrawn.hint());
-        }
-        if let Some(WatchStatus { watcher, state }) = &status.watch {
-            let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
-            ui.data(&printable(&format!("watch       process {}, {state}", watcher.pid)));
-        }
-        for (run, advice) in &status.runs_lost {
-            ui.data(&match advice {
-                Some(advice) => format!("runs        {run} was killed; {advice}; `squad log {run}` shows what it did"),
-                None => format!("runs        {run} was killed; this team's ledger has nothing of it"),
-            });
-        }
-        if status.runs_live.is_empty() && status.runs_lost.is_empty() {
-            ui.data("runs        none");
-        }
-        for live in &status.runs_live {
-            ui.data(&format!("runs        {} {}", live.run.run, printable(&first_line(&live.run.message, 60))));
-            for question in live.questions.iter().filter(|question| question.agent.is_none()) {
-                ui.data(&format!("            {}", open_question(question)));
-            }
-            for (agent, state) in &live.agents {
-                let session =
-                    status.sessions.iter().find(|one| one.run.as_ref() == Some(&live.run.run) && one.agent == *agent);
-                ui.data(&format!("            {agent:<12} {}", agent_state(*state, session)));
-                for question in live.questions.iter().filter(|question| question.agent.as_ref() == Some(agent)) {
-                    ui.data(&format!("            {:<12} {}", "", open_question(question)));
-                }
-            }
+        ui.texts(&[headline(&status)]);
+        let mut page = Rows::default();
+        live_rows(&mut page, &status, now);
+        standing_rows(&mut page, &status, now);
+        waiting_rows(&mut page, &status);
+        let waits = page.rows.iter().any(|row| row.mark == Mark::Attention);
+        page.show(ui);
+        if !waits && status.runs_live.is_empty() && status.unmerged.is_none() {
+            ui.texts(&[Text::marked(LineStyle::Good, Mark::Good).plain("nothing waits")]);
         }
         merged
     }
 }
 
-fn open_question(question: &OpenQuestion) -> String {
-    let (since, text) = (question.since.strftime("%H:%M:%S"), first_line(&question.short(), 100));
-    printable(&format!("waits for an answer since {since} UTC: {text}"))
+/// A mark, what it is about, what is the case, and what to type.
+struct Row {
+    mark: Mark,
+    label: &'static str,
+    text: String,
+    command: String,
 }
 
-fn upgrade(Due { release, newest }: &Due) -> String {
-    match release < newest {
-        true => format!("from release {release} to {newest} is due: `squad upgrade`"),
-        false => format!("a newer squad wrote its files: release {release}; this squad knows {newest}"),
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+    /// Lines of their own, which come first.
+    live: Vec<Text>,
+}
+
+impl Rows {
+    fn add(&mut self, mark: Mark, label: &'static str, text: &str, command: &str) {
+        self.rows.push(Row { mark, label, text: text.to_owned(), command: command.to_owned() });
+    }
+
+    fn waits(&mut self, text: &str, command: &str) {
+        self.add(Mark::Attention, "waits", text, command);
+    }
+
+    fn show(&self, ui: &mut Ui) {
+        /// Longer texts do not push the commands of all others aside.
+        const WIDEST: usize = 48;
+        ui.texts(&self.live);
+        let widths = self.rows.iter().filter(|row| !row.command.is_empty()).map(|row| row.text.chars().count());
+        let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or_default();
+        let mut before = None;
+        for row in &self.rows {
+            let is_same = before == Some((row.mark, row.label));
+            let line = match row.mark {
+                _ if is_same => Text::unmarked(),
+                Mark::Neutral => Text::unmarked(),
+                Mark::Attention => Text::marked(LineStyle::Warning, row.mark),
+                Mark::Bad => Text::marked(LineStyle::Bad, row.mark),
+                _ => Text::marked(LineStyle::Good, row.mark),
+            };
+            let line = line.plain(if is_same { "" } else { row.label }).filled(LABEL).hanging().plain(&row.text);
+            let line = match row.command.is_empty() {
+                true => line,
+                false => line.filled(LABEL + width).plain("   ").with(LineStyle::Strong, &row.command),
+            };
+            ui.texts(&[line]);
+            before = Some((row.mark, row.label));
+        }
+    }
+}
+
+/// `shop, main at f8e0c9 · team .squad · 62 entries`
+fn headline(status: &Status) -> Text {
+    let name = status.repository.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(&status.repository);
+    let branch = status.branch.as_deref().unwrap_or("detached HEAD");
+    let commit = status.commit.as_deref().and_then(|commit| commit.get(..6));
+    let commit = commit.map_or_else(|| ", no commit yet".to_owned(), |commit| format!(" at {commit}"));
+    let team = status.team.as_ref().map(|team| format!("; team {}", team.folder)).unwrap_or_default();
+    let entries = plural(status.ledger.entries, "ledger entry");
+    let line = Text::default().with(LineStyle::Strong, name).plain(&format!(", {branch}{commit}{team}; {entries}"));
+    line.with(LineStyle::Faint, &format!("; {}", status.repository))
+}
+
+fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
+    for live in &status.runs_live {
+        let step = live.step.map(|step| format!(", step {step}")).unwrap_or_default();
+        let line = Text::marked(LineStyle::Strong, Mark::Working).plain("run ");
+        let line = line.with(LineStyle::Strong, live.run.run.short()).plain(&step).plain(", ");
+        let time = clock(seconds_since(live.run.started, now));
+        page.live.push(line.with(LineStyle::Faint, &time).plain(": ").plain(&first_line(&live.run.message, 60)));
+        for question in asked(live, None) {
+            page.live.push(asks("squad", question, now));
+        }
+        for (agent, state) in &live.agents {
+            let session =
+                status.sessions.iter().find(|one| one.run.as_ref() == Some(&live.run.run) && one.agent == *agent);
+            // An agent that asks does not work.
+            let mut questions = asked(live, Some(agent)).peekable();
+            if questions.peek().is_none() {
+                let line = match state {
+                    AgentState::Waiting => Text::unmarked(),
+                    AgentState::Working => Text::marked(LineStyle::Strong, Mark::Working),
+                    AgentState::Ended(outcome) => {
+                        let (mark, style) = mark_of(*outcome);
+                        Text::marked(style, mark)
+                    }
+                };
+                let line = line.with(LineStyle::Strong, agent.as_str()).filled(LABEL).hanging();
+                page.live.push(line.plain(&agent_state(*state, session)));
+            }
+            questions.for_each(|question| page.live.push(asks(agent.as_str(), question, now)));
+        }
+    }
+}
+
+/// The open questions of an agent, or of the run itself.
+fn asked<'s>(live: &'s RunStatus, agent: Option<&'s Slug>) -> impl Iterator<Item = &'s OpenQuestion> {
+    live.questions.iter().filter(move |question| question.agent.as_ref() == agent)
+}
+
+fn asks(who: &str, question: &OpenQuestion, now: Timestamp) -> Text {
+    let line = Text::marked(LineStyle::Warning, Mark::Attention).with(LineStyle::Strong, who).filled(LABEL).hanging();
+    let waited = clock(seconds_since(question.since, now));
+    line.plain(&format!("waits for your answer, {waited}: {}", first_line(&question.short(), 100)))
+}
+
+/// What is there, and waits for nobody.
+fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
+    if let Some(last) = &status.last {
+        let ended = last.ended.unwrap_or(last.started);
+        let (word, ago) = (last.status.replace('_', " "), ago(seconds_since(ended, now)));
+        let is_good = word == "completed";
+        let changed = match last.lines {
+            (0, 0) => String::new(),
+            _ if last.undone => ", undone".to_owned(),
+            (added, removed) => format!(", +{added} -{removed}"),
+        };
+        let text = format!("{} {word} {ago}{changed}: {}", last.run.short(), first_line(&last.message, 60));
+        page.add(if is_good { Mark::Good } else { Mark::Bad }, "last run", &text, "");
+    }
+    if let Some(WatchStatus { watcher, state }) = &status.watch {
+        let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
+        page.add(Mark::Good, "watch", &format!("process {}, {state}", watcher.pid), "");
+    }
+}
+
+/// What a person can do something about, with the command that does it.
+fn waiting_rows(page: &mut Rows, status: &Status) {
+    match (&status.team, &status.in_the_way) {
+        (Some(team), _) => {
+            match &team.upgrade {
+                Some(Due { release, newest }) if release < newest => {
+                    page.waits(&format!("an upgrade from release {release} to {newest} is due"), "squad upgrade");
+                }
+                Some(due) => page.add(Mark::Attention, "team", &newer(due), ""),
+                None => {}
+            }
+            if team.exports_stale > 0 {
+                let files = plural(team.exports_stale, "exported file");
+                page.waits(&format!("{files} behind the team's own"), "squad upgrade");
+            }
+        }
+        (None, Some(path)) => {
+            let text = format!("none; {path} is in the way, because it is not a folder: move it, then `squad init`");
+            page.add(Mark::Attention, "team", &text, "");
+        }
+        (None, None) => match status.left_out {
+            Some(folder) => {
+                let text = format!("{folder}, not in this work tree: {}", restoring(folder));
+                page.add(Mark::Attention, "team", &text, "");
+            }
+            None => page.add(Mark::Attention, "team", "none; `squad init` installs one", ""),
+        },
+    }
+    if !status.withdrawn.is_empty() {
+        page.waits(&status.withdrawn.message(), &status.withdrawn.hint());
+    }
+    for (run, advice) in &status.runs_lost {
+        let text = format!("run {} was killed", run.short());
+        match advice {
+            // A command stands by itself.
+            Some(advice) => page.waits(&text, advice.split('`').nth(1).unwrap_or(advice)),
+            None => page.waits(&format!("{text}; this team's ledger has nothing of it"), ""),
+        }
+    }
+    if status.has_remote && status.ledger.unsynced > 0 {
+        let entries = plural(status.ledger.unsynced, "ledger entry");
+        let verb = if status.ledger.unsynced == 1 { "is" } else { "are" };
+        page.waits(&format!("{entries} {verb} not shared"), "squad sync");
+    }
+}
+
+fn newer(Due { release, newest }: &Due) -> String {
+    format!("a newer squad wrote its files: release {release}; this squad knows {newest}")
+}
+
+fn seconds_since(then: Timestamp, now: Timestamp) -> u64 {
+    now.as_second().saturating_sub(then.as_second()).max(0).unsigned_abs()
+}
+
+/// `12 min ago`
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} ago", plural((seconds / 86_400) as usize, "day")),
     }
 }
 
@@ -105,12 +247,12 @@ fn watch_state(state: &WatchState) -> String {
 
 fn agent_state(state: AgentState, session: Option<&SessionStatus>) -> String {
     let state = match state {
-        AgentState::Waiting => "waiting".to_owned(),
-        AgentState::Working => "working".to_owned(),
+        AgentState::Waiting => "waits".to_owned(),
+        AgentState::Working => "works".to_owned(),
         AgentState::Ended(outcome) => outcome.to_string(),
     };
-    let Some(SessionStatus { model, messages, tokens, last_activity, .. }) = session else { return state };
-    let (messages, at) = (plural(*messages as usize, "message"), last_activity.strftime("%H:%M:%S"));
+    let Some(SessionStatus { model, messages, tokens, .. }) = session else { return state };
     let model = if model.is_empty() { String::new() } else { format!(" on {model}") };
-    printable(&format!("{state}{model}, {messages}, {tokens} tokens, last active {at} UTC"))
+    let tokens = if *tokens == 0 { String::new() } else { format!(", {} tokens", abbreviated(*tokens)) };
+    format!("{state}{model}, {}{tokens}", plural(*messages as usize, "message"))
 }

@@ -20,7 +20,7 @@ Examples:
   squad undo 20260105-0900 backend      Only what backend changed
   squad undo 20260105-0900 --redo       Bring it back")]
 pub(super) struct Args {
-    /// The run's id, or a prefix of it
+    /// The run's short or whole id, or a prefix of it
     run: String,
     /// Only what this agent changed
     agent: Option<String>,
@@ -76,7 +76,7 @@ impl Args {
         let ChangeKind::Undo(record) = &recovered.kind else { return false };
         let is_agent = |name: &String| Slug::fold(name) == record.undone.only;
         let is_same_part = self.agent.as_ref().map_or(record.undone.only.is_none(), is_agent);
-        record.run.as_str().starts_with(&self.run) && record.undone.redo == self.redo && is_same_part
+        record.run.is_meant_by(&self.run) && record.undone.redo == self.redo && is_same_part
     }
 
     /// Fails unless the user agrees, by `--yes` or at the terminal.

@@ -319,6 +319,9 @@ kinds! {
         /// How often work was rejected.
         #[serde(default, skip_serializing_if = "is_zero")]
         rejections: u64,
+        /// The work was rejected and nobody may revise it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stuck: bool,
         commits: Vec<String>,
         usage: Usage,
         /// Why no agent could begin. With `--json`, only the run's last line has it.

@@ -83,6 +83,11 @@ impl RunId {
         Some(date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
     }
 
+    /// Whether a person may mean it: by the beginning of its id, or by its short form.
+    pub(crate) fn is_meant_by(&self, typed: &str) -> bool {
+        self.0.starts_with(typed) || self.short() == typed
+    }
+
     /// Its last part, which distinguishes runs of the same day.
     pub(crate) fn short(&self) -> &str {
         self.0.rsplit('-').next().unwrap_or(&self.0)

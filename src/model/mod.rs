@@ -51,9 +51,9 @@ pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
     SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
-pub(crate) use summary::{failure, run_end, together};
+pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
-pub(crate) use text::{first_line, first_words, indented, indented_beginning, list, plural, quote};
+pub(crate) use text::{abbreviated, clock, first_line, first_words, indented, indented_beginning, list, plural, quote};
 pub(crate) use tier::Tier;
 pub(crate) use tools::{change_by, is_denied, tools_but, tools_called};
 pub(crate) use undone::{UndoRecord, UndoState, Undone};

@@ -25,6 +25,13 @@ pub(crate) enum Outcome {
     Lost,
 }
 
+impl Outcome {
+    /// Reads the name that JSON has.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        serde_json::from_value(name.into()).ok()
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -263,6 +263,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 usage: usage(),
             }],
             rejections: 1,
+            stuck: false,
             commits: vec![commit()],
             usage: usage(),
             error: Some(RunError {

@@ -24,6 +24,22 @@ pub(crate) fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     text
 }
 
+/// `950`, `1.2k`, `34k`, `1.2M`.
+pub(crate) fn abbreviated(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..10_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        10_000..1_000_000 => format!("{}k", count / 1_000),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// `0:07`, `1:02:03`.
+pub(crate) fn clock(seconds: u64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
 /// The first line that is not empty, cut to `limit` characters.
 pub(crate) fn first_line(text: &str, limit: usize) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

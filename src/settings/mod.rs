@@ -388,7 +388,11 @@ pub(crate) fn is_known(name: &str) -> Result<(), String> {
 
 /// Parses `90s`, `5m`, `1h`, `1m 30s`, `250ms`. A bare number is refused, because its unit would be unclear.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let unusable = || format!("`{text}` is not a duration; write it like `90s`, `5m` or `1h`");
+    let number = text.trim();
+    let unusable = || match number.parse::<u64>() {
+        Ok(_) => format!("`{text}` has no unit; write `{number}s` or `{number}m`"),
+        Err(_) => format!("`{text}` is not a duration; write it like `90s`, `5m` or `1h`"),
+    };
     let span: jiff::SignedDuration = text.trim().parse().map_err(|_| unusable())?;
     let duration = Duration::try_from(span).map_err(|_| unusable())?;
     if duration.is_zero() { Err(format!("`{text}` is zero; write it like `90s`, `5m` or `1h`")) } else { Ok(duration) }

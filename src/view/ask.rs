@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressDrawTarget};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{LineStyle, Screen};
+use super::{LineStyle, Screen, Text};
 use crate::model::printable;
 use crate::pool::{Ask, Question};
 
@@ -66,6 +66,7 @@ impl Terminal {
                 match waiting {
                     Output::Line(who, style, line) => screen.line(&who, style, &line),
                     Output::Answer(text) => screen.answer(&text),
+                    Output::Card(lines) => screen.card(&lines),
                 }
             }
         };
@@ -119,6 +120,7 @@ impl Terminal {
 pub(super) enum Output {
     Line(String, LineStyle, String),
     Answer(String),
+    Card(Vec<Text>),
 }
 
 /// Stops output and animation while it lives. The run goes on.

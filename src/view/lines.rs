@@ -6,20 +6,18 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ask::{Output, Terminal};
-use super::{LineStyle, Screen};
+use super::{Card, DETAIL, LineStyle, Screen, agent_line};
 use crate::engine::EngineKind;
 use crate::model::{
     End, Event, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, SkippedFile, Slug, TakenSnapshot, Usage, Verdict,
-    failure, first_line, indented, indented_beginning, list, plural, run_end,
+    failure, first_line, indented, indented_beginning, list, plural,
 };
 use crate::pool::Show;
-
-/// Characters shown of a tool's detail.
-const DETAIL: usize = 90;
 
 pub(crate) struct Lines<S> {
     screen: S,
     terminal: Terminal,
+    card: Box<Card>,
     bars: BTreeMap<Slug, ProgressBar>,
     /// Each agent's latest message. It is shown when the agent continues. The last one is shown with the outcome, or is
     /// the answer.
@@ -43,6 +41,7 @@ impl<S: Screen> Lines<S> {
         Self {
             terminal: Terminal::new(screen.is_animated()),
             screen,
+            card: Box::default(),
             bars: BTreeMap::new(),
             pending: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -142,11 +141,6 @@ impl<S: Screen> Lines<S> {
                     &format!("the agents' sandbox is only `{level}` here: {reason}"),
                 );
             }
-            EventKind::DecisionLanded { decisions, branch, commit } => {
-                let short = commit.get(..10).unwrap_or(commit);
-                let text = format!("{} landed on {branch} in {short}", plural(decisions.len(), "decision"));
-                self.line("squad", LineStyle::Good, &text);
-            }
             // The error message that follows says why.
             EventKind::ConnectionFailed { .. } => self.has_engine = false,
             EventKind::SessionError { .. }
@@ -164,12 +158,12 @@ impl<S: Screen> Lines<S> {
                 let more = if more > 0 { format!(", and {more} more") } else { String::new() };
                 self.line("squad", LineStyle::Faint, &format!("left out of the snapshot: {shown}{more}"));
             }
-            EventKind::RunCompleted { status, agents, work, rejections, usage, .. } if self.has_engine => {
+            EventKind::RunCompleted { .. } if self.has_engine => {
                 // The message turned out not to be the answer.
                 let answering = self.answering.clone();
                 self.say_pending(&answering);
-                let style = if *status == Outcome::Completed { LineStyle::Good } else { LineStyle::Bad };
-                self.line("squad", style, &run_end(*status, *rejections, agents.len(), &spent(usage), work));
+                self.terminal.queue([Output::Card(self.card.lines(self.screen.columns()))]);
+                self.terminal.release(&mut self.screen);
             }
             _ => {}
         }
@@ -356,6 +350,7 @@ impl<S: Screen> Lines<S> {
 
 impl<S: Screen> Show for Lines<S> {
     fn show(&mut self, event: &Event) {
+        self.card.see(event.at, Some(&event.run), event.agent.as_ref(), event.position, &event.kind);
         match (&event.agent, &event.kind) {
             (_, EventKind::Answer { text }) => {
                 if self.pending.get(&self.answering).is_some_and(|pending| pending == text) {
@@ -368,36 +363,6 @@ impl<S: Screen> Show for Lines<S> {
             (None, kind) => self.run_event(event.position.step, kind),
         }
     }
-}
-
-/// The line for an event that needs nothing else than a line.
-fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
-    Some(match kind {
-        EventKind::ModelFallback { from, to, reason } => {
-            (LineStyle::Warning, format!("works on model {to} and not on {from}: {reason}"))
-        }
-        EventKind::EngineGoverned { engine, by, lacks_tools } => {
-            let tools = if *lacks_tools { " and has no tools of squad's" } else { "" };
-            (LineStyle::Faint, format!("{engine} asks nobody{tools}; what governs it: {by}"))
-        }
-        EventKind::DecisionLogged { decision, .. } => {
-            (LineStyle::Good, format!("decision {}: {}", decision.id, decision.title))
-        }
-        EventKind::RouteRequested { to, text, wait } => {
-            let waits = if *wait { " and waits" } else { "" };
-            (LineStyle::Plain, format!("hands work to {to}{waits}: {}", first_line(text, DETAIL)))
-        }
-        EventKind::DecisionDelivered { decisions, .. } => {
-            (LineStyle::Faint, format!("was told of {}", plural(decisions.len(), "decision")))
-        }
-        EventKind::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
-        EventKind::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
-        EventKind::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
-        EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
-        EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
-        EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
-        _ => return None,
-    })
 }
 
 fn spent_and_remarks(usage: &Usage, remarks: Vec<String>) -> String {

@@ -3,6 +3,7 @@
 //! A view writes to a [`Screen`], which `ui` implements, so views know nothing of streams, colours or flags.
 
 mod ask;
+mod card;
 mod channel;
 #[cfg(test)]
 mod every_kind_tests;
@@ -12,22 +13,27 @@ mod lines;
 mod live;
 mod progress;
 mod redacting;
+mod story;
+mod text;
 mod watched;
 
 pub(crate) use ask::{Terminal, asker};
+pub(crate) use card::{Card, counted, lines_changed, mark_of};
 pub(crate) use channel::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView};
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
 pub(crate) use redacting::Redacting;
+pub(crate) use story::Story;
+pub(crate) use text::{Mark, Text};
 pub(crate) use watched::Watched;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::model::Event;
+use crate::model::{Event, EventKind, first_line, plural};
 use crate::pool::Show;
 
 /// The output that a view writes to.
@@ -40,6 +46,12 @@ pub(crate) trait Screen {
 
     /// Prints a line for the user. `who` begins the line; `mood` may colour it.
     fn line(&mut self, who: &str, style: LineStyle, text: &str);
+
+    /// Prints the card of a run's end.
+    fn card(&mut self, lines: &[Text]);
+
+    /// The width that lines are laid out for.
+    fn columns(&self) -> usize;
 
     /// Whether lines may be animated.
     fn is_animated(&self) -> bool;
@@ -62,6 +74,14 @@ impl<S: Screen> Screen for Arc<Mutex<S>> {
         self.lock().line(who, style, text);
     }
 
+    fn card(&mut self, lines: &[Text]) {
+        self.lock().card(lines);
+    }
+
+    fn columns(&self) -> usize {
+        self.lock().columns()
+    }
+
     fn is_animated(&self) -> bool {
         self.lock().is_animated()
     }
@@ -71,10 +91,14 @@ impl<S: Screen> Screen for Arc<Mutex<S>> {
     }
 }
 
+/// Characters shown of a tool's detail.
+const DETAIL: usize = 90;
+
 /// Determines the colour of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineStyle {
     Plain,
+    Strong,
     Faint,
     Good,
     Bad,
@@ -110,4 +134,34 @@ impl<S: Screen> Show for View<S> {
             Self::Lines(lines) => lines.show(event),
         }
     }
+}
+
+/// The line for an event that needs nothing else than a line.
+fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
+    Some(match kind {
+        EventKind::ModelFallback { from, to, reason } => {
+            (LineStyle::Warning, format!("works on model {to} and not on {from}: {reason}"))
+        }
+        EventKind::EngineGoverned { engine, by, lacks_tools } => {
+            let tools = if *lacks_tools { " and has no tools of squad's" } else { "" };
+            (LineStyle::Faint, format!("{engine} asks nobody{tools}; what governs it: {by}"))
+        }
+        EventKind::DecisionLogged { decision, .. } => {
+            (LineStyle::Good, format!("decision {}: {}", decision.id, decision.title))
+        }
+        EventKind::RouteRequested { to, text, wait } => {
+            let waits = if *wait { " and waits" } else { "" };
+            (LineStyle::Plain, format!("hands work to {to}{waits}: {}", first_line(text, DETAIL)))
+        }
+        EventKind::DecisionDelivered { decisions, .. } => {
+            (LineStyle::Faint, format!("was told of {}", plural(decisions.len(), "decision")))
+        }
+        EventKind::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
+        EventKind::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
+        EventKind::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
+        EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
+        EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+        _ => return None,
+    })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{LineStyle, Lines, Screen, ViewInput, ViewReceiver, WatchView};
+use super::{LineStyle, Lines, Screen, Text, ViewInput, ViewReceiver, WatchView};
 use crate::model::{Event, EventKind, RunId, Slug, first_line, list};
 use crate::pool::Show;
 
@@ -140,6 +140,15 @@ impl<S: Screen> Screen for Shared<'_, S> {
             Some(run) => self.screen.lock().line(who, style, &format!("[{}] {text}", run.short())),
             None => self.screen.lock().line(who, style, text),
         }
+    }
+
+    /// Only its first line, which names the run.
+    fn card(&mut self, lines: &[Text]) {
+        lines.iter().take(1).for_each(|line| self.line("squad", LineStyle::Plain, &line.to_string()));
+    }
+
+    fn columns(&self) -> usize {
+        self.screen.lock().columns()
     }
 
     fn is_animated(&self) -> bool {

@@ -13,11 +13,11 @@ fn the_team_is_shown_as_squad_reads_it() {
         "# Ada — Backend Dev\n\n## Model\n\n- **Preferred:** `big-1`\n\n## Tools\n\n- `view`\n",
     );
     expect![[r#"
-        Ada     Backend Dev  big-1
-        Bob     Tester       claude-sonnet-4.5
-        Rex     Reviewer     claude-sonnet-4.5
+        Ada     Backend Dev  big-1              2 routes
+        Bob     Tester       claude-sonnet-4.5  1 route
+        Rex     Reviewer     claude-sonnet-4.5  1 route
         Scribe  Logger       built-in helper, its work is squad's own
-        Old     Backend Dev  claude-sonnet-4.5, retired
+        Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
         --- stderr
 
         5 members, 3 routing rules, 0 decisions
@@ -67,6 +67,7 @@ fn of_many_problems_that_are_mended_alike_the_first_are_shown() {
           hint: fill it in or delete the row
           and 3 more like it: --verbose shows all
         rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
+        The agents' sandbox: rules.
         6 problems to fix
         --- exit 1
     "#]]
@@ -442,4 +443,15 @@ fn what_all_of_the_team_should_know_reaches_the_prompt() {
         let output = repo.squad(&["agents", "show", "ada", "--prompt"]);
         assert!(!output.out.contains("secret"), "{output}");
     }
+}
+
+/// As in other lists, and in one word as in several.
+#[test]
+fn a_list_of_agents_is_understood() {
+    let repo = TestRepo::with_small_team();
+    assert_eq!(repo.squad(&["agents", "list"]).to_string(), repo.squad(&["agents"]).to_string());
+    let route = |arguments: &[&str]| repo.squad(&[&["route", "--json", "Do it"], arguments].concat()).to_string();
+    assert_eq!(route(&["-a", "ada,bob"]), route(&["-a", "ada", "-a", "bob"]));
+    let output = repo.squad(&["orchestrate", "--timeout", "5", "x"]);
+    assert!(output.code == 2 && output.err.contains("`5` has no unit; write `5s` or `5m`"), "{output}");
 }

@@ -142,15 +142,15 @@ fn a_sparse_checkout_still_has_a_team() {
     repo.write("src/a.txt", "a\n");
     repo.git(&["add", "-A"]);
     repo.git(&["commit", "--quiet", "--message=source"]);
-    assert!(repo.squad(&["status"]).out.contains("team        .squad\n"));
+    assert!(repo.squad(&["status"]).out.contains("; team .squad; "));
     repo.git(&["sparse-checkout", "set", "src"]);
     assert!(!repo.exists(".squad"));
     let output = repo.squad(&["status"]);
-    assert!(output.out.contains("team        .squad, not in this work tree: "), "{output}");
+    assert!(output.out.contains("! team       .squad, not in this work tree: "), "{output}");
     assert!(output.out.contains("`git sparse-checkout add .squad`"), "{output}");
     assert!(repo.squad(&["status", "--json"]).out.contains(r#""team":null,"left_out":".squad""#));
     repo.git(&["sparse-checkout", "add", ".squad"]);
-    assert!(repo.squad(&["status"]).out.contains("team        .squad\n"));
+    assert!(repo.squad(&["status"]).out.contains("; team .squad; "));
 }
 
 #[test]
@@ -231,9 +231,9 @@ fn a_killed_run_of_another_team_is_not_looked_for_in_this_ones_ledger() {
         let run = first["run"].as_str().expect("an id");
         let output = repo.squad(&["status"]);
         let says = if is_ours {
-            format!("`squad log {run}` shows")
+            format!("squad orchestrate --resume {run}")
         } else {
-            format!("{run} was killed; this team's ledger has nothing")
+            format!("{} was killed; this team's ledger has nothing", run.rsplit('-').next().expect("a part"))
         };
         assert!(output.out.contains(&says), "{output}");
         assert_eq!(repo.squad(&["log", run]).code, if is_ours { 0 } else { 2 });

@@ -58,8 +58,9 @@ fn a_team_that_cannot_be_used() {
         squad       ada works on it; tier standard (command line: named with --agent)
         ada         read .squad/team.md
         ada         completed, 0.1 s, 1 tool call
-        squad       completed: 1 agent, 0.1 s, 1 tool call; ada changed nothing
-        squad       details: squad log 20260105-090000-000001
+        ✓ completed in 0:00; run 000001
+          ada    completed   no change
+          next   squad log 000001   what happened
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]).to_string());
@@ -195,7 +196,7 @@ fn what_is_in_the_teams_place_is_named() {
     let repo = TestRepo::empty();
     repo.write(".squad", "notes");
     let output = repo.squad(&["status"]);
-    assert!(output.out.contains("team        none; .squad is in the way, because it is not a folder"), "{output}");
+    assert!(output.out.contains("! team       none; .squad is in the way, because it is not a folder"), "{output}");
     assert!(repo.squad(&["status", "--json"]).out.contains(r#""in_the_way":".squad""#));
     std::fs::remove_file(repo.root().join(".squad")).expect("it is ours");
     assert!(repo.squad(&["status"]).out.contains("none; `squad init` installs one"));
@@ -274,11 +275,11 @@ fn folders_that_are_links_are_said_once() {
     symlink(".", repo.root().join(".squad/agents/self")).expect("linked");
     symlink("../../../theirs", repo.root().join(".squad/agents/eve")).expect("linked");
     expect![[r#"
-        Ada     Backend Dev  claude-sonnet-4.5
-        Bob     Tester       claude-sonnet-4.5
-        Rex     Reviewer     claude-sonnet-4.5
+        Ada     Backend Dev  claude-sonnet-4.5  2 routes
+        Bob     Tester       claude-sonnet-4.5  1 route
+        Rex     Reviewer     claude-sonnet-4.5  1 route
         Scribe  Logger       built-in helper, its work is squad's own
-        Old     Backend Dev  claude-sonnet-4.5, retired
+        Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
         --- stderr
 
         5 members, 3 routing rules, 0 decisions

@@ -70,10 +70,16 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
         bob         They pass.
         bob         completed, 0.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       completed: 4 agents, 0.0 s, 2 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); rex changed nothing; rex: no tool used
-        squad       details: squad log 20260105-090000-000001
+        ✓ completed in 0:42; run 000001
+          ada       completed   api.txt +1 -0
+          bob       completed   tests.txt +1 -0
+          rex       completed   no change   no tool used
+          checked   unverified: nothing ran after the last change
+          next      squad diff 000001   the files are yours to commit
+                    squad undo 000001   take them back
         --- exit 0
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let found = plan(&repo, &[MESSAGE]);
     assert_eq!(found["steps"].to_string(), r#"[["rex"],["ada","bob"]]"#);
     assert_eq!(found["agents"].to_string(), r#"["ada","bob","rex"]"#);
@@ -88,7 +94,7 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
         "rex" "facilitates Design Review before the work: multi-agent task involving 2+ agents" (".squad/ceremonies.md:3")
         "coordinator" "Retrospective (after the work: build failure, or reviewer rejection) is left to people: squad cannot tell whether it is due" (".squad/ceremonies.md:18")"#]].assert_eq(&of_file.join("\n"));
     let preview = repo.squad(&["orchestrate", "--dry-run", MESSAGE]);
-    assert!(preview.out.starts_with("rex, then ada and bob work on it."), "{preview}");
+    assert!(preview.out.starts_with("rex, then ada and bob work on it; "), "{preview}");
     // A single agent's work is no reason to meet.
     assert_eq!(plan(&repo, &["@ada builds the endpoint"])["steps"].to_string(), r#"[["ada"]]"#);
 }

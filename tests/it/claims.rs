@@ -8,11 +8,6 @@ use crate::support::{Output, TestRepo};
 const LIE: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"14 tests pass, committed as abc1234.\" }]\n";
 const REASON: &str = "it was asked for work, but used no tool and changed nothing";
 
-fn last_line(output: &Output) -> &str {
-    let is_last = |line: &&str| line.starts_with("squad ") && line.contains(" agent");
-    output.err.lines().rfind(is_last).expect("a last line")
-}
-
 /// The run's status, work and messages of the newest run, as recorded and as shown.
 fn recorded(repo: &TestRepo) -> (Value, Vec<Value>, String) {
     let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
@@ -25,7 +20,7 @@ fn recorded(repo: &TestRepo) -> (Value, Vec<Value>, String) {
         entry
     };
     let entries = entries.lines().map(flat).collect();
-    (runs["runs"][0].clone(), entries, repo.squad(&["log", &run]).out)
+    (runs["runs"][0].clone(), entries, repo.squad(&["log", &run, "--events"]).out)
 }
 
 fn lie(arguments: &[&str]) -> (TestRepo, Output) {
@@ -39,9 +34,8 @@ fn who_was_asked_for_work_and_did_nothing_only_claims_it() {
     let (repo, output) = lie(&["--permissions", "allow", "Add tests for the login"]);
     assert_eq!(output.code, 1, "{output}");
     assert!(output.err.contains(&format!("claimed: {REASON}")), "{output}");
-    assert!(last_line(&output).contains("claimed: 1 agent"), "{output}");
-    assert!(last_line(&output).contains("ada: no tool used"), "{output}");
-    assert!(output.err.contains("to resume: squad orchestrate --resume"), "{output}");
+    assert!(output.err.contains("✗ claimed: ada says it is done, but used no tool"), "{output}");
+    assert!(output.err.contains("squad orchestrate --resume"), "{output}");
     let (run, entries, log) = recorded(&repo);
     assert_eq!((&run["status"], &run["agents"]["ada"]), (&json!("claimed"), &json!("claimed")));
     let claimed = entries.iter().find(|entry| entry["kind"] == "agent.claimed").expect("an end");
@@ -50,14 +44,7 @@ fn who_was_asked_for_work_and_did_nothing_only_claims_it() {
     let work = &end["work"][0];
     assert_eq!((&work["status"], &work["reason"]), (&json!("claimed"), &json!(REASON)));
     assert_eq!((&work["changed"], &work["verified"]), (&json!([]), &Value::Null));
-    let line = log.lines().find(|line| line.contains("run.completed"));
     assert!(log.contains(&format!("agent.claimed        {REASON}")), "{log}");
-    assert!(
-        line.is_some_and(
-            |line| line.contains("claimed: 1 agent") && line.ends_with("; ada changed nothing; ada: no tool used")
-        ),
-        "{log}"
-    );
     assert!(repo.squad(&["log"]).out.contains("claimed"));
 }
 
@@ -72,8 +59,8 @@ fn who_was_asked_for_words_or_could_not_work_has_completed_without_a_tool() {
     ] {
         let (repo, output) = lie(arguments);
         assert_eq!(output.code, 0, "{arguments:?}: {output}");
-        assert!(last_line(&output).contains("completed: 1 agent"), "{output}");
-        assert!(last_line(&output).contains("ada: no tool used"), "{output}");
+        assert!(output.err.contains("✓ completed in "), "{output}");
+        assert!(output.err.contains("  ada    completed   no change   no tool used\n"), "{output}");
         assert!(
             output.err.lines().any(|line| line.contains("completed, ") && line.ends_with(", no tool used")),
             "{output}"
@@ -82,7 +69,7 @@ fn who_was_asked_for_words_or_could_not_work_has_completed_without_a_tool() {
         assert_eq!(run["status"], "completed");
         let end = entries.iter().find(|entry| entry["kind"] == "agent.completed").expect("an end");
         assert_eq!(end["no_tool_used"], true, "{end}");
-        assert_eq!(log.matches("no tool used").count(), 2, "{log}");
+        assert_eq!(log.matches("no tool used").count(), 1, "{log}");
     }
 }
 
@@ -108,11 +95,11 @@ fn refused_and_empty_work_have_their_own_ends() {
     let refused = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"x\" }, { say = \"Done.\" }]\n";
     let output = repo.rehearse(refused, &["--permissions", "deny", "--agent", "ada", "Add tests"]);
     assert_eq!(output.code, 5, "{output}");
-    assert!(last_line(&output).contains("stopped: 1 agent") && !output.err.contains("no tool used"), "{output}");
+    assert!(output.err.contains("! stopped: ada: ") && !output.err.contains("no tool used"), "{output}");
     let empty = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \" \" }]\n";
     let output = repo.rehearse(empty, &["--permissions", "allow", "--agent", "ada", "Add tests"]);
     assert_eq!(output.code, 1, "{output}");
-    assert!(last_line(&output).contains("failed: 1 agent"), "{output}");
+    assert!(output.err.contains("✗ failed: ada: "), "{output}");
 }
 
 #[test]
@@ -216,7 +203,7 @@ fn an_improvised_rehearsal_completes_in_every_mode() {
 mod commands {
     use serde_json::json;
 
-    use super::{last_line, recorded};
+    use super::recorded;
     use crate::engines::{prints, squad, world};
     use crate::support::TestRepo;
 
@@ -243,12 +230,13 @@ mod commands {
     }
 
     #[test]
-    fn the_last_line_has_failed_commands_and_the_last_check_that_failed() {
+    fn the_card_has_failed_commands_and_the_last_check_that_failed() {
         let commands = [("ls", 0), ("grep -r login src", 1), ("cargo test", 101), ("cat a.txt", 0)];
         let (repo, output) = run(&commands, &[]);
         assert_eq!(output.code, 0, "{output}");
         let remark = "2 commands failed, last check failed: `cargo test` (exit 101)";
-        assert!(last_line(&output).ends_with(&format!("; ada: {remark}")), "{output}");
+        assert!(output.err.contains("  2 commands passed, 2 failed\n"), "{output}");
+        assert!(output.err.contains("checked   cargo test failed, exit 101\n"), "{output}");
         assert!(output.err.lines().any(|line| line.contains("completed, ") && line.ends_with(remark)), "{output}");
         let (run, entries, log) = recorded(&repo);
         assert_eq!(run["status"], "completed");
@@ -260,13 +248,14 @@ mod commands {
             (&work["commands"], &work["check"], work["verified"].is_null()),
             (&end["commands"], &end["check"], true)
         );
-        assert_eq!(log.matches(remark).count(), 2, "{log}");
+        assert_eq!(log.matches(remark).count(), 1, "{log}");
     }
 
     #[test]
     fn a_check_that_passed_later_is_not_mentioned() {
         let (repo, output) = run(&[("make check", 2), ("make check", 0)], &[]);
-        assert!(last_line(&output).ends_with("; ada: 1 command failed"), "{output}");
+        assert!(output.err.contains("  1 command passed, 1 failed\n"), "{output}");
+        assert!(output.err.contains("checked   make check passed"), "{output}");
         let (_, entries, _) = recorded(&repo);
         let end = entries.iter().find(|entry| entry["kind"] == "agent.completed").expect("an end");
         assert_eq!(end["check"]["passed"], true);
@@ -275,12 +264,9 @@ mod commands {
     #[test]
     fn the_projects_own_checks_are_known() {
         let (_, output) = run(&[("./ci/verify.sh --all", 3)], &[]);
-        assert!(last_line(&output).contains("last check failed: `./ci/verify.sh --all` (exit 3)"), "{output}");
+        assert!(output.err.contains("checked   ./ci/verify.sh --all failed, exit 3\n"), "{output}");
         let (_, output) = run(&[("./ci/deploy.sh", 3)], &[]);
-        assert!(
-            !output.err.contains("last check failed") && last_line(&output).contains("1 command failed"),
-            "{output}"
-        );
+        assert!(!output.err.contains("last check failed") && output.err.contains("  1 command failed\n"), "{output}");
     }
 
     #[test]

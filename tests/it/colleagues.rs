@@ -48,9 +48,14 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
         rex         VERDICT: approved
         rex         completed, 0.0 s, no tool used
         rex         approves the work of ada and bob
-        squad       1 decision landed on main in 5f9a0718b9
-        squad       completed: 3 agents, 2.0 s, 5 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); rex changed nothing; rex: no tool used
-        squad       details: squad log 20260105-090000-000001
+        ✓ completed in 0:02; run 000001
+          ada        completed   src/api.txt +1 -0
+          bob        completed   src/api_test.txt +1 -0
+          rex        approved    no change   no tool used
+          checked    unverified: nothing ran after the last change
+          decision   000000 landed on main: Tests sit beside the code
+          next       squad diff 000001   the files are yours to commit
+                     squad undo 000001   take them back
         --- exit 0
     "#]].assert_eq(&output.to_string());
     let log: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");

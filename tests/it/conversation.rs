@@ -35,7 +35,7 @@ fn messages_follow_upon_each_other_in_the_same_sessions() {
     let (mut person, mut child) = begun(&repo, TWO);
     person.types("@ada begin\r");
     person.waits_for("First.");
-    person.waits_for("details: squad log");
+    person.waits_for_times("squad> ", 2);
     // An agent's name is completed, and a line that ends with a backslash goes on.
     person.types("@ad\tgo on \\\rwith it\r");
     person.waits_for("Second.");
@@ -64,7 +64,7 @@ fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
     person.waits_for("is writing");
     let done = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(done.expect("kill runs").success());
-    person.waits_for("cancelled: 1 agent");
+    person.waits_for("what happened");
     person.types("/help\r");
     person.waits_for("Each line is a message to the team");
     person.types("/quit\r");
@@ -88,7 +88,7 @@ fn after_a_stop_keys_are_heard_as_before() {
     signal(&child, "CONT");
     waits_for_modes(&person, raw);
     person.types("/cancel\r");
-    person.waits_for("cancelled: 1 agent");
+    person.waits_for("what happened");
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
 }
@@ -107,7 +107,7 @@ fn a_signal_at_the_prompt_ends_the_program_and_gives_the_terminal_back() {
         person.waits_for("squad> ");
         for _ in 0..messages {
             person.types("@ada begin\r");
-            person.waits_for("details: squad log");
+            person.waits_for("what happened");
             person.waits_for_times("squad> ", 2);
         }
         // As long as the prompt takes from its words to its signals.
@@ -152,7 +152,7 @@ fn what_was_killed_in_its_first_message_is_gone_on_with() {
     person.waits_for("squad> ");
     person.types("/resume\r");
     person.waits_for("Thought.");
-    person.waits_for("details: squad log");
+    person.waits_for("what happened");
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
 }
@@ -170,7 +170,7 @@ fn commands_are_obeyed_while_a_question_stands() {
     person.waits_for_times("Which port?", 2);
     person.types("8080\r");
     person.waits_for("The answer is: 8080");
-    person.waits_for("details: squad log");
+    person.waits_for("what happened");
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
 }
@@ -218,7 +218,7 @@ fn an_agent_at_work_is_told_what_is_typed_and_another_line_is_the_next_message()
     person.types("@ada without the cache\r");
     person.waits_for("I was told: without the cache");
     person.waits_for("Tested.");
-    person.waits_for_times("details: squad log", 2);
+    person.waits_for_times("what happened", 2);
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     let said = repo.git(&["grep", "-h", "-A30", "kind: \"user.message\"", "refs/squad/log"]);
@@ -240,7 +240,7 @@ fn an_agent_is_cancelled_at_the_prompt_and_the_other_goes_on() {
     person.waits_for("queued as the next message");
     person.types("@bob stop now\r");
     person.waits_for("I was told: stop now");
-    person.waits_for_times("details: squad log", 2);
+    person.waits_for_times("what happened", 2);
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
 }
@@ -250,7 +250,7 @@ fn the_next_start_goes_on_with_the_conversation_that_was_left() {
     let repo = TestRepo::with_small_team();
     let (mut person, mut child) = begun(&repo, TWO);
     person.types("@ada begin\r");
-    person.waits_for("details: squad log");
+    person.waits_for_times("squad> ", 2);
     child.kill().expect("killed");
     child.wait().expect("it ends");
     let mut person = Person::sits_down();
@@ -261,7 +261,7 @@ fn the_next_start_goes_on_with_the_conversation_that_was_left() {
     person.types("y\r");
     person.waits_for("squad> ");
     person.types("@ada go on\r");
-    person.waits_for("details: squad log");
+    person.waits_for("what happened");
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     let used = sessions(&repo);

@@ -10,7 +10,7 @@ fn the_demo_shows_a_team_at_work_and_leaves_its_folder_to_look_at() {
     for line in [
         "backend, tester and docs work on it, then reviewer reviews",
         "reviewer    approves the work of",
-        "decision landed on main",
+        " landed on main: ",
     ] {
         assert!(output.err.contains(line), "{line}: {output}");
     }
@@ -30,7 +30,7 @@ fn the_demo_needs_no_name() {
         repo.variables.insert(name.to_owned(), String::new());
     }
     let output = repo.squad(&["demo"]);
-    assert!(output.code == 0 && output.err.contains("decision landed on main"), "{output}");
+    assert!(output.code == 0 && output.err.contains(" landed on main: "), "{output}");
     let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
     remove(&folder.expect("the folder is named"));
 }

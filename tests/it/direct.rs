@@ -23,8 +23,7 @@ fn a_greeting_starts_nobody_and_is_in_the_ledger() {
         Say what to do, or ask who handles something, what was decided, or what is going on.
         --- stderr
         squad       answered from the team's files and its ledger
-        squad       completed: nobody, 0.0 s
-        squad       details: squad log 20260105-090000-000001
+        ✓ completed in 0:03; run 000001
         --- exit 0
     "#]]
     .assert_eq(&ask(&repo, "Good morning, team!").to_string());
@@ -179,7 +178,7 @@ fn who_works_on_it_is_the_users_where_the_coordinator_chooses_nobody() {
         assert_eq!(output.err.ends_with(&said), is_unchosen, "{output}");
         assert_eq!(last["error"]["kind"] == "usage", is_unchosen, "{last}");
         assert!(!is_unchosen || !output.err.contains("failed"), "{output}");
-        let shown = repo.squad(&["log", last["run"].as_str().expect("an id")]).out;
+        let shown = repo.squad(&["log", last["run"].as_str().expect("an id"), "--events"]).out;
         assert!(!is_unchosen || shown.contains(&format!("the coordinator {error}")), "{shown}");
     }
 }
@@ -189,10 +188,7 @@ fn a_dry_run_shows_the_answer() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["orchestrate", "--dry-run", "Thanks!"]);
     expect![[r#"
-        Nobody is started: this is answered directly.
-
-        Why:
-          coordinator    0.00  a greeting or thanks  message
+        nobody is started: this is answered directly
 
         The answer, without any engine:
 

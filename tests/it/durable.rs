@@ -137,7 +137,7 @@ fn who_never_began_is_skipped_and_begins_on_resume() {
     let run = newest(&repo);
     let agents = r#"{"ada":"lost","bob":"skipped","rex":"skipped"}"#;
     assert_eq!((run["status"].as_str(), run["agents"].to_string().as_str()), (Some("lost"), agents));
-    let log = repo.squad(&["log", id(&run)]).out;
+    let log = repo.squad(&["log", id(&run), "--events"]).out;
     let line = "bob          agent.skipped        the process of its run died before it began";
     assert!(log.contains(line), "{log}");
     let (out, code) = resumed(&repo);
@@ -188,8 +188,8 @@ steps = [{ say = "Begun." }, { wait = "60s" }]
     let unknown = "it is unknown whether `squad_route` finished";
     assert!(out.contains(&format!("{unknown}; it is told to check before it repeats anything")), "{out}");
     assert!(!out.contains("`write"), "what finished is known: {out}");
-    let log = repo.squad(&["log", id(&run)]).out;
+    let log = repo.squad(&["log", id(&run), "--events"]).out;
     assert!(log.contains(&format!("agent.lost           the process of its run died; {unknown}")), "{log}");
     assert!(!log.contains("tool.started"), "{log}");
-    assert!(repo.squad(&["log", "-v", id(&run)]).out.contains("tool.started"));
+    assert!(repo.squad(&["log", "-v", "--events", id(&run)]).out.contains("tool.started"));
 }

@@ -143,7 +143,7 @@ fn each_agent_works_on_its_own_engine_in_one_run() {
     assert!(said.contains(&format!("my-agent --safe run={run} secret=\n# Role\n")), "{said}");
     assert!(said.contains("\n# Task\n\n") && said.contains("Add it"), "{said}");
     // What the run keeps says it too.
-    let log = repo.squad(&["log", run]).out;
+    let log = repo.squad(&["log", run, "--events"]).out;
     assert!(log.contains("mine ended with code 0") && log.contains("its own strictest mode"), "{log}");
     repo.assert_sound();
 }
@@ -442,8 +442,7 @@ fn whose_every_write_was_refused_is_stopped_and_whose_were_not_all_is_not() {
         assert_eq!((&ended["work"][0]["refused"], of(&events, "tool.denied").len()), (&json!(1), 1), "{output}");
         let said = squad(&repo, &arguments).err;
         assert!(said.lines().any(|line| line.contains("Write a.txt was refused: ")), "{said}");
-        let last = said.lines().rfind(|line| line.contains(&format!("{status}: "))).expect("a last line");
-        assert!(last.contains("1 refused"), "{said}");
+        assert!(said.contains(", 1 refused") || said.contains("   1 refused"), "{said}");
     }
 }
 

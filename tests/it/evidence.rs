@@ -183,7 +183,7 @@ fn a_run_whose_engine_does_not_start_has_a_beginning_and_an_end() {
     assert_eq!(one(&entries, "run.started")["payload"]["engine"], "copilot");
     assert_eq!(one(&entries, "run.completed")["payload"]["status"], "failed");
     assert_eq!(one(&entries, "run.completed")["payload"]["work"], json!([]));
-    assert!(repo.squad(&["log"]).out.contains("failed     x"));
+    assert!(repo.squad(&["log"]).out.contains("failed  0:00    x"));
     let output = repo.squad(&["orchestrate", "--agent", "bob", "x"]);
     assert!(output.code == 4 && !output.err.contains("nobody") && output.err.contains("hint:"), "{output}");
 }
@@ -250,9 +250,10 @@ fn who_was_allowed_nothing_has_not_completed() {
         ada         write src/b.txt was refused: changing files is not allowed in this run (permissions: deny)
         ada         Did it: both files are written.
         ada         stopped: 2 writes or commands were refused, and none was allowed
-        squad       stopped: 1 agent, 0.0 s, 2 tool calls, 2 refused; ada changed nothing
-        hint: `--permissions allow` lets agents change files and run commands
-        squad       details: squad log 20260105-090000-000001
+        ! stopped: ada: 2 writes or commands were refused, and none was allowed; run 000001, 0:20
+          ada    stopped   no change   2 refused
+          next   squad orchestrate --resume 000001 --permissions allow   goes on with ada
+                 squad log 000001                                        what happened
         --- exit 5
     "#]]
     .assert_eq(&output.to_string());
@@ -270,7 +271,7 @@ fn who_was_allowed_nothing_has_not_completed() {
     assert_eq!(events[0]["permissions"], "deny");
     let stopped = events.iter().find(|event| event["type"] == "agent.stopped").expect("an outcome");
     assert_eq!(stopped["reason"], "2 writes or commands were refused, and none was allowed");
-    assert!(repo.squad(&["log"]).out.contains("stopped    x") && !repo.exists("src"));
+    assert!(repo.squad(&["log"]).out.contains(" stopped  ") && !repo.exists("src"));
 }
 
 /// Which refusals stop whom.
@@ -373,8 +374,15 @@ steps = [{ wait = "2s" }, { say = "Wrote all the tests." }]
     assert!(!output.out.contains("mine.txt"), "{output}");
     let repo = TestRepo::with_small_team();
     let output = repo.rehearse(script, arguments);
-    let last = output.err.lines().rev().find(|line| line.contains("completed: ")).expect("a last line");
-    assert!(last.ends_with("; ada changed 2 files (+4 -0); bob changed nothing; bob: no tool used"), "{output}");
+    expect![[r#"
+        ✓ completed in 0:02; run 000001
+          ada       completed   src/a.txt, src/b.txt +4 -0
+          bob       completed   no change   no tool used
+          checked   unverified: nothing ran after the last change
+          next      squad diff 000001   the files are yours to commit
+                    squad undo 000001   take them back
+    "#]]
+    .assert_eq(&output.err[output.err.find("✓ completed").expect("a card")..]);
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
     repo.assert_sound();
 }
@@ -435,7 +443,7 @@ fn nothing_of_a_command_is_hidden_on_its_second_line() {
     let run = repo.rehearse(&script, &["--agent", "ada", "x", "-v"]);
     assert!(is_shown(&run.err, &all), "{run}");
     let entries = entries(&repo);
-    let log = repo.squad(&["log", entries[0]["run"].as_str().expect("an id")]);
+    let log = repo.squad(&["log", entries[0]["run"].as_str().expect("an id"), "--events"]);
     assert!(is_shown(&log.out, &all), "{log}");
     let detail = one(&entries, "tool.completed")["payload"]["detail"].as_str().expect("a text");
     assert!(detail.starts_with("make all\n  touch SNEAKY\n") && detail.ends_with("\nsix"), "{detail}");

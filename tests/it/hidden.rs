@@ -95,7 +95,7 @@ mod terminal {
             person.waits_for("ada, bob and rex? [Enter: nobody] ");
             person.types(typed);
             person.waits_for(shown);
-            person.waits_for("details: squad log");
+            person.waits_for("; run ");
             assert_eq!(child.wait().expect("it ends").code(), Some(code), "{}", person.screen);
         }
     }

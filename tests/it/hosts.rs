@@ -209,8 +209,8 @@ fn upgrade_updates_exports_and_keeps_edits() {
     commit(&repo);
     let doctor = repo.squad(&["doctor"]);
     assert!(doctor.out.contains(".claude/agents/ada.md") || doctor.err.contains(".claude/agents/ada.md"), "{doctor}");
-    let line = "exports     1 file behind the team's own: `squad upgrade`\n";
-    assert!(!repo.squad(&["status"]).out.contains("exports "));
+    let line = "! waits      1 exported file behind the team's own   squad upgrade\n";
+    assert!(!repo.squad(&["status"]).out.contains("exported "));
     for word in ["Faster.", "Fastest."] {
         let was = if word == "Faster." { "Fast." } else { "Faster." };
         edit(&repo, ".squad/agents/ada/charter.md", was, word);
@@ -226,7 +226,7 @@ fn upgrade_updates_exports_and_keeps_edits() {
         let done = json(&output);
         assert_eq!((&shown["files"], &shown["kept"]), (&done["files"], &done["kept"]));
         assert_eq!(done["kept"], serde_json::json!([".claude/agents/ada.md"]), "{output}");
-        assert!(!repo.squad(&["status"]).out.contains("exports "));
+        assert!(!repo.squad(&["status"]).out.contains("exported "));
         let ada = repo.read(".claude/agents/ada.md");
         assert!(ada.contains(&format!("{word}\n\nCareful.\n\nKinder.\n")), "{ada}");
         assert_clean(&repo);

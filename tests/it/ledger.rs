@@ -32,7 +32,7 @@ type Damage = fn(&[u8]) -> Vec<u8>;
 /// Everything that is read from the ledger.
 fn told(repo: &TestRepo, run: &str) -> Vec<String> {
     let commands: [&[&str]; 4] = [&["log"], &["log", run], &["status"], &["decisions", "list"]];
-    commands.iter().map(|command| repo.squad(command).to_string()).collect()
+    commands.iter().map(|command| repo.squad(command).without_age()).collect()
 }
 
 #[test]

@@ -145,12 +145,12 @@ fn a_question_nobody_else_answers_waits_for_whoever_is_at_the_watch() {
     while !scene.status().contains("wants to use write: a.txt Allow it? [y/N]") {
         assert!(since.elapsed() < PATIENCE, "{}", scene.status());
     }
-    assert!(scene.status().contains("waits for an answer since"));
+    assert!(scene.status().contains("waits for your answer, "));
     scene.person.types("ay");
     scene.person.waits_for("Allow it? [y/N] y_");
     assert!(!scene.repo.exists("a.txt"));
     scene.person.types("\r");
-    scene.person.waits_for("completed: 1 agent");
+    scene.person.waits_for("✓ completed in ");
     assert!(scene.repo.exists("a.txt"));
     scene.person.types("\u{4}");
     scene.ends(0);
@@ -172,7 +172,7 @@ fn a_question_that_is_answered_at_the_watch_is_no_question_elsewhere_and_the_oth
             true => scene.person.types("y\r"),
             false => other.types("y\n"),
         }
-        other.waits_for("details: squad log");
+        other.waits_for("; run ");
         assert_eq!(client.wait().expect("it ends").code(), Some(0), "{}", other.screen);
         assert_eq!(other.screen.contains("(no longer needed)"), is_here, "{}", other.screen);
         if !is_here {

@@ -15,42 +15,56 @@ fn runs_are_listed_and_one_is_shown_whole() {
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "second"]);
     expect![[r#"
-        20260105-090020-000013  completed  second
-                                ada  0.1 s
-        20260105-090000-000001  completed  first
-                                bob  0.1 s
+        Mon 5 Jan (UTC)
+          09:00 ✓ 000013 completed  0:00    second
+          09:00 ✓ 000001 completed  0:00    first
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["log"]).to_string());
     expect![[r#"
         --- stderr
-        error: `20260105-0900` is ambiguous: `20260105-090020-000013` and `20260105-090000-000001`
+        error: `20260105-0900` is ambiguous: `20260105-090021-000013` and `20260105-090001-000001`
         hint: use a longer prefix
         --- exit 2
     "#]]
     .assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
     let output = repo.squad(&["log", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
-    expect![[r#"{"run":"20260105-090020-000013","started":"2026-01-05T09:00:21Z","ended":"2026-01-05T09:00:39Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
+    expect![[r#"{"run":"20260105-090021-000013","started":"2026-01-05T09:00:22Z","ended":"2026-01-05T09:00:40Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
     let run = value["runs"][0]["run"].as_str().expect("an id").to_owned();
     expect![[r#"
-        run 20260105-090020-000013
-        09:00:21  squad        run.started          second
-        09:00:23  squad        engine.started       rehearsal 0.1.0
-        09:00:24  squad        route.planned        ada tier standard
-        09:00:25  squad        step.started
-        09:00:26  squad        snapshot.taken
-        09:00:27  ada          session.created      squad-ada-20260105-090020-000013 on claude-sonnet-4.5
-        09:00:30  ada          tool.completed       read .squad/team.md
-        09:00:33  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
-        09:00:34  ada          session.idle         squad-ada-20260105-090020-000013
-        09:00:35  ada          session.destroyed    squad-ada-20260105-090020-000013
-        09:00:36  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
-        09:00:37  squad        step.completed
-        09:00:38  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
-        09:00:39  squad        run.completed        completed: 1 agent, 0.1 s, 0 in, 0 out; ada changed nothing
+        run 20260105-090021-000013
+        09:00:22  squad        run.started          second
+        09:00:24  squad        engine.started       rehearsal 0.1.0
+        09:00:25  squad        route.planned        ada tier standard
+        09:00:26  squad        step.started
+        09:00:27  squad        snapshot.taken
+        09:00:28  ada          session.created      squad-ada-20260105-090021-000013 on claude-sonnet-4.5
+        09:00:31  ada          tool.completed       read .squad/team.md
+        09:00:34  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
+        09:00:35  ada          session.idle         squad-ada-20260105-090021-000013
+        09:00:36  ada          session.destroyed    squad-ada-20260105-090021-000013
+        09:00:37  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
+        09:00:38  squad        step.completed
+        09:00:39  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
+        09:00:40  squad        run.completed        completed: 0.1 s, 0 in, 0 out
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["log", &run]).to_string());
+    "#]].assert_eq(&repo.squad(&["log", &run, "--events"]).to_string());
+    expect![[r#"
+        second
+        Mon 5 Jan 2026 09:00 (UTC), on main at 1bb3748, rehearsal 0.1.0
+        Plan  1 ada   tier standard   command line
+
+         0:09   ada  read .squad/team.md
+
+        (rehearsal) As Backend Dev I would now work on: second
+
+        ✓ completed in 0:00; run 000013
+          ada    completed   no change
+          next   squad log 000013   what happened
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["log", &run]).to_string());
     assert_eq!(repo.squad(&["log", "--agent", "rex"]).err, "No run matches.\n");
     assert_eq!(repo.squad(&["log", "--limit", "1", "--json"]).out.matches("\"message\"").count(), 1);
 }
@@ -118,10 +132,8 @@ fn entries_of_a_newer_squad_are_shown_as_unknown() {
 fn status_says_what_is_going_on() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
-        repository  REPO (main)
-        team        .squad
-        ledger      0 entries
-        runs        none
+        repo, main at 1bb374; team .squad; 0 ledger entries; REPO
+        ✓ nothing waits
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["status"]).to_string());
@@ -167,7 +179,7 @@ fn runs_and_entries_are_chosen_by_agent_time_and_number() {
     expect![[r#"
         --- stderr
         error: `soon` is not a time
-        hint: write 2h, 3d, 2026-01-05 or 2026-01-05T09:00:00Z
+        hint: write 2h, 3d, yesterday, 2026-01-05 or 2026-01-05T09:00:00Z
         --- exit 2
     "#]]
     .assert_eq(&repo.squad(&["log", "--since", "soon"]).to_string());
@@ -194,6 +206,94 @@ fn following_begins_with_what_is_there() {
     let run = runs["runs"][0]["run"].as_str().expect("an id");
     let followed = repo.squad(&["log", "--follow", run]);
     assert_eq!(followed.to_string(), repo.squad(&["log", run]).to_string());
+    let events = repo.squad(&["log", run, "--events"]);
+    assert_eq!(repo.squad(&["log", "--follow", "--events", run]).to_string(), events.to_string());
     assert_eq!(repo.squad(&["log", "--follow", "--json", run]).out, repo.squad(&["log", "--json", run]).out);
     assert_eq!(repo.squad(&["log", "--follow", "-n", "3"]).code, 2);
+}
+
+/// Greetings are folded away, what changed is counted, and an undone run says so.
+#[test]
+fn the_list_has_days_sizes_and_no_greetings() {
+    let repo = TestRepo::with_small_team();
+    let script =
+        "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"x\\ny\\n\" }, { say = \"Done.\" }]\n";
+    repo.rehearse(script, &["--permissions", "allow", "--agent", "ada", "Write two lines"]);
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "hello"]);
+    repo.pass(86_400);
+    repo.rehearse(script, &["--agent", "ada", "Write them again"]);
+    expect![[r#"
+        Tue 6 Jan (UTC)
+          09:00 ! 000018 stopped    0:00         Write them again
+        Mon 5 Jan
+          09:00 ✓ 000001 completed  0:00  +2 -0  Write two lines
+                1 greeting or question: squad log --all
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["log"]).to_string());
+    assert!(repo.squad(&["log", "--all"]).out.contains("hello"));
+    let newest = repo.squad(&["log", "--since", "today"]);
+    assert!(newest.out.contains("them again") && !newest.out.contains("two lines"), "{newest}");
+}
+
+/// Messages, writes, commands with the end of their output, refusals, decisions and verdicts, in
+/// the order of the events; then answer and card.
+#[test]
+fn a_run_is_told_as_a_story() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+        [[turn]]
+        agent = "ada"
+        steps = [
+          { say = "I look first.\n\nThen I write." },
+          { write = "src/ports.toml", text = "a\nb\n" },
+          { run = "echo one; echo two >&2; exit 3" }, { run = "true" },
+          { write = "../out.txt", text = "x" },
+          { tool = "squad_log_decision", args = { title = "Ports are shared", what = "One.", why = "Less." } },
+          { say = "Done." },
+        ]
+        [[turn]]
+        agent = "rex"
+        steps = [{ say = "I have read it." }, { tool = "squad_verdict", args = { approved = true, reasons = "It is short." } }, { say = "Good." }]
+    "#;
+    let output = repo.rehearse(script, &["--permissions", "allow", "Add the backend login ports"]);
+    assert_eq!(output.code, 0, "{output}");
+    let runs: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let run = runs["runs"][0]["run"].as_str().expect("an id");
+    let story = repo.squad(&["log", run.rsplit('-').next().expect("a part")]);
+    expect![[r#"
+        Add the backend login ports
+        Mon 5 Jan 2026 09:00 (UTC), on main at 1bb3748, rehearsal 0.1.0
+        Plan  1 ada   2 rex   tier standard   .squad/routing.md:7, .squad/team.md:5
+
+         0:08   ada  I look first.
+
+                     Then I write.
+         0:10 ✓ ada  write src/ports.toml
+         0:15 ✗ ada  $ echo one; echo two >&2; exit 3    exit 3
+                     one
+                     two
+         0:20 ✓ ada  $ true
+         0:22 ✗ ada  write ../out.txt    failed: `../out.txt` is outside of the project
+         0:24 ◆ ada  decision 000000: Ports are shared
+         0:35   rex  was told of 1 decision
+         0:37   rex  I have read it.
+         0:41   rex  Good.
+         0:47 ✓ rex  approved: It is short.
+
+        Done.
+
+        ✓ completed in 0:50; run 000001
+          ada        completed   src/ports.toml +2 -0   1 command passed, 1 failed
+          rex        approved    no change
+          checked    unverified: nothing ran after the last change
+          decision   000000 landed on main: Ports are shared
+          next       squad diff 000001   the files are yours to commit
+                     squad undo 000001   take them back
+        --- exit 0
+    "#]]
+    .assert_eq(&story.to_string());
+    // The same card as when the run ended.
+    let card = &output.err[output.err.find("✓ completed").expect("a card")..];
+    assert!(story.out.ends_with(card), "{output}");
 }

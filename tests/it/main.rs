@@ -7,6 +7,7 @@ mod attach;
 mod bad_input;
 mod bombs;
 mod cancel;
+mod card;
 mod ceremonies;
 mod circles;
 mod claims;

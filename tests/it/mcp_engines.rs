@@ -425,7 +425,7 @@ fn a_template_is_not_started_where_nothing_may_be_changed() {
                     "{mode} {strict}: {result}"
                 );
             }
-            let log = world.repo.squad(&["log", result["squadId"].as_str().expect("an id")]);
+            let log = world.repo.squad(&["log", result["squadId"].as_str().expect("an id"), "--events"]);
             assert!(log.out.contains(governed), "{mode} {strict}: {log}");
         }
     }

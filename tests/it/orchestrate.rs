@@ -39,9 +39,13 @@ fn agents_work_side_by_side_and_leave_commits() {
         bob         The tests are there.
         bob         completed, 2.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       1 decision landed on main in 69e224999a
-        squad       completed: 3 agents, 2.0 s, 3 tool calls; ada changed 1 file (+1 -0); bob changed nothing
-        squad       details: squad log 20260105-090000-000001
+        ✓ completed in 0:02; run 000001
+          ada        completed   src/api.txt +1 -0
+          bob        completed   no change
+          checked    unverified: nothing ran after the last change
+          decision   000000 landed on main: Errors are JSON
+          next       squad diff 000001   the files are yours to commit
+                     squad undo 000001   take them back
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());
@@ -323,21 +327,12 @@ fn a_dry_run_starts_nobody() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["orchestrate", "--dry-run", "Fix the login password check"]);
     expect![[r#"
-        ada works on it, then rex reviews.
-        tier standard, confidence 0.96
-
-        Why:
-          ada    3.85  routing examples: `login` and `password`        .squad/routing.md:7
-                 1.54  the message asks for implementation             .squad/team.md:5
-                 0.92  message and role are both about implementation  .squad/team.md:5
-                 0.00  model claude-sonnet-4.5, chosen by the default  configuration
-          rex    0.00  model claude-sonnet-4.5, chosen by the default  configuration
+        ada works on it, then rex reviews; tier standard, confidence 0.96
+          routing examples: `login` and `password` (.squad/routing.md:7); --explain: all
 
         Sessions:
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           rex          claude-sonnet-4.5, all tools, 0.8 KB of prompt
-        --- stderr
-        hint: `--explain` shows 1 more reason
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());
@@ -356,7 +351,7 @@ fn no_commit_keeps_decisions_for_later() {
     assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
     // The next run lands what is waiting.
     let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]);
-    assert!(output.err.contains("1 decision landed on main"), "{output}");
+    assert!(output.err.contains(" of an earlier run landed on main"), "{output}");
     assert!(repo.squad(&["decisions", "list"]).out.contains("in force"));
 }
 

@@ -103,8 +103,7 @@ fn what_an_agent_does_to_git_is_said() {
     let repo = TestRepo::with_small_team();
     let output = repo.rehearse(&turn("ada", run), &["--permissions", "allow", "--agent", "ada", "Add it"]);
     assert!(output.err.contains("ada         changed git: 1 commit ("), "{output}");
-    let told = output.err.lines().rev().find(|line| line.contains("completed: ")).expect("a last line");
-    assert!(told.contains("; ada changed git: 1 commit ("), "{output}");
+    assert!(output.err.contains("  git       ada: 1 commit ("), "{output}");
 }
 
 /// What is put aside, moved back or fetched is no new commit.
@@ -300,8 +299,7 @@ fn who_was_skipped_is_said_to_be() {
     let repo = TestRepo::with_small_team();
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"no\" }]\n";
     let output = repo.rehearse(script, &["--permissions", "allow", "First @ada adds the endpoint, then @bob tests it"]);
-    let told = output.err.lines().rev().find(|line| line.contains("failed: ")).expect("a last line");
-    assert!(told.ends_with("; ada changed nothing; bob skipped"), "{output}");
+    assert!(output.err.contains("  ada    failed    no change\n  bob    skipped   step 1 did not"), "{output}");
 }
 
 /// squad's own commands change files and branches while an agent works, or while its command runs.
@@ -348,7 +346,7 @@ fn what_two_runs_commands_do_to_git_is_together() {
     let (output, _) = meanwhile(&repo, &script, &[&ALLOWED[1..], &["Add it"]].concat(), || {
         let steps = r#"{ run = "git commit -q --allow-empty -m mine" }, { tool = "squad_log_decision", args = { title = "Errors are JSON", what = "One shape.", why = "Clients parse it." } }"#;
         let output = repo.rehearse(&turn("rex", steps), &["--permissions", "allow", "--agent", "rex", "Explain it"]);
-        assert!(output.err.contains("; together (rex and another run) changed git: 1 commit ("), "{output}");
+        assert!(output.err.contains("together (rex and another run): 1 commit ("), "{output}");
     });
     let git = &last(&output)["work"][0]["git"];
     assert_eq!((&git["commits"], &git["together"][0]["by"]), (&json!([]), &json!(["ada"])), "{output}");
@@ -374,7 +372,7 @@ fn what_a_killed_run_had_changed_is_known() {
     assert!(why("three.rs:1").contains("unknown "), "{}", why("three.rs:1"));
     let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
     let run = log["runs"][0]["run"].as_str().expect("a run").to_owned();
-    let log = repo.squad(&["log", &run]);
+    let log = repo.squad(&["log", &run, "--events"]);
     assert!(log.out.contains("one.rs (+1 -0; by a command)") && log.out.contains("two.rs"), "{log}");
     assert!(!log.out.contains("three.rs ("), "{log}");
     // Killed again, after a tool wrote and before another snapshot.
@@ -383,7 +381,7 @@ fn what_a_killed_run_had_changed_is_known() {
     let arguments = ["orchestrate", "--permissions", "allow", "--script", "../play.toml", "--resume", &run];
     kill_when_ready(&repo, &arguments, Duration::from_millis(500));
     assert!(why("four.rs:1").contains("agent     ada, in run"), "{}", why("four.rs:1"));
-    let log = repo.squad(&["log", &run]).out;
+    let log = repo.squad(&["log", &run, "--events"]).out;
     let again = log.rsplit("agent.lost").next().expect("an end");
     assert!(
         ["one.rs (+1", "four.rs (+1 -0)", "three.rs (+1 -0; unknown", "\n              ready"]

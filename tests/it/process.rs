@@ -118,16 +118,16 @@ fn killed_in_the_middle_everything_acknowledged_is_there() {
     let mut child = start(&repo, SLOW, &["x"]);
     // The decision's event is only shown when it is durable.
     wait_for(&mut child, "decision.logged");
-    assert!(repo.squad(&["status"]).out.contains("runs        "), "the run is seen while it lives");
+    assert!(repo.squad(&["status"]).out.contains("● run "), "the run is seen while it lives");
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     repo.assert_sound();
     assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
     assert!(repo.squad(&["log"]).out.contains("lost"), "a dead run is not running");
     assert!(!ledger_of(&repo).contains("agent.lost"), "who only looks writes nothing");
-    assert!(repo.squad(&["status"]).out.contains(" was killed; `squad orchestrate --resume 20"));
+    assert!(repo.squad(&["status"]).out.contains(" was killed   squad orchestrate --resume 20"));
     let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]);
-    assert!(output.code == 0 && output.err.contains("1 decision landed on main"), "{output}");
+    assert!(output.code == 0 && output.err.contains(" of an earlier run landed on main"), "{output}");
     // The next command that wrote has written down what became of the run, once.
     repo.squad(&["decisions", "add", "Another"]);
     let ledger = ledger_of(&repo);
@@ -215,7 +215,7 @@ fn a_linked_work_tree_without_a_team_uses_the_main_ones() {
     let output = repo.squad_in(&side, &["decisions", "add", "Made beside"]);
     assert!(output.code == 0 && output.err.contains("the team belongs to the main work tree"), "{output}");
     assert_eq!(repo.git_in(&side, &["status", "--porcelain"]), "");
-    assert!(repo.squad(&["log"]).out.contains("tester"));
+    assert!(repo.squad(&["log", "--json"]).out.contains("tester"));
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn entries_are_followed_as_they_are_recorded() {
     wait_for(&mut json, "Begun.");
     let id = shown.lines().find_map(|line| line.strip_prefix("run ")).expect("a run").to_owned();
     // Following one run ends with it.
-    let mut one = follow(&[&id]);
+    let mut one = follow(&[&id, "--events"]);
     wait_for(&mut one, "Begun.");
     signal(&run, "INT");
     run.wait().expect("it ends");

@@ -63,9 +63,14 @@ fn every_command_works() {
 /// What changes from run to run: commits, ids, seconds.
 fn masked(line: &str) -> String {
     let mask = |word: &str| {
-        let bare = word.trim_end_matches([':', ',', '.']);
-        let is_id = bare.len() >= 10 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_id || bare.parse::<f64>().is_ok_and(|_| bare.contains('.')) { "…".to_owned() } else { word.to_owned() }
+        let bare = word.trim_end_matches([':', ',', '.', ';']);
+        let is_id = bare.len() >= 6 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_time = bare.contains(':') && bare.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+        if is_id || is_time || bare.parse::<f64>().is_ok_and(|_| bare.contains('.')) {
+            "…".to_owned()
+        } else {
+            word.to_owned()
+        }
     };
     line.split(' ').map(mask).collect::<Vec<_>>().join(" ")
 }

@@ -11,32 +11,19 @@ fn json(output: &Output) -> Value {
 fn a_plan_is_a_page() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
-        ada works on it, then rex reviews.
-        tier standard, confidence 0.96
-
-        Why:
-          ada    3.85  routing examples: `login` and `password`        .squad/routing.md:7
-                 1.54  the message asks for implementation             .squad/team.md:5
-                 0.92  message and role are both about implementation  .squad/team.md:5
-        --- stderr
-        hint: `--explain` shows 1 more reason
+        ada works on it, then rex reviews; tier standard, confidence 0.96
+          routing examples: `login` and `password` (.squad/routing.md:7); --explain: all
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Fix the login password check"]).to_string());
     expect![[r#"
-        Routing is not sure: the coordinator would choose.
-        tier standard, confidence 0.00
+        not sure: the coordinator would choose
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());
     expect![[r#"
-        bob works on it.
-        tier lightweight, confidence 1.00
-
-        Why:
-          bob    1.00  named with --agent  command line
-        --- stderr
-        hint: `--explain` shows 1 more reason
+        bob works on it; tier lightweight, confidence 1.00
+          named with --agent (command line); --explain: all
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "--agent", "bob", "--tier", "lightweight", "Make it better"]).to_string());
@@ -66,8 +53,7 @@ fn explaining_shows_who_else_was_considered() {
     let repo = TestRepo::with_small_team();
     let message = "Fix the login password check, the quality of the server is poor";
     expect![[r#"
-        ada works on it, then rex reviews.
-        tier standard, confidence 0.94
+        ada works on it, then rex reviews; tier standard, confidence 0.94
 
         Why:
           ada            3.85  routing examples: `login` and `password`        .squad/routing.md:7

@@ -42,8 +42,12 @@ fn agents_work_in_the_order_of_the_message() {
         ada         The last touch is done.
         ada         completed, 0.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       completed: 3 agents, 2.0 s, 3 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0)
-        squad       details: squad log 20260105-090000-000001
+        ✓ completed in 0:02; run 000001
+          ada       completed   api.txt +1 -0
+          bob       completed   tests.txt +1 -0
+          checked   unverified: nothing ran after the last change
+          next      squad diff 000001   the files are yours to commit
+                    squad undo 000001   take them back
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());
@@ -87,9 +91,11 @@ steps = [{ say = "I try." }, { fail = "the model is gone" }]
         ada         failed: the model is gone
         bob         skipped: step 1 did not complete (ada: failed)
         ada         skipped: step 1 did not complete (ada: failed)
-        squad       failed: 2 agents, 0.0 s; ada changed nothing; bob skipped
-        squad       details: squad log 20260105-090000-000001
-        squad       to resume: squad orchestrate --resume 20260105-090000-000001
+        ✗ failed: ada: the model is gone; run 000001, 0:15
+          ada    skipped   step 1 did not complete (ada: failed)
+          bob    skipped   step 1 did not complete (ada: failed)
+          next   squad orchestrate --resume 000001   goes on with ada and bob
+                 squad log 000001                    what happened
         --- exit 1
     "#]]
     .assert_eq(&output.to_string());
@@ -111,21 +117,13 @@ steps = [{ say = "I try." }, { fail = "the model is gone" }]
 fn steps_are_shown_before_anything_runs() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
-        ada, then bob, then ada work on it.
-        tier standard, confidence 1.00
-
-        Why:
-          ada    1.00  the message says @ada                           message
-                 0.00  model claude-sonnet-4.5, chosen by the default  configuration
-          bob    1.00  the message says @bob                           message
-                 0.00  model claude-sonnet-4.5, chosen by the default  configuration
+        ada, then bob, then ada work on it; tier standard, confidence 1.00
+          the message says @ada (message); the message says @bob (message); --explain: all
 
         Sessions:
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           bob          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           coordinator  claude-sonnet-4.5, no tools, 1.1 KB of prompt
-        --- stderr
-        hint: `--explain` shows 1 more reason
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["orchestrate", "--dry-run", MESSAGE]).to_string());

@@ -50,6 +50,13 @@ pub(crate) struct Output {
     pub(crate) code: u8,
 }
 
+impl Output {
+    /// Without the age of the newest run in `squad status`, which grows.
+    pub(crate) fn without_age(&self) -> String {
+        self.to_string().lines().filter(|line| !line.contains("last run")).map(|line| format!("{line}\n")).collect()
+    }
+}
+
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.out)?;

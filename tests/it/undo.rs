@@ -443,7 +443,7 @@ fn log_why_and_diff_know_of_an_undo() {
     assert!(why.code == 1 && !why.out.contains("ada,"), "{why}");
     let runs = repo.squad(&["log"]);
     assert!(runs.out.contains("(undone) Do it"), "{runs}");
-    let log = repo.squad(&["log", &run]);
+    let log = repo.squad(&["log", &run, "--events"]);
     assert!(log.out.contains("run.undone           1 file taken back; rescue "), "{log}");
     assert!(repo.squad(&["diff", &run]).err.contains("is undone; these were its changes"));
     fs::remove_file(repo.root().join("a.txt")).expect("it is there");

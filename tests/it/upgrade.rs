@@ -92,7 +92,7 @@ fn edits_are_kept_through_three_releases() {
     let team = repo.read(".squad/team.md");
     to(&mut repo, 2);
     let status = repo.squad(&["status"]);
-    assert!(status.out.contains("upgrade     from release 1 to 2 is due: `squad upgrade`"), "{status}");
+    assert!(status.out.contains("! waits      an upgrade from release 1 to 2 is due   squad upgrade"), "{status}");
     let output = repo.squad(&["upgrade"]);
     let commit = repo.git(&["rev-parse", "--short=10", "HEAD"]);
     expect![[r#"

@@ -221,7 +221,7 @@ fn a_verdict_records_the_contents_that_were_shown() {
     // The last line does not hide it, and the log neither.
     let run = events[0]["run"].as_str().expect("an id");
     let log = repo.squad(&["log", run]);
-    assert!(log.out.contains("completed, after 1 rejection: "), "{log}");
+    assert!(log.out.contains("✓ completed after 1 rejection in "), "{log}");
 }
 
 #[test]

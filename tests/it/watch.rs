@@ -367,7 +367,7 @@ fn a_question_is_answered_where_the_work_was_asked_for() {
             Some(typed) => person.types(typed),
             None => signal(&child, "INT"),
         }
-        person.waits_for("details: squad log");
+        person.waits_for("; run ");
         assert_eq!(child.wait().expect("it ends").code(), Some(code), "{}", person.screen);
         assert_eq!(watch.repo.exists("a.txt"), typed.is_some());
     }
@@ -435,13 +435,10 @@ fn lines_name_their_run_while_there_are_several() {
     let short = |run: &str| run.rsplit('-').next().expect("a part").to_owned();
     assert!(said.contains(&format!("squad       run {run}: @bob be quick\n")), "{said}");
     assert!(said.contains(&format!("squad       [{}] bob works on it; ", short(&run))), "{said}");
-    assert!(said.contains(&format!("squad       [{}] completed: 1 agent", short(&run))), "{said}");
+    assert!(said.contains(&format!("squad       [{}] ✓ completed in ", short(&run))), "{said}");
     // Alone before and after.
     assert!(said.contains("squad       ada works on it; "), "{said}");
-    assert!(
-        said.contains("squad       cancelled: 1 agent") && !said.contains(&format!("[{}]", short(&other))),
-        "{said}"
-    );
+    assert!(said.contains("squad       - cancelled") && !said.contains(&format!("[{}]", short(&other))), "{said}");
 }
 
 /// What it says has to be read by nobody.

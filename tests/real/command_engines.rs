@@ -147,7 +147,7 @@ fn squads_own_tools_stand_in_the_log_where_they_were_called() {
     let ended =
         world.run(&["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "allow", "Build it"]);
     let run = ended.only("run.completed")["run"].as_str().expect("an id").to_owned();
-    let log = world.run(&["log", &run]);
+    let log = world.run(&["log", &run, "--events"]);
     let lines: Vec<&str> = log.out.lines().collect();
     let at = |agent: &str, kind: &str, text: &str| {
         let line = format!("  {agent:<12} {kind} ");

@@ -17,7 +17,7 @@ fn a_session_remembers_what_was_said_and_colleagues_are_told() {
         ["@ada paint the pier\r", "@ada and the lighthouse\r", "@bob check both\r"].into_iter().enumerate()
     {
         person.types(message);
-        person.waits_for_times("details: squad log", number + 1);
+        person.waits_for_times("; run ", number + 1);
     }
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
@@ -46,7 +46,7 @@ fn an_agent_at_work_is_told_what_is_typed() {
     person.types("@ada in green, not in red\r");
     person.waits_for("is told by you: in green");
     person.waits_for("The pier is green.");
-    person.waits_for("details: squad log");
+    person.waits_for("; run ");
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     let requests = world.requests_with("in green, not in red");

@@ -323,7 +323,7 @@ fn the_coordinator_chooses_where_routing_is_not_sure() {
         "squad       engine copilot 1.0.102",
         "squad       routing is not sure; the coordinator chooses",
         "squad       bob works on it; tier standard (coordinator: it is about quality)",
-        "squad       completed: 2 agents",
+        "✓ completed in ",
     ] {
         assert!(ended.err.lines().any(|said| said.starts_with(line)), "{line}\n{ended}");
     }

@@ -5,6 +5,8 @@ mod page;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use jiff::tz::TimeZone;
+
 use self::page::Page;
 use super::{Context, Ended};
 use crate::error::Failure;
@@ -22,22 +24,23 @@ const RUNS: u32 = 20;
 
 /// Show past runs
 ///
-/// Without RUN, lists the newest runs; with RUN, shows every entry of that run. `git log -p refs/squad/log` shows
-/// the same data.
+/// Without RUN, lists the newest runs; with RUN, tells what happened in it. `--events` shows every entry as it was
+/// recorded; `git log -p refs/squad/log` shows the same data.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad log                        The newest runs
-  squad log 20260105-0900          One run, by a prefix of its id
-  squad log --agent backend --since 3d
+  squad log 602796                 One run, by the end or the beginning of its id
+  squad log 602796 --events        Everything that was recorded of it
+  squad log --agent backend --since yesterday
   squad log --follow               Whatever any squad in this repository records from now on
   squad log --follow --json | jq 'select(.kind == \"decision.logged\")'
   squad log --json | jq '.runs[0]'
   squad log --export-routing cases.jsonl && squad route --eval cases.jsonl
 
-WHEN is a day (2026-01-05, in UTC), an RFC 3339 time, or how long ago: 90s, 45m, 2h, 3d, 1w.")]
+WHEN is today, yesterday, a day (2026-01-05), an RFC 3339 time, or how long ago: 90s, 45m, 2h, 3d, 1w.")]
 pub(super) struct Args {
-    /// The run's id, or a prefix of it
+    /// The run's short or whole id, or a prefix of it
     run: Option<String>,
     /// How many runs to show (20 by default), or how many of RUN's newest entries
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -53,6 +56,12 @@ pub(super) struct Args {
     /// With --since, starts with the entries since then; with RUN, with those the run has so far.
     #[arg(long, short, conflicts_with = "limit")]
     follow: bool,
+    /// Show every entry of RUN as it was recorded
+    #[arg(long, requires = "run")]
+    events: bool,
+    /// List greetings and questions, too
+    #[arg(long, conflicts_with = "run")]
+    all: bool,
     /// Write the completed runs as labelled cases for `squad route --eval`, to a new FILE or to stdout (`-`)
     ///
     /// Each run is labelled with the agents that completed it; check the cases and correct wrong labels. Failed,
@@ -79,7 +88,7 @@ impl Args {
         let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
         let run = self.run.as_deref().map(|id| log::one_run(repository, &prefix, id)).transpose()?;
         if self.follow {
-            return follow(context, &workspace, run, choice);
+            return self.follow(context, &workspace, run, choice);
         }
         let Some(run) = run else {
             let limit = self.limit.unwrap_or(RUNS) as usize;
@@ -87,7 +96,9 @@ impl Args {
             if context.ui.json() {
                 context.value(serde_json::json!({ "runs": runs }));
             } else {
-                page::runs(&mut context.ui, &runs, choice != Choice::default());
+                let is_filtered = choice != Choice::default();
+                let clock = &context.env.clock;
+                page::runs(&mut context.ui, &runs, is_filtered, self.all || choice.agent.is_some(), clock);
             }
             return Ok(0);
         };
@@ -97,48 +108,61 @@ impl Args {
         }
         let mut timeline = log::timeline(repository, &prefix, Some(&run), &choice)?;
         timeline.keep_last(self.limit.map_or(usize::MAX, |limit| limit as usize));
-        let mut page = Page::of_run(&mut context.ui, &run);
-        for entry in timeline.entries() {
-            let (path, read) = entry?;
-            if page.show(path, read).is_break() {
-                break;
-            }
-        }
-        Ok(0)
-    }
-
-    fn choice(&self, context: &Context<'_>) -> Result<Choice, Failure> {
-        let no_agent = |name: &str| Failure::usage(format!("`{name}` is not an agent's name"));
-        let agent = self.agent.as_deref().map(|name| Slug::fold(name).ok_or_else(|| no_agent(name))).transpose()?;
-        let no_time = |reason| Failure::usage(reason).hint("write 2h, 3d, 2026-01-05 or 2026-01-05T09:00:00Z");
-        let now = || context.env.clock.now();
-        let since = self.since.as_deref().map(|when| log::since(when, now).map_err(no_time)).transpose()?;
-        Ok(Choice { agent, since })
-    }
-}
-
-/// Shows the entries recorded so far, if a run or a time is given, and then new ones as they come.
-fn follow(context: &mut Context<'_>, workspace: &Workspace, run: Option<RunId>, choice: Choice) -> Ended {
-    let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
-    let mut page = match &run {
-        Some(run) => Page::of_run(&mut context.ui, run),
-        None => Page::of_all(&mut context.ui),
-    };
-    let mut tip = repository.ledger().tip()?;
-    if run.is_some() || choice.since.is_some() {
-        let timeline = log::timeline(repository, &prefix, run.as_ref(), &choice)?;
+        let is_whole = choice == Choice::default() && self.limit.is_none();
+        let mut page = self.page(&mut context.ui, &run, context.env.clock.zone());
         for entry in timeline.entries() {
             let (path, read) = entry?;
             if page.show(path, read).is_break() {
                 return Ok(0);
             }
         }
-        tip = timeline.tip().map(str::to_owned);
+        page.end(is_whole.then(|| workspace.leases().status(&run)));
+        Ok(0)
     }
-    let follower = Follower::new(repository, &prefix, run.clone(), choice, tip.as_deref())?;
-    // A run is live as long as its process; runs of other clones count as over.
-    let is_over = || run.as_ref().is_some_and(|run| workspace.leases().status(run) != "running");
-    log::follow(context.env, follower, is_over, |path, read| page.show(path, read))
+
+    fn choice(&self, context: &Context<'_>) -> Result<Choice, Failure> {
+        let no_agent = |name: &str| Failure::usage(format!("`{name}` is not an agent's name"));
+        let agent = self.agent.as_deref().map(|name| Slug::fold(name).ok_or_else(|| no_agent(name))).transpose()?;
+        let no_time =
+            |reason| Failure::usage(reason).hint("write 2h, 3d, yesterday, 2026-01-05 or 2026-01-05T09:00:00Z");
+        let now = || context.env.clock.now();
+        let zone = context.env.clock.zone();
+        let since = self.since.as_deref().map(|when| log::since(when, now, &zone).map_err(no_time)).transpose()?;
+        Ok(Choice { agent, since })
+    }
+
+    fn page<'u>(&self, ui: &'u mut Ui, run: &RunId, zone: TimeZone) -> Page<'u> {
+        if self.events || ui.json() { Page::of_run(ui, run) } else { Page::story(ui, run, zone) }
+    }
+
+    /// Shows the entries recorded so far, if a run or a time is given, and then new ones as they come.
+    fn follow(&self, context: &mut Context<'_>, workspace: &Workspace, run: Option<RunId>, choice: Choice) -> Ended {
+        let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
+        let mut page = match &run {
+            Some(run) => self.page(&mut context.ui, run, context.env.clock.zone()),
+            None => Page::of_all(&mut context.ui),
+        };
+        let mut tip = repository.ledger().tip()?;
+        if run.is_some() || choice.since.is_some() {
+            let timeline = log::timeline(repository, &prefix, run.as_ref(), &choice)?;
+            for entry in timeline.entries() {
+                let (path, read) = entry?;
+                if page.show(path, read).is_break() {
+                    return Ok(0);
+                }
+            }
+            tip = timeline.tip().map(str::to_owned);
+        }
+        let is_whole = choice == Choice::default();
+        let follower = Follower::new(repository, &prefix, run.clone(), choice, tip.as_deref())?;
+        // A run is live as long as its process; runs of other clones count as over.
+        let is_over = || run.as_ref().is_some_and(|run| workspace.leases().status(run) != "running");
+        let code = log::follow(context.env, follower, is_over, |path, read| page.show(path, read))?;
+        if let Some(run) = run.as_ref().filter(|_| is_whole) {
+            page.end(Some(workspace.leases().status(run)));
+        }
+        Ok(code)
+    }
 }
 
 fn export(ui: &mut Ui, cases: &[Case], file: Option<&Path>) -> Ended {

@@ -1,13 +1,21 @@
 use std::ops::ControlFlow;
 
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
 use super::while_read;
-use crate::model::{End, EventKind, RunId, Slug, Usage, failure, first_line, indented, list, printable, run_end};
+use crate::env::Clock;
+use crate::model::{self, End, EventKind, Outcome, RunId, Slug, Usage, failure, first_line, indented, list, printable};
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
-use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
+use crate::ui::{FAINT, STRONG, Ui};
+use crate::view::{Card, LineStyle, Mark, Story, Text, counted, mark_of};
 
-/// `is_filtered`: the runs were selected by agent or time.
-pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool) {
+/// The columns before a run's message, and the fewest that are left for it.
+const MESSAGE: usize = 20;
+
+/// `is_filtered`: the runs were selected by agent or time. `all`: also those that only answered.
+pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool, all: bool, clock: &Clock) {
     match (runs, is_filtered) {
         ([], true) => ui.say("No run matches."),
         ([], false) => {
@@ -16,22 +24,101 @@ pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool) {
         }
         _ => {}
     }
+    let (zone, this_year) = (clock.zone(), clock.now().to_zoned(clock.zone()).year());
+    let is_shown = |run: &&RunSummary| all || !(run.is_answer && run.status == "completed");
+    let width = |text: fn(&RunSummary) -> String| runs.iter().filter(is_shown).map(|run| text(run).len()).max();
+    let widths = [width(status), width(time), width(size)].map(Option::unwrap_or_default);
+    let (mut day, mut folded, mut says_zone) = (None, 0, true);
     for run in runs {
-        let id = ui.out_paint(STRONG, run.run.as_str());
-        let style = match run.status.as_str() {
-            "completed" => GOOD,
-            "running" | "unknown" => STRONG,
-            _ => BAD,
-        };
-        let status = ui.out_paint(style, &format!("{:<9}", run.status.replace('_', " ")));
-        let agents: Vec<&str> = run.agents.keys().map(|slug| slug.as_str()).collect();
-        let undone = if run.undone { "(undone) " } else { "" };
-        ui.data(&format!("{id}  {status}  {undone}{}", printable(&first_line(&run.message, 70))));
-        if !agents.is_empty() {
-            let line = format!("{:24}{}  {:.1} s", "", printable(&agents.join(", ")), run.usage.seconds);
-            ui.data(&ui.out_paint(FAINT, &line));
+        let started = run.started.to_zoned(zone.clone());
+        if day != Some(started.date()) {
+            say_folded(ui, std::mem::take(&mut folded));
+            let format = if started.year() == this_year { "%a %-d %b" } else { "%a %-d %b %Y" };
+            let heading = Text::default().with(LineStyle::Strong, &started.strftime(format).to_string());
+            let zone =
+                if std::mem::take(&mut says_zone) { format!(" ({})", zone_name(&started)) } else { String::new() };
+            ui.texts(&[heading.plain(&zone)]);
+            day = Some(started.date());
+        }
+        if is_shown(&run) {
+            let line = run_line(run, &started, widths, ui.out_columns());
+            ui.texts(&[line]);
+        } else {
+            folded += 1;
         }
     }
+    say_folded(ui, folded);
+}
+
+fn say_folded(ui: &mut Ui, folded: usize) {
+    if folded > 0 {
+        let what =
+            if folded == 1 { "1 greeting or question".to_owned() } else { format!("{folded} greetings and questions") };
+        ui.texts(&[Text::default().plain("        ").with(LineStyle::Faint, &format!("{what}: squad log --all"))]);
+    }
+}
+
+fn run_line(
+    run: &RunSummary,
+    started: &Zoned,
+    [status_width, time_width, size_width]: [usize; 3],
+    columns: usize,
+) -> Text {
+    let (mark, style) = match run.status.as_str() {
+        "running" => (Mark::Working, LineStyle::Strong),
+        "unknown" => (Mark::Neutral, LineStyle::Faint),
+        status => Outcome::parse(status).map_or((Mark::Neutral, LineStyle::Faint), mark_of),
+    };
+    let time = started.strftime("%H:%M").to_string();
+    let line = Text::unmarked().with(LineStyle::Faint, &time).plain(" ").with(style, mark.as_str()).plain(" ");
+    let line = line.with(LineStyle::Faint, run.run.short()).plain(" ");
+    let line = line.with(style, &format!("{:<status_width$}", status(run)));
+    let line = line.with(LineStyle::Faint, &format!("  {:>time_width$}", self::time(run)));
+    let line = match run.lines {
+        (0, 0) => line.plain(&" ".repeat(size_width + 2)),
+        (added, removed) => {
+            let size = counted(added, removed);
+            line.plain(&" ".repeat(2 + size_width.saturating_sub(size.width()))).extend(&size)
+        }
+    };
+    let undone = if run.undone { "(undone) " } else { "" };
+    let line = line.plain("  ").hanging();
+    let room = columns.saturating_sub(line.width() + undone.len()).max(MESSAGE);
+    line.plain(undone).plain(&first_line(&run.message, room))
+}
+
+fn status(run: &RunSummary) -> String {
+    run.status.replace('_', " ")
+}
+
+fn time(run: &RunSummary) -> String {
+    if run.ended.is_some() { model::clock(run.usage.seconds as u64) } else { String::new() }
+}
+
+fn size(run: &RunSummary) -> String {
+    let (added, removed) = run.lines;
+    if run.lines == (0, 0) { String::new() } else { format!("+{added} -{removed}") }
+}
+
+/// `UTC`, `UTC+1`, `UTC-3:30`
+fn zone_name(at: &Zoned) -> String {
+    let minutes = at.offset().seconds() / 60;
+    let (hours, rest) = (minutes.abs() / 60, minutes.abs() % 60);
+    let sign = if minutes < 0 { '-' } else { '+' };
+    match (hours, rest) {
+        (0, 0) => "UTC".to_owned(),
+        (hours, 0) => format!("UTC{sign}{hours}"),
+        (hours, rest) => format!("UTC{sign}{hours}:{rest:02}"),
+    }
+}
+
+/// What is told of a run, besides its events' lines.
+struct Told {
+    story: Story,
+    card: Card,
+    zone: TimeZone,
+    started: Option<(Timestamp, Option<String>, Option<String>)>,
+    engine: String,
 }
 
 /// Shows entries, one by one.
@@ -40,6 +127,8 @@ pub(super) struct Page<'u> {
     /// The run of the last entry shown, if several runs are shown; `Some(None)`: an entry of no run.
     run: Option<Option<RunId>>,
     is_of_one_run: bool,
+    /// `None`: entries are shown as they were recorded.
+    told: Option<Box<Told>>,
 }
 
 impl<'u> Page<'u> {
@@ -47,17 +136,24 @@ impl<'u> Page<'u> {
         if !ui.json() {
             ui.data(&ui.out_paint(STRONG, &format!("run {run}")));
         }
-        Self { ui, run: None, is_of_one_run: true }
+        Self { ui, run: None, is_of_one_run: true, told: None }
     }
 
     pub(super) fn of_all(ui: &'u mut Ui) -> Self {
-        Self { ui, run: None, is_of_one_run: false }
+        Self { ui, run: None, is_of_one_run: false, told: None }
+    }
+
+    pub(super) fn story(ui: &'u mut Ui, run: &RunId, zone: TimeZone) -> Self {
+        let (story, card, started, engine) = Default::default();
+        let told = Some(Box::new(Told { story, card, zone, started, engine }));
+        Self { ui, run: Some(Some(run.clone())), is_of_one_run: true, told }
     }
 
     /// Breaks when nobody reads the output any more.
     pub(super) fn show(&mut self, path: &str, read: Read) -> ControlFlow<()> {
         match (self.ui.json(), read) {
             (true, read) => self.ui.value(&as_json(path, read)),
+            (false, Read::Entry(entry)) if self.told.is_some() => self.tell(&entry),
             (false, Read::Entry(entry)) => self.entry(*entry),
             (false, Read::Newer { version }) => {
                 self.ui.data(&format!("          entry of a newer squad (version {version}): {path}"));
@@ -67,6 +163,57 @@ impl<'u> Page<'u> {
             }
         }
         while_read(self.ui)
+    }
+
+    fn tell(&mut self, entry: &Entry) {
+        let (Some(told), Some(kind)) = (&mut self.told, entry.known_kind()) else { return };
+        let Told { story, card, zone, started, engine } = &mut **told;
+        card.see(entry.at, entry.run.as_ref(), entry.agent.as_ref(), entry.position, &kind);
+        match &kind {
+            EventKind::RunStarted { text, branch, commit, .. } => {
+                self.ui.texts(&[Text::default().with(LineStyle::Strong, &first_line(text, 500))]);
+                *started = Some((entry.at, branch.clone(), commit.clone()));
+            }
+            EventKind::EngineStarted { engine: name, version, .. } => *engine = format!(", {name} {version}"),
+            _ => {}
+        }
+        if !matches!(kind, EventKind::RunStarted { .. } | EventKind::EngineStarted { .. })
+            && let Some((at, branch, commit)) = started.take()
+        {
+            let at = at.to_zoned(zone.clone());
+            let on = branch.map(|branch| format!(", on {branch}")).unwrap_or_default();
+            let commit = commit.and_then(|commit| commit.get(..7).map(|commit| format!(" at {commit}")));
+            let when = format!("{} ({})", at.strftime("%a %-d %b %Y %H:%M"), zone_name(&at));
+            let about = format!("{when}{on}{}{engine}", commit.unwrap_or_default());
+            self.ui.texts(&[Text::default().with(LineStyle::Faint, &about)]);
+        }
+        let lines = story.see(entry.at, entry.agent.as_ref(), entry.position, &kind);
+        self.ui.texts(&lines);
+        if matches!(kind, EventKind::RoutePlanned(_)) {
+            self.ui.data("");
+        }
+    }
+
+    /// Ends a story with the answer and the card. `state`: of a run without an end; `None`: not all of it was told.
+    pub(super) fn end(&mut self, state: Option<&str>) {
+        let Some(told) = &mut self.told else { return };
+        let rest = told.story.rest();
+        self.ui.texts(&rest);
+        if let Some(answer) = &told.story.answer {
+            self.ui.data("");
+            self.ui.data(&printable(answer.trim()));
+        }
+        let Some(state) = state else { return };
+        let card = told.card.lines(self.ui.out_columns());
+        if card.is_empty() {
+            let run = self.run.iter().flatten().next().map_or("", RunId::short);
+            let mark = if state == "running" { Mark::Working } else { Mark::Neutral };
+            let line = Text::marked(LineStyle::Strong, mark).with(LineStyle::Strong, state).plain("; run ");
+            self.ui.texts(&[line.with(LineStyle::Faint, run)]);
+            return;
+        }
+        self.ui.data("");
+        self.ui.texts(&card);
     }
 
     fn entry(&mut self, entry: Entry) {
@@ -167,12 +314,11 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::CancelRequested { reason } => reason,
         EventKind::UserMessage { text } => first_line(&text, 80),
         EventKind::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
-        EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error } => {
+        EventKind::RunCompleted { status, commits, usage, error, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
-            let spent = format!("{}{commits}", cost(&usage));
             let why = error.map(|error| format!("\n  {}", error.message)).unwrap_or_default();
-            run_end(status, rejections, agents.len(), &spent, &work) + &why
+            format!("{status}: {}{commits}{why}", cost(&usage))
         }
         kind => match kind.end() {
             Some((_, end)) => format!("{}{}", end.reason, changes(end)),

@@ -49,8 +49,8 @@ pub(in crate::commands) struct Args {
     /// Resume an interrupted run; finished work is not repeated
     #[arg(long, value_name = "RUN", conflicts_with_all = ["message", "agents", "tier", "attach", "dry_run"])]
     pub(super) resume: Option<String>,
-    /// Use this agent, whatever routing says; may be repeated
-    #[arg(long = "agent", short, value_name = "NAME")]
+    /// Use this agent, or these (`backend,tester`), whatever routing says; may be repeated
+    #[arg(long = "agent", short, value_name = "NAME", value_delimiter = ',')]
     agents: Vec<String>,
     /// Pass this file to every agent in the plan; may be repeated
     #[arg(long, value_name = "FILE")]

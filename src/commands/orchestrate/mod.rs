@@ -27,7 +27,8 @@ impl Args {
             Err(failure) => return (context, Err(failure)),
         };
         if self.dry_run {
-            let shown = preview::preview(context.env, &project, &order).map(|preview| show(&mut context.ui, &preview));
+            let shown = preview::preview(context.env, &project, &order)
+                .map(|preview| show(&mut context.ui, &preview, &order.message));
             return (context, shown);
         }
         perform(context, &project, order)

@@ -76,25 +76,10 @@ pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
     }
     if let Some(reason) = &ended.unrecorded {
         ui.warning(&format!("the end of the run could not be recorded: {reason}"));
+        ui.hint(&format!("squad orchestrate --resume {}", ended.run));
     }
     if ended.refused > 0 && ui.is_quiet() && !ui.json() {
         ui.warning(&format!("{}: {}", ended.status, refusals(ended.refused)));
-    }
-    if ended.status == Outcome::Stopped && !ended.allows_all && !ui.json() {
-        ui.hint("`--permissions allow` lets agents change files and run commands");
-    }
-    if !ui.json() {
-        ui.say(&format!("squad       details: squad log {}", ended.run));
-        if ended.is_stuck {
-            ui.say(&format!(
-                "squad       nobody may revise it: `squad review lift {}` allows its authors to, in a new run",
-                ended.run
-            ));
-        } else if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::Claimed | Outcome::TimedOut)
-            || ended.unrecorded.is_some()
-        {
-            ui.say(&format!("squad       to resume: squad orchestrate --resume {}", ended.run));
-        }
     }
     match ended.status {
         Outcome::Completed => u8::from(ended.unrecorded.is_some()),
@@ -109,12 +94,12 @@ fn refusals(count: u64) -> String {
 }
 
 /// Shows a dry run.
-pub(super) fn show(ui: &mut Ui, preview: &Preview) -> u8 {
+pub(super) fn show(ui: &mut Ui, preview: &Preview, message: &str) -> u8 {
     if ui.json() {
         ui.value(preview);
         return 0;
     }
-    page::show(ui, &preview.plan, false);
+    page::show(ui, &preview.plan, false, message);
     if !preview.attachments.is_empty() {
         let paths = preview.attachments.iter().map(|attachment| &attachment.path);
         ui.data(&printable(&format!("\nAttached: {}", list(paths))));

@@ -13,8 +13,8 @@ use crate::settings::Layer;
 
 /// Show who would work on a message, and why
 ///
-/// Starts no agent and calls no model: routing is decided in code, from the team's files and its past work. Prints the
-/// evidence too. Exits with 0 even when routing is not sure.
+/// Starts no agent and calls no model: routing is decided in code, from the team's files and its past work.
+/// `--explain` prints all evidence. Exits with 0 even when routing is not sure.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,8 +46,8 @@ pub(super) struct Args {
     /// A file or folder the work is about; may be repeated
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<String>,
-    /// Plan for this agent, whatever routing says; may be repeated
-    #[arg(long = "agent", short, value_name = "NAME")]
+    /// Plan for this agent, or these (`backend,tester`), whatever routing says; may be repeated
+    #[arg(long = "agent", short, value_name = "NAME", value_delimiter = ',')]
     agents: Vec<String>,
     /// How much effort to spend; by default, the message decides
     #[arg(long, value_name = "TIER")]
@@ -113,7 +113,7 @@ impl Args {
         if ui.json() {
             ui.value(&Answer { plan: &plan, considered });
         } else {
-            page::show(ui, &plan, self.explain);
+            page::show(ui, &plan, self.explain, &message);
             page::show_considered(ui, &considered.unwrap_or_default());
         }
         Ok(0)

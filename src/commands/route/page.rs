@@ -1,30 +1,30 @@
 //! Prints a plan for people.
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, list, plural, printable};
+use crate::model::{Evidence, Plan, PlanKind, Slug, first_line, list, printable};
 use crate::route::Considered;
 use crate::ui::{FAINT, STRONG, Ui};
+use crate::view::{LineStyle, Text};
 
-/// How many reasons are shown without `--explain`.
-const STRONGEST: usize = 6;
+/// How many words, and how many agents, are named without `--explain`.
+const WORDS: usize = 4;
+const CANDIDATES: usize = 3;
 
-/// Shows the agents, the tier and the strongest reasons; with `explain` all reasons.
-pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
-    for line in head(ui, plan) {
-        ui.data(&line);
+/// Shows who would work and the words that decided it; with `explain` all evidence with its weight. `message`: for the
+/// command that names an agent.
+pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool, message: &str) {
+    let mut head = head(plan, message);
+    if explain {
+        head.truncate(1);
     }
-    let evidence = if explain { in_order(plan, plan.evidence.iter().collect()) } else { strongest(plan) };
-    if evidence.is_empty() {
+    ui.texts(&head);
+    if !explain || plan.evidence.is_empty() {
         return;
     }
     ui.data(match plan.kind {
         PlanKind::Abstain => "\nThe evidence:",
         PlanKind::Agents | PlanKind::Direct => "\nWhy:",
     });
-    table(ui, &evidence);
-    let left = plan.evidence.len().saturating_sub(evidence.len());
-    if left > 0 {
-        ui.hint(&format!("`--explain` shows {}", plural(left, "more reason")));
-    }
+    table(ui, &in_order(plan, plan.evidence.iter().collect()));
 }
 
 /// Shows the agents that were not chosen, with their total weight and strongest reasons.
@@ -42,37 +42,76 @@ pub(super) fn show_considered(ui: &mut Ui, considered: &[Considered]) {
     table(ui, &rows.iter().collect::<Vec<_>>());
 }
 
-fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
-    let measure = ui.out_paint(FAINT, &format!("tier {}, confidence {:.2}", plan.tier, plan.confidence));
+fn head(plan: &Plan, message: &str) -> Vec<Text> {
     match plan.kind {
         PlanKind::Agents => {
-            vec![format!("{}.", plan.summary(|slug| ui.out_paint(STRONG, slug.as_str()))), measure]
+            let who = Text::default().plain(&plan.summary(Slug::to_string));
+            let measure = format!("; tier {}, confidence {:.2}", plan.tier, plan.confidence);
+            let why = Text::unmarked().with(LineStyle::Faint, &reasons(plan));
+            vec![who.with(LineStyle::Faint, &measure), why]
         }
-        PlanKind::Direct => vec!["Nobody is started: this is answered directly.".to_owned()],
+        PlanKind::Direct => vec![Text::default().plain("nobody is started: this is answered directly")],
         PlanKind::Abstain if !plan.agents.is_empty() => {
-            let names = list(plan.agents.iter().map(|slug| ui.out_paint(STRONG, slug.as_str())));
-            vec![format!("Asks before it starts {names}; without a terminal the coordinator chooses."), measure]
+            let text =
+                format!("asks before it starts {}; without a terminal the coordinator chooses", list(&plan.agents));
+            vec![Text::default().plain(&text)]
         }
-        PlanKind::Abstain => vec!["Routing is not sure: the coordinator would choose.".to_owned(), measure],
+        PlanKind::Abstain => {
+            let candidates = candidates(plan);
+            let from = if candidates.is_empty() { String::new() } else { format!(" from {}", candidates.join(", ")) };
+            let first = candidates.first().map(|agent| {
+                let command = format!("squad orchestrate -a {agent} {}", quoted(message));
+                Text::unmarked().with(LineStyle::Strong, &command)
+            });
+            let line = Text::default().with(LineStyle::Warning, "not sure");
+            std::iter::once(line.plain(&format!(": the coordinator would choose{from}"))).chain(first).collect()
+        }
     }
 }
 
-/// The strongest evidence for the chosen agents, or for any agent if none was chosen.
+/// `"login", "form" in routing.md:13`: the strongest reason for each chosen agent.
+fn reasons(plan: &Plan) -> String {
+    let mut named: Vec<&Slug> = Vec::new();
+    let mut reasons = Vec::new();
+    for evidence in strongest(plan) {
+        if !named.contains(&&evidence.agent) {
+            named.push(&evidence.agent);
+            reasons.push(format!("{} ({})", one_line(&evidence.why), one_line(&evidence.source)));
+        }
+    }
+    let more = reasons.len().saturating_sub(WORDS);
+    reasons.truncate(WORDS);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    format!("{}{more}; --explain: all", reasons.join("; "))
+}
+
+/// Those with the most evidence.
+fn candidates(plan: &Plan) -> Vec<String> {
+    let mut agents: Vec<&Slug> = Vec::new();
+    for evidence in strongest(plan) {
+        if !agents.contains(&&evidence.agent) && evidence.agent != Slug::coordinator() {
+            agents.push(&evidence.agent);
+        }
+    }
+    agents.into_iter().take(CANDIDATES).map(Slug::to_string).collect()
+}
+
+/// The message as a shell takes it.
+fn quoted(message: &str) -> String {
+    let line = first_line(message, 60);
+    match line.contains(['"', '\\', '$', '`', '!']) || line.len() < message.trim().len() {
+        true => "\"…\"".to_owned(),
+        false => format!("\"{line}\""),
+    }
+}
+
+/// The evidence for the chosen agents, or for any agent if none was chosen, the strongest first.
 fn strongest(plan: &Plan) -> Vec<&Evidence> {
-    let matters = |agent: &Slug| plan.agents.contains(agent) || plan.is_reviewer(agent);
+    let matters = |agent: &Slug| plan.agents.contains(agent);
     let mut evidence: Vec<&Evidence> =
         plan.evidence.iter().filter(|evidence| plan.kind != PlanKind::Agents || matters(&evidence.agent)).collect();
-    // Every chosen agent's best reason comes before anybody's second.
     evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    let mut seen: Vec<&Slug> = Vec::new();
-    let (mut first, rest): (Vec<&Evidence>, Vec<&Evidence>) = evidence.into_iter().partition(|evidence| {
-        let is_first = !seen.contains(&&evidence.agent);
-        seen.push(&evidence.agent);
-        is_first
-    });
-    let room = STRONGEST.saturating_sub(first.len());
-    first.extend(rest.into_iter().take(room));
-    in_order(plan, first)
+    evidence
 }
 
 /// Sorts evidence: the chosen agents in the plan's order, the reviewer, then the others by total weight.

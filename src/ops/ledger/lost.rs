@@ -71,7 +71,8 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
     let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
     let work = std::mem::take(&mut state.done);
     let (status, commits, rejections) = (Outcome::Lost, Vec::new(), state.rejections);
-    let kind = EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error: None };
+    let (stuck, error) = (false, None);
+    let kind = EventKind::RunCompleted { status, agents, work, rejections, stuck, commits, usage, error };
     let causes = std::mem::take(&mut state.ends);
     push(None, Position::default(), kind, causes);
     if let Some(last) = entries.last_mut() {

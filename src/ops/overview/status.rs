@@ -1,6 +1,6 @@
 //! The status of the team, its runs and the ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
@@ -11,6 +11,7 @@ use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
+use crate::ops::ledger::log::{self, Choice, RunSummary};
 use crate::ops::run::host::{WatchState, activities};
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::resume;
@@ -30,6 +31,14 @@ pub(crate) struct Status {
     /// The work tree's root.
     pub(crate) repository: String,
     pub(crate) branch: Option<String>,
+    #[serde(skip)]
+    pub(crate) commit: Option<String>,
+    /// The newest run that is over.
+    #[serde(skip)]
+    pub(crate) last: Option<RunSummary>,
+    /// Whether there is a remote that the ledger can be shared with.
+    #[serde(skip)]
+    pub(crate) has_remote: bool,
     /// `None`: there is no team.
     pub(crate) team: Option<TeamStatus>,
     /// The path of the team folder, if something else is there.
@@ -122,6 +131,10 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         (run, advice.unwrap_or_else(|_| Some("`squad doctor` says why its entries cannot be read".to_owned())))
     };
     let runs_lost = dead.into_iter().map(advised).collect();
+    // A ledger that cannot be read is the doctor's to name.
+    let leases = Leases { live: live.clone(), dead: BTreeSet::new() };
+    let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), live.len() + 1).unwrap_or_default();
+    let last = runs.into_iter().find(|run| run.ended.is_some());
     let (runs_live, mut sessions) = live_runs(live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
     // What is wrong with the index is git's to say.
@@ -143,9 +156,13 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     problems.extend(team_settings(env, None).1);
     let unmerged = problems.into_iter().find(|problem| problem.code == parse::CONFLICT);
     let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
+    let head = repository.head()?;
     Ok(Status {
         repository: work_dir.display().to_string(),
-        branch: repository.head()?.branch,
+        branch: head.branch,
+        commit: head.commit,
+        last,
+        has_remote: repository.remotes().is_ok_and(|remotes| !remotes.is_empty()),
         team: team_folder.map(|folder| TeamStatus { folder, upgrade, exports_stale }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         left_out,

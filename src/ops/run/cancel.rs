@@ -57,9 +57,9 @@ pub(crate) fn cancel(env: &Env, directory: &Path, id: &str, agent: Option<&str>)
     over(env, directory, &repository, &leases, (id, agent.as_ref())).map(|run| request(&run, true))
 }
 
-/// Finds a live run by a prefix of its id; runs that are over do not make the prefix ambiguous.
+/// Finds a live run by a prefix of its id or its short form; runs that are over do not make the prefix ambiguous.
 fn live_run<'a>(leases: &'a Leases, id: &str) -> Result<Option<&'a LiveRun>, Failure> {
-    let found: Vec<&LiveRun> = leases.live.iter().filter(|live| live.run.as_str().starts_with(id)).collect();
+    let found: Vec<&LiveRun> = leases.live.iter().filter(|live| live.run.is_meant_by(id)).collect();
     match found[..] {
         [] => Ok(None),
         [live] => Ok(Some(live)),

@@ -19,7 +19,7 @@ use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::ops::team::sandbox;
-use crate::policy::{Permissions, REVIEWING};
+use crate::policy::REVIEWING;
 use crate::pool::{HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id};
 use crate::route::asks_for_work;
 use crate::route::choice::{self, Chosen};
@@ -265,12 +265,12 @@ impl Executor<'_> {
             tree.close();
         }
         let error = unchosen.as_ref().map(Failure::of_run);
-        let end = EventKind::RunCompleted { status, agents, work, rejections, commits, usage, error };
+        let stuck = results.is_stuck;
+        let end = EventKind::RunCompleted { status, agents, work, rejections, stuck, commits, usage, error };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
-        let (run, is_stuck) = (self.run.clone(), results.is_stuck);
-        let allows_all = self.workers.requests.permissions == Permissions::Allow;
+        let run = self.run.clone();
         let error = unchosen;
-        Ended { run, status, answer, refused, allows_all, has_committed, unlanded, is_stuck, unrecorded, error }
+        Ended { run, status, answer, refused, has_committed, unlanded, unrecorded, error }
     }
 
     async fn land(&self) -> Result<Landed, Failure> {

@@ -88,14 +88,9 @@ pub(crate) struct Ended {
     pub(crate) answer: Option<String>,
     /// The number of refused requests.
     pub(crate) refused: u64,
-    /// Whether the user allowed everything, so that only rules of every mode can have refused something.
-    #[serde(default)]
-    pub(crate) allows_all: bool,
     /// Whether anything landed.
     pub(crate) has_committed: bool,
     pub(crate) unlanded: Option<Pending>,
-    /// The work was rejected and nobody may revise it: resuming would end the same way.
-    pub(crate) is_stuck: bool,
     /// Why the end of the run is not in the ledger.
     pub(crate) unrecorded: Option<String>,
     /// Why no agent started; also in the run's last event.
@@ -105,17 +100,6 @@ pub(crate) struct Ended {
 impl Ended {
     /// The end of a run in which no agent worked, as far as this process knows.
     pub(in crate::ops::run) fn without_work(run: RunId, status: Outcome, error: Option<Failure>) -> Self {
-        Self {
-            run,
-            status,
-            answer: None,
-            refused: 0,
-            allows_all: false,
-            has_committed: false,
-            unlanded: None,
-            is_stuck: false,
-            unrecorded: None,
-            error,
-        }
+        Self { run, status, answer: None, refused: 0, has_committed: false, unlanded: None, unrecorded: None, error }
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::agents::{Agents, Key, Row};
 use super::controls::{Controls, Dialog};
-use crate::model::{Usage, plural, printable};
+use crate::model::{Usage, abbreviated, clock, plural, printable};
 
 /// Columns of an agent's name.
 const MAX_NAME: usize = 14;
@@ -175,19 +175,7 @@ fn spent(usage: &Usage) -> Vec<String> {
     parts
 }
 
-/// `950`, `1.2k`, `34k`, `1.2M`.
-fn abbreviated(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..10_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
-        10_000..1_000_000 => format!("{}k", count / 1_000),
-        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
-    }
-}
-
-/// `0:07`, `1:02:03`. Never negative, even if the clock was set back.
+/// Never negative, even if the clock was set back.
 fn elapsed(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
-    let (hours, minutes, seconds) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+    clock(now.as_second().saturating_sub(since.as_second()).max(0).unsigned_abs())
 }

@@ -6,7 +6,7 @@ use console::{Term, measure_text_width};
 
 use super::block::Size;
 use crate::model::Event;
-use crate::view::{LineStyle, Screen};
+use crate::view::{LineStyle, Screen, Text};
 
 /// Lines that may wait while one agent's lines are shown. Beyond that, the oldest are dropped.
 const MAX_DEFERRED: usize = 1_000;
@@ -112,6 +112,15 @@ impl<S: Screen> Screen for Board<S> {
             deferred.lines.pop_front();
             deferred.left_out += 1;
         }
+    }
+
+    fn card(&mut self, lines: &[Text]) {
+        self.clear();
+        self.screen.card(lines);
+    }
+
+    fn columns(&self) -> usize {
+        self.screen.columns()
     }
 
     fn is_animated(&self) -> bool {

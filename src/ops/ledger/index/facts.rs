@@ -12,6 +12,7 @@ use crate::model::{
 };
 use crate::record::Entry;
 use crate::route::choice;
+use crate::view::lines_changed;
 
 /// Bytes of a message that describe the task; the rest is usually a log or listing.
 const TELLING: usize = 4096;
@@ -63,6 +64,8 @@ pub(in crate::ops) enum Fact {
         status: Outcome,
         agents: BTreeMap<Slug, Outcome>,
         usage: Usage,
+        /// Lines that its agents added and removed.
+        lines: (u64, u64),
     },
     /// Its changes were undone, or brought back.
     Undone(Undone),
@@ -189,7 +192,9 @@ impl Derived for EntryFacts {
             EventKind::RoutePlanned(plan) => {
                 Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
             }
-            EventKind::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
+            EventKind::RunCompleted { status, agents, work, usage, .. } => {
+                Fact::Ended { status, agents, usage, lines: lines_changed(&work) }
+            }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }

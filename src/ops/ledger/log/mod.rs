@@ -14,7 +14,7 @@ pub(crate) use self::timeline::{added_since, timeline};
 pub(crate) use self::when::since;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
-use crate::model::{Outcome, RunId, Slug, UndoState, Undone, Usage};
+use crate::model::{Outcome, PlanKind, RunId, Slug, UndoState, Undone, Usage};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, Row};
 use crate::ops::only;
 use crate::ops::run::lease::Leases;
@@ -33,6 +33,12 @@ pub(crate) struct RunSummary {
     /// All that it changed was undone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) undone: bool,
+    /// Lines that its agents added and removed.
+    #[serde(skip)]
+    pub(crate) lines: (u64, u64),
+    /// It only answered.
+    #[serde(skip)]
+    pub(crate) is_answer: bool,
 }
 
 /// A filter for runs or entries.
@@ -67,6 +73,8 @@ struct PartialRun {
     agents: BTreeMap<Slug, Outcome>,
     usage: Usage,
     planned: Vec<Slug>,
+    is_answer: bool,
+    lines: (u64, u64),
     /// The run was resumed: ends before that do not count.
     resumed: bool,
     /// The newest first.
@@ -78,8 +86,8 @@ impl PartialRun {
         match fact {
             Fact::Ended { .. } | Fact::Undone(_) if self.resumed => {}
             Fact::Undone(undone) => self.undos.push(undone),
-            Fact::Ended { status, agents, usage } => {
-                *self = Self { ended: Some((at, status)), agents, usage, ..std::mem::take(self) };
+            Fact::Ended { status, agents, usage, lines } => {
+                *self = Self { ended: Some((at, status)), agents, usage, lines, ..std::mem::take(self) };
             }
             Fact::Resumed => self.resumed = true,
             Fact::AgentEnded { outcome, usage } if self.ended.is_none() => {
@@ -89,7 +97,10 @@ impl PartialRun {
                     self.usage += &usage;
                 }
             }
-            Fact::Planned { agents, .. } => self.planned.extend(agents),
+            Fact::Planned { kind, agents, .. } => {
+                self.is_answer = kind == PlanKind::Direct;
+                self.planned.extend(agents);
+            }
             _ => {}
         }
     }
@@ -146,8 +157,9 @@ fn summary(run: RunId, started: Timestamp, message: String, partial: PartialRun,
     };
     let mut state = UndoState::default();
     partial.undos.iter().rev().for_each(|undone| state.add(undone));
-    let (agents, usage, undone) = (partial.agents, partial.usage, state.has(None));
-    RunSummary { run, started, ended, message, status, agents, usage, undone }
+    let PartialRun { agents, usage, lines, is_answer, .. } = partial;
+    let undone = state.has(None);
+    RunSummary { run, started, ended, message, status, agents, usage, undone, lines, is_answer }
 }
 
 /// The form used in JSON.
@@ -155,7 +167,7 @@ fn status_name(outcome: Outcome) -> String {
     outcome.to_string().replace(' ', "_")
 }
 
-/// The ids of runs that start with `id`, newest first.
+/// The ids of runs that start with `id` or have it as their short form, newest first.
 pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Result<Vec<RunId>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let search = |first_day: &str| -> Result<Vec<RunId>, Error> {
@@ -163,7 +175,7 @@ pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Resu
         for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(first_day)) {
             let starts =
                 index.values::<EntryFacts>(span)?.rev().filter(|facts| matches!(facts.fact, Fact::Started { .. }));
-            found.extend(starts.filter_map(|facts| facts.run).filter(|run| run.as_str().starts_with(id)));
+            found.extend(starts.filter_map(|facts| facts.run).filter(|run| run.is_meant_by(id)));
         }
         Ok(found)
     };
@@ -172,7 +184,7 @@ pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Resu
     if found.is_empty() { search("") } else { Ok(found) }
 }
 
-/// The only run whose id starts with `id`.
+/// The only run that `id` may mean.
 pub(crate) fn one_run(repository: &Repository, prefix: &str, id: &str) -> Result<RunId, Failure> {
     only(find_runs(repository, prefix, id)?, id, RunId::as_str)?
         .ok_or_else(|| Failure::usage(format!("there is no run `{id}`")).hint("`squad log` shows the newest runs"))

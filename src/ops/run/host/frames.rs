@@ -255,7 +255,7 @@ mod tests {
             {"declined":{"reason":"it has its own --max-concurrent"}}
             {"ask":{"id":1,"question":"Allow it?"}}
             {"land":{}}
-            {"ended":{"run":"20260101-000000-abcdef","status":"completed","answer":null,"refused":0,"allows_all":false,"has_committed":false,"unlanded":null,"is_stuck":false,"unrecorded":null,"error":null}}
+            {"ended":{"run":"20260101-000000-abcdef","status":"completed","answer":null,"refused":0,"has_committed":false,"unlanded":null,"unrecorded":null,"error":null}}
             {"failed":{"kind":"failed","message":"no engine","hint":null,"source":null}}
             {"activity":{"step":null,"agents":{},"sessions":[],"questions":[]}}
             {"done":{}}

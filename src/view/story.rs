@@ -1,0 +1,430 @@
+//! What happened in a run, told from its events: each thing once, in the order of the events.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+
+use super::card::{MAX_NAME, mark_of, reasons};
+use super::text::{Mark, Text};
+use super::{LineStyle, agent_line};
+use crate::model::{
+    Access, EventKind, Outcome, Plan, PlanKind, Position, Slug, TakenSnapshot, Verdict, change_by, clock, first_line,
+    list, plural, tools_called,
+};
+
+/// Lines of a failed command's output that are shown.
+const OUTPUT: usize = 3;
+/// Files that were read one after the other and are named.
+const READS: usize = 2;
+
+/// Turns events into lines.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    first: Option<Timestamp>,
+    name: usize,
+    steps: usize,
+    /// The agent whose last message is the answer.
+    answering: Option<Slug>,
+    /// Each agent's latest message, until it is known that it is not the answer.
+    pending: BTreeMap<Slug, (Timestamp, String)>,
+    reads: BTreeMap<Slug, (Timestamp, Vec<String>)>,
+    /// When a call was asked about, and how long the answer took.
+    asked: HashMap<(Option<Slug>, String), Timestamp>,
+    allowed: HashMap<(Option<Slug>, String), u64>,
+    /// Agents whose engine calls squad's own tools outside of the run, which sees nothing of them but the calls.
+    governed: BTreeSet<Slug>,
+    /// Calls that were refused; the failure that follows is the same news.
+    refused: Vec<Slug>,
+    pub(crate) answer: Option<String>,
+}
+
+impl Story {
+    /// The lines that an event adds.
+    pub(crate) fn see(
+        &mut self,
+        at: Timestamp,
+        agent: Option<&Slug>,
+        position: Position,
+        kind: &EventKind,
+    ) -> Vec<Text> {
+        self.first = self.first.or(Some(at));
+        let mut lines = Vec::new();
+        match (agent, kind) {
+            (_, EventKind::RunStarted { .. } | EventKind::RunCompleted { .. } | EventKind::RunUndone(_)) => {
+                self.flush_all(&mut lines);
+            }
+            (_, EventKind::Answer { text }) => {
+                self.pending.retain(|_, (_, pending)| pending != text);
+                self.flush_all(&mut lines);
+                self.answer = Some(text.clone());
+            }
+            (_, EventKind::RoutePlanned(plan)) => lines.extend(self.planned(plan)),
+            (_, EventKind::PermissionAsked { detail, .. }) => {
+                self.asked.insert((agent.cloned(), detail.clone()), at);
+            }
+            (_, EventKind::PermissionAnswered { detail, allowed, .. }) => {
+                let call = (agent.cloned(), detail.clone());
+                if let Some(asked) = self.asked.remove(&call).filter(|_| *allowed) {
+                    self.allowed.insert(call, seconds_between(asked, at));
+                }
+            }
+            (None, kind) => self.of_run(at, position, kind, &mut lines),
+            (Some(agent), kind) => self.of_agent(at, agent, kind, &mut lines),
+        }
+        lines
+    }
+
+    fn of_run(&mut self, at: Timestamp, position: Position, kind: &EventKind, lines: &mut Vec<Text>) {
+        let text = match kind {
+            EventKind::StepStarted { .. } if self.steps > 1 => {
+                self.flush_all(lines);
+                let step = format!("Step {} of {}", position.step.unwrap_or(1), self.steps);
+                lines.push(self.at(at).plain("  ").with(LineStyle::Strong, &step));
+                return;
+            }
+            EventKind::RunResumed { done, .. } if done.is_empty() => "the run goes on".to_owned(),
+            EventKind::RunResumed { done, .. } => format!("the run goes on: {} completed before", list(done)),
+            EventKind::EngineFallback { from, to, reason } => format!("{from} cannot start ({reason}); uses {to}"),
+            EventKind::ConnectionFailed { reason, .. } => reason.clone(),
+            EventKind::SnapshotTaken(TakenSnapshot { left_out, .. }) if !left_out.is_empty() => {
+                let named = list(left_out.iter().take(3).map(|left| format!("{} ({})", left.path, left.why)));
+                let more = left_out.len().saturating_sub(3);
+                let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+                format!("left out of the snapshot: {named}{more}")
+            }
+            kind => match agent_line(kind) {
+                Some((_, text)) => text,
+                None => return,
+            },
+        };
+        let is_bad = matches!(kind, EventKind::SessionError { .. } | EventKind::CancelRequested { .. });
+        let mark = is_bad.then_some((Mark::Attention, LineStyle::Warning));
+        lines.push(self.line(at, mark, "squad", &text));
+    }
+
+    fn of_agent(&mut self, at: Timestamp, agent: &Slug, kind: &EventKind, lines: &mut Vec<Text>) {
+        let name = agent.as_str();
+        if let EventKind::ToolCompleted { tool, ok: true, detail, .. } = kind
+            && tools_called(tool) == Some(&["view"])
+        {
+            self.flush_message(agent, lines);
+            self.reads.entry(agent.clone()).or_insert_with(|| (at, Vec::new())).1.push(detail.clone());
+            return;
+        }
+        match kind {
+            EventKind::Message { text } => {
+                self.flush(agent, lines);
+                // The coordinator's choices are for squad.
+                if *agent != Slug::coordinator() || !text.trim_start().starts_with('{') {
+                    self.pending.insert(agent.clone(), (at, text.clone()));
+                }
+            }
+            EventKind::ToolCompleted { tool, ok, exit_code, seconds, detail, result, .. } => {
+                if *ok && tool.starts_with("squad_") && !self.governed.contains(agent) {
+                    return;
+                }
+                self.flush(agent, lines);
+                if !*ok && self.has_refused(agent) {
+                    return;
+                }
+                let after = self.allowed.remove(&(Some(agent.clone()), detail.clone()));
+                let after = after.map(|waited| format!("    allowed by you, after {}", clock(waited)));
+                let end = match (ok, exit_code) {
+                    (true, _) => String::new(),
+                    (false, Some(code)) => format!("    exit {code}"),
+                    (false, None) => format!("    failed: {}", first_line(result, 160)),
+                };
+                let took = if *seconds >= 1.0 { format!(", {}", took(*seconds)) } else { String::new() };
+                let took = if end.is_empty() { took.replace(", ", "    ") } else { took };
+                let mark = match (ok, change_by(tool)) {
+                    (false, _) => Some((Mark::Bad, LineStyle::Bad)),
+                    (true, Some(_)) => Some((Mark::Good, LineStyle::Good)),
+                    (true, None) => None,
+                };
+                let call = call(tool, detail, exit_code.is_some());
+                let ends = format!("{end}{took}{}", after.unwrap_or_default());
+                self.call_lines(at, mark, name, &call, &ends, lines);
+                if !*ok && exit_code.is_some() {
+                    let output: Vec<&str> = result.lines().filter(|line| !line.trim().is_empty()).collect();
+                    let last = &output[output.len().saturating_sub(OUTPUT)..];
+                    lines.extend(last.iter().map(|line| self.below(line)));
+                }
+            }
+            EventKind::ToolDenied { tool, detail, reason } => {
+                self.flush(agent, lines);
+                self.refused.push(agent.clone());
+                let call = call(tool, detail, false);
+                let mark = Some((Mark::Bad, LineStyle::Bad));
+                self.call_lines(at, mark, name, &call, &format!("    refused: {reason}"), lines);
+            }
+            EventKind::DecisionLogged { decision, .. } => {
+                self.flush(agent, lines);
+                let id = decision.id.as_str();
+                let text = format!("decision {}: {}", id.get(..6).unwrap_or(id), decision.title);
+                lines.push(self.line(at, Some((Mark::Decision, LineStyle::Strong)), name, &text));
+            }
+            EventKind::ReviewVerdict { verdict, text, .. } => {
+                self.flush(agent, lines);
+                let (mark, style, word) = match verdict {
+                    Verdict::Approved => (Mark::Good, LineStyle::Good, "approved"),
+                    Verdict::Rejected => (Mark::Bad, LineStyle::Bad, "rejected"),
+                    Verdict::Unclear => (Mark::Attention, LineStyle::Warning, "gave no clear verdict"),
+                };
+                let reasons = reasons(text);
+                let reasons = if reasons.is_empty() { reasons } else { format!(": {reasons}") };
+                lines.push(self.line(at, Some((mark, style)), name, &format!("{word}{reasons}")));
+            }
+            EventKind::Lockout { files, .. } if files.is_empty() => {}
+            EventKind::Lockout { reviewer, .. } => {
+                let text = format!("may not revise what {reviewer} rejected");
+                lines.push(self.line(at, Some((Mark::Attention, LineStyle::Warning)), name, &text));
+            }
+            kind => {
+                if matches!(kind, EventKind::EngineGoverned { .. }) {
+                    self.governed.insert(agent.clone());
+                }
+                if let Some((outcome, end)) = kind.end() {
+                    if outcome != Outcome::Completed || self.answering.as_ref() != Some(agent) {
+                        self.flush(agent, lines);
+                    }
+                    if outcome != Outcome::Completed {
+                        let (mark, style) = mark_of(outcome);
+                        let text = format!("{outcome}: {}", first_line(&end.reason, 200));
+                        lines.push(self.line(at, Some((mark, style)), name, text.trim_end_matches(": ")));
+                    }
+                } else if let Some((style, text)) = agent_line(kind) {
+                    self.flush(agent, lines);
+                    let mark = (style == LineStyle::Warning).then_some((Mark::Attention, style));
+                    lines.push(self.line(at, mark, name, &text));
+                }
+            }
+        }
+    }
+
+    /// Notes what the plan says of the lines to come, and shows it.
+    fn planned(&mut self, plan: &Plan) -> Vec<Text> {
+        self.steps = plan.steps.len();
+        let names = plan.agents.iter().chain(plan.reviewers()).map(|agent| agent.as_str().chars().count());
+        self.name = names.max().unwrap_or_default().min(MAX_NAME);
+        self.answering = Some(match &plan.agents[..] {
+            [agent] => agent.clone(),
+            _ => Slug::coordinator(),
+        });
+        let text = match plan.kind {
+            PlanKind::Direct => "the coordinator answers".to_owned(),
+            PlanKind::Abstain if plan.agents.is_empty() => "not sure; the coordinator chooses".to_owned(),
+            PlanKind::Abstain => format!("asks before it starts {}", list(&plan.agents)),
+            PlanKind::Agents => {
+                let reviewers = plan.final_reviewers().cloned().collect::<Vec<_>>();
+                let last = (!reviewers.is_empty()).then_some(reviewers);
+                let steps = plan.steps.iter().cloned().chain(last);
+                let named = |(number, agents): (usize, Vec<Slug>)| {
+                    let agents = agents.iter().map(Slug::as_str).collect::<Vec<_>>().join(", ");
+                    format!("{number} {agents}")
+                };
+                (1..).zip(steps).map(named).collect::<Vec<_>>().join("   ")
+            }
+        };
+        let mut sources: Vec<&str> = Vec::new();
+        for evidence in plan.evidence.iter().filter(|evidence| plan.agents.contains(&evidence.agent)) {
+            if evidence.weight > 0.0 && !sources.contains(&evidence.source.as_str()) {
+                sources.push(&evidence.source);
+            }
+        }
+        let sources = sources.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+        let line = Text::default().with(LineStyle::Strong, "Plan").plain("  ").hanging().plain(&text);
+        let tier = format!("   tier {}", plan.tier);
+        vec![line.with(LineStyle::Faint, &tier).with(LineStyle::Faint, &format!("   {sources}"))]
+    }
+
+    fn has_refused(&mut self, agent: &Slug) -> bool {
+        let place = self.refused.iter().position(|refused| refused == agent);
+        place.map(|place| self.refused.remove(place)).is_some()
+    }
+
+    fn flush(&mut self, agent: &Slug, lines: &mut Vec<Text>) {
+        self.flush_message(agent, lines);
+        let Some((at, read)) = self.reads.remove(agent) else { return };
+        let text = match &read[..] {
+            [one] => format!("read {one}"),
+            read => {
+                let named = read.iter().take(READS).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let more = read.len().saturating_sub(READS);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("read {}: {named}{more}", plural(read.len(), "file"))
+            }
+        };
+        lines.push(self.line(at, None, agent.as_str(), &text));
+    }
+
+    fn flush_message(&mut self, agent: &Slug, lines: &mut Vec<Text>) {
+        if let Some((at, text)) = self.pending.remove(agent) {
+            self.block(at, None, agent.as_str(), text.trim(), lines);
+        }
+    }
+
+    fn flush_all(&mut self, lines: &mut Vec<Text>) {
+        let agents: Vec<Slug> = self.pending.keys().chain(self.reads.keys()).cloned().collect();
+        agents.iter().for_each(|agent| self.flush(agent, lines));
+    }
+
+    /// What is left at the end of the events.
+    pub(crate) fn rest(&mut self) -> Vec<Text> {
+        let mut lines = Vec::new();
+        self.flush_all(&mut lines);
+        lines
+    }
+
+    /// A call with its end behind it, or behind the first line of a command of several.
+    fn call_lines(
+        &self,
+        at: Timestamp,
+        mark: Option<(Mark, LineStyle)>,
+        name: &str,
+        call: &str,
+        end: &str,
+        lines: &mut Vec<Text>,
+    ) {
+        let mut rest = call.trim().lines();
+        let first = format!("{}{end}", rest.next().unwrap_or_default());
+        lines.push(self.line(at, mark, name, &first));
+        lines.extend(rest.map(|line| self.below(line)));
+    }
+
+    /// Text of several lines.
+    fn block(&self, at: Timestamp, mark: Option<(Mark, LineStyle)>, name: &str, text: &str, lines: &mut Vec<Text>) {
+        let mut rest = text.lines();
+        lines.push(self.line(at, mark, name, rest.next().unwrap_or_default()));
+        lines.extend(rest.map(|line| self.below(line)));
+    }
+
+    fn at(&self, at: Timestamp) -> Text {
+        let since = self.first.map_or(0, |first| seconds_between(first, at));
+        Text::default().with(LineStyle::Faint, &format!("{:>5}", clock(since))).plain(" ")
+    }
+
+    fn line(&self, at: Timestamp, mark: Option<(Mark, LineStyle)>, name: &str, text: &str) -> Text {
+        let line = match mark {
+            Some((mark, style)) => self.at(at).with(style, mark.as_str()).plain(" "),
+            None => self.at(at).plain("  "),
+        };
+        let name = format!("{name:<width$}", width = self.name);
+        line.with(LineStyle::Strong, &name).plain("  ").hanging().plain(text)
+    }
+
+    /// A further line of what the line above shows.
+    fn below(&self, text: &str) -> Text {
+        Text::default().filled(5 + 1 + 2 + self.name + 2).hanging().plain(text)
+    }
+}
+
+fn call(tool: &str, detail: &str, has_exit_code: bool) -> String {
+    match change_by(tool) {
+        Some(Access::Shell) => format!("$ {detail}"),
+        _ if has_exit_code => format!("$ {detail}"),
+        _ => format!("{tool} {detail}").trim_end().to_owned(),
+    }
+}
+
+/// `2.1 s`, then `0:42`.
+fn took(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.1} s") } else { clock(seconds as u64) }
+}
+
+fn seconds_between(start: Timestamp, end: Timestamp) -> u64 {
+    end.as_second().saturating_sub(start.as_second()).max(0).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::End;
+
+    fn told(events: &[(i64, &str, EventKind)]) -> Vec<String> {
+        let mut story = Story::default();
+        let mut lines = Vec::new();
+        for (second, agent, kind) in events {
+            let at = Timestamp::from_second(*second).expect("a time");
+            lines.extend(story.see(at, Slug::fold(agent).as_ref(), Position::new(1, 1), kind));
+        }
+        lines.extend(story.rest());
+        lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+    }
+
+    fn says(text: &str) -> EventKind {
+        EventKind::Message { text: text.to_owned() }
+    }
+
+    fn called(tool: &str, detail: &str, exit_code: Option<i64>, result: &str) -> EventKind {
+        let (call, wrote, seconds) = (String::new(), None, 2.1);
+        let ok = exit_code.unwrap_or(0) == 0;
+        let (tool, detail, result) = (tool.to_owned(), detail.to_owned(), result.to_owned());
+        EventKind::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote }
+    }
+
+    #[test]
+    fn reads_that_follow_each_other_are_one_line_and_come_before_what_follows_them() {
+        let reads = ["a", "b", "c"].map(|path| (1, "ada", called("read", path, None, "")));
+        let more = [(2, "bob", called("read", "x", None, "")), (3, "ada", says("Read."))];
+        let end = [(4, "ada", EventKind::of_end(Outcome::Completed, End::default()))];
+        assert_eq!(
+            told(&[&reads[..], &more, &end].concat()),
+            [" 0:00   ada  read 3 files: a, b and 1 more", " 0:02   ada  Read.", " 0:01   bob  read x"]
+        );
+    }
+
+    #[test]
+    fn a_failed_command_has_the_end_of_its_output_and_an_allowed_one_says_so() {
+        let asked = EventKind::PermissionAsked {
+            tool: "shell".to_owned(),
+            access: Access::Shell,
+            detail: "make\ncheck".to_owned(),
+        };
+        let (tool, detail) = ("shell".to_owned(), "make\ncheck".to_owned());
+        let answered = EventKind::PermissionAnswered { tool, detail, allowed: true };
+        assert_eq!(
+            told(&[
+                (0, "ada", asked),
+                (7, "ada", answered),
+                (9, "ada", called("shell", "make\ncheck", Some(2), "1\n\n2\n3\n4\n")),
+            ]),
+            [
+                " 0:09 ✗ ada  $ make    exit 2, 2.1 s    allowed by you, after 0:07",
+                "          check",
+                "          2",
+                "          3",
+                "          4"
+            ]
+        );
+    }
+
+    /// The coordinator's choice is for squad, the answer comes once, and a refusal is not a failure, too.
+    #[test]
+    fn each_thing_is_told_once() {
+        let denied = EventKind::ToolDenied {
+            tool: "write".to_owned(),
+            detail: "a".to_owned(),
+            reason: "not allowed".to_owned(),
+        };
+        let failed = EventKind::ToolCompleted {
+            call: String::new(),
+            tool: "write".to_owned(),
+            ok: false,
+            exit_code: None,
+            seconds: 0.0,
+            detail: "a".to_owned(),
+            result: "not allowed".to_owned(),
+            wrote: None,
+        };
+        assert_eq!(
+            told(&[
+                (0, "coordinator", says("{\"agents\": [\"ada\"]}")),
+                (1, "ada", denied),
+                (1, "ada", failed),
+                (2, "ada", says("It is done.")),
+                (3, "", EventKind::Answer { text: "It is done.".to_owned() }),
+            ]),
+            [" 0:01 ✗ ada  write a    refused: not allowed"]
+        );
+    }
+}

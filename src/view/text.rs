@@ -1,0 +1,169 @@
+//! A line of text in styles, which wraps by word.
+
+use std::fmt;
+
+use console::measure_text_width;
+
+use super::LineStyle;
+use crate::model::printable_line;
+
+/// A line for people. Nothing in it can be a terminal's command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Text {
+    spans: Vec<(LineStyle, String)>,
+    /// Where further lines begin if it is wrapped.
+    hang: usize,
+}
+
+impl Text {
+    /// A mark, with the space behind it.
+    pub(crate) fn marked(style: LineStyle, mark: Mark) -> Self {
+        Self { spans: vec![(style, mark.as_str().to_owned()), (LineStyle::Plain, " ".to_owned())], hang: 2 }
+    }
+
+    /// Two spaces, in the place of a mark.
+    pub(crate) fn unmarked() -> Self {
+        Self { hang: 2, ..Self::default() }.plain("  ")
+    }
+
+    pub(crate) fn with(mut self, style: LineStyle, text: &str) -> Self {
+        self.spans.push((style, printable_line(text)));
+        self
+    }
+
+    pub(crate) fn plain(self, text: &str) -> Self {
+        self.with(LineStyle::Plain, text)
+    }
+
+    pub(crate) fn extend(mut self, other: &Self) -> Self {
+        self.spans.extend(other.spans.iter().cloned());
+        self
+    }
+
+    /// Fills a column up to `width`, counted from the start of the line.
+    pub(crate) fn filled(self, width: usize) -> Self {
+        let missing = width.saturating_sub(self.width());
+        self.plain(&" ".repeat(missing))
+    }
+
+    /// Further lines begin here if it is wrapped.
+    pub(crate) fn hanging(mut self) -> Self {
+        self.hang = self.width();
+        self
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.spans.iter().map(|(_, text)| measure_text_width(text)).sum()
+    }
+
+    pub(crate) fn spans(&self) -> &[(LineStyle, String)] {
+        &self.spans
+    }
+
+    /// Lines of at most `columns`. A word that is longer, such as a path, stays whole.
+    pub(crate) fn wrapped(&self, columns: usize) -> Vec<Self> {
+        let hang = self.hang.min(columns / 2);
+        let mut lines = vec![Self::default()];
+        let (mut column, mut is_begun) = (0, false);
+        for (style, text) in &self.spans {
+            let mut rest = text.as_str();
+            while !rest.is_empty() {
+                let word_at = rest.find(|c| c != ' ').unwrap_or(rest.len());
+                let (gap, from_word) = rest.split_at(word_at);
+                let (word, after) = from_word.split_at(from_word.find(' ').unwrap_or(from_word.len()));
+                let width = measure_text_width(word);
+                let is_break = is_begun && !gap.is_empty() && !word.is_empty() && column + gap.len() + width > columns;
+                if is_break {
+                    lines.push(Self::default().plain(&" ".repeat(hang)));
+                    column = hang;
+                }
+                let piece = if is_break { word.to_owned() } else { format!("{gap}{word}") };
+                column += measure_text_width(&piece);
+                is_begun |= !word.is_empty();
+                if let Some(line) = lines.last_mut() {
+                    match line.spans.last_mut().filter(|(last, _)| last == style) {
+                        Some((_, text)) => text.push_str(&piece),
+                        None => line.spans.push((*style, piece)),
+                    }
+                }
+                rest = after;
+            }
+        }
+        lines
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.spans.iter().try_for_each(|(_, text)| f.write_str(text))
+    }
+}
+
+/// A mark never stands without its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Working,
+    Attention,
+    Good,
+    Bad,
+    Neutral,
+    Decision,
+}
+
+impl Mark {
+    const ALL: [Self; 6] = [Self::Working, Self::Attention, Self::Good, Self::Bad, Self::Neutral, Self::Decision];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Working => "●",
+            Self::Attention => "!",
+            Self::Good => "✓",
+            Self::Bad => "✗",
+            Self::Neutral => "-",
+            Self::Decision => "◆",
+        }
+    }
+
+    fn ascii(self) -> &'static str {
+        match self {
+            Self::Working => "*",
+            Self::Good => "+",
+            Self::Bad => "x",
+            Self::Decision => "=",
+            other => other.as_str(),
+        }
+    }
+
+    /// The form of a span for terminals without Unicode, if it is a mark.
+    pub(crate) fn to_ascii(span: &str) -> &str {
+        Self::ALL.iter().find(|mark| mark.as_str() == span).map_or(span, |mark| mark.ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(lines: &[Text]) -> Vec<String> {
+        lines.iter().map(Text::to_string).collect()
+    }
+
+    #[test]
+    fn a_line_wraps_between_words_and_hangs() {
+        let line = Text::marked(LineStyle::Good, Mark::Good).plain("ada   ").hanging().plain("wrote src/a.rs and more");
+        assert_eq!(shown(&line.wrapped(100)), ["✓ ada   wrote src/a.rs and more"]);
+        assert_eq!(shown(&line.wrapped(20)), ["✓ ada   wrote", "        src/a.rs and", "        more"]);
+        // A style changes within a word.
+        let line = Text::default().plain("one tw").with(LineStyle::Good, "o three");
+        assert_eq!(shown(&line.wrapped(8)), ["one two", "three"]);
+    }
+
+    #[test]
+    fn a_long_word_and_a_narrow_screen_end() {
+        let line = Text::unmarked().plain("a ").hanging().plain(&"x".repeat(30)).plain(" b");
+        for columns in 0..40 {
+            let words: Vec<String> = shown(&line.wrapped(columns)).iter().map(|line| line.trim().to_owned()).collect();
+            assert_eq!(words.join(" ").replace("  ", " "), format!("a {} b", "x".repeat(30)));
+        }
+    }
+}
