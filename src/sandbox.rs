@@ -123,6 +123,12 @@ impl Sandbox {
         self
     }
 
+    /// The same, where these may be read only at level `full`, although what is around them may be written.
+    pub(crate) fn with_read_only(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.rules.read_only.extend(paths);
+        self
+    }
+
     /// The same, where this tree may be read only.
     pub(crate) fn without_writable(mut self, path: &Path) -> Self {
         self.rules.writable.retain(|writable| writable != path);

@@ -27,6 +27,8 @@ pub(crate) struct EngineProfile {
     /// Where the program keeps its login and its sessions: files it may write in the sandbox, and folders, which end in
     /// `/` and are made. `~/` is the user's home, and `$NAME/` a folder that an environment variable names.
     pub(crate) home: Option<Vec<String>>,
+    /// Files and folders of its home that decide what it runs, which it may only read at level `full` of the sandbox.
+    pub(crate) settings: Option<Vec<String>>,
     pub(crate) chat: Option<Chats>,
     /// Arguments that make the program create a chat and print its id.
     pub(crate) create_chat: Option<Vec<Argument>>,
@@ -146,6 +148,7 @@ impl EngineProfile {
             free: self.free.or(other.free),
             inside: self.inside.or(other.inside),
             home: self.home.or(other.home),
+            settings: self.settings.or(other.settings),
             chat: self.chat.or(other.chat),
             create_chat: self.create_chat.or(other.create_chat),
             state: self.state.or(other.state),

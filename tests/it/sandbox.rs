@@ -54,6 +54,10 @@ pub(crate) fn results(output: &Output) -> String {
     events.filter(|event| event["type"] == "tool.completed").map(|event| format!("{}\n", event["result"])).collect()
 }
 
+fn run_of(output: &Output) -> String {
+    TestRepo::events(output)[0]["run"].as_str().expect("an id").to_owned()
+}
+
 #[test]
 fn writes_land_in_the_project_and_nowhere_else() {
     for level in LEVELS {
@@ -72,6 +76,9 @@ fn writes_land_in_the_project_and_nowhere_else() {
         assert_eq!(written, [true, true], "{level}: {output}");
         assert_eq!([out.exists(), home.exists()], [level == "rules"; 2], "{level}: {output}");
         assert!(output.out.contains(&format!("\"sandbox\":\"{level}\"")), "{level}: {output}");
+        let log = world.repo.squad(&["log", &run_of(&output)]);
+        let said = format!("{level}: only the project and temporary files could be written");
+        assert_eq!(log.out.contains(&said), level != "rules", "{log}");
         let left = fs::read_dir(world.home(".local/state/squad/tmp")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{level}: temporary files are left");
     }
@@ -216,12 +223,13 @@ fn an_agent_that_may_change_nothing_is_kept_from_it() {
         for (permissions, mode) in [("deny", "strict"), ("allow", "free")] {
             let Some(world) = World::at(level) else { continue };
             let program = world.home("bin/mine");
-            let text = "#!/bin/sh\necho x > by-$1\necho x > ~/.mine/state\necho x > ~/elsewhere\necho \"Did $1.\"\n";
+            let text = "#!/bin/sh\necho x > by-$1\necho x > ~/.mine/state\necho x >> ~/.mine/hooks\necho x > ~/elsewhere\necho \"Did $1.\"\n";
             world.write(&program, text);
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+            world.write(&world.home(".mine/hooks"), "kept\n");
             let config = format!(
                 "[engines.mine]\nprogram = \"{}\"\nargs = [\"{{mode}}\", \"{{prompt}}\"]\nstrict = [\"strict\"]\n\
-                 free = [\"free\"]\nhome = [\"~/.mine/\"]\n",
+                 free = [\"free\"]\nhome = [\"~/.mine/\"]\nsettings = [\"~/.mine/hooks\"]\n",
                 program.display()
             );
             world.write(&world.home("config/squad/config.toml"), &config);
@@ -231,8 +239,9 @@ fn an_agent_that_may_change_nothing_is_kept_from_it() {
             let file = world.repo.exists(&format!("by-{mode}"));
             assert_eq!(file, mode == "free" || level == "rules", "{level}, {permissions}: {output}");
             assert_eq!(world.home("elsewhere").exists(), level == "rules", "{level}, {permissions}: {output}");
-            let keeps_state = level != "rules" || world.home(".mine").is_dir();
-            assert_eq!(world.home(".mine/state").exists(), keeps_state, "{level}, {permissions}: {output}");
+            assert!(world.home(".mine/state").exists(), "{level}, {permissions}: {output}");
+            let hooks = fs::read_to_string(world.home(".mine/hooks")).expect("they are there");
+            assert_eq!(hooks == "kept\n", level == "full", "{level}, {permissions}: {hooks}");
         }
     }
 }

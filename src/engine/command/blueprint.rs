@@ -181,6 +181,7 @@ impl EnvironmentReader<'_> {
             free: Vec::new(),
             inside: None,
             home: base.as_ref().map(|base| base.home.clone()).unwrap_or_default(),
+            settings: base.as_ref().map(|base| base.settings.clone()).unwrap_or_default(),
             chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
             create_chat: create.filter(|_| is_stateful).map(Arguments::Template),
             create_program,

@@ -83,7 +83,9 @@ impl Command {
     /// Checks that the program exists. Nothing is started yet.
     pub(crate) fn start(options: Options) -> Result<Self, EngineError> {
         let Options { profile, squad, variables, directory, local, run, sandbox } = options;
-        let sandbox = sandbox.map(|sandbox| sandbox.with_writable(profile.home_paths(&variables)));
+        let sandbox = sandbox.map(|sandbox| {
+            sandbox.with_writable(profile.home_paths(&variables)).with_read_only(profile.settings_paths(&variables))
+        });
         let programs = Programs::new(&directory, &variables);
         let chats = Chats::new(&local);
         let mark = Mark::new();

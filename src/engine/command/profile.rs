@@ -36,6 +36,7 @@ pub(crate) struct Profile {
     /// See [`EngineProfile`].
     pub(crate) inside: Option<Vec<String>>,
     pub(super) home: Vec<String>,
+    pub(super) settings: Vec<String>,
     pub(crate) chat: ChatSource,
     pub(crate) create_chat: Option<Arguments>,
     /// The program that creates a chat, if it is another one.
@@ -125,6 +126,7 @@ impl Profile {
             free: fields.free.unwrap_or_default(),
             inside: fields.inside,
             home: fields.home.unwrap_or_default(),
+            settings: fields.settings.unwrap_or_default(),
             chat,
             create_chat: fields.create_chat.map(Arguments::Listed),
             create_program: None,
@@ -150,6 +152,11 @@ impl Profile {
             let _ = expanded(path, variables).map(std::fs::create_dir_all);
         }
         self.home.iter().filter_map(|path| expanded(path, variables)).collect()
+    }
+
+    /// What it may only read there.
+    pub(super) fn settings_paths(&self, variables: &Variables) -> Vec<PathBuf> {
+        self.settings.iter().filter_map(|path| expanded(path, variables)).collect()
     }
 
     /// Where the built-in engines keep their logins and sessions.

@@ -26,6 +26,18 @@ const MAX_STDERR: usize = 4 * 1024;
 /// How long to wait for the exit status of an ended process, and for the rest of its stderr.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// What decides in its home which programs the CLI runs.
+const SETTINGS: [&str; 8] = [
+    "mcp-config.json",
+    "lsp-config.json",
+    "settings.json",
+    "copilot-instructions.md",
+    "hooks",
+    "agents",
+    "skills",
+    "installed-plugins",
+];
+
 pub(crate) struct Process {
     child: Child,
     group: ProcessGroup,
@@ -139,7 +151,8 @@ fn command(program: &Program, options: &Options, home: &Home) -> Command {
         let folder = home_folder(options, home);
         // What is not there cannot be allowed.
         let _ = folder.as_deref().map(std::fs::create_dir_all);
-        sandbox.with_writable(folder)
+        let settings = SETTINGS.iter().filter_map(|name| Some(folder.as_ref()?.join(name))).collect::<Vec<_>>();
+        sandbox.with_writable(folder).with_read_only(settings)
     });
     let mut command = Command::from(command_in(sandbox.as_ref(), program));
     command.args(["--server", "--stdio", "--no-auto-update"]);

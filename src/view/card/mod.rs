@@ -13,7 +13,8 @@ use super::LineStyle;
 use super::text::{Mark, Text};
 use crate::model::{
     ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Outcome, Plan, PlanKind, Position, RunError,
-    RunId, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, clock, first_line, list, plural, together,
+    RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, clock, first_line, list, plural,
+    together,
 };
 
 /// Columns of the longest name and of what an agent changed; more is counted, not named.
@@ -40,6 +41,8 @@ pub(crate) struct Card {
     landed: BTreeMap<DecisionId, String>,
     verdicts: BTreeMap<Slug, (Verdict, String)>,
     work: Vec<WorkReport>,
+    /// What bounded the agents' programs.
+    sandboxes: BTreeSet<SandboxLevel>,
     /// When each agent's commands were completed, and when any agent last wrote a file, as counts of tool calls.
     commands: HashMap<(Slug, String), u64>,
     last_write: u64,
@@ -112,6 +115,7 @@ impl Card {
             kind => {
                 if let (Some(agent), Some((outcome, end))) = (agent, kind.end()) {
                     self.waits_no_more(Some(agent), at);
+                    self.sandboxes.extend(end.sandbox);
                     self.ended(agent, position, outcome, end);
                 }
             }
@@ -191,6 +195,11 @@ impl Card {
         self.decision_rows().into_iter().for_each(|text| rows.note("decision", text));
         if let Some(used) = used(&end.usage) {
             rows.note("used", Text::default().plain(&used));
+        }
+        // At level `rules` nothing bounds them, which is no remark to make of each run.
+        for level in self.sandboxes.iter().filter(|level| **level != SandboxLevel::Rules) {
+            let text = format!("{level}: only the project and temporary files could be written");
+            rows.note("sandbox", Text::default().plain(&text));
         }
         if self.undone.has(None) {
             rows.note("undone", Text::default().plain("all that it changed was taken back"));
