@@ -65,6 +65,19 @@ fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
     Failure::new(kind, format!("there is no engine `{name}`")).hint(format!("the engines are {engines}"))
 }
 
+/// The engine that is preferred if its program is there, else the first whose is. Starts nothing, and does not look for a
+/// login.
+pub(crate) fn first_installed(env: &Env, directory: &Path, settings: &Settings, preferred: &str) -> Option<String> {
+    let programs = Programs::new(directory, &env.os_variables());
+    let is_there = |name: &String| match EngineKind::parse(name) {
+        Some(EngineKind::Rehearsal) => name == preferred,
+        Some(EngineKind::Copilot) => copilot_options(env, None, directory, settings, "engines")
+            .is_ok_and(|options| Startable::Copilot(Box::new(options)).locate().is_ok()),
+        None => profile(name, settings).is_ok_and(|profile| command::locate(&profile, &programs).is_ok()),
+    };
+    std::iter::once(preferred.to_owned()).chain(names(settings)).find(is_there)
+}
+
 /// The engines that a run may need. Does not start them.
 pub(crate) fn prepare(
     env: &Env,

@@ -10,7 +10,7 @@ use crate::ops::Workspace;
 use crate::ops::change::Report;
 use crate::ops::run::host::Request;
 use crate::ops::team::fit;
-use crate::ops::team::init::{self, Answers, Installed, Options};
+use crate::ops::team::init::{self, Installed, Options};
 use crate::ops::team::members::named_agents;
 
 #[derive(Deserialize)]
@@ -78,14 +78,18 @@ impl McpServer {
             }
         }
         let options = Options { agents, commit: true, ..Options::default() };
-        let installed = init::init(&self.env, &self.directory, options, |_| Ok(Answers::default()))?;
+        let installed = init::init(&self.env, &self.directory, options, |_| Ok(true))?;
         Ok(ToolResult::structured(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
-            Installed::New(Report { files, commit: Some(commit), .. }) => {
-                json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "commit": commit})
-            }
-            Installed::New(Report { files, uncommitted: reason, .. }) => {
-                json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "uncommitted": reason})
+            Installed::Proposed(_) => json!({"installed": false}),
+            Installed::New(Report { files, commit, uncommitted, .. }, proposal) => {
+                let mut said = json!({"installed": true, "folder": init::FOLDER, "files": files.len(),
+                                      "found": proposal.lines(), "missing": proposal.missing()});
+                match commit {
+                    Some(commit) => said["commit"] = json!(commit),
+                    None => said["uncommitted"] = json!(uncommitted),
+                }
+                said
             }
         }))
     }
