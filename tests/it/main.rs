@@ -58,6 +58,8 @@ mod mcp_client;
 mod mcp_engines;
 mod mcp_http;
 mod mcp_members;
+#[cfg(unix)]
+mod mcp_plain;
 #[cfg(target_os = "linux")]
 mod mcp_project_tools;
 mod mcp_roles;

@@ -42,10 +42,15 @@ impl McpServer {
         let runner = self.runner()?;
         call.progress(0.0, None, "deciding who works");
         let project = self.project()?;
+        if !project.has_team() {
+            return Err(Failure::usage("there is no team here that could choose who works").hint(
+                "`start_squad_members` starts members in the roles of `list_roles`; `init_squad` installs a team",
+            ));
+        }
         project.require_sound()?;
         let agents = named_agents(&project.team, &agents)?;
         let started = runner.start(&project, Request { agents, ..self.request(message) })?;
-        self.follow(&project, started, wait, call)
+        self.follow(&project, started, wait, call, &|result| self.reply(&project, result))
     }
 
     /// Asks the user before it commits to their branch.
