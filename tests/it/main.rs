@@ -81,6 +81,8 @@ mod remove;
 mod rescue;
 mod resume;
 mod review;
+#[cfg(unix)]
+mod review_diff;
 mod review_odd;
 mod route;
 mod runner;

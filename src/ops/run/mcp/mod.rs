@@ -6,6 +6,7 @@ mod check;
 mod decisions;
 mod member;
 mod members;
+mod review;
 mod roles;
 mod runs;
 mod schemas;
@@ -237,6 +238,7 @@ impl Service for McpServer {
         let done = match tool {
             "list_roles" => self.list_roles(given),
             "start_squad_members" => self.start_members(given, call),
+            "review_changes" => self.review_changes(given, call),
             "list_engines" => self.list_engines(),
             "get_run" => self.get_run(given, call),
             "cancel_run" => self.cancel_run(given, call),

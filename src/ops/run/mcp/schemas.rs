@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::check::{MOST_MEMBERS, MOST_SECONDS};
+use crate::ops::run::reviewing::MOST_REVIEWERS;
 
 fn tool(name: &str, title: &str, description: &str, hints: Value, input: Value) -> Value {
     json!({"name": name, "title": title, "description": description, "inputSchema": input, "annotations": hints})
@@ -33,6 +34,7 @@ pub(super) fn tools() -> Vec<Value> {
     vec![
         list_roles(),
         start_squad_members(),
+        review_changes(),
         list_engines(),
         get_run(),
         cancel_run(),
@@ -117,6 +119,31 @@ fn start_squad_members() -> Value {
     );
     tool["outputSchema"] = run();
     tool
+}
+
+fn review_changes() -> Value {
+    let texts = |about: &str| json!({"type": "array", "items": {"type": "string"}, "description": about});
+    let count = json!({"type": "integer", "minimum": 1, "maximum": MOST_REVIEWERS, "default": 1,
+                       "description": "How many of each reviewer."});
+    tool(
+        "review_changes",
+        "Review changes",
+        "Has reviewers judge a diff that squad computes. Returns verdicts, and findings by place, never merged, each with \
+         the quoted line; `in_diff` is false if the diff has no such line.",
+        json!({"readOnlyHint": true, "openWorldHint": true}),
+        object(
+            json!({
+                "base": text("A branch, tag or commit. Default: what is not committed."),
+                "staged": {"type": "boolean", "default": false, "description": "Only what is staged."},
+                "paths": texts("Only these files and folders."),
+                "reviewers": texts("Role ids. Default: the team's reviewers, or the built-in one."),
+                "n": count,
+                "engines": texts("Each reviewer works on each of these. Default: the project's engine."),
+                "squadId": text("A review that was still running."),
+            }),
+            &[],
+        ),
+    )
 }
 
 fn list_engines() -> Value {
