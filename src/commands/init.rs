@@ -2,24 +2,28 @@ use super::change::{outcome, to_add};
 use super::{Context, Ended};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{ChangeKind, first_line, list, plural, printable_line};
+use crate::model::{ChangeKind, first_line, list, plural, printable_line, without_hidden};
 use crate::ops::change::Report;
 use crate::ops::own_settings;
-use crate::ops::team::init::{self, Answers, Installed, Options};
+use crate::ops::team::fit::capitalized;
+use crate::ops::team::init::{self, Installed, Options};
 use crate::ops::team::preset::Preset;
+use crate::ops::team::proposal::{Fact, Line, Proposal, YOURS};
 use crate::ops::team::{engines, fit};
-use crate::ui::Ui;
+use crate::ui::{FAINT, Ui};
 
 /// Install a team in this repository
 ///
-/// Writes a small `.squad/` folder to the root of the repository and commits it: six agents with charters, a
-/// routing table, notes on decisions and a configuration file. Purpose, languages, commands and folder owners are filled
-/// in from the repository. At a terminal it asks what the project is for, who is on the team and which engine runs it,
-/// unless --preset or --agents say so. It writes nothing else, and changes nothing if a team already exists.
+/// Writes a small `.squad/` folder to the root of the repository and commits it: agents with charters, a routing table,
+/// notes on decisions and a configuration file. Purpose, stack, checks, folder owners and the agents that fit are read
+/// from the repository, each with its source; what is not known is left out. At a terminal it asks before it writes, and
+/// each line can be changed first. It writes nothing else, and changes nothing if a team already exists.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad init                 Install a team, in one commit
+  squad init --dry-run       Only show what it would write
+  squad init --yes           Ask nothing
   squad init --preset library    A team without a frontend
   squad init --agents backend,tester
   squad init --from ../presets/payments             Your own preset: a folder with a team.md
@@ -36,6 +40,12 @@ pub(super) struct Args {
     /// Your own preset: a folder or a git URL. Its Markdown and models are taken, and nothing that could run
     #[arg(long, value_name = "PATH|GIT", conflicts_with = "preset")]
     from: Option<String>,
+    /// Show what would be written, and where it comes from
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Write without asking
+    #[arg(long, short)]
+    yes: bool,
     /// Write the files but do not commit them
     #[arg(long)]
     no_commit: bool,
@@ -56,29 +66,39 @@ impl Args {
         let own = self.from.map(|from| Preset::read(context.env, &context.directory, &from)).transpose()?;
         let options =
             Options { agents: preset.unwrap_or(agents), commit: !self.no_commit, ci: self.ci, preset: own.clone() };
-        let is_silent =
-            !options.agents.is_empty() || !context.ui.can_ask() || context.ui.json() || context.ui.is_quiet();
+        let is_asked = !self.yes && context.ui.can_ask() && !context.ui.json() && !context.ui.is_quiet();
         let Context { env, directory, ui, .. } = context;
-        let ask = |purpose: Option<&str>| {
-            if is_silent { Ok(Answers::default()) } else { answers(env, ui, purpose, own.as_ref()) }
+        let agree = |proposal: &mut Proposal| {
+            if !ui.json() {
+                show(ui, proposal);
+            }
+            match is_asked && !self.dry_run {
+                true => agreed(env, ui, proposal, own.as_ref()),
+                false => Ok(!self.dry_run),
+            }
         };
-        let installed = init::init(env, directory, options, ask)?;
+        let installed = init::init(env, directory, options, agree)?;
         let installed = match (installed, context.finished(&ChangeKind::Init)) {
             // By this very call, for the one before it.
             (Installed::Already { .. }, Some((paths, commit @ Some(_)))) => {
-                Installed::New(Report::of_added(paths, commit))
+                Installed::New(Report::of_added(paths, commit), Box::default())
             }
             (installed, _) => installed,
         };
         let ui = &mut context.ui;
         if ui.json() {
-            let (is_new, folder, files, commit) = match &installed {
-                Installed::Already { folder, .. } => (false, folder.as_str(), 0, None),
-                Installed::New(report) => (true, ".squad", report.files.len(), report.commit.as_ref()),
+            let mut value = match &installed {
+                Installed::Already { folder, .. } => serde_json::json!({
+                    "installed": false, "folder": folder, "files": 0, "commit": null
+                }),
+                Installed::Proposed(proposal) => serde_json::json!({
+                    "installed": false, "folder": ".squad", "found": proposal.lines(), "missing": proposal.missing()
+                }),
+                Installed::New(report, proposal) => serde_json::json!({
+                    "installed": true, "folder": ".squad", "files": report.files.len(), "commit": report.commit,
+                    "found": proposal.lines(), "missing": proposal.missing()
+                }),
             };
-            let mut value = serde_json::json!({
-                "installed": is_new, "folder": folder, "files": files, "commit": commit
-            });
             if let Some(own) = own {
                 value["left_out"] = serde_json::to_value(own.left_out).unwrap_or_default();
             }
@@ -93,7 +113,9 @@ impl Args {
                     ui.hint("`squad adopt --dry-run` shows how squad would take over the team of another tool");
                 }
             }
-            Installed::New(report) => {
+            Installed::Proposed(_) if self.dry_run => ui.say("Nothing was written: --dry-run."),
+            Installed::Proposed(_) => ui.say("Nothing was written."),
+            Installed::New(report, _) => {
                 for left in own.iter().flat_map(|own| &own.left_out) {
                     ui.say(&printable_line(&format!("left out {}: {}", left.path, left.why)));
                 }
@@ -109,25 +131,102 @@ impl Args {
     }
 }
 
-/// Three questions, of which each has an answer already.
-fn answers(env: &Env, ui: &mut Ui, purpose: Option<&str>, own: Option<&Preset>) -> Result<Answers, Failure> {
-    let settings = own_settings(env);
-    let usual = settings.engine.name.clone();
-    let purpose = checked(ui, "What is this project for?", purpose.unwrap_or("later"), |answer| {
-        let plain: String = answer.chars().filter(|letter| !letter.is_control()).collect();
-        Ok(Some(plain).filter(|answer| answer != "later").map(|answer| first_line(&answer, 400)))
-    })?;
-    let agents = match own {
-        None => checked(ui, "Who is on the team? A preset, or names:", "default", fit::agents)?,
-        Some(own) => {
-            checked(ui, "Who is on the team? All of the preset, or names:", "all", |answer| some_of(own, answer))?
+/// What is known and what is not, each line with its source.
+fn show(ui: &mut Ui, proposal: &Proposal) {
+    for Line { name, value, source } in proposal.lines() {
+        let source = ui.err_paint(FAINT, &format!("({})", printable_line(&source)));
+        ui.say(&format!("  {name:<9} {}  {source}", printable_line(&value)));
+    }
+    let missing = proposal.missing().join(", ");
+    ui.say(&format!("  {:<9} {missing}: write them in .squad/team.md", "missing"));
+}
+
+/// Asks whether to write, until the answer is yes or no. Any line can be changed before.
+fn agreed(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>) -> Result<bool, Failure> {
+    const CHANGES: &str = "p purpose, s stack, c checks, f folders, t team, e engine";
+    loop {
+        let known = |answer: &str| match answer.trim().to_lowercase().as_str() {
+            answer @ ("y" | "yes" | "n" | "no" | "p" | "s" | "c" | "f" | "t" | "e") => Ok(answer.to_owned()),
+            _ => Err(Failure::usage("y writes it, n writes nothing; to change a line:").hint(CHANGES)),
+        };
+        match checked(ui, &format!("Write this? y, n, or change {CHANGES}:"), "y", known)?.as_str() {
+            "y" | "yes" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            key => change(env, ui, proposal, own, key)?,
         }
+        show(ui, proposal);
+    }
+}
+
+/// Asks for another value of one line; `-` leaves the line out.
+fn change(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>, key: &str) -> Result<(), Failure> {
+    let fact = |value: String| Fact { value, source: YOURS.to_owned() };
+    let plain = |answer: &str| Ok(first_line(&without_hidden(answer.to_owned()), 400));
+    let shown = |fact: &Option<Fact>| fact.as_ref().map_or_else(|| "-".to_owned(), |fact| fact.value.clone());
+    let items = |answer: String| -> Vec<String> {
+        let items = answer.split(',').map(|item| item.trim().to_owned());
+        items.filter(|item| !item.is_empty() && item != "-").collect()
     };
-    let engine = checked(ui, "Which engine runs them?", &usual, |answer| match engines::is_known(answer, &settings) {
-        true => Ok(Some(answer.to_owned()).filter(|answer| *answer != usual)),
-        false => Err(Failure::usage(format!("there is no engine `{answer}`")).hint("`squad engines` lists them")),
-    });
-    Ok(Answers { purpose, agents, engine: engine? })
+    match key {
+        "p" => {
+            let answer = checked(ui, "What is the project for?", &shown(&proposal.purpose), plain)?;
+            proposal.purpose = Some(answer).filter(|answer| answer != "-").map(fact);
+        }
+        "s" => {
+            let answer = checked(ui, "Which languages and frameworks?", &shown(&proposal.stack), plain)?;
+            proposal.stack = Some(answer).filter(|answer| answer != "-").map(fact);
+        }
+        "c" => {
+            let now: Vec<&str> = proposal.checks.iter().map(|check| check.value.as_str()).collect();
+            let now = if now.is_empty() { "-".to_owned() } else { now.join(", ") };
+            let answer = checked(ui, "Which commands build and test it?", &now, plain)?;
+            proposal.checks = items(answer.replace('`', "")).into_iter().map(fact).collect();
+        }
+        "f" => {
+            let now: Vec<String> = proposal.owners.iter().map(|(path, owner)| format!("{path} {owner}")).collect();
+            let now = if now.is_empty() { "-".to_owned() } else { now.join(", ") };
+            let known = fit::preset("default")?;
+            proposal.owners = checked(ui, "Which folders have owners?", &now, |answer| {
+                items(answer.to_owned()).into_iter().map(|item| owned(&item, &known)).collect()
+            })?;
+        }
+        "t" => {
+            let now = if proposal.agents.is_empty() { "all".to_owned() } else { proposal.agents.join(", ") };
+            proposal.agents = match own {
+                None => checked(ui, "Who is on the team? A preset, or names:", &now, fit::agents)?,
+                Some(own) => checked(ui, "Who is on the team? All of the preset, or names:", &now, |answer| {
+                    some_of(own, answer)
+                })?,
+            };
+            proposal.team = YOURS.to_owned();
+        }
+        _ => {
+            let settings = own_settings(env);
+            let now = proposal.used_engine.value.clone();
+            let answer =
+                checked(ui, "Which engine runs them?", &now, |answer| match engines::is_known(answer, &settings) {
+                    true => Ok(answer.to_owned()),
+                    false => {
+                        Err(Failure::usage(format!("there is no engine `{answer}`")).hint("`squad engines` lists them"))
+                    }
+                })?;
+            if answer != now {
+                proposal.engine = Some(answer.clone()).filter(|answer| *answer != settings.engine.name);
+                proposal.used_engine = fact(answer);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `docs Docs`: a folder and an agent of the built-in team.
+fn owned(item: &str, known: &[String]) -> Result<(String, String), Failure> {
+    let parts = item.rsplit_once(' ').filter(|(_, owner)| known.contains(&owner.to_lowercase()));
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    let (path, owner) = parts.filter(|(path, _)| path.trim().chars().all(plain)).ok_or_else(|| {
+        Failure::usage(format!("`{item}` is not a folder and an agent")).hint("like this: src/api Backend, docs Docs")
+    })?;
+    Ok((path.trim().trim_end_matches('/').to_owned(), capitalized(&owner.to_lowercase())))
 }
 
 /// The agents of a preset that an answer names; none where it means all of them.
@@ -154,8 +253,9 @@ fn checked<T>(
 ) -> Result<T, Failure> {
     loop {
         let Some(answer) = ui.ask(question, default) else {
-            return Err(Failure::new(FailureKind::Interrupted, "nothing was installed")
-                .hint("`squad init --preset default` asks nothing"));
+            return Err(
+                Failure::new(FailureKind::Interrupted, "nothing was installed").hint("`squad init --yes` asks nothing")
+            );
         };
         match check(&answer) {
             Ok(answer) => return Ok(answer),

@@ -2,16 +2,53 @@ use clap::Subcommand;
 
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::list;
-use crate::ops::Workspace;
+use crate::model::{Event, list, plural, printable_line};
 use crate::ops::ledger::log;
 use crate::ops::run::lockouts;
+use crate::ops::run::members::{described, require_sound};
+use crate::ops::run::order::flag_settings;
+use crate::ops::run::reviewing::{self, Asked, Range, Review};
+use crate::ops::team::engines;
+use crate::ops::team::roles::Roles;
+use crate::ops::{Project, Workspace};
+use crate::pool::Show;
+use crate::ui::Ui;
 
-/// Lift lockouts that a review imposed
+/// Have reviewers judge what changed
+///
+/// squad computes the diff, of what is not committed or of all since the branch left BASE, and gives it to the team's
+/// reviewers, side by side. They change nothing. Findings are grouped by place and never merged: each has the line it is
+/// about, and one whose quoted line is not in the diff is listed last. Nobody is locked out. The exit code is 1 when a
+/// reviewer rejects, or none approves. Without a team, the built-in reviewer reviews.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Examples:
+  squad review                                  What is not committed
+  squad review main                             What this branch has and main has not
+  squad review --staged --path src              Only what is staged below src
+  squad review --engine claude,codex -n 2       Two reviewers on each of two engines
+  squad review -- lift                          Against a branch called lift")]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    /// A branch, tag or commit; default: the last commit
+    base: Option<String>,
+    /// Only what is staged
+    #[arg(long)]
+    staged: bool,
+    /// Only this file or folder
+    #[arg(long, value_name = "PATH")]
+    path: Vec<String>,
+    /// Who reviews: agents or roles
+    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',')]
+    agent: Vec<String>,
+    /// How many of each
+    #[arg(short, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    n: u8,
+    /// Each reviews once on each of these engines
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    engine: Vec<String>,
 }
 
 #[derive(Subcommand)]
@@ -36,8 +73,79 @@ struct Lift {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let Command::Lift(Lift { run: id }) = self.command;
-        let workspace = Workspace::find(context.env, &context.directory)?;
+        if let Some(Command::Lift(lift)) = self.command {
+            return lift.run(context);
+        }
+        let (env, directory) = (context.env, context.directory.clone());
+        let engine = engines::without_team(env, &directory, None);
+        let flags = engine.map(|engine| ("engine".to_owned(), engine)).into_iter().collect();
+        let project = Project::open_without_team(env, &directory, flag_settings(&flags))?;
+        require_sound(&project)?;
+        let described = described(env, &directory)?.profile;
+        let roles = Roles::read(Some(&project), None).map_err(Failure::team)?;
+        let paths = self.path.iter().map(|path| project.path_from_root(&directory, path)).collect();
+        let asked = Asked {
+            range: Range { base: self.base, staged: self.staged, paths },
+            reviewers: self.agent,
+            count: self.n.into(),
+            engines: self.engine,
+        };
+        let prepared = reviewing::prepare(env, &project, &roles, described.as_ref(), (&asked, None))?;
+        let ui = &mut context.ui;
+        prepared.notes.iter().for_each(|note| ui.warning(note));
+        let count = prepared.members.len();
+        ui.say(&printable_line(&format!("{}, by {}", prepared.title, plural(count, "reviewer"))));
+        let default = described.as_ref().map_or(&project.settings.engine.name, |profile| &profile.name).clone();
+        let result = reviewing::carry_out(env, &project, prepared, described, Silent)?;
+        let review = reviewing::of_run(&result, &default)
+            .ok_or_else(|| Failure::failed(format!("run {} is not a review", result.run)))?;
+        if ui.json() {
+            ui.value(&review);
+        } else {
+            show(ui, &review);
+        }
+        let is_approved = review.verdicts.iter().any(|verdict| verdict.verdict == "approved");
+        Ok(u8::from(review.is_rejected() || !is_approved))
+    }
+}
+
+/// The verdicts are the whole story: no lines for what reviewers do meanwhile.
+struct Silent;
+
+impl Show for Silent {
+    fn show(&mut self, _: &Event) {}
+}
+
+fn show(ui: &mut Ui, review: &Review) {
+    let mut is_elsewhere = false;
+    for ((is_not_in_diff, path, line), findings) in reviewing::places(&review.findings) {
+        if is_not_in_diff && !is_elsewhere {
+            is_elsewhere = true;
+            ui.data("not found in the diff:");
+        }
+        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+        ui.data(&printable_line(&format!("{path}{line}")));
+        let mut quote = "";
+        for finding in findings {
+            if finding.quote != quote {
+                quote = &finding.quote;
+                ui.data(&printable_line(&format!("  > {quote}")));
+            }
+            let said = format!("{} ({}): {}", finding.by, finding.engine, finding.text);
+            ui.data(&printable_line(&format!("  {:<8} {}", finding.severity, said.replace('\n', " "))));
+        }
+    }
+    for verdict in &review.verdicts {
+        let reason = verdict.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+        let said = if verdict.verdict == "none" { "no verdict" } else { verdict.verdict };
+        ui.data(&printable_line(&format!("{said} by {} ({}){reason}", verdict.role, verdict.engine)));
+    }
+}
+
+impl Lift {
+    fn run(self, context: &mut Context<'_>) -> Ended {
+        let Lift { run: id } = self;
+        let workspace = Workspace::find_or_recorded(context.env, &context.directory)?;
         let run = log::one_run(&workspace.repository, &workspace.ledger_prefix(), &id)?;
         let lifted = lockouts::lift(context.env, &workspace, &run)?;
         if lifted.is_empty() {

@@ -35,6 +35,7 @@ mod bundle;
 mod checkout;
 mod commit;
 mod contents;
+mod diff;
 mod discover;
 mod disk;
 mod error;

@@ -20,6 +20,8 @@ const CONFIRM: &str = "confirm";
 /// A request, as seen by the thread that handles it.
 pub(crate) struct Call {
     pub(crate) signal: Arc<Signal>,
+    /// What the client calls itself.
+    pub(crate) client_name: Option<String>,
     version: ProtocolVersion,
     client: ClientCapabilities,
     /// `None`: the client wants no progress notifications.
@@ -70,6 +72,7 @@ impl Call {
         let (outgoing, messages) = mpsc::channel(1);
         let call = Self {
             signal,
+            client_name: context.client_info().map(|client| client.name),
             version: context.protocol_version().unwrap_or_default(),
             client: context.client_capabilities().unwrap_or_default(),
             token: context.meta.get_progress_token(),

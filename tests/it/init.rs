@@ -7,7 +7,10 @@ fn installs_a_team_in_one_commit() {
     let repo = TestRepo::empty();
     expect![[r#"
         --- stderr
-        Installed a team in .squad/: 11 files, committed in 4f87e0d8a7.
+          team      lead, backend, frontend, tester, docs, reviewer  (preset default)
+          engine    copilot  (not installed: `squad engines` shows how)
+          missing   purpose, users, stack, build and test: write them in .squad/team.md
+        Installed a team in .squad/: 11 files, committed in 3001249f5f.
 
         Next:
           squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why
@@ -60,6 +63,9 @@ fn can_leave_the_commit_to_the_user() {
     let output = repo.squad(&["init", "--no-commit"]);
     expect![[r#"
         --- stderr
+          team      lead, backend, frontend, tester, docs, reviewer  (preset default)
+          engine    copilot  (not installed: `squad engines` shows how)
+          missing   purpose, users, stack, build and test: write them in .squad/team.md
         Installed a team in .squad/: 11 files, not committed: --no-commit.
         hint: git add .squad && git commit -m "Add a squad"
 
@@ -179,9 +185,8 @@ fn the_team_fits_the_repository() {
     let team = repo.read(".squad/team.md");
     expect![[r#"
         - **Purpose:** Tides tells sailors when the water comes.
-        - **Users:** the people the README addresses.
         - **Stack:** Rust, TypeScript; Axum, React. Nothing is added without a decision.
-        - **Build and test:** `cargo build`, `cargo test`, `npm run test`. A change is done when they pass.
+        - **Build and test:** `npm run test`. A change is done when they pass.
         - **Conventions:** those of the code around the change; formatter and linter settings in the repository are binding. Read `.editorconfig`.
         - **Off limits:** generated files, vendored code and secrets are not edited by hand. `.github/CODEOWNERS` says who approves changes of what.
     "#]]
@@ -240,47 +245,96 @@ fn a_smaller_team_takes_over_the_work_of_missing_agents() {
     }
 }
 
-/// An invalid answer repeats the question; an empty answer selects the default.
+/// Each line has a key, an invalid answer repeats the question, and nothing is written before the answer is yes.
 #[cfg(unix)]
 #[test]
-fn init_asks_three_questions() {
+fn init_asks_before_it_writes() {
     let repo = TestRepo::empty();
     repo.write("README.md", "# Shop\n\nSells tea to people who like tea.\n");
+    repo.write("docs/a.md", "# A\n");
     let mut person = crate::terminal::Person::sits_down();
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
     command.arg("init").env("TERM", "xterm");
     let mut child = person.starts(command);
-    person.waits_for("What is this project for? [Sells tea to people who like tea.]");
-    person.types("\r");
+    person.waits_for("(README.md:3)");
+    person.waits_for("Write this?");
+    person.types("maybe\r");
+    person.waits_for("y writes it, n writes nothing");
+    person.waits_for_times("Write this?", 2);
+    person.types("p\r");
+    person.waits_for("What is the project for? [Sells tea to people who like tea.]");
+    person.types("Sells coffee\r");
+    person.waits_for("(yours)");
+    person.types("t\r");
     person.waits_for("Who is on the team?");
     person.types("everybody\r");
     person.waits_for("`everybody` is neither a preset nor a list of agents");
     person.waits_for_times("Who is on the team?", 2);
-    person.types("backend, tester\r");
+    person.types("backend, docs\r");
+    person.waits_for_times("Write this?", 4);
+    person.types("f\r");
+    person.waits_for("Which folders have owners? [docs Docs]");
+    person.types("docs Docs, src/api backend\r");
+    person.waits_for_times("Write this?", 5);
+    person.types("c\r");
+    person.waits_for("Which commands build and test it? [-]");
+    person.types("make test, bin/lint\r");
+    person.waits_for_times("Write this?", 6);
+    person.types("e\r");
     person.waits_for("Which engine runs them? [copilot]");
     person.types("rehearsal\r");
+    person.waits_for_times("Write this?", 7);
+    assert!(!repo.exists(".squad"));
+    person.types("\r");
     person.waits_for("Installed a team");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
-    assert!(repo.read(".squad/team.md").contains("- **Purpose:** Sells tea"));
+    let team = repo.read(".squad/team.md");
+    assert!(team.contains("- **Purpose:** Sells coffee\n"), "{team}");
+    assert!(team.contains("- **Build and test:** `make test`, `bin/lint`."), "{team}");
+    let routing = repo.read(".squad/routing.md");
+    assert!(routing.contains("| docs/ | Docs |\n| src/api/ | Backend |\n"), "{routing}");
     assert!(repo.read(".squad/config.toml").contains("\nname = \"rehearsal\"\n"));
-    assert!(repo.exists(".squad/agents/tester") && !repo.exists(".squad/agents/lead"));
+    assert!(repo.exists(".squad/agents/docs") && !repo.exists(".squad/agents/lead"));
     assert_eq!(repo.squad(&["config", "get", "engine.name"]).out.trim(), "rehearsal");
 }
 
-/// Without answers, no team is installed.
+/// Without an answer, or with a no, no team is installed; with `--yes` nothing is asked.
 #[cfg(unix)]
 #[test]
-fn the_end_of_input_cancels() {
+fn only_a_yes_installs() {
+    for (arguments, typed, code, said) in [
+        (&["init"][..], "\u{4}", 130, "nothing was installed"),
+        (&["init"], "n\r", 0, "Nothing was written."),
+        (&["init", "--dry-run"], "", 0, "Nothing was written: --dry-run."),
+        (&["init", "--yes"], "", 0, "Installed a team"),
+    ] {
+        let repo = TestRepo::empty();
+        let mut person = crate::terminal::Person::sits_down();
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        command.args(arguments).env("TERM", "xterm");
+        let mut child = person.starts(command);
+        if !typed.is_empty() {
+            person.waits_for("Write this?");
+            person.types(typed);
+        }
+        person.waits_for(said);
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{}", person.screen);
+        assert_eq!(repo.exists(".squad"), arguments.contains(&"--yes"), "{}", person.screen);
+    }
+}
+
+/// The first engine whose program is there runs a team whose own is not.
+#[cfg(unix)]
+#[test]
+fn an_engine_that_is_installed_is_chosen() {
     let repo = TestRepo::empty();
-    let mut person = crate::terminal::Person::sits_down();
-    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-    command.arg("init").env("TERM", "xterm");
-    let mut child = person.starts(command);
-    person.waits_for("What is this project for? [later]");
-    person.types("\r");
-    person.waits_for("Who is on the team?");
-    person.types("\u{4}");
-    person.waits_for("nothing was installed");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{}", person.screen);
-    assert!(!repo.exists(".squad"));
+    let folder = crate::support::temporary::folder();
+    let bin = folder.path();
+    std::fs::write(bin.join("codex"), "#!/bin/sh\n").expect("a program");
+    std::fs::set_permissions(bin.join("codex"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let output = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root()).arg("init").env("PATH", &path).output();
+    let said = String::from_utf8(output.expect("it runs").stderr).expect("UTF-8");
+    assert!(said.contains("engine    codex  (installed; copilot is not)"), "{said}");
+    assert!(repo.read(".squad/config.toml").contains("\nname = \"codex\"\n"));
 }

@@ -59,6 +59,8 @@ mod mcp_client;
 mod mcp_engines;
 mod mcp_http;
 mod mcp_members;
+#[cfg(unix)]
+mod mcp_plain;
 #[cfg(target_os = "linux")]
 mod mcp_project_tools;
 mod mcp_roles;
@@ -80,6 +82,8 @@ mod remove;
 mod rescue;
 mod resume;
 mod review;
+#[cfg(unix)]
+mod review_diff;
 mod review_odd;
 mod route;
 mod runner;

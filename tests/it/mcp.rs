@@ -206,9 +206,9 @@ fn a_folder_of_roles_that_is_not_there_is_refused_at_the_start() {
 }
 
 #[test]
-fn without_a_team_the_server_starts_and_says_what_is_missing() {
-    let repo = TestRepo::empty();
+fn without_a_repository_the_server_starts_and_says_what_is_missing() {
+    let repo = TestRepo::folder();
     let mut client = McpClient::greeted(&repo, "2025-06-18", &[]);
-    assert!(client.refused("list_roles", json!({})).contains("`squad init` makes a team"));
+    assert!(client.refused("list_roles", json!({})).contains("no git repository"));
     assert_eq!(client.request("prompts/list", json!({}))["result"]["prompts"], json!([]));
 }

@@ -24,9 +24,9 @@ fn a_user_with_roles_needs_no_team() {
     assert_eq!(again["members"], result["members"]);
     assert!(!repo.exists(".squad"));
     repo.assert_sound();
-    // Without such a folder there is nothing to start, and squad says so.
+    // Without such a folder the role is not there.
     let mut without = McpClient::greeted(&repo, "2025-06-18", &["--engine", "rehearsal"]);
-    assert!(without.refused("start_squad_members", members("critic")).contains("`squad init` makes a team"));
+    assert!(without.refused("start_squad_members", members("critic")).contains("there is no role `critic`"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use squad::{Clock, DamageLog, Env, Ids, Release, Streams};
 use tempfile::TempDir;
 
 #[path = "../support/temporary.rs"]
-mod temporary;
+pub(crate) mod temporary;
 
 /// A real repository in a folder of its own.
 pub(crate) struct TestRepo {
@@ -98,7 +98,13 @@ impl TestRepo {
     }
 
     fn folder_in(folder: TempDir) -> Self {
-        let path = std::env::var("PATH").unwrap_or_default();
+        // An engine of the machine is none of the test's.
+        let has_engine = |folder: &PathBuf| {
+            ["claude", "codex", "gemini", "cursor-agent", "opencode"].iter().any(|name| folder.join(name).exists())
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::env::split_paths(&path).filter(|folder| !has_engine(folder)));
+        let path = path.expect("folders").into_string().expect("UTF-8");
         let home = folder.path().join("home");
         fs::create_dir_all(home.join("cache")).expect("a home");
         fs::create_dir(folder.path().join("repo")).expect("a folder");

@@ -3,6 +3,8 @@
 mod http;
 mod registration;
 
+use std::time::Duration;
+
 use super::{Context, Ended, require_flags};
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::{Env, real};
@@ -24,6 +26,8 @@ use registration::Client;
 ///
 /// Any MCP client can list the team's roles and start members of it. Roles are the team's agents and the Markdown
 /// files in `.squad/agents` and `.squad/roles`; AGENTS_DIRECTORY_PATH names a folder of your own with more of them.
+/// Without a team, the built-in roles and those in `.claude/agents`, `.github/agents`, `.codex/agents` and `agents` are
+/// offered, and members run on the client's own engine or on the first that is installed.
 ///
 /// Every revision of the protocol is served, but for batches of revision 2025-03-26: they are answered with an error.
 #[derive(clap::Args)]
@@ -71,6 +75,9 @@ pub(super) struct Args {
     /// How many members work at the same time, in all calls to this clone together
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
+    /// How many seconds a call waits for its members: many clients give up after 60
+    #[arg(long, value_name = "SECONDS", default_value_t = 50, conflicts_with = "member")]
+    wait: u64,
     /// Whether members may change things; nobody is there to ask
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Deny)]
     permissions: Mode,
@@ -169,7 +176,8 @@ impl Args {
         require_flags(&Settings::resolve([flag_settings(&flags)]).1)?;
         let Blueprint { profile: described, is_stateful, timeout: limit, agents: roles } =
             described(context.env, &context.directory)?;
-        Ok(Options { roles, is_stateful, limit, permissions: self.permissions.into(), described, flags })
+        let (permissions, patience) = (self.permissions.into(), Duration::from_secs(self.wait));
+        Ok(Options { roles, is_stateful, limit, patience, permissions, described, flags })
     }
 }
 

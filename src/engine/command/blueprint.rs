@@ -108,6 +108,11 @@ impl EnvironmentReader<'_> {
             ),
             None => None,
         };
+        let other_name = |name: &str| match name {
+            "claude-code" => Profile::of_program("claude"),
+            name => Profile::of_program(name),
+        };
+        let known = known.or_else(|| engine.filter(|_| run.is_none()).and_then(other_name));
         match (run, known, engine) {
             (Some(run), known, _) => self.template_profile(run, create, known, engine, is_stateful).map(Some),
             (None, Some(_), _) if create.is_some() => {
@@ -298,6 +303,10 @@ mod tests {
         let read = |state| world.read(&[("ENGINE_COMMAND", "claude"), ("STATE_MODE", state)]).expect("usable");
         assert!(read("stateful").profile.expect("a profile").is_stateful);
         assert!(!read("stateless").profile.expect("a profile").is_stateful);
+        for (command, engine) in [("cursor-agent", "cursor"), ("claude-code", "claude")] {
+            let read = world.read(&[("ENGINE_COMMAND", command)]).expect("usable");
+            assert_eq!(read.profile.expect("a profile").name, engine);
+        }
     }
 
     #[test]

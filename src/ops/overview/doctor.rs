@@ -20,7 +20,7 @@ use crate::ops::team::sandbox;
 use crate::ops::team::shell;
 use crate::ops::team::templates::Templates;
 use crate::program::Programs;
-use crate::settings::{Layer, Origin};
+use crate::settings::Origin;
 use crate::view::Progress;
 
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ impl Diagnosis {
 
 /// Checks everything, and starts the engine as a test. Fails without a repository or a team.
 pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Progress) -> Result<Diagnosis, Failure> {
-    let project = Project::open(env, directory, Layer::default())?;
+    let project = Project::open_or_recorded(env, directory)?;
     let mut problems = repository(&project)?;
     for problem in &project.problems {
         let area = if problem.code.starts_with("config-") { Area::Configuration } else { Area::Team };

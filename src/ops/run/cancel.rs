@@ -78,7 +78,7 @@ fn over(
 ) -> Result<RunId, Failure> {
     let unknown =
         || Failure::usage(format!("there is no run `{id}`")).hint("`squad status` shows the runs that are live");
-    let Ok(workspace) = Workspace::find(env, directory) else { return Err(unknown()) };
+    let Ok(workspace) = Workspace::find_or_recorded(env, directory) else { return Err(unknown()) };
     let prefix = workspace.ledger_prefix();
     let run = match &find_runs(repository, &prefix, id)?[..] {
         [] => return Err(unknown()),

@@ -34,9 +34,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         })?
         .keep();
     Repository::create(&folder, &git_environment(env, &folder))?;
-    init::init(env, &folder, init::Options { commit: true, ..init::Options::default() }, |_| {
-        Ok(init::Answers::default())
-    })?;
+    init::init(env, &folder, init::Options { commit: true, ..init::Options::default() }, |_| Ok(true))?;
     let engine = [("engine.name", Some("rehearsal".to_owned()), "squad demo")];
     let project = Project::open(env, &folder, settings::from_command_line(engine))?;
     let script = Script::parse(SCRIPT).map_err(Failure::failed)?;

@@ -24,6 +24,7 @@ pub(crate) mod order;
 pub(crate) mod past;
 pub(crate) mod preview;
 pub(crate) mod resume;
+pub(crate) mod reviewing;
 pub(crate) mod routing;
 pub(crate) mod saved_conversation;
 mod setup;

@@ -19,15 +19,19 @@ const COMMANDS: [(&str, &[&str]); 14] = [
     ("manage.py", &["python manage.py test"]),
     ("Package.swift", &["swift build", "swift test"]),
     ("deno.json", &["deno test"]),
-    ("mkdocs.yml", &["mkdocs build --strict"]),
+    ("mkdocs.yml", &["mkdocs build"]),
     ("tox.ini", &["tox"]),
-    ("CMakeLists.txt", &["cmake -B build && cmake --build build", "ctest --test-dir build"]),
+    ("CMakeLists.txt", &["cmake -B build && cmake --build build"]),
     ("meson.build", &["meson setup build", "meson test -C build"]),
 ];
 
 /// Files at the root whose text decides about commands.
-const MANIFESTS: [&str; 9] = [
+const MANIFESTS: [&str; 13] = [
+    "Cargo.toml",
     "package.json",
+    "CMakeLists.txt",
+    "requirements-dev.txt",
+    "setup.cfg",
     "Makefile",
     "justfile",
     "Justfile",
@@ -43,8 +47,25 @@ const MAX_SIZE: u64 = 256 * 1024;
 const MAX_STATED: usize = 40;
 
 /// Files whose targets are commands.
-pub(super) const TARGET_FILES: [&str; 3] = ["Makefile", "justfile", "Justfile"];
+const TARGET_FILES: [&str; 3] = ["Makefile", "justfile", "Justfile"];
 const WORKFLOWS: &str = ".github/workflows/";
+
+/// A command that builds or checks the project.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Check {
+    pub(crate) command: String,
+    /// `Cargo.toml`, `.github/workflows/ci.yml:12`.
+    pub(crate) source: String,
+    /// The team's or CI's file has it word for word; the others follow from the kind of file.
+    pub(super) is_stated: bool,
+    /// It runs in the root folder.
+    pub(super) is_at_root: bool,
+}
+
+/// Whether a file's text says what checks the project.
+pub(super) fn is_read(path: &str) -> bool {
+    is_ci(path) || path.ends_with("team.md") || MANIFESTS.contains(&path)
+}
 
 /// The commands that check the project in this folder.
 pub(crate) fn of_project(root: &Path) -> Vec<String> {
@@ -55,11 +76,11 @@ pub(crate) fn of_project(root: &Path) -> Vec<String> {
     let at_root = names("");
     let workflows = names(WORKFLOWS).into_iter().map(|name| format!("{WORKFLOWS}{name}"));
     let elsewhere = [".circleci/config.yml", ".squad/team.md", ".ai-team/team.md"].map(str::to_owned);
-    let is_read = |path: &&String| is_ci(path) || path.ends_with("team.md") || MANIFESTS.contains(&path.as_str());
     let paths = at_root.iter().cloned().chain(workflows).chain(elsewhere);
-    let texts = paths.filter(|path| is_read(&path)).filter_map(|path| Some((read(&root.join(&path))?, path)));
+    let texts = paths.filter(|path| is_read(path)).filter_map(|path| Some((read(&root.join(&path))?, path)));
     let texts = texts.map(|(text, path)| (path, text)).collect();
-    commands(&at_root.iter().map(String::as_str).collect(), &texts)
+    let found = checks(&at_root.iter().map(String::as_str).collect(), &texts);
+    found.into_iter().map(|check| check.command).collect()
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -67,67 +88,158 @@ fn read(path: &Path) -> Option<String> {
 }
 
 /// `texts` are those of files of the project, by their paths.
-pub(super) fn commands(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<String> {
-    let mut commands: Vec<String> = COMMANDS
-        .iter()
-        .filter(|(file, _)| at_root.contains(file) && !(*file == "pom.xml" && at_root.contains("mvnw")))
-        .flat_map(|(_, commands)| commands.iter().map(|command| (*command).to_owned()))
-        .collect();
-    if let Some(text) = texts.get("package.json") {
-        let manager = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
-        let manager = manager.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("npm", |(_, name)| name);
-        let scripts = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-        let has = |script: &str| scripts["scripts"][script].is_string();
-        let named = ["build", "check", "lint", "typecheck", "test"].into_iter().filter(|script| has(script));
-        commands.extend(named.map(|script| format!("{manager} run {script}")));
+pub(super) fn checks(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<Check> {
+    let mut checks = of_manifests(at_root, texts);
+    let stated = texts.iter().flat_map(|(path, text)| stated(path, text));
+    checks.extend(stated.take(MAX_STATED));
+    checks
+}
+
+fn of_manifests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut add = |file: &str, command: &str| {
+        checks.push(Check { command: command.to_owned(), source: file.to_owned(), is_stated: false, is_at_root: true });
+    };
+    let text = |file: &str| texts.get(file).map(String::as_str).unwrap_or_default();
+    for (file, commands) in COMMANDS.iter().filter(|(file, _)| at_root.contains(file)) {
+        let is_repeated = *file == "pom.xml" && at_root.contains("mvnw");
+        let is_broken =
+            *file == "Cargo.toml" && !["[package]", "[workspace]"].iter().any(|mark| text(file).contains(mark));
+        commands.iter().filter(|_| !is_repeated && !is_broken).for_each(|command| add(file, command));
+    }
+    if at_root.contains("CMakeLists.txt")
+        && ["enable_testing", "include(CTest)"].iter().any(|mark| text("CMakeLists.txt").contains(mark))
+    {
+        add("CMakeLists.txt", "ctest --test-dir build");
+    }
+    if at_root.contains("configure.ac") && at_root.contains("Makefile.am") {
+        add("configure.ac", "autoreconf -fi && ./configure && make");
+        add("Makefile.am", "make check");
+    }
+    let manager = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
+    let manager = manager.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("npm", |(_, name)| name);
+    let scripts = serde_json::from_str::<serde_json::Value>(text("package.json")).unwrap_or_default();
+    for script in ["build", "check", "lint", "typecheck", "test"] {
+        // npm itself writes a test that only fails.
+        if scripts["scripts"][script].as_str().is_some_and(|script| !script.contains("no test specified")) {
+            add("package.json", &format!("{manager} run {script}"));
+        }
     }
     for (file, program) in TARGET_FILES.into_iter().zip(["make", "just", "just"]) {
-        let lines = || texts.get(file).into_iter().flat_map(|text| text.lines());
-        let makes = |target: &&str| lines().any(|line| line.starts_with(&format!("{target}:")));
+        let makes = |target: &&str| text(file).lines().any(|line| line.starts_with(&format!("{target}:")));
         let named = ["build", "test", "check", "lint"].into_iter().filter(makes);
-        commands.extend(named.map(|target| format!("{program} {target}")));
+        named.for_each(|target| add(file, &format!("{program} {target}")));
     }
-    commands.extend(python_tests(at_root, texts));
-    if let Some(text) = texts.get("composer.json").filter(|text| text.contains("phpunit/phpunit")) {
-        let has_script = text.contains("\"test\":");
-        commands.extend(
-            (!at_root.contains("artisan"))
-                .then(|| if has_script { "composer test" } else { "vendor/bin/phpunit" }.to_owned()),
-        );
+    if let Some((file, command)) = python_tests(at_root, texts) {
+        add(file, command);
+    }
+    if text("composer.json").contains("phpunit/phpunit") && !at_root.contains("artisan") {
+        let has_script = text("composer.json").contains("\"test\":");
+        add("composer.json", if has_script { "composer test" } else { "vendor/bin/phpunit" });
     }
     if let Some(text) = texts.get("pubspec.yaml") {
-        commands.push(if text.contains("flutter:") { "flutter test" } else { "dart test" }.to_owned());
+        add("pubspec.yaml", if text.contains("flutter:") { "flutter test" } else { "dart test" });
     }
-    if at_root.iter().any(|path| path.ends_with(".tf")) {
-        commands.extend(["terraform fmt -check".to_owned(), "terraform validate".to_owned()]);
+    if let Some(file) = at_root.iter().find(|path| path.ends_with(".tf")) {
+        add(file, "terraform fmt -check");
+        add(file, "terraform validate");
     }
-    if at_root.contains("Gemfile") {
-        let has_rspec = texts.get("Gemfile").is_some_and(|text| text.contains("rspec"));
-        commands.push(if has_rspec { "bundle exec rspec" } else { "bundle exec rake test" }.to_owned());
+    if text("Gemfile").contains("rspec") {
+        add("Gemfile", "bundle exec rspec");
+    } else if at_root.contains("Gemfile") && at_root.contains("Rakefile") {
+        add("Rakefile", "bundle exec rake test");
     }
-    if at_root.iter().any(|path| path.ends_with(".sln") || path.ends_with(".csproj")) {
-        commands.extend(["dotnet build".to_owned(), "dotnet test".to_owned()]);
+    if let Some(file) = at_root.iter().find(|path| path.ends_with(".sln") || path.ends_with(".csproj")) {
+        add(file, "dotnet build");
+        add(file, "dotnet test");
     }
-    commands.extend(texts.iter().flat_map(|(path, text)| stated(path, text)).take(MAX_STATED).map(str::to_owned));
-    commands
+    checks
 }
 
 /// The checks that a team's or CI's file states.
-fn stated<'t>(path: &str, text: &'t str) -> Vec<&'t str> {
-    let commands: Vec<&str> = match path {
-        _ if path.ends_with("team.md") => text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).collect(),
-        _ if is_ci(path) => text.lines().filter_map(step).collect(),
+fn stated(path: &str, text: &str) -> Vec<Check> {
+    let check = |number: usize, command: &str, is_at_root: bool| Check {
+        command: command.to_owned(),
+        source: format!("{path}:{number}"),
+        is_stated: true,
+        is_at_root,
+    };
+    let all: Vec<Check> = match path {
+        _ if path.ends_with("team.md") => (1..)
+            .zip(text.lines())
+            .flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |command| (number, command)))
+            .map(|(number, command)| check(number, command, true))
+            .collect(),
+        _ if is_ci(path) => ci_commands(text)
+            .into_iter()
+            .map(|(number, command, is_at_root)| check(number, command, is_at_root))
+            .collect(),
         _ => Vec::new(),
     };
-    commands.into_iter().filter(|command| looks_like_check(command)).collect()
+    all.into_iter().filter(|check| looks_like_check(&check.command)).collect()
 }
 
-/// The command in a line of a CI file, if it is one: `- run: make test`, `- make test`, or a line of a script.
-fn step(line: &str) -> Option<&str> {
-    let line = line.trim().trim_start_matches("- ").trim();
-    let command = line.strip_prefix("run:").map(str::trim);
-    let is_key = |line: &str| line.split_once(':').is_some_and(|(key, _)| !key.contains([' ', '/', '=']));
-    command.or_else(|| (!is_key(line)).then_some(line)).filter(|command| !command.starts_with(['#', '|', '>']))
+/// The commands of a CI file, each with its line's number, and whether it runs at the root: the values of `run`,
+/// `script` and the like. Not a parser of YAML: it reads the ways in which people write these.
+fn ci_commands(text: &str) -> Vec<(usize, &str, bool)> {
+    const KEYS: [&str; 4] = ["run", "script", "command", "bash"];
+    const BLOCKS: [&str; 6] = ["|", "|-", "|+", ">", ">-", ">+"];
+    let lines: Vec<&str> = text.lines().collect();
+    let indent_of = |line: &str| line.len() - line.trim_start().len();
+    let default = lines.iter().position(|line| line.trim() == "defaults:").map(|start| {
+        let inner = lines[start + 1..].iter().take_while(|line| indent_of(line) > indent_of(lines[start]));
+        inner.into_iter().any(|line| line.contains("working-directory:"))
+    });
+    let has_default = default.unwrap_or(false);
+    let mut found = Vec::new();
+    // The indentation of the key that a block belongs to, whether it may hold items only, and whether it is at the root.
+    let mut block: Option<(usize, bool, bool)> = None;
+    for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let (indent, trimmed) = (indent_of(line), line.trim());
+        if let Some((outer, is_list, is_at_root)) = &mut block {
+            let is_item = trimmed.starts_with("- ");
+            let is_inside = indent > *outer || (*is_list && is_item && indent == *outer);
+            if is_inside && (!*is_list || is_item) {
+                let command = if *is_list { unquoted(trimmed.trim_start_matches("- ")) } else { trimmed };
+                *is_at_root &= !command.starts_with("cd ") || command.contains("&&");
+                found.push((index + 1, command, *is_at_root));
+                continue;
+            }
+            block = None;
+        }
+        let item = trimmed.trim_start_matches("- ");
+        let Some((_, value)) = item.split_once(':').filter(|(key, _)| KEYS.contains(key)) else { continue };
+        let key_indent = indent + trimmed.len() - item.len();
+        let is_elsewhere = has_default || is_sibling(&lines, index, key_indent, "working-directory:");
+        match value.trim() {
+            "" => block = Some((key_indent, true, !is_elsewhere)),
+            value if BLOCKS.contains(&value) => block = Some((key_indent, false, !is_elsewhere)),
+            value => found.push((index + 1, unquoted(value), !is_elsewhere)),
+        }
+    }
+    found.retain(|(_, command, _)| !command.starts_with('#') && !command.ends_with('\\'));
+    found
+}
+
+/// Whether the mapping with this line has a key at the same indentation.
+fn is_sibling(lines: &[&str], index: usize, indent: usize, key: &str) -> bool {
+    let place = |line: &str| {
+        let item = line.trim_start().trim_start_matches("- ");
+        (line.len() - item.len(), line.trim_start().starts_with("- "), item.starts_with(key))
+    };
+    let is_inside = |line: &&&str| line.trim().is_empty() || place(line).0 >= indent;
+    let before = lines[..=index].iter().rev();
+    let start = before.clone().position(|line| !is_inside(&line) || (place(line).0 == indent && place(line).1));
+    let before = before.take(start.map_or(index + 1, |start| start + 1));
+    let after = lines[index + 1..].iter().take_while(is_inside);
+    let after = after.take_while(|line| !(place(line).0 == indent && place(line).1));
+    before.chain(after).any(|line| place(line).0 == indent && place(line).2)
+}
+
+fn unquoted(value: &str) -> &str {
+    let value = value.trim();
+    let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(value)
 }
 
 fn is_ci(path: &str) -> bool {
@@ -135,13 +247,15 @@ fn is_ci(path: &str) -> bool {
     FILES.contains(&path) || (path.starts_with(WORKFLOWS) && [".yml", ".yaml"].iter().any(|end| path.ends_with(end)))
 }
 
-/// The command for Python tests, run by the tool that the lock file belongs to.
-fn python_tests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Option<String> {
+/// The command for Python tests, run by the tool that the lock file belongs to, and the file that says so.
+fn python_tests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Option<(&'static str, &'static str)> {
     let says_pytest = |path: &&str| texts.get(*path).is_some_and(|text| text.contains("pytest"));
-    let has_pytest = ["pyproject.toml", "requirements.txt"].iter().any(says_pytest) || at_root.contains("pytest.ini");
+    let file =
+        ["pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg"].into_iter().find(says_pytest);
+    let file = file.or_else(|| at_root.contains("pytest.ini").then_some("pytest.ini"))?;
     let locks = [("uv.lock", "uv run pytest"), ("poetry.lock", "poetry run pytest")];
     let found = locks.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("pytest", |(_, command)| command);
-    has_pytest.then(|| found.to_owned())
+    Some((file, found))
 }
 
 #[cfg(test)]

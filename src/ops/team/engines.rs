@@ -11,7 +11,7 @@ use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal, with
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Member, Plan, PlanKind, RunId, Slug, list};
-use crate::ops::{Project, runtime};
+use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Reports};
 use crate::program::Programs;
@@ -63,6 +63,41 @@ pub(crate) fn require_known(name: &str, settings: &Settings) -> Result<(), Failu
 fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
     let engines = list(names(settings).iter().map(|engine| format!("`{engine}`")));
     Failure::new(kind, format!("there is no engine `{name}`")).hint(format!("the engines are {engines}"))
+}
+
+/// The engine that is preferred if its program is there, else the first whose is. Starts nothing, and does not look for a
+/// login.
+pub(crate) fn first_installed(env: &Env, directory: &Path, settings: &Settings, preferred: &str) -> Option<String> {
+    let programs = Programs::new(directory, &env.os_variables());
+    let is_there = |name: &String| match EngineKind::parse(name) {
+        Some(EngineKind::Rehearsal) => name == preferred,
+        Some(EngineKind::Copilot) => copilot_options(env, None, directory, settings, "engines")
+            .is_ok_and(|options| Startable::Copilot(Box::new(options)).locate().is_ok()),
+        None => profile(name, settings).is_ok_and(|profile| command::locate(&profile, &programs).is_ok()),
+    };
+    std::iter::once(preferred.to_owned()).chain(names(settings)).find(is_there)
+}
+
+/// Where there is no team, and nobody has chosen an engine: the preferred one, or the first that is installed.
+pub(crate) fn without_team(env: &Env, directory: &Path, preferred: Option<&str>) -> Option<String> {
+    let settings = crate::ops::own_settings(env);
+    let is_free = matches!(settings.origin("engine.name"), Origin::Default) && Workspace::find(env, directory).is_err();
+    let preferred = preferred.unwrap_or(&settings.engine.name);
+    if is_free { first_installed(env, directory, &settings, preferred) } else { None }
+}
+
+/// The engine that is the same program as an MCP client.
+pub(crate) fn of_client(name: &str) -> Option<&'static str> {
+    const CLIENTS: [(&str, &str); 6] = [
+        ("claude-code", "claude"),
+        ("codex", "codex"),
+        ("gemini-cli", "gemini"),
+        ("cursor", "cursor"),
+        ("opencode", "opencode"),
+        ("copilot", "copilot"),
+    ];
+    let name = name.to_lowercase();
+    CLIENTS.into_iter().find(|(client, _)| name.contains(client)).map(|(_, engine)| engine)
 }
 
 /// The engines that a run may need. Does not start them.

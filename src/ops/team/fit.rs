@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::survey::Survey;
+use super::proposal::Proposal;
 use crate::error::Failure;
 use crate::model::list;
 
@@ -113,7 +113,7 @@ pub(super) fn select_agents(files: &mut TeamFiles, agents: &[String]) -> Result<
     Ok(())
 }
 
-fn capitalized(slug: &str) -> String {
+pub(crate) fn capitalized(slug: &str) -> String {
     let (first, rest) = slug.split_at(slug.len().min(1));
     format!("{}{rest}", first.to_uppercase())
 }
@@ -166,15 +166,18 @@ pub(super) fn without_ownership(routing: &str) -> Option<&str> {
     routing.find(OWNERSHIP).and_then(|at| routing.get(..at))
 }
 
-/// Fills in facts about the project and the owners of folders. With `only_blanks`, keeps values that are already set.
-pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey, only_blanks: bool) {
+/// Fills in facts about the project and the owners of folders, and leaves out what is not known. With `only_blanks`, the
+/// user's own preset keeps every line.
+pub(super) fn fill_in(files: &mut TeamFiles, facts: &Proposal, only_blanks: bool) {
     let roster = text(files, ROSTER);
-    let filled = |line: &str| if only_blanks && !is_blank(line) { line.to_owned() } else { filled(line, survey) };
-    let filled: String = roster.lines().map(|line| format!("{}\n", filled(line))).collect();
-    let owned = survey
-        .owners
-        .iter()
-        .filter(|(_, owner)| files.contains_key(&format!("agents/{}/charter.md", owner.to_lowercase())));
+    let filled = |line: &str| match filled(line, facts) {
+        _ if only_blanks && !is_blank(line) => Some(line.to_owned()),
+        filled if only_blanks => filled.or_else(|| Some(line.to_owned())),
+        filled => filled,
+    };
+    let filled: String = roster.lines().filter_map(filled).map(|line| format!("{line}\n")).collect();
+    let has_agent = |owner: &str| files.contains_key(&format!("agents/{}/charter.md", owner.to_lowercase()));
+    let owned = facts.owners().filter(|(_, owner)| has_agent(owner));
     let rows: String = owned.map(|(path, owner)| format!("| {path}/ | {owner} |\n")).collect();
     if roster != filled {
         put(files, ROSTER, filled);
@@ -196,29 +199,26 @@ fn is_blank(line: &str) -> bool {
     value.is_empty() || value.starts_with(['{', '<']) || ["TBD", "TODO", "…", "..."].contains(&value)
 }
 
-fn filled(line: &str, survey: &Survey) -> String {
-    let Some((key, rest)) = line.strip_prefix("- **").and_then(|line| line.split_once(":** ")) else {
-        return line.to_owned();
+/// A line of the roster with what is known. `None`: a field of which nothing is.
+fn filled(line: &str, facts: &Proposal) -> Option<String> {
+    let Some((key, rest)) = line.strip_prefix("- **").and_then(|line| line.split_once(":**")) else {
+        return Some(line.to_owned());
     };
-    let code = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let code = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let rest = rest.trim();
     let value = match key {
-        "Purpose" => survey.purpose.clone(),
-        "Stack" if !survey.languages.is_empty() => {
-            let frameworks = survey.frameworks.join(", ");
-            let more = if frameworks.is_empty() { String::new() } else { format!("; {frameworks}") };
-            Some(format!("{}{more}. Nothing is added without a decision.", survey.languages.join(", ")))
+        "Purpose" => facts.purpose.as_ref().map(|purpose| purpose.value.clone()),
+        "Stack" => facts.stack.as_ref().map(|stack| format!("{}. Nothing is added without a decision.", stack.value)),
+        "Build and test" if !facts.checks.is_empty() => {
+            let commands: Vec<&str> = facts.checks.iter().map(|check| check.value.as_str()).collect();
+            Some(format!("{}. A change is done when they pass.", code(&commands)))
         }
-        "Build and test" if !survey.commands.is_empty() => {
-            Some(format!("{}. A change is done when they pass.", code(&survey.commands)))
-        }
-        "Conventions" if !survey.conventions.is_empty() => {
-            let files: Vec<String> = survey.conventions.iter().map(|file| (*file).to_owned()).collect();
-            Some(format!("{} Read {}.", rest, code(&files)))
-        }
+        "Conventions" if !facts.conventions.is_empty() => Some(format!("{rest} Read {}.", code(&facts.conventions))),
         "Off limits" => {
-            survey.code_owners.as_ref().map(|path| format!("{rest} `{path}` says who approves changes of what."))
+            facts.code_owners.as_ref().map(|path| format!("{rest} `{path}` says who approves changes of what."))
         }
         _ => None,
     };
-    value.map_or_else(|| line.to_owned(), |value| format!("- **{key}:** {value}"))
+    let value = value.unwrap_or_else(|| rest.to_owned());
+    (!value.is_empty()).then(|| format!("- **{key}:** {value}"))
 }

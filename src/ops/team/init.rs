@@ -1,5 +1,6 @@
 //! Installs a team: a few Markdown files, in one commit.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::env::files::read_regular;
@@ -13,6 +14,7 @@ use crate::ops::team::adopt::{self, TeamRead};
 use crate::ops::team::fit::{self, TeamFiles};
 use crate::ops::team::manifest::{FILE, Manifest};
 use crate::ops::team::preset::Preset;
+use crate::ops::team::proposal::Proposal;
 use crate::ops::team::survey::{self, Survey};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
@@ -36,16 +38,6 @@ pub(crate) struct Options {
     pub(crate) preset: Option<Preset>,
 }
 
-/// The user's answers to questions about a new team.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    /// The project's purpose. `None`: taken from the README.
-    pub(crate) purpose: Option<String>,
-    pub(crate) agents: Vec<String>,
-    /// `None`: the default engine.
-    pub(crate) engine: Option<String>,
-}
-
 /// The result of `init`.
 pub(crate) enum Installed {
     /// A team exists; nothing was changed. `read` describes a team that `adopt` would take over.
@@ -53,35 +45,42 @@ pub(crate) enum Installed {
         folder: String,
         read: Option<TeamRead>,
     },
-    New(Report),
+    New(Report, Box<Proposal>),
+    /// Nothing was written.
+    Proposed(Box<Proposal>),
 }
 
-/// Installs a team at the repository's root. Existing files stay unchanged, so running it again changes nothing. `ask`
-/// receives the project's purpose according to its README.
+/// Installs a team at the repository's root. Existing files stay unchanged, so running it again changes nothing. `agree`
+/// may change what is written, and says whether anything is.
 pub(crate) fn init(
     env: &Env,
     directory: &Path,
     options: Options,
-    ask: impl FnOnce(Option<&str>) -> Result<Answers, Failure>,
+    agree: impl FnOnce(&mut Proposal) -> Result<bool, Failure>,
 ) -> Result<Installed, Failure> {
     let (repository, work_dir, existing) = place(env, directory)?;
     let mut files = Vec::new();
+    let mut proposal = Box::<Proposal>::default();
     if existing.is_none() {
         let is_own_preset = options.preset.is_some();
         let mut team = match options.preset {
             Some(preset) => preset_files(preset, directory, &work_dir),
             None => team_files(env),
         };
-        let mut survey = surveyed(&repository, &work_dir)?;
-        let answers = ask(survey.purpose.as_deref())?;
-        survey.purpose = answers.purpose.or(survey.purpose);
-        let agents = if options.agents.is_empty() { answers.agents } else { options.agents };
-        if !agents.is_empty() {
-            fit::select_agents(&mut team, &agents)?;
+        let survey = surveyed(&repository, &work_dir)?;
+        let known = &mut proposal;
+        **known = Proposal::new(env, directory, survey, options.agents, |slug| {
+            !is_own_preset && team.contains_key(&format!("agents/{slug}/charter.md"))
+        });
+        if !agree(known)? {
+            return Ok(Installed::Proposed(proposal));
         }
-        fit::fill_in(&mut team, &survey, is_own_preset);
-        if let Some(engine) = answers.engine {
-            fit::use_engine(&mut team, &engine);
+        if !known.agents.is_empty() {
+            fit::select_agents(&mut team, &known.agents)?;
+        }
+        fit::fill_in(&mut team, known, is_own_preset);
+        if let Some(engine) = &known.engine {
+            fit::use_engine(&mut team, engine);
         }
         files.extend(team.into_iter().map(|(path, bytes)| FileChange::added(format!("{FOLDER}/{path}"), bytes)));
     }
@@ -97,7 +96,8 @@ pub(crate) fn init(
         return Ok(Installed::Already { folder, read });
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
-    Change::new(ChangeKind::Init, message, files).apply_somehow(env, &repository, options.commit).map(Installed::New)
+    let change = Change::new(ChangeKind::Init, message, files);
+    Ok(Installed::New(change.apply_somehow(env, &repository, options.commit)?, proposal))
 }
 
 /// Fails if no team can be installed in this place, so that nobody is asked in vain.
@@ -162,13 +162,22 @@ fn with_manifest(templates: Templates, preset: Option<String>) -> TeamFiles {
 
 fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure> {
     const MAX_SIZE: u64 = 256 * 1024;
+    // Of more files, every so many-th is read: shares stay as they are.
+    const MAX_COUNTED: usize = 2_000;
     let paths = repository.listed_files()?;
     let read = |path: &&String| {
         let text = String::from_utf8(read_regular(&work_dir.join(path), MAX_SIZE)?).ok()?;
         Some(((*path).clone(), text))
     };
     let texts = paths.iter().filter(|path| survey::is_informative(path)).filter_map(|path| read(&path)).collect();
-    Ok(survey::survey(&paths, &texts))
+    let counted: Vec<&String> = paths.iter().filter(|path| survey::is_text(path)).collect();
+    let step = counted.len().div_ceil(MAX_COUNTED).max(1);
+    let counted: BTreeSet<&str> = counted.into_iter().step_by(step).map(String::as_str).collect();
+    let lines = |path: &str| {
+        let bytes = counted.contains(path).then(|| read_regular(&work_dir.join(path), MAX_SIZE))??;
+        Some(bytes.iter().filter(|byte| **byte == b'\n').count().max(1) as u64)
+    };
+    Ok(survey::survey(&paths, &texts, lines))
 }
 
 #[cfg(test)]

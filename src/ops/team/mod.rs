@@ -22,6 +22,7 @@ mod own_file;
 pub(crate) mod preset;
 pub(crate) mod project;
 pub(crate) mod prompts;
+pub(crate) mod proposal;
 pub(crate) mod roles;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;

@@ -37,6 +37,21 @@ impl Project {
         Ok(Opening::new(env, Workspace::find(env, directory)?, flags).read())
     }
 
+    /// For commands that look at what is recorded; see [`Workspace::find_or_recorded`].
+    pub(crate) fn open_or_recorded(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        Ok(Opening::new(env, Workspace::find_or_recorded(env, directory)?, Layer::default()).read())
+    }
+
+    /// For what needs no team: one is read if it is there.
+    pub(crate) fn open_without_team(env: &Env, directory: &Path, flags: Layer) -> Result<Self, Failure> {
+        Ok(Opening::new(env, Workspace::find_without_team(env, directory)?, flags).read())
+    }
+
+    /// Whether there is anybody on it, or should be.
+    pub(crate) fn has_team(&self) -> bool {
+        self.folder.path.join("team.md").exists() || !self.team.members.is_empty()
+    }
+
     /// Fails with the first error in the team or its configuration.
     pub(crate) fn require_sound(&self) -> Result<(), Failure> {
         self.fail_on(|_| true)
@@ -116,6 +131,10 @@ impl Opening {
         // Files that cannot be read are not missing, and other problems may only follow from that.
         let unreadable = problems.iter().any(is_unread);
         problems.extend(more.into_iter().filter(|problem| !unreadable || !problem.code.ends_with("-missing")));
+        if !workspace.folder.path.exists() {
+            // Whoever comes here without a team knows it.
+            problems.retain(|problem| !problem.code.ends_with("-missing"));
+        }
         if unreadable {
             problems.retain(|problem| is_unread(problem) || problem.severity == Severity::Note);
         }

@@ -15,6 +15,9 @@ use crate::store;
 /// Folders of a team that hold role files.
 const FOLDERS: [&str; 2] = ["agents", "roles"];
 
+/// Folders in which other programs keep their agents.
+const HOST_FOLDERS: [&str; 4] = [".claude/agents", ".github/agents", ".codex/agents", "agents"];
+
 /// A role as callers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Role {
@@ -29,6 +32,8 @@ pub(crate) struct Role {
     pub(crate) source: String,
     /// The team's agent, if the role is one.
     pub(crate) agent: Option<Slug>,
+    /// Not the team's or the user's own: built in, or another program's.
+    pub(crate) is_foreign: bool,
 }
 
 /// All roles. If an id occurs several times, the first one wins: the team's agents, then role files in the team's folders,
@@ -53,9 +58,12 @@ impl Roles {
         if let Some(folder) = folder {
             let root = project.map_or(folder, |project| &project.folder.root);
             found.extend(of_folder(folder, root, &folder.display().to_string())?);
+        } else if let Some(project) = project.filter(|project| !project.has_team()) {
+            found.extend(without_team(&project.folder.root)?);
         }
         let mut roles = Self { all: Vec::new(), hidden: Vec::new() };
-        for role in found {
+        // squad's own agent for a host would only call squad again.
+        for role in found.into_iter().filter(|role| !(role.id == "squad" && role.is_foreign)) {
             let is_known = roles.all.iter().any(|known| known.id == role.id);
             if is_known { &mut roles.hidden } else { &mut roles.all }.push(role);
         }
@@ -83,7 +91,25 @@ fn of_member(project: &Project, member: &Member) -> Role {
         body: Ok(body),
         source: member.charter.clone().unwrap_or_else(|| member.source.to_string()),
         agent: Some(member.slug.clone()),
+        is_foreign: false,
     }
+}
+
+/// What a repository without a team offers: the roles it has for other programs, and the built-in ones.
+fn without_team(root: &Path) -> Result<Vec<Role>, String> {
+    let mut found = Vec::new();
+    for shown in HOST_FOLDERS {
+        found.extend(of_folder(&root.join(shown), root, shown)?);
+    }
+    for role in &mut found {
+        role.is_foreign = true;
+        // `.github/agents/reviewer.agent.md`
+        if let Some(id) = role.id.strip_suffix(".agent") {
+            role.id = id.to_owned();
+        }
+    }
+    found.extend(LIBRARY.iter().filter_map(|(id, _)| built_in(id)));
+    Ok(found)
 }
 
 fn of_folder(folder: &Path, root: &Path, shown: &str) -> Result<Vec<Role>, String> {
@@ -103,7 +129,7 @@ fn of_file(id: String, read: store::Bytes, folder: &str) -> Role {
         Ok(role) => (role.name.unwrap_or_else(|| id.clone()), role.description, Ok(role.body)),
         Err(reason) => (id.clone(), String::new(), Err(printable(&reason))),
     };
-    Role { id, name, description, body, digest, source, agent: None }
+    Role { id, name, description, body, digest, source, agent: None, is_foreign: false }
 }
 
 /// The built-in roles, by id.
@@ -116,10 +142,17 @@ static LIBRARY: [(&str, &str); 6] = [
     ("debugger", include_str!("../../../templates/roles/debugger.md")),
 ];
 
+/// A built-in role.
+pub(crate) fn built_in(id: &str) -> Option<Role> {
+    let (id, text) = LIBRARY.iter().find(|(known, _)| *known == id)?;
+    let role = of_file((*id).to_owned(), Ok(text.as_bytes().to_vec()), "");
+    Some(Role { source: "built in".to_owned(), is_foreign: true, ..role })
+}
+
 /// Copies built-in roles to the team's folder; existing files stay unchanged. Returns each file's path and whether it is
 /// new.
 pub(crate) fn add(env: &Env, directory: &Path, names: &[String]) -> Result<Vec<(String, bool)>, Failure> {
-    let workspace = Workspace::find(env, directory)?;
+    let workspace = Workspace::find_without_team(env, directory)?;
     let find = |name: &String| LIBRARY.iter().find(|(id, _)| *id == name.trim());
     if let Some(unknown) = names.iter().find(|name| find(name).is_none()) {
         let known = list(LIBRARY.iter().map(|(id, _)| id));

@@ -33,6 +33,33 @@ impl Workspace {
         Self::find_or(env, directory, |work_dir| Some(TeamFolder::expected(work_dir)))
     }
 
+    /// For commands that look at what is recorded: without a team, runs and decisions of `squad mcp` may be.
+    pub(crate) fn find_or_recorded(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        let missing = match Self::find(env, directory) {
+            Ok(workspace) => return Ok(workspace),
+            Err(missing) => missing,
+        };
+        match Self::find_without_team(env, directory) {
+            Ok(workspace) if workspace.repository.ledger().tip()?.is_some() => Ok(workspace),
+            _ => Err(missing),
+        }
+    }
+
+    /// With a team, or else the repository's root, if nothing of a team is there.
+    pub(crate) fn find_without_team(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        let failure = match Self::find(env, directory) {
+            Ok(workspace) => return Ok(workspace),
+            Err(failure) => failure,
+        };
+        let (repository, work_dir) = repository(env, directory)?;
+        not_left_out(&repository)?;
+        let folder = TeamFolder::expected(&work_dir);
+        if folder.path.symlink_metadata().is_ok() || work_dir.to_str().is_none() {
+            return Err(failure);
+        }
+        Ok(Self { repository, work_dir, folder })
+    }
+
     fn find_or(
         env: &Env,
         directory: &Path,

@@ -49,7 +49,7 @@ impl McpServer {
         }
         let addition = Addition { text, scope: Vec::new(), tags: Vec::new(), supersedes: None };
         let Some(old) = asked.supersedes.filter(|id| !id.is_empty()) else {
-            let workspace = Workspace::find(&self.env, &self.directory)?;
+            let workspace = Workspace::find_without_team(&self.env, &self.directory)?;
             require_readable(&workspace)?;
             return list::add(&self.env, &workspace, addition);
         };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::check::{StartMembers, check};
-use super::{McpServer, arguments, uri};
+use super::{McpServer, answers, arguments, uri};
 use crate::error::Failure;
 use crate::mcp::{Call, Object, ToolResult, Wake};
 use crate::model::{DecisionState, RunId, first_line, plural};
@@ -18,15 +18,12 @@ use crate::ops::Project;
 use crate::ops::decisions::list;
 use crate::ops::run::cancel::{agent_named, cancel, end_of};
 use crate::ops::run::host::Request;
-use crate::ops::run::members::{self, MemberResult, RunResult, Runner, StartedRun};
+use crate::ops::run::members::{self, RunResult, Runner, StartedRun};
 
 /// How often to report progress: hosts give up on a silent call.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// How often to check a run of another process.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Most bytes of all members' output in a reply, and the share that each is sure of.
-const REPLY: u64 = 256 * 1024;
-const LEAST: u64 = 4 * 1024;
 /// How long a process may take to end after its run.
 const ENDING: Duration = Duration::from_secs(10);
 /// How long to wait for a cancelled run to end; its engine has five seconds.
@@ -68,7 +65,7 @@ impl McpServer {
             }
         };
         let started = runner.start(&project, Request { members, ..self.request(message) })?;
-        self.follow(&project, started, asked.wait, call)
+        self.follow(&project, started, asked.wait, call, &|result| self.reply(&project, result))
     }
 
     pub(super) fn runner(&self) -> Result<Runner, Failure> {
@@ -78,7 +75,7 @@ impl McpServer {
 
     /// A request with the server's options. A command in the foreground lands the decisions.
     pub(super) fn request(&self, message: String) -> Request {
-        let (permissions, flags) = (self.options.permissions, self.options.flags.clone());
+        let (permissions, flags) = (self.options.permissions, self.flags());
         let (agents, attachments, members, asks, commit) = Default::default();
         let (tier, resume, conversation, engine) = Default::default();
         Request {
@@ -105,6 +102,7 @@ impl McpServer {
         started: StartedRun,
         waits: bool,
         call: &Call,
+        reply: &dyn Fn(&RunResult) -> ToolResult,
     ) -> Result<ToolResult, Failure> {
         let (run, tip) = (started.run.clone(), started.tip.clone());
         let read = || RunResult::read_since(project, &run, tip.as_deref());
@@ -123,9 +121,14 @@ impl McpServer {
         if waits && call.wants_task() {
             return self.as_task(project, &run);
         }
+        let begun = Instant::now();
         for tick in 1.. {
-            match if waits { call.signal.wait(PROGRESS_INTERVAL) } else { Wake::Closing } {
-                Wake::Elapsed => call.progress(f64::from(tick), None, &how_it_is(&run, read().ok().flatten().as_ref())),
+            let left = self.options.patience.saturating_sub(begun.elapsed());
+            match if waits && !left.is_zero() { call.signal.wait(PROGRESS_INTERVAL.min(left)) } else { Wake::Closing } {
+                Wake::Elapsed => {
+                    let found = read().ok().flatten();
+                    call.progress(f64::from(tick), None, &how_it_is(&run, found.as_ref(), self.env.clock.now()));
+                }
                 Wake::Cancelled(reason) => {
                     if !is_impatience(&reason) {
                         let _ = cancel(&self.env, &self.directory, run.as_str(), None);
@@ -136,7 +139,7 @@ impl McpServer {
                 Wake::Done => {
                     let is_recorded = |result: &RunResult| !["running", "lost", "unknown"].contains(&&*result.status);
                     if let Some(result) = read()?.filter(is_recorded) {
-                        return Ok(self.reply(project, &result));
+                        return Ok(reply(&result));
                     }
                     // The run's end could not be recorded, so the end of its process counts.
                     let failure = process.recv_timeout(ENDING).ok().flatten();
@@ -144,11 +147,11 @@ impl McpServer {
                 }
             }
         }
-        self.shown(project, &run)
+        self.shown_as(project, &run, reply)
     }
 
     pub(super) fn said(&self, project: &Project, run: &RunId) -> String {
-        how_it_is(run, RunResult::read(project, run).ok().flatten().as_ref())
+        how_it_is(run, RunResult::read(project, run).ok().flatten().as_ref(), self.env.clock.now())
     }
 
     /// What is known of a run whose end could not be recorded, and why it could not.
@@ -161,8 +164,17 @@ impl McpServer {
     }
 
     fn shown(&self, project: &Project, run: &RunId) -> Result<ToolResult, Failure> {
+        self.shown_as(project, run, &|result| self.reply(project, result))
+    }
+
+    pub(super) fn shown_as(
+        &self,
+        project: &Project,
+        run: &RunId,
+        reply: &dyn Fn(&RunResult) -> ToolResult,
+    ) -> Result<ToolResult, Failure> {
         match RunResult::read(project, run)? {
-            Some(result) => Ok(self.reply(project, &result)),
+            Some(result) => Ok(reply(&result)),
             None => Ok(ToolResult::error(&format!("there is no run `{run}`"))),
         }
     }
@@ -189,7 +201,7 @@ impl McpServer {
         self.shown(&project, &run)
     }
 
-    fn wait_for(&self, project: &Project, run: &RunId, at_most: Duration, call: &Call) {
+    pub(super) fn wait_for(&self, project: &Project, run: &RunId, at_most: Duration, call: &Call) {
         let begun = Instant::now();
         let mut reported = begun;
         let mut tick = 0.0;
@@ -206,10 +218,7 @@ impl McpServer {
     }
 
     pub(super) fn reply(&self, project: &Project, result: &RunResult) -> ToolResult {
-        let now = self.env.clock.now();
-        let each = (REPLY / (2 * result.members.len().max(1) as u64)).max(LEAST);
-        let members: Vec<Value> =
-            result.members.iter().map(|member| shown(project, &result.run, member, (each, now))).collect();
+        let members = answers::of(project, result, self.env.clock.now());
         let mut value = json!({"squadId": result.run, "status": result.shown_status(), "members": members});
         if let Some(reason) = result.reason.clone().or_else(|| result.claim()) {
             value["reason"] = reason.into();
@@ -235,22 +244,32 @@ impl McpServer {
         }
         let mut shown = ToolResult::structured(value);
         for member in result.members.iter().filter(|member| member.end.is_some()) {
-            let uri = output_uri(&result.run, member, "stdout");
+            let uri = uri::output(&result.run, member, "stdout");
             shown.link(&uri, &format!("{} stdout", member.given.id));
         }
         shown
     }
 }
 
-fn run_named(id: &str) -> Result<RunId, Failure> {
+pub(super) fn run_named(id: &str) -> Result<RunId, Failure> {
     RunId::parse(id).ok_or_else(|| Failure::usage(format!("{id:?} is not a run's id")))
 }
 
-fn how_it_is(run: &RunId, result: Option<&RunResult>) -> String {
+/// `run 20260105-…: 1 of 2 done; ada completed, bob running 12 s`.
+fn how_it_is(run: &RunId, result: Option<&RunResult>, now: Timestamp) -> String {
+    const NAMED: usize = 8;
     match result {
         Some(result) if !result.members.is_empty() => {
             let (done, all) = result.done();
-            format!("run {run}: {done} of {} done", plural(all, "member"))
+            let each = result.members.iter().take(NAMED).map(|member| {
+                let status = json!(member.status);
+                let seconds = member.seconds_at(now);
+                let seconds = if seconds >= 1.0 { format!(" {seconds:.0} s") } else { String::new() };
+                format!("{} {}{seconds}", member.given.id, status.as_str().unwrap_or_default())
+            });
+            let each = each.collect::<Vec<_>>().join(", ");
+            let more = if all > NAMED { ", …" } else { "" };
+            format!("run {run}: {done} of {} done; {each}{more}", plural(all, "member"))
         }
         _ => format!("run {run} is in progress"),
     }
@@ -276,62 +295,4 @@ fn decisions(project: &Project, result: &RunResult) -> Vec<Value> {
     let all = list::all(project).unwrap_or_default();
     let own = all.iter().filter(|decision| result.decisions.contains(&decision.id));
     own.map(|decision| json!({"id": decision.id, "title": decision.title, "state": decision.state})).collect()
-}
-
-pub(super) fn output_uri(run: &RunId, member: &MemberResult, kind: &str) -> String {
-    format!("squad://runs/{run}/{}/{kind}", uri::encoded(member.given.id.as_str()))
-}
-
-fn shown(project: &Project, run: &RunId, member: &MemberResult, (most, now): (u64, Timestamp)) -> Value {
-    let (stdout, is_cut) = output(project, run, member, "stdout", most);
-    let (stderr, is_cut_too) = output(project, run, member, "stderr", most);
-    let given = &member.given;
-    let mut value = json!({"memberId": given.id, "roleId": given.role});
-    if let Some(directory) = &given.directory {
-        value["cwd"] = directory.as_str().into();
-    }
-    if given.keeps_chat {
-        value["chatId"] = member.session.as_str().into();
-    }
-    value["status"] = json!(member.status);
-    if let Some(exited) = &member.exited {
-        if let Some(code) = exited.exit_code {
-            value["exitCode"] = code.into();
-        }
-        if let Some(signal) = exited.signal {
-            value["signal"] = signal.into();
-        }
-    }
-    if let Some(reason) = member.reason() {
-        value["reason"] = reason.into();
-    }
-    if let Some(governed) = &member.governed {
-        value["governedBy"] = governed.as_str().into();
-    }
-    let seconds = member.end.as_ref().map_or_else(|| member.seconds_at(now), |(_, end)| end.usage.seconds);
-    // No run takes longer than 64 bits of milliseconds.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds are never negative")]
-    let milliseconds = (seconds * 1000.0).round() as u64;
-    value["durationMs"] = milliseconds.into();
-    value["rawStdout"] = stdout.into();
-    value["rawStderr"] = stderr.into();
-    value["truncated"] = (is_cut || is_cut_too).into();
-    value["logUri"] = output_uri(run, member, "stdout").into();
-    value
-}
-
-/// The end of an output, and whether something was cut.
-fn output(project: &Project, run: &RunId, member: &MemberResult, kind: &str, most: u64) -> (String, bool) {
-    if let Some(file) = member.output(project, run, kind)
-        && let (Some(size), Ok(bytes)) = (file.size(), file.end(most))
-    {
-        let is_cut = size > most;
-        // A character that was cut in the middle is removed.
-        let begin = if is_cut { bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count() } else { 0 };
-        let whole = bytes.get(begin..).unwrap_or_default();
-        return (String::from_utf8_lossy(whole).into_owned(), is_cut);
-    }
-    // The file may be gone: output is kept for a while only, and in this clone. The ledger has the messages.
-    let said = if kind == "stdout" { member.said() } else { None };
-    (said.unwrap_or_default(), false)
 }

@@ -1,10 +1,12 @@
 //! The service behind `squad mcp`: roles, runs and decisions as tools, resources and prompts.
 
+mod answers;
 mod arguments;
 mod check;
 mod decisions;
 mod member;
 mod members;
+mod review;
 mod roles;
 mod runs;
 mod schemas;
@@ -23,7 +25,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::command::{Profile, Values};
 use crate::env::Env;
@@ -31,7 +33,7 @@ use crate::error::Failure;
 use crate::mcp::{Call, Fault, Object, Service, Task, ToolResult};
 use crate::model::{Problem, Severity};
 use crate::ops::Project;
-use crate::ops::run::members::{Runner, open_without_team};
+use crate::ops::run::members::Runner;
 use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines;
 use crate::policy::Permissions;
@@ -47,6 +49,8 @@ pub(crate) struct Options {
     pub(crate) is_stateful: bool,
     /// The default time limit of a member.
     pub(crate) limit: Duration,
+    /// How long a call waits for members: hosts give up on a longer one.
+    pub(crate) patience: Duration,
     pub(crate) permissions: Permissions,
     /// The engine described by environment variables.
     pub(crate) described: Option<Profile>,
@@ -58,6 +62,8 @@ pub(crate) struct McpServer {
     env: Env,
     directory: PathBuf,
     options: Options,
+    /// What the client calls itself, as of its last call.
+    client: Mutex<String>,
     /// The roles when they were last read.
     known: Mutex<Option<Arc<KnownRoles>>>,
     /// A process for the next run, started after the first one: starting a process takes longer than some members
@@ -88,7 +94,7 @@ pub(crate) struct Check {
 impl McpServer {
     pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
         let (env, directory) = (env.clone(), directory.to_owned());
-        Self { env, directory, options, known: Mutex::default(), spare: Arc::default() }
+        Self { env, directory, options, client: Mutex::default(), known: Mutex::default(), spare: Arc::default() }
     }
 
     pub(crate) fn check(&self) -> Result<Check, Failure> {
@@ -161,13 +167,39 @@ impl McpServer {
         Some((profile.preview(&values), create_chat.filter(|_| self.options.is_stateful)))
     }
 
-    /// Opens the project in its current state.
-    fn project(&self) -> Result<Project, Failure> {
-        let flags = flag_settings(&self.options.flags);
-        match &self.options.roles {
-            Some(_) => open_without_team(&self.env, &self.directory, flags),
-            None => Project::open(&self.env, &self.directory, flags),
+    fn list_engines(&self) -> Result<ToolResult, Failure> {
+        let shown = |report: engines::Report| {
+            let governed = report.governed.as_ref().map(|governed| governed.under(self.options.permissions).to_owned());
+            json!({
+                "name": report.name, "about": report.about, "chosen": report.chosen, "ready": report.ready,
+                "installed": report.program.is_some() || report.ready, "version": report.version, "governed": governed,
+                "problem": report.complaint(),
+            })
+        };
+        let mut found: Vec<Value> = engines::check(&self.env, &self.directory, None)?.into_iter().map(shown).collect();
+        let flags = self.flags();
+        if let Some(used) = self.options.described.as_ref().map(|profile| &profile.name).or(flags.get("engine")) {
+            found.iter_mut().for_each(|engine| engine["chosen"] = (engine["name"] == **used).into());
         }
+        Ok(ToolResult::structured(json!({ "engines": found })))
+    }
+
+    /// Opens the project in its current state, with or without a team.
+    fn project(&self) -> Result<Project, Failure> {
+        Project::open_without_team(&self.env, &self.directory, flag_settings(&self.flags()))
+    }
+
+    /// The server's flags. Without a team, and if nobody has chosen an engine, members run on the client's own, or on the
+    /// first that is installed.
+    fn flags(&self) -> BTreeMap<String, String> {
+        let mut flags = self.options.flags.clone();
+        let is_free = self.options.described.is_none() && !flags.contains_key("engine");
+        if is_free {
+            let client = self.client.lock().clone();
+            let found = engines::without_team(&self.env, &self.directory, engines::of_client(&client));
+            flags.extend(found.map(|engine| ("engine".to_owned(), engine)));
+        }
+        flags
     }
 }
 
@@ -200,9 +232,14 @@ impl Service for McpServer {
             Ok(given) => given,
             Err(problems) => return Ok(ToolResult::error(&problems)),
         };
+        if let Some(client) = &call.client_name {
+            self.client.lock().clone_from(client);
+        }
         let done = match tool {
             "list_roles" => self.list_roles(given),
             "start_squad_members" => self.start_members(given, call),
+            "review_changes" => self.review_changes(given, call),
+            "list_engines" => self.list_engines(),
             "get_run" => self.get_run(given, call),
             "cancel_run" => self.cancel_run(given, call),
             "orchestrate" => self.orchestrate(given, call),

@@ -61,6 +61,9 @@ impl McpServer {
 
     /// Stamps of everything that roles depend on: the team, the user's roles and settings, and which team is found.
     fn stamps(&self, project: &Project, place: &Path, since: Instant) -> Option<FileStamps> {
+        if !project.has_team() {
+            return None;
+        }
         let trees = std::iter::once(&*project.folder.path).chain(self.options.roles.as_deref());
         let folders = place.ancestors().take_while(|folder| folder.starts_with(&project.work_dir));
         let above = [project.work_dir.join(".git")].into_iter().chain(self.env.user_config());
@@ -72,7 +75,7 @@ impl McpServer {
     pub(super) fn roles(&self) -> Result<(Roles, Option<Project>), Failure> {
         let project = match (self.project(), &self.options.roles) {
             (Ok(project), _) => Some(project),
-            // Without a team, only the user's folder has roles.
+            // Without a repository, only the user's folder has roles.
             (Err(_), Some(_)) => None,
             (Err(failure), None) => return Err(failure),
         };
@@ -138,9 +141,12 @@ impl McpServer {
     }
 }
 
-/// Without engine, model and path: callers do not need them.
+/// Without engine, model and path: callers do not need them. Where a role is from that is nobody's choice, they do.
 fn shown(role: &Role) -> Value {
     let mut value = json!({"id": role.id, "name": role.name, "description": role.description, "digest": role.digest});
+    if role.is_foreign {
+        value["source"] = role.source.as_str().into();
+    }
     if let Err(reason) = &role.body {
         value["error"] = reason.as_str().into();
     }

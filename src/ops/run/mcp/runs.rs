@@ -6,7 +6,8 @@ use std::path::MAIN_SEPARATOR;
 
 use serde_json::{Value, json};
 
-use super::{McpServer, members::output_uri};
+use super::McpServer;
+use super::uri::output as output_uri;
 use crate::mcp::Fault;
 use crate::model::{RunId, first_line};
 use crate::ops::ledger::log::{self, Choice};
@@ -22,7 +23,7 @@ const LISTED: usize = 10;
 impl McpServer {
     /// The decisions and the newest runs, if there is a team.
     pub(super) fn other_resources(&self) -> Vec<Value> {
-        let Ok(workspace) = Workspace::find(&self.env, &self.directory) else { return Vec::new() };
+        let Ok(workspace) = Workspace::find_or_recorded(&self.env, &self.directory) else { return Vec::new() };
         let (prefix, leases) = (workspace.ledger_prefix(), workspace.leases());
         let runs = log::runs(&workspace.repository, &prefix, &leases, &Choice::default(), LISTED).unwrap_or_default();
         let resource = |uri: String, name: String, about: String| json!({"uri": uri, "name": name, "description": about, "mimeType": "application/json"});
@@ -58,11 +59,15 @@ impl McpServer {
 
     pub(super) fn output_contents(&self, uri: &str, run: &str, member: &str, kind: &str) -> Result<Vec<Value>, Fault> {
         let nothing = || Fault::no_resource(uri);
-        if !["stdout", "stderr", "prompt"].contains(&kind) {
+        if !["text", "stdout", "stderr", "prompt"].contains(&kind) {
             return Err(nothing());
         }
         let (project, result) = self.result(uri, run)?;
         let member = result.members.iter().find(|known| known.given.id.as_str() == member).ok_or_else(nothing)?;
+        if kind == "text" {
+            let (_, end) = member.end.as_ref().ok_or_else(nothing)?;
+            return Ok(vec![json!({"uri": uri, "mimeType": "text/markdown", "text": end.text})]);
+        }
         let Some(file) = member.output(&project, &result.run, kind) else {
             // It was cleared, or there never was any.
             let text = match kind {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::check::{MOST_MEMBERS, MOST_SECONDS};
+use crate::ops::run::reviewing::MOST_REVIEWERS;
 
 fn tool(name: &str, title: &str, description: &str, hints: Value, input: Value) -> Value {
     json!({"name": name, "title": title, "description": description, "inputSchema": input, "annotations": hints})
@@ -33,6 +34,8 @@ pub(super) fn tools() -> Vec<Value> {
     vec![
         list_roles(),
         start_squad_members(),
+        review_changes(),
+        list_engines(),
         get_run(),
         cancel_run(),
         orchestrate(),
@@ -45,7 +48,7 @@ pub(super) fn tools() -> Vec<Value> {
 fn list_roles() -> Value {
     let role = json!({
         "id": {"type": "string"}, "name": {"type": "string"}, "description": {"type": "string"},
-        "digest": {"type": "string"}, "error": {"type": "string"},
+        "digest": {"type": "string"}, "source": {"type": "string"}, "error": {"type": "string"},
     });
     let role = json!({"type": "object", "properties": role, "required": ["id", "name", "description", "digest"]});
     let roles = json!({
@@ -55,7 +58,7 @@ fn list_roles() -> Value {
     let mut tool = tool(
         "list_roles",
         "List roles",
-        "The roles that members can be started in. One with an `error` cannot be used until its file is fixed.",
+        "The roles that members can be started in. One with an `error` cannot be used.",
         reads(),
         object(json!({"query": text("Only roles whose id, name or description contains these words.")}), &[]),
     );
@@ -63,13 +66,16 @@ fn list_roles() -> Value {
     tool
 }
 
-/// The result of every tool that returns a run.
+/// The result of every tool that returns a run. Only one tool describes it: clients pay for each copy.
 fn run() -> Value {
     let status = json!({"type": "string", "enum": ["queued", "running", "completed", "error", "timeout"]});
     let member = json!({
         "memberId": {"type": "string"}, "roleId": {"type": "string"}, "cwd": {"type": "string"},
         "chatId": {"type": "string"}, "status": status, "exitCode": {"type": "integer"},
         "signal": {"type": "integer"}, "reason": {"type": "string"}, "durationMs": {"type": "integer"},
+        "text": {"type": "string"}, "textUri": {"type": "string"}, "changedMore": {"type": "integer"},
+        "changed": {"type": "array", "items": {"type": "object"}}, "inputTokens": {"type": "integer"},
+        "outputTokens": {"type": "integer"},
         "rawStdout": {"type": "string"}, "rawStderr": {"type": "string"}, "truncated": {"type": "boolean"},
         "governedBy": {"type": "string"}, "logUri": {"type": "string"},
     });
@@ -101,14 +107,13 @@ fn start_squad_members() -> Value {
     );
     let members = json!({"type": "array", "items": member, "minItems": 1, "maxItems": MOST_MEMBERS});
     let wait = json!({"type": "boolean", "default": true, "description":
-        "Whether to wait for all members. If false, poll with `get_run`."});
+        "Whether to wait. For what is still `running` then, call `get_run`."});
     let metadata = json!({"type": "object", "description": "For your own notes; squad ignores it."});
     let mut tool = tool(
         "start_squad_members",
         "Start members",
-        "Starts members of the squad side by side, each with a role and a task, and returns each member's result. If one \
-         of them is invalid, none is started. Cancelling this call cancels the run. If the call times out or the \
-         connection is lost, the run goes on; follow it with `get_run`.",
+        "Starts members side by side, each with a role and a task, and returns each one's answer in `text`. If one is \
+         invalid, none is started. Cancelling this call cancels the run. For one that is still `running`, call `get_run`.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
         object(json!({"members": members, "wait": wait, "metadata": metadata}), &["members"]),
     );
@@ -116,48 +121,77 @@ fn start_squad_members() -> Value {
     tool
 }
 
+fn review_changes() -> Value {
+    let texts = |about: &str| json!({"type": "array", "items": {"type": "string"}, "description": about});
+    let count = json!({"type": "integer", "minimum": 1, "maximum": MOST_REVIEWERS, "default": 1,
+                       "description": "How many of each reviewer."});
+    tool(
+        "review_changes",
+        "Review changes",
+        "Has reviewers judge a diff that squad computes. Returns verdicts, and findings by place, never merged, each with \
+         the quoted line; `in_diff` is false if the diff has no such line.",
+        json!({"readOnlyHint": true, "openWorldHint": true}),
+        object(
+            json!({
+                "base": text("A branch, tag or commit. Default: what is not committed."),
+                "staged": {"type": "boolean", "default": false, "description": "Only what is staged."},
+                "paths": texts("Only these files and folders."),
+                "reviewers": texts("Role ids. Default: the team's reviewers, or the built-in one."),
+                "n": count,
+                "engines": texts("Each reviewer works on each of these. Default: the project's engine."),
+                "squadId": text("A review that was still running."),
+            }),
+            &[],
+        ),
+    )
+}
+
+fn list_engines() -> Value {
+    tool(
+        "list_engines",
+        "List engines",
+        "The engines that members can run on: installed, ready, and what governs them.",
+        reads(),
+        object(json!({}), &[]),
+    )
+}
+
 fn get_run() -> Value {
     let wait = json!({"type": "integer", "minimum": 0, "maximum": 50, "default": 0,
                       "description": "Seconds to wait for the run to end."});
-    let mut tool = tool(
+    tool(
         "get_run",
         "Get a run",
-        "The status of a run, with each member's output so far. Runs outlive the server that started them.",
+        "The status of a run, with each member's answer so far.",
         reads(),
         object(json!({"squadId": text("The run's id."), "waitSec": wait}), &["squadId"]),
-    );
-    tool["outputSchema"] = run();
-    tool
+    )
 }
 
 fn cancel_run() -> Value {
     let member = text("Cancels only this member's work.");
-    let mut tool = tool(
+    tool(
         "cancel_run",
         "Cancel a run",
         "Cancels a run, or one member's work in it. Finished work is kept.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false}),
         object(json!({"squadId": text("The run's id."), "memberId": member}), &["squadId"]),
-    );
-    tool["outputSchema"] = run();
-    tool
+    )
 }
 
 fn orchestrate() -> Value {
     let agents = json!({"type": "array", "items": {"type": "string"}, "description":
         "The agents to start. Default: squad chooses by the team's routing."});
     let wait = json!({"type": "boolean", "default": true, "description":
-        "Whether to wait for the answer. If false, poll with `get_run`."});
-    let mut tool = tool(
+        "Whether to wait for the answer. While it is `running`, poll with `get_run`."});
+    tool(
         "orchestrate",
         "Give the team a task",
         "Chooses the agents that work on a message, runs them and returns their answer. Cancelling this call cancels the \
-         run. If the call times out or the connection is lost, the run goes on; follow it with `get_run`.",
+         run.",
         json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
         object(json!({"message": text("The task."), "agents": agents, "wait": wait}), &["message"]),
-    );
-    tool["outputSchema"] = run();
-    tool
+    )
 }
 
 fn log_decision() -> Value {
@@ -204,6 +238,7 @@ pub(super) fn templates() -> Vec<Value> {
     vec![
         template("squad://roles/{id}", "role", "The prompt of a role", "text/markdown"),
         template("squad://runs/{run}", "run", "A run and its members", "application/json"),
+        template("squad://runs/{run}/{member}/text", "text", "A member's whole answer", "text/markdown"),
         template("squad://runs/{run}/{member}/stdout", "stdout", "A member's standard output", "text/plain"),
         template("squad://runs/{run}/{member}/stderr", "stderr", "A member's standard error", "text/plain"),
         template("squad://runs/{run}/{member}/prompt", "prompt", "The prompt a member got", "text/plain"),

@@ -10,7 +10,7 @@ use crate::ops::Workspace;
 use crate::ops::change::Report;
 use crate::ops::run::host::Request;
 use crate::ops::team::fit;
-use crate::ops::team::init::{self, Answers, Installed, Options};
+use crate::ops::team::init::{self, Installed, Options};
 use crate::ops::team::members::named_agents;
 
 #[derive(Deserialize)]
@@ -42,10 +42,15 @@ impl McpServer {
         let runner = self.runner()?;
         call.progress(0.0, None, "deciding who works");
         let project = self.project()?;
+        if !project.has_team() {
+            return Err(Failure::usage("there is no team here that could choose who works").hint(
+                "`start_squad_members` starts members in the roles of `list_roles`; `init_squad` installs a team",
+            ));
+        }
         project.require_sound()?;
         let agents = named_agents(&project.team, &agents)?;
         let started = runner.start(&project, Request { agents, ..self.request(message) })?;
-        self.follow(&project, started, wait, call)
+        self.follow(&project, started, wait, call, &|result| self.reply(&project, result))
     }
 
     /// Asks the user before it commits to their branch.
@@ -78,14 +83,18 @@ impl McpServer {
             }
         }
         let options = Options { agents, commit: true, ..Options::default() };
-        let installed = init::init(&self.env, &self.directory, options, |_| Ok(Answers::default()))?;
+        let installed = init::init(&self.env, &self.directory, options, |_| Ok(true))?;
         Ok(ToolResult::structured(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
-            Installed::New(Report { files, commit: Some(commit), .. }) => {
-                json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "commit": commit})
-            }
-            Installed::New(Report { files, uncommitted: reason, .. }) => {
-                json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "uncommitted": reason})
+            Installed::Proposed(_) => json!({"installed": false}),
+            Installed::New(Report { files, commit, uncommitted, .. }, proposal) => {
+                let mut said = json!({"installed": true, "folder": init::FOLDER, "files": files.len(),
+                                      "found": proposal.lines(), "missing": proposal.missing()});
+                match commit {
+                    Some(commit) => said["commit"] = json!(commit),
+                    None => said["uncommitted"] = json!(uncommitted),
+                }
+                said
             }
         }))
     }

@@ -2,6 +2,14 @@
 
 use std::fmt::Write;
 
+use crate::model::RunId;
+use crate::ops::run::members::MemberResult;
+
+/// A member's output of one kind: `text`, `stdout`, `stderr` or `prompt`.
+pub(super) fn output(run: &RunId, member: &MemberResult, kind: &str) -> String {
+    format!("squad://runs/{run}/{}/{kind}", encoded(member.given.id.as_str()))
+}
+
 /// Percent-encodes everything but letters, digits and `-._~`, so that an id stays within its segment.
 pub(super) fn encoded(id: &str) -> String {
     let mut text = String::with_capacity(id.len());

@@ -1,31 +1,8 @@
-//! The project that members work in: one with a team, or a repository with only the user's role files.
+//! Whether members can work in a project: they need no team, only what is read of one.
 
-use std::path::Path;
-
-use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Problem, Severity};
-use crate::ops::team::project::Opening;
-use crate::ops::team::workspace::not_left_out;
-use crate::ops::{Project, Workspace};
-use crate::settings::Layer;
-
-/// Opens a project, with or without a team: role files need none.
-pub(crate) fn open_without_team(env: &Env, directory: &Path, flags: Layer) -> Result<Project, Failure> {
-    let failure = match Workspace::find(env, directory) {
-        Ok(workspace) => return Ok(Opening::new(env, workspace, flags).read()),
-        Err(failure) => failure,
-    };
-    let workspace = Workspace::find_or_root(env, directory)?;
-    not_left_out(&workspace.repository)?;
-    if workspace.folder.path.exists() {
-        return Err(failure);
-    }
-    let mut project = Opening::new(env, workspace, flags).read();
-    // A missing team is not a problem here.
-    project.problems.retain(|problem| !problem.code.ends_with("-missing"));
-    Ok(project)
-}
+use crate::ops::Project;
 
 /// Checks that members can be started. Role files need no roster, and an unreadable one matters only to members in that
 /// role.

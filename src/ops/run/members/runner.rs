@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::chats;
-use super::place::{open_without_team, require_sound};
+use super::place::require_sound;
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
@@ -26,7 +26,7 @@ use crate::ops::run::host::{FromClient, FromHost, Request, next, to_line};
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{Order, flag_settings};
 use crate::ops::team::engines;
-use crate::ops::{Project, own_settings};
+use crate::ops::{Project, Workspace, own_settings};
 use crate::pool::Show;
 use crate::program::Program;
 
@@ -257,12 +257,10 @@ pub(crate) fn carry(
 
 fn prepare(env: &Env, directory: &Path, request: Request) -> Result<(Project, Order, Vec<File>), Failure> {
     let flags = flag_settings(&request.flags);
-    let Blueprint { profile: described, agents: roles, .. } = described(env, directory)?;
-    let mut project = match roles {
-        Some(_) => open_without_team(env, directory, flags)?,
-        None => Project::open(env, directory, flags)?,
-    };
+    let Blueprint { profile: described, .. } = described(env, directory)?;
+    let mut project = Project::open_without_team(env, directory, flags)?;
     if request.members.is_empty() {
+        Workspace::find(env, directory)?;
         project.require_sound()?
     } else {
         require_sound(&project)?

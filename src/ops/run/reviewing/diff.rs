@@ -1,0 +1,224 @@
+//! The change under review: a unified diff, computed once, and cut by file where it is long.
+
+use std::path::Path;
+
+use crate::env::Env;
+use crate::env::files::read_regular;
+use crate::error::Failure;
+use crate::model::{list, plural, without_hidden};
+use crate::ops::Workspace;
+use crate::ops::team::secrets::redactor;
+
+/// Most bytes of a diff that a reviewer is given.
+const SHOWN: usize = 120 * 1024;
+/// Most new files whose text is read, and most bytes of each.
+const NEW_FILES: usize = 100;
+const NEW_SIZE: u64 = 256 * 1024;
+/// The line around a diff in a task.
+const FENCE: &str = "~~~~~~~~~~";
+
+/// What to compare.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Range {
+    /// The work tree is compared with where the branch left this one; `None`: with the last commit.
+    pub(crate) base: Option<String>,
+    /// The index instead of the work tree.
+    pub(crate) staged: bool,
+    pub(crate) paths: Vec<String>,
+}
+
+pub(super) struct Diff {
+    /// `main (a1b2c3)`.
+    pub(super) base: String,
+    /// What is shown.
+    pub(super) text: String,
+    pub(super) files: usize,
+    /// The files that did not fit.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Diff {
+    /// Fails if there is nothing to review.
+    pub(super) fn read(env: &Env, workspace: &Workspace, range: &Range) -> Result<Self, Failure> {
+        let repository = &workspace.repository;
+        let head = repository.head()?.commit;
+        let (base, shown) = match &range.base {
+            None => (head.clone(), "HEAD".to_owned()),
+            Some(name) => {
+                let unknown = || {
+                    Failure::usage(format!("no branch, tag or commit {name}"))
+                        .hint("`squad review` alone reviews what is not committed")
+                };
+                let named = repository.resolve(name)?.ok_or_else(unknown)?;
+                let fork = head.as_ref().map(|head| repository.merge_base(&named, head)).transpose()?.flatten();
+                (Some(fork.unwrap_or(named)), name.clone())
+            }
+        };
+        let bytes = repository.unified_diff(base.as_deref(), range.staged, &range.paths)?;
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        if !range.staged {
+            let new = repository.untracked_files(&range.paths)?;
+            text.extend(new.iter().take(NEW_FILES).map(|path| of_new_file(&workspace.work_dir, path)));
+        }
+        let short = base.as_deref().and_then(|id| id.get(..10)).map(|id| format!(" ({id})")).unwrap_or_default();
+        let base = format!("{shown}{short}");
+        if text.trim().is_empty() {
+            return Err(Failure::usage(format!("nothing to review: no change against {base}"))
+                .hint("`squad review main` reviews what the branch has and main has not"));
+        }
+        // No secret reaches a model or the ledger, and nothing that a reader does not see.
+        let redactor = redactor(env, &workspace.work_dir);
+        Ok(Self::cut(base, &text, |text| redactor.text(&without_hidden_lines(text), &mut Vec::new())))
+    }
+
+    /// Whole files up to the budget, cleaned; of a first one that is longer, its beginning.
+    fn cut(base: String, text: &str, clean: impl Fn(&str) -> String) -> Self {
+        let sections = sections(text);
+        let (mut shown, mut left_out) = (String::new(), Vec::new());
+        for (path, section) in &sections {
+            if !shown.is_empty() && shown.len() + section.len() > SHOWN {
+                left_out.push((*path).to_owned());
+                continue;
+            }
+            // More than is shown, so that what is cut in the middle of a secret is not.
+            let head = &section[..section.floor_char_boundary(2 * SHOWN)];
+            let head = clean(head);
+            if section.len() <= 2 * SHOWN && shown.len() + head.len() <= SHOWN {
+                shown.push_str(&head);
+            } else if shown.is_empty() {
+                let mut end = head.floor_char_boundary(SHOWN);
+                end = head[..end].rfind('\n').map_or(end, |at| at + 1);
+                shown.push_str(&head[..end]);
+                left_out.push(format!("the rest of {path}"));
+            } else {
+                left_out.push((*path).to_owned());
+            }
+        }
+        Self { base, text: shown, files: sections.len(), left_out }
+    }
+
+    /// `3 files against HEAD (a1b2c3d4e5)`.
+    pub(super) fn title(&self) -> String {
+        format!("{} against {}", plural(self.files, "file"), self.base)
+    }
+
+    /// The diff as a part of a task.
+    pub(super) fn fenced(&self) -> String {
+        let left_out = match self.left_out.len() {
+            0 => String::new(),
+            _ => format!("\nToo long to be shown, so read them yourself: {}.\n", list(self.left_out.iter().take(50))),
+        };
+        format!("{FENCE} diff\n{}\n{FENCE}\n{left_out}", self.text.trim_end())
+    }
+}
+
+/// The diff in a task that [`Diff::fenced`] made.
+pub(super) fn of_task(task: &str) -> &str {
+    let start = format!("{FENCE} diff\n");
+    let inner = task.find(&start).and_then(|at| task.get(at + start.len()..)).unwrap_or_default();
+    inner.rfind(&format!("\n{FENCE}\n")).and_then(|end| inner.get(..=end)).unwrap_or_default()
+}
+
+/// Each file's part of a diff, with its path.
+fn sections(text: &str) -> Vec<(&str, &str)> {
+    let mut starts: Vec<usize> = text.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();
+    starts.insert(0, 0);
+    starts.push(text.len());
+    let sections = starts.windows(2).filter_map(|pair| text.get(pair[0]..pair[1]));
+    sections.filter(|section| !section.trim().is_empty()).map(|section| (path_of(section), section)).collect()
+}
+
+fn path_of(section: &str) -> &str {
+    let header = section.lines().take_while(|line| !line.starts_with("@@"));
+    let named = header.filter_map(|line| line.strip_prefix("+++ b/").or_else(|| line.strip_prefix("--- a/"))).last();
+    let first = || section.lines().next().unwrap_or_default().rsplit_once(" b/").map_or("", |(_, path)| path);
+    named.map(|path| path.trim_end_matches('\t')).filter(|path| !path.is_empty()).unwrap_or_else(first)
+}
+
+/// Whether a file's part of the diff has the quoted lines.
+pub(super) fn has_quote(diff: &str, path: &str, quote: &str) -> bool {
+    let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let quoted: Vec<String> = quote.lines().map(plain).filter(|line| !line.is_empty()).collect();
+    let of_path = sections(diff).into_iter().filter(|(known, _)| *known == path).map(|(_, section)| section);
+    let in_hunks = |section: &str| -> Vec<String> {
+        let hunks = section.lines().skip_while(|line| !line.starts_with("@@"));
+        let lines = hunks.filter_map(|line| line.strip_prefix(['+', '-', ' ']));
+        lines.map(plain).collect()
+    };
+    // A reviewer may quote a line with the mark of the diff.
+    let is_in = |lines: &[String], quote: &String| {
+        let bare = quote.strip_prefix(['+', '-']).map(str::trim);
+        lines.iter().any(|line| {
+            line == quote || Some(line.as_str()) == bare || (quote.len() > 8 && line.contains(quote.as_str()))
+        })
+    };
+    !quoted.is_empty() && of_path.map(in_hunks).any(|lines| quoted.iter().all(|quote| is_in(&lines, quote)))
+}
+
+/// Keeps line ends, and tabs.
+fn without_hidden_lines(text: &str) -> String {
+    text.split_inclusive('\n')
+        .map(|line| {
+            let end = if line.ends_with('\n') { "\n" } else { "" };
+            let parts: Vec<String> =
+                line.trim_end_matches(['\n', '\r']).split('\t').map(|part| without_hidden(part.to_owned())).collect();
+            parts.join("\t") + end
+        })
+        .collect()
+}
+
+/// As git shows a new file.
+fn of_new_file(root: &Path, path: &str) -> String {
+    let text = read_regular(&root.join(path), NEW_SIZE).and_then(|bytes| String::from_utf8(bytes).ok());
+    let header = format!("diff --git a/{path} b/{path}\nnew file mode 100644\n");
+    match text.filter(|text| !text.contains('\0')) {
+        None => format!("{header}Binary files /dev/null and b/{path} differ\n"),
+        Some(text) => {
+            let count = text.lines().count();
+            let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+            format!("{header}--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{count} @@\n{lines}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIFF: &str = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n fn a() {\n-    one();\n+    two(1,  2);\n\
+        diff --git a/b.md b/b.md\nnew file mode 100644\n--- /dev/null\n+++ b/b.md\n@@ -0,0 +1,1 @@\n+words\n\
+        diff --git a/c.png b/c.png\nBinary files a/c.png and b/c.png differ\n";
+
+    #[test]
+    fn quotes_are_found_in_the_files_they_are_from() {
+        for (path, quote, expected) in [
+            ("a.rs", "    two(1,  2);", true),
+            ("a.rs", "two(1, 2);", true),
+            ("a.rs", "+    two(1, 2);", true),
+            ("a.rs", "one();", true),
+            ("a.rs", "fn a() {\n    two(1, 2);", true),
+            ("a.rs", "three();", false),
+            ("b.md", "two(1, 2);", false),
+            ("b.md", "words", true),
+            ("b.md", "word", false),
+            ("c.png", "words", false),
+            ("a.rs", " \n", false),
+            ("a.rs", "+++ b/a.rs", false),
+        ] {
+            assert_eq!(has_quote(DIFF, path, quote), expected, "{path}: {quote}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let diff = Diff::cut("HEAD".to_owned(), DIFF, str::to_owned);
+        assert_eq!((diff.files, diff.text.as_str(), diff.left_out.len()), (3, DIFF, 0));
+        let task = format!("Review.\n\n{}\nEnd.\n", diff.fenced());
+        assert_eq!(of_task(&task), DIFF);
+        let long = format!("{DIFF}diff --git a/d b/d\n--- a/d\n+++ b/d\n@@ -1 +1 @@\n{}", "+x\n".repeat(SHOWN));
+        let diff = Diff::cut("HEAD".to_owned(), &long, str::to_owned);
+        assert_eq!((diff.text.as_str(), diff.left_out), (DIFF, vec!["d".to_owned()]));
+        let alone = Diff::cut("HEAD".to_owned(), long.get(DIFF.len()..).expect("the rest"), str::to_owned);
+        assert!(alone.text.len() > SHOWN - 10 && alone.left_out == ["the rest of d"], "{:?}", alone.left_out);
+    }
+}

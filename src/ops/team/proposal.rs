@@ -1,0 +1,131 @@
+//! What `squad init` is about to write: each line with its source, for a user who may change it first.
+
+use serde::Serialize;
+
+use super::engines;
+pub(crate) use super::survey::Fact;
+use super::survey::Survey;
+use crate::env::Env;
+use crate::model::list;
+use crate::ops::own_settings;
+
+/// A line of the proposal: what it is called, its value, and where that comes from.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    pub(crate) value: String,
+    pub(crate) source: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Proposal {
+    pub(crate) purpose: Option<Fact>,
+    kind: Option<Fact>,
+    pub(crate) stack: Option<Fact>,
+    /// The commands that build and test.
+    pub(crate) checks: Vec<Fact>,
+    /// Folders, each with the agent that owns it.
+    pub(crate) owners: Vec<(String, String)>,
+    pub(crate) conventions: Vec<&'static str>,
+    pub(crate) code_owners: Option<String>,
+    /// The slugs of the agents; empty for all of the user's own preset.
+    pub(crate) agents: Vec<String>,
+    /// Why these.
+    pub(crate) team: String,
+    /// The engine to name in the team's configuration.
+    pub(crate) engine: Option<String>,
+    /// The engine that will be used, and how that is known.
+    pub(crate) used_engine: Fact,
+}
+
+/// A source of what the user typed.
+pub(crate) const YOURS: &str = "yours";
+
+impl Proposal {
+    pub(super) fn new(
+        env: &Env,
+        directory: &std::path::Path,
+        survey: Survey,
+        agents: Vec<String>,
+        is_built_in: impl Fn(&str) -> bool,
+    ) -> Self {
+        let (preset, fitting) = survey.team();
+        let are_known = fitting.iter().all(|slug| is_built_in(slug));
+        let (agents, team) = match agents.is_empty() {
+            false => (agents, YOURS.to_owned()),
+            true if are_known => (fitting.into_iter().map(str::to_owned).collect(), format!("preset {preset}")),
+            true => (agents, "all of the preset".to_owned()),
+        };
+        let settings = own_settings(env);
+        let usual = settings.engine.name.clone();
+        let (engine, used_engine) = match engines::first_installed(env, directory, &settings, &usual) {
+            Some(found) if found == usual => (None, Fact { value: usual, source: "installed".to_owned() }),
+            Some(found) => {
+                let source = format!("installed; {usual} is not");
+                (Some(found.clone()), Fact { value: found, source })
+            }
+            None => (None, Fact { value: usual, source: "not installed: `squad engines` shows how".to_owned() }),
+        };
+        let stack = survey.stack();
+        Self {
+            purpose: survey.purpose,
+            kind: survey.kind.map(|kind| Fact { value: kind.value.name().to_owned(), source: kind.source }),
+            stack,
+            checks: survey
+                .checks
+                .into_iter()
+                .map(|check| Fact { value: check.command, source: check.source })
+                .collect(),
+            owners: survey.owners.into_iter().map(|(path, owner)| (path, owner.to_owned())).collect(),
+            conventions: survey.conventions,
+            code_owners: survey.code_owners,
+            agents,
+            team,
+            engine,
+            used_engine,
+        }
+    }
+
+    /// The owners of folders that are on the team.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &(String, String)> {
+        let is_on_team = |owner: &String| self.agents.is_empty() || self.agents.contains(&owner.to_lowercase());
+        self.owners.iter().filter(move |(_, owner)| is_on_team(owner))
+    }
+
+    /// Everything that is known, a line for each.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let line = |name, fact: &Fact| Line { name, value: fact.value.clone(), source: fact.source.clone() };
+        let mut lines = Vec::new();
+        lines.extend(self.purpose.as_ref().map(|fact| line("purpose", fact)));
+        lines.extend(self.kind.as_ref().map(|fact| line("kind", fact)));
+        lines.extend(self.stack.as_ref().map(|fact| line("stack", fact)));
+        if !self.checks.is_empty() {
+            let mut sources: Vec<&String> = self.checks.iter().map(|check| &check.source).collect();
+            sources.dedup();
+            let value = self.checks.iter().map(|check| check.value.as_str()).collect::<Vec<_>>().join(", ");
+            lines.push(Line { name: "checks", value, source: list(sources) });
+        }
+        let owners: Vec<String> =
+            self.owners().map(|(path, owner)| format!("{path}/ {}", owner.to_lowercase())).collect();
+        if !owners.is_empty() {
+            let source = "by what is in them".to_owned();
+            lines.push(Line { name: "folders", value: owners.join(", "), source });
+        }
+        if !self.agents.is_empty() {
+            lines.push(Line { name: "team", value: self.agents.join(", "), source: self.team.clone() });
+        }
+        lines.push(line("engine", &self.used_engine));
+        lines
+    }
+
+    /// What a colleague would ask and nothing here says.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        let all = [
+            ("purpose", self.purpose.is_none()),
+            ("users", true),
+            ("stack", self.stack.is_none()),
+            ("build and test", self.checks.is_empty()),
+        ];
+        all.into_iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| name).collect()
+    }
+}

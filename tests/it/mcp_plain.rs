@@ -1,0 +1,188 @@
+//! `squad mcp` in a repository without a team, and what a reply has room for.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::mcp_client::McpClient;
+use crate::support::{TestRepo, temporary};
+
+/// A repository with a commit, and members that play this script.
+fn plain(script: &str) -> (TestRepo, PathBuf) {
+    let repo = TestRepo::empty();
+    repo.write("src/lib.rs", "// Nothing yet.\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    let path = repo.root().parent().expect("a folder").join("script.toml");
+    fs::write(&path, script).expect("a script");
+    (repo, path)
+}
+
+fn client(repo: &TestRepo, script: &std::path::Path, arguments: &[&str]) -> McpClient {
+    let script = script.display().to_string();
+    let arguments = [arguments, &["--engine", "rehearsal"]].concat();
+    McpClient::start_in(repo, &repo.root(), &arguments, &[("SQUAD_REHEARSAL", &script)]).greet("2025-11-25")
+}
+
+fn say(agent: &str, text: &str) -> String {
+    format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = {} }}]\n", json!(text))
+}
+
+#[test]
+fn members_work_without_a_team_and_are_recorded() {
+    let (repo, script) = plain(&(say("reviewer", "One finding.") + &say("security", "None.")));
+    for (path, text) in [
+        (".claude/agents/security.md", "---\nname: security\ndescription: Looks for holes\n---\nYou look for holes.\n"),
+        (".github/agents/triage.agent.md", "---\ndescription: Sorts issues\n---\nYou sort issues.\n"),
+        (".github/agents/squad.agent.md", "---\nname: squad\n---\nCall squad.\n"),
+        ("agents/reviewer.md", "---\nname: Own\n---\nYou review as we do.\n"),
+        (".codex/agents/broken.md", "---js\nmodule.exports = {}\n---\nx\n"),
+    ] {
+        repo.write(path, text);
+    }
+    let mut client = client(&repo, &script, &[]);
+    let listed = client.structured("list_roles", json!({}));
+    let roles: Vec<String> = listed["roles"]
+        .as_array()
+        .expect("roles")
+        .iter()
+        .map(|role| format!("{} {} {}", role["id"].as_str().expect("an id"), role["source"], role["error"].is_null()))
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "security \".claude/agents/security.md\" true",
+            "triage \".github/agents/triage.agent.md\" true",
+            "broken \".codex/agents/broken.md\" false",
+            "reviewer \"agents/reviewer.md\" true",
+            "tester \"built in\" true",
+            "researcher \"built in\" true",
+            "writer \"built in\" true",
+            "planner \"built in\" true",
+            "debugger \"built in\" true",
+        ]
+    );
+    let members = json!([{"roleId": "reviewer", "task": "Review it."}, {"roleId": "security", "task": "Look."}]);
+    let result = client.structured("start_squad_members", json!({ "members": members }));
+    assert_eq!(result["status"], "completed", "{result}");
+    let texts = [&result["members"][0]["text"], &result["members"][1]["text"]];
+    assert_eq!(texts, ["One finding.", "None."], "{result}");
+    let run = result["squadId"].as_str().expect("an id").to_owned();
+    assert_eq!(client.structured("get_run", json!({ "squadId": run }))["members"][0]["text"], "One finding.");
+
+    let said = client.refused("orchestrate", json!({"message": "Add a test"}));
+    assert!(said.contains("there is no team here") && said.contains("`start_squad_members`"), "{said}");
+
+    let logged = client.structured("log_decision", json!({"decision": "Prices are integer cents"}));
+    let decisions = client.structured("list_decisions", json!({}));
+    assert_eq!(decisions["decisions"][0]["id"], logged["id"], "{decisions}");
+    assert_eq!(decisions["decisions"][0]["state"], "unlanded", "{decisions}");
+
+    // The command line knows of it too, and nothing was put into the work tree.
+    let log = repo.squad(&["log", "--json"]);
+    assert!(log.code == 0 && log.out.contains(&run), "{log}");
+    let list = repo.squad(&["decisions", "list", "--json"]);
+    assert!(list.code == 0 && list.out.contains("Prices are integer cents"), "{list}");
+    assert_eq!(repo.squad(&["status"]).code, 0);
+    let doctor = repo.squad(&["doctor"]);
+    assert!(!doctor.to_string().contains("there is no team in"), "{doctor}");
+    assert!(!repo.exists(".squad"));
+    let again = repo.squad(&["orchestrate", "Add a test"]);
+    assert!(again.code == 3 && again.err.contains("there is no team in"), "{again}");
+    repo.assert_sound();
+}
+
+/// The client's own engine, where it is installed; else the first that is.
+#[test]
+fn members_run_on_the_engine_of_the_host() {
+    let folder = temporary::folder();
+    let (repo, _) = plain("");
+    for (name, said) in [("claude", "claude was here"), ("codex", "codex was here")] {
+        let text = format!("#!/bin/sh\ncat >/dev/null\nprintf '%s' '{said}'\n");
+        fs::write(folder.path().join(name), text).expect("a program");
+        fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+    let path = format!("{}:{}", folder.path().display(), repo.variables["PATH"]);
+    for (name, engine) in [("codex-mcp-client", "codex"), ("claude-code", "claude"), ("some-editor", "claude")] {
+        let mut client = McpClient::start_in(&repo, &repo.root(), &[], &[("PATH", &path)]);
+        let info = json!({"name": name, "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+        client.request("initialize", hello);
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let members = json!([{"roleId": "reviewer", "task": "Review it."}]);
+        let result = client.structured("start_squad_members", json!({ "members": members }));
+        let raw = result["members"][0]["rawStdout"].as_str().expect("an output");
+        assert_eq!(raw, format!("{engine} was here"), "{name}: {result}");
+    }
+}
+
+#[test]
+fn engines_can_be_found_out() {
+    let (repo, script) = plain("");
+    let mut client = client(&repo, &script, &[]);
+    let found = client.structured("list_engines", json!({}));
+    let engines = found["engines"].as_array().expect("engines");
+    let of = |name: &str| engines.iter().find(|engine| engine["name"] == name).expect("it is listed");
+    let rehearsal = of("rehearsal");
+    assert_eq!((&rehearsal["ready"], &rehearsal["chosen"]), (&json!(true), &json!(true)), "{found}");
+    let claude = of("claude");
+    assert_eq!(
+        (&claude["installed"], &claude["ready"], &claude["chosen"]),
+        (&json!(false), &json!(false), &json!(false))
+    );
+    assert!(claude["problem"].as_str().is_some_and(|problem| problem.contains("npm install")), "{claude}");
+}
+
+/// All members' answers fit into what hosts keep: short ones whole, the longest cut, with a link to the whole.
+#[test]
+fn a_reply_keeps_to_its_budget() {
+    let long = "a \"line\"\n".repeat(5_000);
+    let mut script = say("reviewer", &long) + &say("tester", &long) + &say("writer", "Short.");
+    script +=
+        "[[turn]]\nagent = \"planner\"\nsteps = [{ write = \"made.txt\", text = \"x\\n\" }, { say = \"Made.\" }]\n";
+    let (repo, script) = plain(&script);
+    let mut client = client(&repo, &script, &["--permissions", "allow"]);
+    let members = ["reviewer", "tester", "writer", "planner"].map(|role| json!({"roleId": role, "task": "Do it."}));
+    let result = client.structured("start_squad_members", json!({ "members": members }));
+    assert!(result.to_string().len() <= 20 * 1024, "{}", result.to_string().len());
+    let of = |index: usize, field: &str| result["members"][index][field].clone();
+    assert_eq!((of(2, "text"), of(2, "textUri")), (json!("Short."), Value::Null));
+    assert_eq!(of(3, "changed"), json!([{"path": "made.txt", "added": 1, "removed": 0}]), "{result}");
+    assert!(of(3, "inputTokens").is_u64(), "{result}");
+    for index in [0, 1] {
+        let text = of(index, "text");
+        let text = text.as_str().expect("a text");
+        assert!(long.starts_with(text) && text.len() > 4_000, "{}", text.len());
+        let uri = of(index, "textUri");
+        let whole = client.request("resources/read", json!({ "uri": uri }));
+        assert!(whole["result"]["contents"][0]["text"] == long.trim_end(), "{uri}");
+    }
+    let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+    assert!(tools.to_string().len() <= 8 * 1024, "{}", tools.to_string().len());
+    let described = tools
+        .as_array()
+        .expect("tools")
+        .iter()
+        .filter(|tool| tool["outputSchema"]["properties"]["squadId"].is_object());
+    assert_eq!(described.count(), 1);
+}
+
+/// A call does not wait for longer than the client does; the rest is told later, by the run's id.
+#[test]
+fn a_call_returns_with_the_answers_so_far() {
+    let script =
+        say("writer", "Early.") + "[[turn]]\nagent = \"tester\"\nsteps = [{ wait = \"6s\" }, { say = \"Late.\" }]\n";
+    let (repo, script) = plain(&script);
+    let mut client = client(&repo, &script, &["--wait", "2"]);
+    let members = ["writer", "tester"].map(|role| json!({"roleId": role, "task": "Do it."}));
+    let begun = Instant::now();
+    let result = client.structured("start_squad_members", json!({ "members": members }));
+    assert!(begun.elapsed() < Duration::from_secs(6), "{result}");
+    assert_eq!((&result["status"], &result["members"][0]["text"]), (&json!("running"), &json!("Early.")), "{result}");
+    assert_eq!(result["members"][1]["status"], "running", "{result}");
+    let rest = client.structured("get_run", json!({"squadId": result["squadId"], "waitSec": 30}));
+    assert_eq!(rest["members"][1]["text"], "Late.", "{rest}");
+}

@@ -1,0 +1,204 @@
+//! `squad review [BASE]` and the MCP tool `review_changes`: reviewers side by side on one diff.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::mcp_client::McpClient;
+use crate::support::{TestRepo, temporary};
+
+/// A repository without a team, with one change that is not committed, and reviewers that play this script.
+fn changed(script: &str) -> TestRepo {
+    let mut repo = TestRepo::empty();
+    repo.write("cart.py", "def total(items):\n    return sum(items)\n\n\ndef count(items):\n    return len(items)\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    repo.write(
+        "cart.py",
+        "def total(items):\n    return sum(items) * 1.1\n\n\ndef count(items):\n    return len(items) - 1\n",
+    );
+    let path = repo.root().parent().expect("a folder").join("script.toml");
+    fs::write(&path, script).expect("a script");
+    repo.variables.insert("SQUAD_REHEARSAL".to_owned(), path.display().to_string());
+    repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+    repo
+}
+
+fn says(agent: &str, text: &str) -> String {
+    format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = {} }}]\n", json!(text))
+}
+
+fn finding(line: u64, quote: &str, severity: &str, text: &str) -> Value {
+    json!({"path": "cart.py", "line": line, "quote": quote, "severity": severity, "text": text})
+}
+
+fn two_reviewers() -> String {
+    let one = json!({"verdict": "reject", "findings": [
+        finding(2, "    return sum(items) * 1.1", "high", "Prices are floats: 3 * 0.1 * 1.1 is not 0.33."),
+        finding(6, "return len(items) - 1", "critical", "Off by one: an empty cart counts -1."),
+    ]});
+    let other = json!({"verdict": "approve", "findings": [
+        finding(2, "+    return sum(items) * 1.1", "low", "The tax is not named."),
+        finding(2, "return sum(items) * 1.2", "high", "Wrong rate."),
+    ]});
+    says("reviewer", &format!("Here:\n```json\n{one}\n```\n")) + &says("tester", &other.to_string())
+}
+
+#[test]
+fn findings_stand_by_place_each_with_its_line_and_invented_ones_last() {
+    let repo = changed(&two_reviewers());
+    let before = repo.git(&["status", "--porcelain"]);
+    let output = repo.squad(&["review", "--agent", "reviewer,tester"]);
+    expect![[r#"
+        cart.py:2
+          > return sum(items) * 1.1
+          high     reviewer (rehearsal): Prices are floats: 3 * 0.1 * 1.1 is not 0.33.
+          low      tester (rehearsal): The tax is not named.
+        cart.py:6
+          > return len(items) - 1
+          critical reviewer (rehearsal): Off by one: an empty cart counts -1.
+        not found in the diff:
+        cart.py:2
+          > return sum(items) * 1.2
+          high     tester (rehearsal): Wrong rate.
+        rejected by reviewer (rehearsal)
+        approved by tester (rehearsal)
+        --- stderr
+        Review 1 file against HEAD (15f085e4df), by 2 reviewers
+        --- exit 1
+    "#]]
+    .assert_eq(&output.to_string());
+    assert_eq!(repo.git(&["status", "--porcelain"]), before);
+    let said: Value =
+        serde_json::from_str(&repo.squad(&["review", "-a", "reviewer,tester", "--json"]).out).expect("JSON");
+    assert_eq!(said["verdicts"][0]["verdict"], "rejected", "{said}");
+    assert_eq!(said["verdicts"][1]["engine"], "rehearsal", "{said}");
+    let shown = |finding: &Value| format!("{} {} {}", finding["line"], finding["by"], finding["in_diff"]);
+    let found: Vec<String> = said["findings"].as_array().expect("findings").iter().map(shown).collect();
+    assert_eq!(found, ["2 \"reviewer\" true", "2 \"tester\" true", "6 \"reviewer\" true", "2 \"tester\" false"]);
+    // No work was rejected: there is no author to lock out.
+    let run = said["run"].as_str().expect("a run");
+    assert!(repo.squad(&["review", "lift", run]).err.contains("locks nobody out"));
+    repo.assert_sound();
+}
+
+#[test]
+fn the_exit_code_is_the_verdict() {
+    for (text, code, said) in [
+        (json!({"verdict": "approve", "findings": []}).to_string(), 0, "approved by reviewer (rehearsal)"),
+        (json!({"verdict": "reject", "findings": []}).to_string(), 1, "rejected by reviewer (rehearsal)"),
+        (
+            "Looks good to me!".to_owned(),
+            1,
+            "no verdict by reviewer (rehearsal); it said no verdict that squad can read",
+        ),
+    ] {
+        let output = changed(&says("reviewer", &text)).squad(&["review"]);
+        assert!(output.code == code && output.out.contains(said), "{text}: {output}");
+    }
+}
+
+/// An engine that keeps what it was told, and answers this.
+fn engine(folder: &std::path::Path, name: &str, answer: &str) {
+    let kept = folder.join(format!("{name}.told"));
+    let text = format!("#!/bin/sh\ncat >'{}'\nprintf '%s\\n' '{answer}'\n", kept.display());
+    fs::write(folder.join(name), text).expect("a program");
+    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).expect("permissions");
+}
+
+#[test]
+fn each_engine_gets_the_whole_diff_and_one_that_is_not_there_stops_no_other() {
+    let folder = temporary::folder();
+    let mut repo = changed("");
+    repo.variables.remove("SQUAD_ENGINE");
+    let message = json!({"id": "m", "type": "agent_message", "text": "{\"verdict\": \"approve\"}"});
+    engine(folder.path(), "codex", &json!({"type": "item.completed", "item": message}).to_string());
+    repo.variables.insert("PATH".to_owned(), format!("{}:{}", folder.path().display(), repo.variables["PATH"]));
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    repo.write("new.txt", &format!("token = \"{secret}\"\nhid\u{200b}den\n"));
+    repo.write("logo.bin", "\0\u{1}");
+    let output = repo
+        .command(env!("CARGO_BIN_EXE_squad"), &repo.root())
+        .args(["review", "--engine", "codex,gemini", "--json"])
+        .output();
+    let output = output.expect("it runs");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    assert!(err.contains("gemini does not review: gemini is not installed"), "{err}");
+    let said: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(said["verdicts"], json!([{"role": "reviewer-codex", "engine": "codex", "verdict": "approved"}]));
+    let told = fs::read_to_string(folder.path().join("codex.told")).expect("it was told something");
+    for part in [
+        "-    return sum(items)\n+    return sum(items) * 1.1\n",
+        "+++ b/new.txt\n@@ -0,0 +1,2 @@\n",
+        "Binary files /dev/null and b/logo.bin differ",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains(secret) && !told.contains('\u{200b}'), "{told}");
+    let none = repo.squad(&["review", "--engine", "gemini"]);
+    assert!(none.code == 4 && none.err.contains("nobody can review: gemini is not installed"), "{none}");
+}
+
+#[test]
+fn what_cannot_be_reviewed_is_said() {
+    let repo = changed(&says("reviewer", "{\"verdict\": \"approve\"}"));
+    let unknown = repo.squad(&["review", "nosuch"]);
+    assert!(unknown.code == 2 && unknown.err.contains("no branch, tag or commit nosuch"), "{unknown}");
+    let nobody = repo.squad(&["review", "--agent", "nobody"]);
+    assert!(nobody.code == 2 && nobody.err.contains("there is no reviewer `nobody`"), "{nobody}");
+    let staged = repo.squad(&["review", "--staged"]);
+    assert!(staged.code == 2 && staged.err.contains("nothing to review: no change against HEAD"), "{staged}");
+    // A branch called `lift` is one like every other.
+    repo.git(&["branch", "lift"]);
+    repo.git(&["commit", "--quiet", "--all", "--message=second"]);
+    let branch = repo.squad(&["review", "--", "lift"]);
+    assert!(branch.code == 0 && branch.err.contains("Review 1 file against lift ("), "{branch}");
+    let path = repo.squad(&["review", "lift", "--path", "docs"]);
+    assert!(path.code == 2, "{path}");
+    let outside = TestRepo::folder().squad(&["review"]);
+    assert_eq!(outside.code, 3, "{outside}");
+}
+
+/// A team without a reviewer gets the built-in one, and is told.
+#[test]
+fn the_teams_reviewers_review() {
+    let repo = changed(&(says("reviewer", "{\"verdict\": \"approve\"}") + &says("rex", "{\"verdict\": \"approve\"}")));
+    assert_eq!(repo.squad(&["init", "--agents", "backend"]).code, 0);
+    let built_in = repo.squad(&["review"]);
+    assert!(built_in.err.contains("the team has no reviewer, so the built-in one reviews"), "{built_in}");
+    assert_eq!(built_in.code, 0, "{built_in}");
+    assert_eq!(repo.squad(&["agents", "add", "Rex", "--role", "Code reviewer"]).code, 0);
+    let own = repo.squad(&["review", "--json"]);
+    let said: Value = serde_json::from_str(&own.out).expect("JSON");
+    assert_eq!(said["verdicts"], json!([{"role": "rex", "engine": "rehearsal", "verdict": "approved"}]), "{own}");
+}
+
+#[test]
+fn an_mcp_client_has_its_diff_reviewed() {
+    let slow = "[[turn]]\nagent = \"writer\"\nsteps = [{ wait = \"5s\" }, { say = '{\"verdict\": \"approve\"}' }]\n";
+    let repo = changed(&(two_reviewers() + slow));
+    let mut client = McpClient::start_in(&repo, &repo.root(), &["--wait", "2"], &[]).greet("2025-11-25");
+    let said = client.structured("review_changes", json!({"reviewers": ["reviewer", "tester"]}));
+    assert_eq!((&said["status"], &said["verdicts"][0]["verdict"]), (&json!("completed"), &json!("rejected")), "{said}");
+    let shown = |finding: &Value| format!("{} {} {}", finding["line"], finding["by"], finding["in_diff"]);
+    let found: Vec<String> = said["findings"].as_array().expect("findings").iter().map(shown).collect();
+    assert_eq!(found, ["2 \"reviewer\" true", "2 \"tester\" true", "6 \"reviewer\" true", "2 \"tester\" false"]);
+
+    let begun = client.structured("review_changes", json!({"reviewers": ["reviewer", "writer"]}));
+    assert_eq!(begun["status"], "running", "{begun}");
+    let verdicts = [&begun["verdicts"][0]["verdict"], &begun["verdicts"][1]["verdict"]];
+    assert_eq!(verdicts, ["rejected", "running"], "{begun}");
+    let mut rest = client.structured("review_changes", json!({"squadId": begun["squadId"]}));
+    for _ in 0..20 {
+        if rest["status"] != "running" {
+            break;
+        }
+        rest = client.structured("review_changes", json!({"squadId": begun["squadId"]}));
+    }
+    assert_eq!(rest["verdicts"][1]["verdict"], "approved", "{rest}");
+    assert!(client.refused("review_changes", json!({"base": "nosuch"})).contains("no branch, tag or commit nosuch"));
+    assert!(client.refused("review_changes", json!({"squadId": "x"})).contains("there is no run"));
+}
