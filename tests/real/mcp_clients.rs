@@ -99,7 +99,7 @@ fn the_inspector_finds_nothing_wrong_in_any_revision() {
     };
     for era in ["legacy", "auto", "modern"] {
         let tools = inspect(era, &["--method", "tools/list", "--strict"]);
-        assert_eq!(tools["tools"].as_array().map(Vec::len), Some(8), "{tools}");
+        assert_eq!(tools["tools"].as_array().map(Vec::len), Some(10), "{tools}");
         let prompts = inspect(era, &["--method", "prompts/list"]);
         assert_eq!(prompts["prompts"][0]["name"], "ada", "{prompts}");
         let role = inspect(era, &["--method", "resources/read", "--uri", "squad://roles/ada"]);
