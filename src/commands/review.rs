@@ -13,6 +13,7 @@ use crate::ops::team::roles::Roles;
 use crate::ops::{Project, Workspace};
 use crate::pool::Show;
 use crate::ui::Ui;
+use crate::view::Progress;
 
 /// Have reviewers judge what changed
 ///
@@ -43,9 +44,9 @@ pub(super) struct Args {
     /// Who reviews: agents or roles
     #[arg(long, short, value_name = "NAME,…", value_delimiter = ',')]
     agent: Vec<String>,
-    /// How many of each
-    #[arg(short, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
-    n: u8,
+    /// How many, of each that --agent names or in all [default: each once]
+    #[arg(short, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=16))]
+    n: Option<u8>,
     /// Each reviews once on each of these engines
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     engine: Vec<String>,
@@ -87,7 +88,7 @@ impl Args {
         let asked = Asked {
             range: Range { base: self.base, staged: self.staged, paths },
             reviewers: self.agent,
-            count: self.n.into(),
+            count: self.n.map(usize::from),
             engines: self.engine,
         };
         let prepared = reviewing::prepare(env, &project, &roles, described.as_ref(), (&asked, None))?;
@@ -96,7 +97,8 @@ impl Args {
         let count = prepared.members.len();
         ui.say(&printable_line(&format!("{}, by {}", prepared.title, plural(count, "reviewer"))));
         let default = described.as_ref().map_or(&project.settings.engine.name, |profile| &profile.name).clone();
-        let result = reviewing::carry_out(env, &project, prepared, described, Silent)?;
+        let shown = Reviewing { progress: ui.progress(), reviewers: count, ended: 0 };
+        let result = reviewing::carry_out(env, &project, prepared, described, shown)?;
         let review = reviewing::of_run(&result, &default)
             .ok_or_else(|| Failure::failed(format!("run {} is not a review", result.run)))?;
         if ui.json() {
@@ -109,11 +111,18 @@ impl Args {
     }
 }
 
-/// The verdicts are the whole story: no lines for what reviewers do meanwhile.
-struct Silent;
+/// Counts the reviewers that are done. Their verdicts are the whole story: there are no lines for what they do.
+struct Reviewing {
+    progress: Progress,
+    reviewers: usize,
+    ended: usize,
+}
 
-impl Show for Silent {
-    fn show(&mut self, _: &Event) {}
+impl Show for Reviewing {
+    fn show(&mut self, event: &Event) {
+        self.ended += usize::from(event.kind.end().is_some());
+        self.progress.begin(&format!("reviewing: {} of {} done", self.ended, plural(self.reviewers, "reviewer")));
+    }
 }
 
 fn show(ui: &mut Ui, review: &Review) {

@@ -201,4 +201,16 @@ fn an_mcp_client_has_its_diff_reviewed() {
     assert_eq!(rest["verdicts"][1]["verdict"], "approved", "{rest}");
     assert!(client.refused("review_changes", json!({"base": "nosuch"})).contains("no branch, tag or commit nosuch"));
     assert!(client.refused("review_changes", json!({"squadId": "x"})).contains("there is no run"));
+    assert!(client.refused("review_changes", json!({"reviewers": true})).contains("must be an array or an integer"));
+    let two = client.structured("review_changes", json!({"reviewers": 2}));
+    assert_eq!(two["verdicts"].as_array().map(Vec::len), Some(2), "{two}");
+}
+
+/// The rehearsal's own reviewers answer in the form that they are asked for.
+#[test]
+fn a_review_can_be_rehearsed() {
+    let repo = changed("");
+    let output = repo.squad(&["review", "--json"]);
+    let said: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!((output.code, &said["verdicts"][0]["verdict"]), (0, &json!("approved")), "{output}");
 }

@@ -27,6 +27,8 @@ pub(super) fn turn(opening: &Opening, prompt: &str, attachments: &[Attachment]) 
         } else {
             format!("(rehearsal) {}", summary(prompt))
         }
+    } else if prompt.contains("{\"verdict\":") {
+        "(rehearsal) I would read the diff here.\n\n{\"verdict\": \"approve\", \"findings\": []}".to_owned()
     } else if prompt.contains("VERDICT:") {
         "(rehearsal) I would read the change here.\n\nVERDICT: approved".to_owned()
     } else {

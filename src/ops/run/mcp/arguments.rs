@@ -26,10 +26,15 @@ pub(super) fn checked(schema: &Value, mut given: Object) -> Result<Object, Strin
 }
 
 fn check(schema: &Value, given: &mut Value, path: &str, problems: &mut Vec<String>) {
-    let wanted = schema.get("type").and_then(Value::as_str).unwrap_or("object");
+    let wanted: Vec<&str> = match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
+        Some(one) => one.as_str().into_iter().collect(),
+        None => vec!["object"],
+    };
     let found = type_of(given);
-    if wanted != found {
-        problems.push(format!("`{path}` must be {}, not {}", article(wanted), article(found)));
+    if !wanted.contains(&found) {
+        let wanted: Vec<String> = wanted.into_iter().map(article).collect();
+        problems.push(format!("`{path}` must be {}, not {}", wanted.join(" or "), article(found)));
         return;
     }
     match given {

@@ -24,12 +24,18 @@ struct ReviewChanges {
     staged: bool,
     #[serde(default)]
     paths: Vec<String>,
-    #[serde(default)]
-    reviewers: Vec<String>,
-    n: Option<usize>,
+    reviewers: Option<Reviewers>,
     #[serde(default)]
     engines: Vec<String>,
     squad_id: Option<String>,
+}
+
+/// Roles, or how many of the default ones.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Reviewers {
+    Roles(Vec<String>),
+    Count(usize),
 }
 
 impl McpServer {
@@ -47,7 +53,12 @@ impl McpServer {
         let roles = self.roles_of(Some(&project))?;
         let range =
             Range { base: asked.base.filter(|base| !base.is_empty()), staged: asked.staged, paths: asked.paths };
-        let asked = Asked { range, reviewers: asked.reviewers, count: asked.n.unwrap_or(1), engines: asked.engines };
+        let (reviewers, count) = match asked.reviewers {
+            Some(Reviewers::Roles(roles)) => (roles, None),
+            Some(Reviewers::Count(count)) => (Vec::new(), Some(count)),
+            None => (Vec::new(), None),
+        };
+        let asked = Asked { range, reviewers, count, engines: asked.engines };
         let (described, limit) = (self.options.described.as_ref(), Some(self.options.limit));
         let prepared = reviewing::prepare(&self.env, &project, &roles, described, (&asked, limit))?;
         let request =

@@ -123,8 +123,9 @@ fn start_squad_members() -> Value {
 
 fn review_changes() -> Value {
     let texts = |about: &str| json!({"type": "array", "items": {"type": "string"}, "description": about});
-    let count = json!({"type": "integer", "minimum": 1, "maximum": MOST_REVIEWERS, "default": 1,
-                       "description": "How many of each reviewer."});
+    let reviewers = json!({"type": ["array", "integer"], "items": {"type": "string"}, "minimum": 1,
+                           "maximum": MOST_REVIEWERS,
+                           "description": "Role ids, or how many. Default: the team's reviewers, or the built-in one."});
     tool(
         "review_changes",
         "Review changes",
@@ -136,8 +137,7 @@ fn review_changes() -> Value {
                 "base": text("A branch, tag or commit. Default: what is not committed."),
                 "staged": {"type": "boolean", "default": false, "description": "Only what is staged."},
                 "paths": texts("Only these files and folders."),
-                "reviewers": texts("Role ids. Default: the team's reviewers, or the built-in one."),
-                "n": count,
+                "reviewers": reviewers,
                 "engines": texts("Each reviewer works on each of these. Default: the project's engine."),
                 "squadId": text("A review that was still running."),
             }),

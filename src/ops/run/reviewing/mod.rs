@@ -37,8 +37,8 @@ pub(crate) struct Asked {
     pub(crate) range: Range,
     /// The ids of roles; empty: the team's reviewers, or the built-in one.
     pub(crate) reviewers: Vec<String>,
-    /// How many of each.
-    pub(crate) count: usize,
+    /// How many, of each role that is named or in all; `None`: each once.
+    pub(crate) count: Option<usize>,
     /// Each reviewer works once on each of these; empty: on its own.
     pub(crate) engines: Vec<String>,
 }
@@ -114,22 +114,24 @@ pub(crate) fn prepare(
     }
     let task = task(&diff);
     let mut members = Vec::new();
-    for (role, body) in &reviewers {
+    let chosen: Vec<&(Role, String)> = match asked.count {
+        Some(count) if asked.reviewers.is_empty() => reviewers.iter().cycle().take(count).collect(),
+        count => reviewers.iter().flat_map(|one| std::iter::repeat_n(one, count.unwrap_or(1))).collect(),
+    };
+    for (role, body) in chosen {
         for engine in &on {
-            for _ in 0..asked.count.max(1) {
-                let given = GivenMember {
-                    id: free_id(&role.id, engine.as_deref(), &members),
-                    role: role.id.clone(),
-                    task: task.clone(),
-                    directory: None,
-                    chat: None,
-                    keeps_chat: false,
-                    engine: engine.clone(),
-                    limit: limit.map(seconds),
-                };
-                let agent = role.agent.clone();
-                members.push(NamedMember { given, name: role.name.clone(), body: body.clone(), agent });
-            }
+            let given = GivenMember {
+                id: free_id(&role.id, engine.as_deref(), &members),
+                role: role.id.clone(),
+                task: task.clone(),
+                directory: None,
+                chat: None,
+                keeps_chat: false,
+                engine: engine.clone(),
+                limit: limit.map(seconds),
+            };
+            let agent = role.agent.clone();
+            members.push(NamedMember { given, name: role.name.clone(), body: body.clone(), agent });
         }
     }
     if members.len() > MOST_REVIEWERS {
