@@ -70,9 +70,19 @@ const REPOSITORY_VARIABLES: [&str; 14] = [
 /// Variables through which a signing program could prompt the user.
 const PROMPT_VARIABLES: [&str; 4] = ["DISPLAY", "GPG_TTY", "SSH_ASKPASS", "WAYLAND_DISPLAY"];
 
-/// Settings of every call: no hook runs, writes are flushed, paths are literal and not patterns.
-const SETTINGS: [&str; 7] =
-    ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync"];
+/// Settings of every call: no hook and no file system monitor runs, which an agent may have configured; writes are
+/// flushed; paths are literal and not patterns.
+const SETTINGS: [&str; 9] = [
+    "--literal-pathspecs",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.fsync=all",
+    "-c",
+    "core.fsyncMethod=fsync",
+];
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
