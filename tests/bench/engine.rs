@@ -31,6 +31,7 @@ pub(crate) fn bench() {
         return println!("the rest needs the CLI: .ci/install-real-parts installs it");
     };
     world.whole_run(&runtime);
+    world.sandboxed(&runtime);
     world.memory(&runtime);
 }
 
@@ -76,6 +77,8 @@ impl World {
         command.env("COPILOT_CLI_PATH", engine).env("HOME", self.folder.path()).env("COPILOT_OFFLINE", "true");
         command.env("COPILOT_PROVIDER_TYPE", "openai").env("COPILOT_PROVIDER_WIRE_API", "completions");
         command.env("COPILOT_PROVIDER_BASE_URL", self.model.url()).env("COPILOT_PROVIDER_API_KEY", "a-long-key");
+        // What the sandbox costs is measured by itself.
+        command.env("SQUAD_SANDBOX_LEVEL", "rules");
         command.env("COPILOT_MODEL", "fake-1").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
@@ -113,6 +116,25 @@ impl World {
             bare.push(start.elapsed());
         }
         print("a run of one agent, against the bare protocol", median(squad), median(bare));
+    }
+
+    /// The same run in the sandbox and without, in turn.
+    fn sandboxed(&self, runtime: &Path) {
+        for level in ["files", "full"] {
+            let (mut inside, mut outside) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                for (level, times) in [(level, &mut inside), ("rules", &mut outside)] {
+                    let mut squad = self.squad(runtime, 1);
+                    squad.env("SQUAD_SANDBOX_LEVEL", level).env("SQUAD_SANDBOX_REQUIRE", "true");
+                    let start = Instant::now();
+                    if !squad.status().expect("squad runs").success() {
+                        return println!("this system has no sandbox `{level}`");
+                    }
+                    times.push(start.elapsed());
+                }
+            }
+            print(&format!("a run in the sandbox `{level}`, against one without"), median(inside), median(outside));
+        }
     }
 
     /// One session, one turn, its end, and the process's.
