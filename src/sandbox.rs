@@ -43,6 +43,34 @@ pub(crate) struct Sandbox {
     temporary: Arc<TempDir>,
 }
 
+/// Why a level cannot be had.
+#[derive(Debug)]
+pub(crate) enum Lack {
+    /// This system has it not; the next level may do.
+    Missing(String),
+    /// It would be there, but for what an agent may have brought about: a full disk, too many files to hide. No weaker
+    /// level may take its place.
+    Broken(String),
+}
+
+impl Lack {
+    pub(crate) fn of(path: &Path, error: &io::Error) -> Self {
+        let reason = format!("{}: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ArgumentListTooLong => {
+                Self::Broken(reason)
+            }
+            _ => Self::Missing(reason),
+        }
+    }
+}
+
+impl From<String> for Lack {
+    fn from(reason: String) -> Self {
+        Self::Missing(reason)
+    }
+}
+
 /// What a program may do. Paths are absolute; those that do not exist are passed over.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Rules {
@@ -150,13 +178,13 @@ impl Sandbox {
     /// # Errors
     ///
     /// What failed, to follow "level … cannot be had: ".
-    pub(crate) fn probe(&self) -> Result<(), String> {
+    pub(crate) fn probe(&self) -> Result<(), Lack> {
         let Rules { temporary, .. } = &self.rules;
         let outside = temporary.parent().unwrap_or(temporary);
         let mark = crate::env::unique_id().to_string();
         let (secret, allowed, denied) =
             (outside.join(format!("{mark}.key")), temporary.join(&mark), outside.join(format!("{mark}.out")));
-        fs::write(&secret, &mark).map_err(|error| format!("{}: {error}", secret.display()))?;
+        fs::write(&secret, &mark).map_err(|error| Lack::of(&secret, &error))?;
         let hidden = self.rules.hidden.iter().chain([&secret]).cloned().collect();
         let (squad, held) = (self.squad.clone(), Arc::clone(&self.temporary));
         let tried = Self { squad, rules: Rules { hidden, ..self.rules.clone() }, temporary: held };
@@ -168,16 +196,17 @@ impl Sandbox {
             // What is not there need not be removed.
             let _ = fs::remove_file(file);
         }
-        let output = output.map_err(|error| error.to_string())?;
+        let output = output.map_err(|error| Lack::of(self.squad.path(), &error))?;
         let said = String::from_utf8_lossy(&output.stdout);
         let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        match () {
-            () if !output.status.success() => Err(complaint),
-            () if !has_written => Err(format!("{} could not be written inside", allowed.display())),
-            () if has_escaped => Err(format!("{} could be written inside", denied.display())),
-            () if said.contains(&mark) => Err(format!("{} could be read inside", secret.display())),
-            () => Ok(()),
+        Err(match () {
+            () if !output.status.success() => complaint,
+            () if !has_written => format!("{} could not be written inside", allowed.display()),
+            () if has_escaped => format!("{} could be written inside", denied.display()),
+            () if said.contains(&mark) => format!("{} could be read inside", secret.display()),
+            () => return Ok(()),
         }
+        .into())
     }
 }
 
@@ -243,13 +272,29 @@ fn probe(files: &[OsString]) -> (String, u8) {
 
 #[cfg(target_os = "linux")]
 fn enter(rules: &Rules) -> Result<(), String> {
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
     match rules.level {
         // Landlock forbids mounts, so it comes last.
         SandboxLevel::Full => mounts::enter(rules)?,
         SandboxLevel::Files => {}
         SandboxLevel::Rules => return Ok(()),
     }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+        .map_err(|error| format!("capabilities cannot be dropped: {error}"))?;
+    close_inherited().map_err(|error| format!("open files cannot be closed: {error}"))?;
     landlock::enter(rules)
+}
+
+/// A descriptor of squad's parent, of a folder say, would lead around all bounds.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "rustix has no close_range")]
+fn close_inherited() -> io::Result<()> {
+    const FIRST: libc::c_uint = 3;
+    // SAFETY: takes numbers only, and the descriptors are closed with the exec that follows.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -13,7 +13,7 @@ use rustix::mount::{
     move_mount, open_tree,
 };
 use rustix::process::{getgid, getuid};
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities};
+use rustix::thread::UnshareFlags;
 
 use super::Rules;
 
@@ -31,10 +31,7 @@ pub(super) fn enter(rules: &Rules) -> Result<(), String> {
     new_namespaces().map_err(|error| format!("no user namespace: {error}"))?;
     arrange(rules)?;
     // The old working folder is that of the old mounts.
-    std::env::set_current_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-        .map_err(|error| format!("capabilities cannot be dropped: {error}"))
+    std::env::set_current_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 #[expect(unsafe_code, reason = "a namespace is a matter of the thread")]
@@ -66,11 +63,12 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| format!("the mounts cannot be made private: {error}"))?;
     let shared_memory = PathBuf::from(SHARED_MEMORY);
+    let sockets = sockets_of_others(rules);
     let covering: Vec<&PathBuf> = rules.hidden.iter().chain(&rules.replaced).chain([&shared_memory]).collect();
     let is_covered = |path: &Path| covering.iter().any(|folder| path.starts_with(folder));
     // All trees are copied while they can be reached by their names and nothing in them is hidden.
     let mut changes: Vec<(&PathBuf, Change)> = vec![(&shared_memory, Change::Empty(SHARED))];
-    for path in rules.hidden.iter().chain(&rules.hidden_in_project).filter(|path| path.exists()) {
+    for path in rules.hidden.iter().chain(&rules.hidden_in_project).chain(&sockets).filter(|path| path.exists()) {
         changes.push((path, if path.is_dir() { Change::Empty(HIDING) } else { Change::Put(copy(&rules.empty)?) }));
     }
     for path in &rules.replaced {
@@ -95,6 +93,12 @@ fn arrange(rules: &Rules) -> Result<(), String> {
         }
     }
 
+    // Terminals of its own: those of others show what is typed there. A system that lets nobody make them keeps its own.
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    if mount("devpts", "/dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=0620").is_ok() {
+        put(copy(Path::new("/dev/pts/ptmx"))?.as_fd(), Path::new("/dev/ptmx"))?;
+    }
+
     // Each tree that differs from what is around it becomes a mount of its own.
     let terminals = PathBuf::from("/dev/pts");
     let writable = rules.writable.iter().chain([&rules.temporary]).chain(&rules.replaced);
@@ -116,6 +120,18 @@ fn arrange(rules: &Rules) -> Result<(), String> {
         is_set.map_err(|error| failed(path, error))?;
     }
     Ok(())
+}
+
+/// The sockets that programs outside listen on: read-only mounts do not keep anybody from connecting. One that is made
+/// later, outside of what is hidden, is reached.
+fn sockets_of_others(rules: &Rules) -> Vec<PathBuf> {
+    let listed = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let is_own = |path: &Path| rules.writable.iter().any(|own| path.starts_with(own));
+    let named = listed.lines().filter_map(|line| Some(PathBuf::from(line.get(line.find('/')?..)?)));
+    let mut sockets: Vec<PathBuf> = named.filter(|path| !is_own(path)).collect();
+    sockets.sort_unstable();
+    sockets.dedup();
+    sockets
 }
 
 /// A copy of a tree of mounts, which is nowhere yet.

@@ -66,7 +66,7 @@ fn writes_land_in_the_project_and_nowhere_else() {
         let commands = [
             "echo a > inside",
             "mkdir -p deep/er && echo a > deep/er/file && mv deep/er/file deep/moved && rm -r deep/er",
-            "echo a > \"$TMPDIR/mine\" && cat \"$TMPDIR/mine\"",
+            "echo a > \"${TMPDIR:-.}/mine\" && cat \"${TMPDIR:-.}/mine\"",
             "echo a > ../out",
             &format!("echo a > {}", home.display()),
             &format!("ln -s {} link; echo a > link", home.display()),
@@ -77,7 +77,7 @@ fn writes_land_in_the_project_and_nowhere_else() {
         assert_eq!([out.exists(), home.exists()], [level == "rules"; 2], "{level}: {output}");
         assert!(output.out.contains(&format!("\"sandbox\":\"{level}\"")), "{level}: {output}");
         let log = world.repo.squad(&["log", &run_of(&output)]);
-        let said = format!("{level}: only the project and temporary files could be written");
+        let said = format!("{level}: only the project, temporary files and caches could be written");
         assert_eq!(log.out.contains(&said), level != "rules", "{log}");
         let left = fs::read_dir(world.home(".local/state/squad/tmp")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{level}: temporary files are left");
@@ -244,4 +244,69 @@ fn an_agent_that_may_change_nothing_is_kept_from_it() {
             assert_eq!(hooks == "kept\n", level == "full", "{level}, {permissions}: {hooks}");
         }
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_link_leads_to_is_hidden_under_both_names() {
+    for level in ["full", "files"] {
+        let Some(world) = World::at(level) else { continue };
+        world.write(&world.home("dotfiles/netrc"), "the-key-itself\n");
+        world.write(&world.home("dotfiles/aws/credentials"), "the-key-itself\n");
+        for (name, place) in [(".netrc", "dotfiles/netrc"), (".aws", "dotfiles/aws")] {
+            std::os::unix::fs::symlink(world.home(place), world.home(name)).expect("a link");
+        }
+        let said = results(&world.run(&[
+            "cat ~/.netrc",
+            "cat ~/dotfiles/netrc",
+            "cat ~/.aws/credentials",
+            "cat ~/dotfiles/aws/credentials",
+        ]));
+        assert!(!said.contains("the-key-itself"), "{level}: {said}");
+    }
+}
+
+/// Programs that listen on a path do what they are told, outside.
+#[cfg(unix)]
+#[test]
+fn sockets_of_others_are_not_reached_at_level_full() {
+    for level in ["full", "rules"] {
+        let Some(world) = World::at(level) else { continue };
+        let path = world.home("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let connect = format!(
+            "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{}'); print('rea' + 'ched')\"",
+            path.display()
+        );
+        let said = results(&world.run(&[&connect]));
+        assert_eq!(said.contains("reached"), level == "rules", "{level}: {said}");
+    }
+}
+
+/// An agent can make more to hide than one argument holds. Its next run must not be bounded less for that.
+#[test]
+fn too_much_to_hide_is_no_reason_for_a_weaker_level() {
+    let Some(world) = World::at("full") else { return };
+    world.repo.write(".gitignore", ".env\n");
+    let long = "x".repeat(200);
+    (0..700).for_each(|number| world.repo.write(&format!("{long}/{number}/.env"), ""));
+    let mut repo = world.repo;
+    repo.variables.remove("SQUAD_SANDBOX_REQUIRE");
+    let output = repo.squad(&["orchestrate", "@backend say hello", "--engine", "rehearsal"]);
+    assert_eq!(output.code, 5, "{output}");
+    assert!(output.err.contains("the sandbox `full` cannot be set up"), "{output}");
+}
+
+/// squad asks git about the work tree, outside of the sandbox, when the agent is done.
+#[cfg(unix)]
+#[test]
+fn a_monitor_that_an_agent_configured_is_not_run() {
+    let Some(world) = World::at("files") else { return };
+    let proof = world.home("proof");
+    let script = format!("#!/bin/sh\ntouch {}\n", proof.display());
+    let make = format!("printf '{}' > f.sh; chmod +x f.sh", script.replace('\n', "\\n"));
+    let output = world.run(&[&make, "git config core.fsmonitor $PWD/f.sh", "echo x > new"]);
+    world.repo.squad(&["status"]);
+    world.repo.squad(&["doctor"]);
+    assert!(!proof.exists(), "{output}");
 }

@@ -159,9 +159,10 @@ impl Profile {
         self.settings.iter().filter_map(|path| expanded(path, variables)).collect()
     }
 
-    /// Where the built-in engines keep their logins and sessions.
-    pub(crate) fn homes(variables: &Variables) -> Vec<PathBuf> {
-        let paths = BUILT_IN.iter().flat_map(|(_, fields)| fields.home.iter().flatten());
+    /// Where all engines keep their logins and sessions.
+    pub(crate) fn homes(users: &BTreeMap<String, EngineProfile>, variables: &Variables) -> Vec<PathBuf> {
+        let profiles = BUILT_IN.iter().map(|(_, fields)| fields).chain(users.values());
+        let paths = profiles.flat_map(|fields| fields.home.iter().flatten());
         paths.filter_map(|path| expanded(path, variables)).collect()
     }
 

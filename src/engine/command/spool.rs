@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use crate::env::files::open_regular;
+use crate::env::is_without_links;
 
 /// The files of one turn of a session.
 #[derive(Debug)]
@@ -28,6 +29,9 @@ impl Spool {
         let name = format!("output/{session}");
         let folder = local.join(&name);
         fs::create_dir_all(&folder)?;
+        if !is_without_links(local, Path::new(&name)) {
+            return Err(io::Error::other(format!("{} is a link, or behind one", folder.display())));
+        }
         let numbers = fs::read_dir(&folder)?
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.split('.').next()?.parse::<u32>().ok());

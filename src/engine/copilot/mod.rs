@@ -50,7 +50,7 @@ pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;
 use super::{Adapter, EngineError, Opening};
-use crate::model::{AvailableModels, ConnectionState};
+use crate::model::{AvailableModels, ConnectionState, SandboxLevel};
 
 /// A running Copilot CLI that is ready for use.
 pub(crate) struct Copilot {
@@ -76,7 +76,10 @@ impl Copilot {
         if options.provider.is_none() && !account.authenticated {
             let error = unauthenticated(account);
             running.process.end(&running.connection, options.timeouts.grace).await;
-            return Err(error);
+            return Err(match &options.sandbox {
+                Some(sandbox) if is_logged_in_outside(&options).await => hidden_login(sandbox.level()),
+                _ => error,
+            });
         }
         let (server, stop, watcher) = Server::watch(options, running);
         Ok(Self { server, stop, watcher: tokio::spawn(watcher) })
@@ -128,6 +131,23 @@ async fn start_and_check(options: &Options) -> Result<server::Running, EngineErr
     let ((), running) =
         tokio::try_join!(endpoint::check_reachable(options, provider, address), server::start(options))?;
     Ok(running)
+}
+
+/// Whether the CLI finds a login that the sandbox hides from it.
+async fn is_logged_in_outside(options: &Options) -> bool {
+    let outside = Options { sandbox: None, ..options.clone() };
+    let Ok(running) = start_and_check(&outside).await else { return false };
+    running.process.end(&running.connection, options.timeouts.grace).await;
+    running.identity.account.authenticated
+}
+
+fn hidden_login(level: SandboxLevel) -> EngineError {
+    EngineError::Unauthenticated {
+        reason: format!("the Copilot CLI is logged in, but not in the sandbox `{level}`, which hides where its login lies"),
+        hint: "set COPILOT_GITHUB_TOKEN; or let agents read the login, `squad config set --user sandbox.read '[\"~/.config/gh\"]'`; \
+               or choose `squad config set --user sandbox.level rules`"
+            .to_owned(),
+    }
 }
 
 pub(crate) fn unauthenticated(account: &Account) -> EngineError {

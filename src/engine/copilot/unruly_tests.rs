@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::testing::{READ, answer, options};
 use super::*;
 use crate::model::AvailableModels;
+use crate::sandbox::{Rules, Sandbox};
 
 /// Starts a script as the CLI and returns the error.
 async fn start(script: &str) -> EngineError {
@@ -42,6 +43,53 @@ async fn a_cli_that_is_too_old_is_refused_at_the_gate() {
         let expected = format!("the Copilot CLI is {found}; this squad needs 1.0.43 or newer");
         assert_eq!(error.to_string(), expected);
         assert!(error.hint().is_some_and(|hint| hint.contains("@github/copilot@latest")), "{error:?}");
+    }
+}
+
+/// A login in a keyring, say, which the sandbox hides.
+#[tokio::test]
+async fn a_login_that_the_sandbox_hides_is_not_called_missing() {
+    for (outside, said) in [("true", "is logged in, but not in the sandbox `files`"), ("false", "is not logged in")] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let greeting = answer(1, r#"{"protocolVersion":3,"version":"1.0.102"}"#);
+        let account = |is: &str| answer(2, &format!(r#"{{"isAuthenticated":{is}}}"#));
+        let (inside, outside) = (account("false"), account(outside));
+        let script = format!(
+            "{READ}; {greeting}; {READ}; if [ -n \"$WITHIN\" ]; then {inside}; else {outside}; fi; cat > /dev/null"
+        );
+        let mut options = options(&folder, &script);
+        // Takes the place of squad: it sets no bounds, but says that it would.
+        let squad = folder.path().join("squad");
+        let text = folder.path().join("squad.txt");
+        fs::write(&text, "#!/bin/sh\nshift 2\nWITHIN=1 exec \"$@\"\n").expect("a script");
+        // By a separate process, for the reason that `options` gives.
+        let copied = crate::program::Program::of_user("/bin/cp".as_ref()).command().args([&text, &squad]).status();
+        assert!(copied.expect("cp runs").success());
+        fs::set_permissions(&squad, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+        let temporary = tempfile::tempdir().expect("a temporary folder");
+        options.sandbox = Some(Sandbox::new(&squad, rules(SandboxLevel::Files, temporary.path()), temporary));
+        let error = Copilot::start(options).await.err().expect("it cannot be used");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+fn rules(level: SandboxLevel, temporary: &std::path::Path) -> Rules {
+    let place = temporary.to_owned();
+    let (writable, read_only, hidden, hidden_in_project, readable, replaced, prepared) = Default::default();
+    let (set, unset) = Default::default();
+    Rules {
+        level,
+        writable,
+        read_only,
+        hidden,
+        hidden_in_project,
+        readable,
+        temporary: place.clone(),
+        replaced,
+        empty: place,
+        prepared,
+        set,
+        unset,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::model::SandboxLevel;
 use crate::ops::Project;
 use crate::ops::team::secrets::environment_files;
 use crate::program::{Programs, git_folders};
-use crate::sandbox::{Preparation, Rules, Sandbox, level_of};
+use crate::sandbox::{Lack, Preparation, Rules, Sandbox, level_of};
 use crate::settings::SandboxSettings;
 
 /// Where keys, tokens and passwords lie, below the user's home.
@@ -50,6 +50,38 @@ const KEYS: &[&str] = &[
     ".config/chromium",
     ".config/BraveSoftware",
     ".config/microsoft-edge",
+    ".config/github-copilot",
+    ".config/containers/auth.json",
+    ".config/helm",
+    ".config/hcloud",
+    ".config/doctl",
+    ".config/netlify",
+    ".config/age",
+    ".config/composer/auth.json",
+    ".composer/auth.json",
+    ".cache/huggingface/token",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".pgpass",
+    ".my.cnf",
+    ".s3cfg",
+    ".fly",
+    ".oci",
+    ".databrickscfg",
+    ".thunderbird",
+    ".bash_history",
+    ".zsh_history",
+];
+
+/// Folders that hold such things, by the variables that move them.
+const MOVED_KEYS: [(&str, &[&str]); 4] = [
+    (
+        "XDG_CONFIG_HOME",
+        &["gcloud", "gh", "glab-cli", "hub", "op", "rclone", "sops", "github-copilot", "git/credentials"],
+    ),
+    ("CARGO_HOME", &["credentials", "credentials.toml"]),
+    ("GNUPGHOME", &["."]),
+    ("DOCKER_CONFIG", &["."]),
 ];
 
 /// The folders of the Copilot CLI, which has no profile.
@@ -71,7 +103,19 @@ const TEMPORARY: &str = "tmp";
 const CACHED: &str = "caches";
 
 /// Ways to the user's daemons: agents for keys, the session's bus, containers.
-const DAEMONS: [&str; 6] = ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_", "DOCKER_HOST", "XDG_RUNTIME_DIR", "GPG_"];
+const DAEMONS: [&str; 11] = [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "DBUS_",
+    "DOCKER_HOST",
+    "XDG_RUNTIME_DIR",
+    "GPG_",
+    "TMUX",
+    "VSCODE_",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+];
 
 /// What bounds a run's agents.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +155,12 @@ pub(crate) fn of_run(env: &Env, project: &Project, run: &str, attached: &[PathBu
                     Bounds { sandbox: Some(sandbox), weaker: why(reasons) },
                 );
             }
-            Err(reason) => reasons.push(format!("`{level}`: {reason}")),
+            Err(Lack::Missing(reason)) => reasons.push(format!("`{level}`: {reason}")),
+            Err(Lack::Broken(reason)) => {
+                let message = format!("the sandbox `{level}` cannot be set up: {reason}");
+                return Err(Failure::new(FailureKind::Policy, message)
+                    .hint("mend that; or choose a weaker level: `squad config set --user sandbox.level files`"));
+            }
         }
     }
     require(settings.require, settings.level, Bounds { sandbox: None, weaker: why(reasons) })
@@ -156,21 +205,21 @@ fn sandbox(
     run: &str,
     attached: &[PathBuf],
     level: SandboxLevel,
-) -> Result<Sandbox, String> {
-    let squad = env.program.clone().ok_or("squad does not know its own program")?;
-    let home = real(Path::new(env.variable("HOME").ok_or("HOME is not set")?));
-    let state = state_folder(env).ok_or("HOME is not set")?;
+) -> Result<Sandbox, Lack> {
+    let unset = || "HOME is not set".to_owned();
+    let squad = env.program.clone().ok_or_else(|| "squad does not know its own program".to_owned())?;
+    let home = Path::new(env.variable("HOME").filter(|home| Path::new(home).is_absolute()).ok_or_else(unset)?);
+    let home = real(home);
+    let state = state_folder(env).ok_or_else(unset)?;
     let caches = state.join(CACHED).join(super::engines::home_name(project));
-    let make = |folder: &Path| {
-        fs::create_dir_all(folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))
-    };
+    let make = |folder: &Path| fs::create_dir_all(folder).map_err(|error| Lack::of(folder, &error));
     make(&state.join(TEMPORARY))?;
     let state = real(&state);
     let folder = tempfile::Builder::new().prefix(&format!("{run}-")).tempdir_in(state.join(TEMPORARY));
-    let folder = folder.map_err(|error| format!("{}: {error}", state.join(TEMPORARY).display()))?;
+    let folder = folder.map_err(|error| Lack::of(&state, &error))?;
     let temporary = folder.path().to_owned();
     let empty = state.join("empty");
-    fs::write(&empty, "").map_err(|error| format!("{}: {error}", empty.display()))?;
+    fs::write(&empty, "").map_err(|error| Lack::of(&empty, &error))?;
     make(&caches)?;
     // Its time says when somebody last worked there.
     let _ = fs::File::open(&caches).and_then(|folder| folder.set_modified(SystemTime::now()));
@@ -183,11 +232,19 @@ fn sandbox(
     let root = real(&project.folder.root);
     let local = project.local();
     let mut hidden: Vec<PathBuf> = KEYS.iter().chain([&COPILOT_HOME]).map(|path| home.join(path)).collect();
-    hidden.extend(Profile::homes(&env.os_variables()));
+    for (variable, names) in MOVED_KEYS {
+        let folder = env.variable(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        hidden.extend(folder.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
+    }
+    hidden.extend(Profile::homes(&project.settings.engines, &env.os_variables()));
     hidden.push(state.clone());
     hidden.extend(env.user_config().as_deref().and_then(Path::parent).map(real));
     let mut readable: Vec<PathBuf> = project.settings.sandbox.read.iter().map(|path| expanded(&home, path)).collect();
-    hidden.retain(|path| !readable.contains(path));
+    // A name may be a link, into a folder of all such files: both are hidden.
+    hidden.extend(hidden.iter().map(|path| real(path)).collect::<Vec<_>>());
+    hidden.sort_unstable();
+    hidden.dedup();
+    hidden.retain(|path| !readable.contains(&real(path)));
 
     readable.extend(attached.iter().cloned());
     // A server of the user's may be a script anywhere.
@@ -217,13 +274,14 @@ fn sandbox(
         rules.hidden.extend(["runs", "watch", "homes", "output"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
         rules.hidden_in_project = ignored_environment_files(project)?;
-        rules.readable.extend(path.iter().cloned());
+        rules.readable.extend(path);
         rules.readable.extend([real(Path::new("/etc/resolv.conf")), squad.clone()]);
-        let needed = path.iter().chain([&root, &home, &state, &squad, &local]);
-        let needed: Vec<&PathBuf> = needed.collect();
-        let temporary = ["/tmp", "/var/tmp"].map(PathBuf::from);
-        let is_free = |folder: &PathBuf| folder.is_dir() && !needed.iter().any(|path| path.starts_with(folder));
-        rules.replaced = temporary.into_iter().filter(is_free).collect();
+        // What is needed stays, also where all else goes: in the place of `/tmp`.
+        rules.readable.extend(git_folders(&root));
+        rules.replaced = ["/tmp", "/var/tmp"].map(PathBuf::from).into_iter().filter(|folder| folder.is_dir()).collect();
+        if rules.replaced.iter().any(|folder| home.starts_with(folder)) {
+            rules.readable.push(home.clone());
+        }
     }
     let shown = rules.replaced.first().unwrap_or(&rules.temporary).clone();
     for variable in ["TMPDIR", "TEMP", "TMP"] {

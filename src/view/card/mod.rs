@@ -198,7 +198,7 @@ impl Card {
         }
         // At level `rules` nothing bounds them, which is no remark to make of each run.
         for level in self.sandboxes.iter().filter(|level| **level != SandboxLevel::Rules) {
-            let text = format!("{level}: only the project and temporary files could be written");
+            let text = format!("{level}: only the project, temporary files and caches could be written");
             rows.note("sandbox", Text::default().plain(&text));
         }
         if self.undone.has(None) {
