@@ -209,7 +209,8 @@ fn an_mcp_client_has_its_diff_reviewed() {
 /// The rehearsal's own reviewers answer in the form that they are asked for.
 #[test]
 fn a_review_can_be_rehearsed() {
-    let repo = changed("");
+    let mut repo = changed("");
+    repo.variables.remove("SQUAD_REHEARSAL");
     let output = repo.squad(&["review", "--json"]);
     let said: Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!((output.code, &said["verdicts"][0]["verdict"]), (0, &json!("approved")), "{output}");
