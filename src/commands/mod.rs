@@ -37,7 +37,6 @@ mod undo;
 mod upgrade;
 mod watch;
 mod why;
-#[cfg(unix)]
 mod within;
 
 use std::path::PathBuf;
@@ -165,7 +164,6 @@ enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     Guard(guard::Args),
-    #[cfg(unix)]
     #[command(hide = true)]
     Within(within::Args),
 }
@@ -266,7 +264,6 @@ impl Arguments {
             Command::Carry(args) => args.run(&mut context),
             #[cfg(unix)]
             Command::Guard(args) => args.run(&mut context),
-            #[cfg(unix)]
             Command::Within(args) => args.run(&mut context),
         };
         (context, ended)

@@ -1,11 +1,13 @@
 //! Answers that name the way out, and never say that something is so when it is not.
 
 use std::fs;
+#[cfg(unix)]
 use std::process::Stdio;
 
 use crate::support::TestRepo;
 use crate::sync::Shared;
 
+#[cfg(unix)]
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
 #[test]

@@ -1,5 +1,6 @@
 //! How a run ended, on one card.
 
+#[cfg(unix)]
 use std::process::Command;
 
 use expect_test::expect;

@@ -83,6 +83,7 @@ mod rescue;
 mod resume;
 mod review;
 #[cfg(unix)]
+#[cfg(unix)]
 mod review_diff;
 mod review_odd;
 mod route;
@@ -99,6 +100,7 @@ mod sync;
 #[cfg(unix)]
 #[path = "../support/terminal.rs"]
 mod terminal;
+#[cfg(unix)]
 mod undo;
 mod unmerged;
 mod upgrade;
