@@ -274,14 +274,17 @@ fn sandbox(
         rules.hidden.extend(["runs", "watch", "homes", "output"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
         rules.hidden_in_project = ignored_environment_files(project)?;
+        // A program there needs what lies beside it, so the folder stays as it is, read-only.
+        let settings = &project.settings;
+        let programs = settings.engines.values().filter_map(|profile| profile.program.as_deref());
+        let programs = programs.chain(settings.engine.copilot.path.as_deref()).chain(env.variable("COPILOT_CLI_PATH"));
+        let programs: Vec<PathBuf> = programs.map(PathBuf::from).filter(|program| program.is_absolute()).collect();
+        let needed = path.iter().chain(&programs).chain([&root, &home, &state, &squad, &local]);
+        let needed: Vec<PathBuf> = needed.flat_map(|path| [path.clone(), real(path)]).collect();
+        let is_free = |folder: &PathBuf| folder.is_dir() && !needed.iter().any(|path| path.starts_with(folder));
+        rules.replaced = ["/tmp", "/var/tmp"].map(PathBuf::from).into_iter().filter(is_free).collect();
         rules.readable.extend(path);
         rules.readable.extend([real(Path::new("/etc/resolv.conf")), squad.clone()]);
-        // What is needed stays, also where all else goes: in the place of `/tmp`.
-        rules.readable.extend(git_folders(&root));
-        rules.replaced = ["/tmp", "/var/tmp"].map(PathBuf::from).into_iter().filter(|folder| folder.is_dir()).collect();
-        if rules.replaced.iter().any(|folder| home.starts_with(folder)) {
-            rules.readable.push(home.clone());
-        }
     }
     let shown = rules.replaced.first().unwrap_or(&rules.temporary).clone();
     for variable in ["TMPDIR", "TEMP", "TMP"] {
