@@ -30,6 +30,7 @@ pub(crate) struct Repository {
     sharing: Sharing,
     is_reftable: bool,
     tracks_modes: bool,
+    has_remotes: bool,
     environment: Environment,
     recent: RecentObjects,
     damage: DamageLog,
@@ -106,6 +107,7 @@ impl Repository {
             work_dir: found.workdir().map(discover::tidy),
             hash: found.object_hash(),
             tracks_modes: cfg!(unix) && config.boolean("core.fileMode").unwrap_or(true),
+            has_remotes: !found.remote_names().is_empty(),
             sharing: Sharing::from_setting(text("core.sharedRepository").as_deref()),
             is_reftable: match storage.as_deref() {
                 None | Some("files") => false,
@@ -121,6 +123,11 @@ impl Repository {
             damage: DamageLog::default(),
             identity: Arc::default(),
         })
+    }
+
+    /// Whether there is a remote that something could be shared with. Starts no program.
+    pub(crate) fn has_remotes(&self) -> bool {
+        self.has_remotes
     }
 
     /// The root of this work tree; a linked work tree has its own. `None`: the repository is bare.

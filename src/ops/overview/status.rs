@@ -162,7 +162,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         branch: head.branch,
         commit: head.commit,
         last,
-        has_remote: repository.remotes().is_ok_and(|remotes| !remotes.is_empty()),
+        has_remote: repository.has_remotes(),
         team: team_folder.map(|folder| TeamStatus { folder, upgrade, exports_stale }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         left_out,
