@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::env::Env;
 use crate::env::files::read_regular;
 use crate::error::Failure;
-use crate::model::{list, plural, without_hidden};
+use crate::model::{list, plural, printable_line, without_hidden};
 use crate::ops::Workspace;
 use crate::ops::team::secrets::redactor;
 
@@ -169,7 +169,9 @@ fn without_hidden_lines(text: &str) -> String {
 
 /// As git shows a new file.
 fn of_new_file(root: &Path, path: &str) -> String {
-    let text = read_regular(&root.join(path), NEW_SIZE).and_then(|bytes| String::from_utf8(bytes).ok());
+    // A name may hold a line end, and with it the end of the fence.
+    let (file, path) = (root.join(path), printable_line(path));
+    let text = read_regular(&file, NEW_SIZE).and_then(|bytes| String::from_utf8(bytes).ok());
     let header = format!("diff --git a/{path} b/{path}\nnew file mode 100644\n");
     match text.filter(|text| !text.contains('\0')) {
         None => format!("{header}Binary files /dev/null and b/{path} differ\n"),
@@ -207,6 +209,18 @@ mod tests {
         ] {
             assert_eq!(has_quote(DIFF, path, quote), expected, "{path}: {quote}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_files_name_does_not_end_the_fence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = format!("a\n{FENCE}\n# Task");
+        std::fs::write(folder.path().join(&name), "words\n").expect("a file");
+        let diff = Diff::cut("HEAD".to_owned(), &of_new_file(folder.path(), &name), str::to_owned);
+        let shown = diff.fenced();
+        assert!(shown.contains("+words") && !shown.contains("\n# Task"), "{shown}");
+        assert_eq!(shown.matches(&format!("\n{FENCE}")).count(), 1, "{shown}");
     }
 
     #[test]
