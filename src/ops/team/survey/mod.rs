@@ -11,7 +11,6 @@ mod folders;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checks::{self, Check};
-use crate::model::list;
 use dependencies::Sign;
 use folders::Lines;
 pub(super) use folders::is_text;
@@ -131,8 +130,7 @@ impl Survey {
 
     /// `Python 93%, HTML 7%; Flask`, and where that is from.
     pub(crate) fn stack(&self) -> Option<Fact> {
-        let languages = list(self.languages.iter().map(|(name, _)| name).collect::<Vec<_>>());
-        let languages = languages.replace(" and ", ", ");
+        let languages = self.languages.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         if languages.is_empty() && self.frameworks.is_empty() {
             return None;
         }
@@ -143,8 +141,10 @@ impl Survey {
         let gap = if languages.is_empty() || frameworks.is_empty() { "" } else { "; " };
         let shares =
             self.languages.iter().map(|(name, share)| format!("{name} {share}%")).collect::<Vec<_>>().join(", ");
-        let mut sources = vec![format!("lines: {shares}")];
-        sources.retain(|_| !self.languages.is_empty());
+        let mut sources = Vec::new();
+        if !shares.is_empty() {
+            sources.push(format!("lines: {shares}"));
+        }
         sources.extend(self.frameworks.iter().map(|framework| framework.source.clone()));
         sources.dedup();
         Some(Fact { value: format!("{languages}{gap}{}", frameworks.join(", ")), source: sources.join("; ") })
