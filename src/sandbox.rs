@@ -262,8 +262,8 @@ fn probe(files: &[OsString]) -> (String, u8) {
     let [allowed, denied, secret] = files else { return ("the probe needs three files".to_owned(), NOT_ENTERED) };
     let written = fs::write(allowed, "");
     let _ = fs::write(denied, "");
-    // squad, outside, judges by what is on disk and what is said here.
-    print!("{}", fs::read_to_string(secret).unwrap_or_default());
+    // squad, outside, judges by what is on disk and what is said here. Nobody else listens.
+    let _ = io::stdout().write_all(&fs::read(secret).unwrap_or_default());
     match written {
         Ok(()) => (String::new(), 0),
         Err(error) => (format!("{}: {error}", allowed.display()), 1),

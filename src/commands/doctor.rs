@@ -45,7 +45,9 @@ impl Args {
             for (engine, governed) in &diagnosis.governed {
                 ui.data(&printable(&format!("{engine}: {governed}.")));
             }
-            ui.data(&format!("The agents' sandbox: {}.", diagnosis.sandbox));
+            if let Some(level) = diagnosis.sandbox {
+                ui.data(&format!("The agents' sandbox: {level}."));
+            }
             let wrong = diagnosis.problems.iter().filter(|finding| finding.problem.severity != Severity::Note).count();
             ui.data(&if wrong == 0 {
                 "Everything is in order.".to_owned()

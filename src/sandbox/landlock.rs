@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    path_beneath_rules,
 };
 
 use super::Rules;
@@ -53,8 +53,10 @@ fn restrict(rules: &Rules) -> Result<RulesetStatus, landlock::RulesetError> {
         .add_rules(path_beneath_rules(readable(rules), AccessFs::from_read(NEWEST)))?;
     let devices = DEVICES.iter().map(PathBuf::from);
     let writable = rules.writable.iter().chain([&rules.temporary]).chain(&rules.replaced).cloned().chain(devices);
-    let ruleset = ruleset.add_rules(path_beneath_rules(writable, AccessFs::from_all(NEWEST)))?;
-    Ok(names(ruleset, rules)?.restrict_self()?.ruleset)
+    // Who cannot list a home folder fails in odd ways, so all names are seen, in what is hidden as well. Contents are not.
+    let names = path_beneath_rules(["/"], AccessFs::ReadDir);
+    let ruleset = ruleset.add_rules(path_beneath_rules(writable, AccessFs::from_all(NEWEST)))?.add_rules(names)?;
+    Ok(ruleset.restrict_self()?.ruleset)
 }
 
 /// What may be read as a whole: the roots of the largest trees without anything hidden.
@@ -80,19 +82,4 @@ fn around(folder: &Path, hidden: &[PathBuf], readable: &mut Vec<PathBuf>) {
             around(&entry.path(), hidden, readable);
         }
     }
-}
-
-/// Lets the names be listed in the folders on the way to what is hidden: who sees no home folder fails in odd ways.
-fn names(mut ruleset: RulesetCreated, rules: &Rules) -> Result<RulesetCreated, landlock::RulesetError> {
-    if rules.level == SandboxLevel::Full {
-        return Ok(ruleset);
-    }
-    let mut folders: Vec<&Path> = rules.hidden.iter().flat_map(|hidden| hidden.ancestors().skip(1)).collect();
-    folders.sort_unstable();
-    folders.dedup();
-    // `ReadDir` holds for the whole tree, so the names in what is hidden are seen as well. Contents are not.
-    if let (false, Ok(root)) = (folders.is_empty(), PathFd::new("/")) {
-        ruleset = ruleset.add_rule(PathBeneath::new(root, AccessFs::ReadDir))?;
-    }
-    Ok(ruleset)
 }

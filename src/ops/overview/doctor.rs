@@ -29,7 +29,7 @@ pub(crate) struct Diagnosis {
     /// What holds for the writes and commands of each engine that the team uses.
     pub(crate) governed: BTreeMap<String, Governed>,
     /// What bounds the agents' programs, tried just now.
-    pub(crate) sandbox: SandboxLevel,
+    pub(crate) sandbox: Option<SandboxLevel>,
     /// The result of `--prove`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<Proof>,
@@ -95,25 +95,31 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     Ok(Diagnosis { problems, governed, sandbox: level, proof })
 }
 
-/// Which level of the sandbox the system has.
-fn bounds(env: &Env, project: &Project) -> (SandboxLevel, Option<Finding>) {
-    let settings = &project.settings.sandbox;
-    let (level, reason) = match sandbox::of_run(env, project, "doctor", &[]) {
-        Ok(bounds) => (bounds.level(), bounds.weaker),
-        Err(failure) => (SandboxLevel::Rules, Some(failure.message)),
-    };
-    let found = reason.map(|reason| {
-        let severity = if settings.require { Severity::Error } else { Severity::Note };
-        let message = format!("agents run in the sandbox `{level}` and not `{}`: {reason}", settings.level);
+/// Which level of the sandbox the system has; `None`: no run can start.
+fn bounds(env: &Env, project: &Project) -> (Option<SandboxLevel>, Option<Finding>) {
+    let find = |severity, message: String, hint: Option<String>| {
         let place = Source::new(project.work_dir.display().to_string(), 0);
         let problem = Problem::new(severity, place, "sandbox-weaker", message);
-        let problem = match fs::read_to_string(NAMESPACES_LIMITED).is_ok_and(|text| text.trim() == "1") {
-            true => problem.hint("`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows user namespaces"),
-            false => problem.hint("it needs a Linux kernel with Landlock (6.2) and user namespaces"),
+        Finding { area: Area::Engine, problem: hint.into_iter().fold(problem, Problem::hint) }
+    };
+    let bounds = match sandbox::of_run(env, project, "doctor", &[]) {
+        Ok(bounds) => bounds,
+        Err(failure) => return (None, Some(find(Severity::Error, failure.message, failure.hint))),
+    };
+    let (level, wanted) = (bounds.level(), project.settings.sandbox.level);
+    let found = bounds.weaker.map(|reason| {
+        let is_limited = fs::read_to_string(NAMESPACES_LIMITED).is_ok_and(|text| text.trim() == "1");
+        let hint = match () {
+            () if !reason.contains("namespace") && !reason.contains("Landlock") => None,
+            () if is_limited => {
+                Some("`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows user namespaces")
+            }
+            () => Some("it needs a Linux kernel with Landlock (6.2) and user namespaces"),
         };
-        Finding { area: Area::Engine, problem }
+        let message = format!("agents run in the sandbox `{level}` and not `{wanted}`: {reason}");
+        find(Severity::Note, message, hint.map(str::to_owned))
     });
-    (level, found)
+    (Some(level), found)
 }
 
 /// Ubuntu's limit of user namespaces.

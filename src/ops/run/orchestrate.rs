@@ -387,9 +387,7 @@ async fn sessions_of(
     let attached: Vec<PathBuf> = attachments::absolute(project, &order.attachments).iter().map(PathBuf::from).collect();
     let bounds = sandbox::of_run(env, project, run.as_str(), &attached)
         .map_err(|failure| NotStarted { engine: project.settings.engine.name.clone(), failure })?;
-    if let Some(reason) = bounds.weaker.clone() {
-        reports.tell(None, EventKind::SandboxWeaker { level: bounds.level(), reason });
-    }
+    bounds.report(reports);
     let script = order.script.take();
     let engines = engines::prepare_with(env, project, run, script, others, bounds.sandbox.as_ref());
     tokio::select! {

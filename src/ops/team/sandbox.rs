@@ -10,10 +10,11 @@ use std::time::{Duration, SystemTime};
 use crate::engine::command::Profile;
 use crate::env::{Env, real};
 use crate::error::{Failure, FailureKind};
-use crate::model::SandboxLevel;
+use crate::model::{EventKind, SandboxLevel};
 use crate::ops::Project;
 use crate::ops::team::secrets::environment_files;
-use crate::program::{Programs, git_folders};
+use crate::pool::Reports;
+use crate::program::{Programs, git_folders, may_be_alive};
 use crate::sandbox::{Lack, Preparation, Rules, Sandbox, level_of};
 use crate::settings::SandboxSettings;
 
@@ -118,7 +119,7 @@ const DAEMONS: [&str; 11] = [
 ];
 
 /// What bounds a run's agents.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     /// `None`: only rules on commands.
     pub(crate) sandbox: Option<Sandbox>,
@@ -130,30 +131,33 @@ impl Bounds {
     pub(crate) fn level(&self) -> SandboxLevel {
         level_of(self.sandbox.as_ref())
     }
+
+    /// Says so where it is weaker.
+    pub(crate) fn report(&self, reports: &Reports) {
+        if let Some(reason) = self.weaker.clone() {
+            reports.tell(None, EventKind::SandboxWeaker { level: self.level(), reason });
+        }
+    }
 }
 
 /// The strongest level that the settings allow and the system has, tried just now.
 ///
 /// # Errors
 ///
-/// `sandbox.require` is set, and the system has not the level that `sandbox.level` names.
+/// `sandbox.require` is set, and the system has not the level that `sandbox.level` names; or what keeps it from being set
+/// up is nothing of the system's, such as a full disk.
 ///
 /// `attached`: files that the agents may read wherever they are.
 pub(crate) fn of_run(env: &Env, project: &Project, run: &str, attached: &[PathBuf]) -> Result<Bounds, Failure> {
     let settings = &project.settings.sandbox;
     let mut reasons = Vec::new();
-    for level in SandboxLevel::ALL.into_iter().filter(|level| *level >= settings.level) {
-        if level == SandboxLevel::Rules {
-            break;
-        }
+    let mut found = None;
+    for level in [SandboxLevel::Full, SandboxLevel::Files].into_iter().filter(|level| *level >= settings.level) {
         let made = sandbox(env, project, run, attached, level);
         match made.and_then(|sandbox| sandbox.probe().map(|()| sandbox)) {
             Ok(sandbox) => {
-                return require(
-                    settings.require,
-                    settings.level,
-                    Bounds { sandbox: Some(sandbox), weaker: why(reasons) },
-                );
+                found = Some(sandbox);
+                break;
             }
             Err(Lack::Missing(reason)) => reasons.push(format!("`{level}`: {reason}")),
             Err(Lack::Broken(reason)) => {
@@ -163,20 +167,14 @@ pub(crate) fn of_run(env: &Env, project: &Project, run: &str, attached: &[PathBu
             }
         }
     }
-    require(settings.require, settings.level, Bounds { sandbox: None, weaker: why(reasons) })
-}
-
-fn why(reasons: Vec<String>) -> Option<String> {
-    (!reasons.is_empty()).then(|| reasons.join("; "))
-}
-
-fn require(is_required: bool, wanted: SandboxLevel, bounds: Bounds) -> Result<Bounds, Failure> {
-    match &bounds.weaker {
-        Some(reason) if is_required => {
-            Err(Failure::new(FailureKind::Policy, format!("the sandbox `{wanted}` is not to be had here: {reason}"))
+    let weaker = (!reasons.is_empty()).then(|| reasons.join("; "));
+    match &weaker {
+        Some(reason) if settings.require => {
+            let message = format!("the sandbox `{}` is not to be had here: {reason}", settings.level);
+            Err(Failure::new(FailureKind::Policy, message)
                 .hint("`squad doctor` says what is missing; `sandbox.require = false` starts agents without it"))
         }
-        _ => Ok(bounds),
+        _ => Ok(Bounds { sandbox: found, weaker }),
     }
 }
 
@@ -215,7 +213,8 @@ fn sandbox(
     let make = |folder: &Path| fs::create_dir_all(folder).map_err(|error| Lack::of(folder, &error));
     make(&state.join(TEMPORARY))?;
     let state = real(&state);
-    let folder = tempfile::Builder::new().prefix(&format!("{run}-")).tempdir_in(state.join(TEMPORARY));
+    let folder =
+        tempfile::Builder::new().prefix(&format!("{run}-{}-", std::process::id())).tempdir_in(state.join(TEMPORARY));
     let folder = folder.map_err(|error| Lack::of(&state, &error))?;
     let temporary = folder.path().to_owned();
     let empty = state.join("empty");
@@ -299,12 +298,22 @@ pub(crate) fn clear(env: &Env, age: Duration) -> usize {
     let Some(state) = state_folder(env) else { return 0 };
     let folders = [TEMPORARY, CACHED].into_iter().flat_map(|name| fs::read_dir(state.join(name)).into_iter().flatten());
     let now: SystemTime = env.clock.now().into();
+    // A watch may hold its folder for longer.
+    let is_held = |entry: &fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.rsplit('-').nth(1).and_then(|process| process.parse().ok()).is_some_and(may_be_alive)
+    };
     let is_old = |entry: &fs::DirEntry| {
         let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
         modified.is_some_and(|modified| now.duration_since(modified).is_ok_and(|passed| passed > age))
     };
     // Caches may hold folders that are read-only, as Go's does; what stays is tried again by the next call.
-    folders.flatten().filter(is_old).filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
+    folders
+        .flatten()
+        .filter(is_old)
+        .filter(|entry| !is_held(entry))
+        .filter(|entry| fs::remove_dir_all(entry.path()).is_ok())
+        .count()
 }
 
 /// The `.env` files of the project that git ignores: they hold what only this machine is to know.

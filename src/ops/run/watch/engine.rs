@@ -52,9 +52,7 @@ async fn start(
     reports: &Reports,
 ) -> Result<Arc<SessionPool>, Failure> {
     let bounds = sandbox::of_run(env, project, run.as_str(), &[])?;
-    if let Some(reason) = bounds.weaker.clone() {
-        reports.tell(None, EventKind::SandboxWeaker { level: bounds.level(), reason });
-    }
+    bounds.report(reports);
     let engines = engines::prepare(env, project, run, script, bounds.sandbox.as_ref());
     engines.get(None, reports).await?;
     Ok(Arc::new(SessionPool::keeping(engines, project.settings.sessions.max_concurrent, reports.clone())))
