@@ -13,6 +13,7 @@ use super::{
     pack::NewPack,
     path::check_path,
     queue::{PendingAppend, Queue},
+    references::Durability,
     repository::Repository,
     snapshot::Snapshot,
     tree_edit::{Insertion, TreeEdit},
@@ -161,7 +162,7 @@ impl<'a> Ledger<'a> {
             references.prepare(commit, &draft)?;
             let kept = pack.map(NewPack::publish).transpose()?;
             lock.declare(REFERENCE, commit)?;
-            let moved = references.advance(REFERENCE, tip, commit, &draft)?;
+            let moved = references.advance(REFERENCE, (tip, commit), &draft, Durability::Now)?;
             lock.clear()?;
             if moved {
                 drop(kept);
@@ -178,12 +179,22 @@ impl<'a> Ledger<'a> {
 
     /// Durably moves another squad ref from its expected value. False: it has a different value.
     pub(super) fn move_ref(&self, reference: &str, old: Option<ObjectId>, new: ObjectId) -> Result<bool, Error> {
+        self.move_ref_as(reference, (old, new), Durability::Now)
+    }
+
+    /// Like [`Self::move_ref`]; it may become durable with the next append.
+    pub(super) fn move_ref_as(
+        &self,
+        reference: &str,
+        (old, new): (Option<ObjectId>, ObjectId),
+        durability: Durability,
+    ) -> Result<bool, Error> {
         let mut lock = self.lock()?;
         let references = self.repository.references();
         let draft = self.file("ledger.ref");
         references.prepare(new, &draft)?;
         lock.declare(reference, new)?;
-        let moved = references.advance(reference, old, new, &draft)?;
+        let moved = references.advance(reference, (old, new), &draft, durability)?;
         lock.clear()?;
         self.tidy(&lock);
         Ok(moved)

@@ -50,6 +50,18 @@ pub(super) struct ObjectStore {
     size_limit: Option<u64>,
 }
 
+/// For what gix builds from trees.
+impl Find for ObjectStore {
+    fn try_find<'b>(
+        &self,
+        id: &gix::oid,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<objs::Data<'b>>, gix::error::Error> {
+        *buffer = self.bytes(id, objs::Kind::Tree).map_err(gix::error::Error::from_error)?;
+        Ok(Some(objs::Data { kind: objs::Kind::Tree, object_hash: self.hash, data: buffer }))
+    }
+}
+
 impl ObjectStore {
     pub(super) fn new(directory: &Path, hash: hash::Kind, recent: RecentObjects) -> Self {
         Self {

@@ -42,6 +42,14 @@ pub(super) enum References {
     Reftable { git_dir: PathBuf, common_dir: PathBuf, hash: hash::Kind, environment: Environment },
 }
 
+/// When the move of a ref must have reached the disk.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Durability {
+    Now,
+    /// With the next change that is flushed, where the file system keeps the order; elsewhere at once.
+    WithNext,
+}
+
 impl References {
     /// The target of a ref that is not symbolic.
     pub(super) fn read(&self, name: &str) -> Result<Option<ObjectId>, Error> {
@@ -151,14 +159,14 @@ impl References {
         }
     }
 
-    /// Moves a ref from `old` to `new`, without a reflog. True: the move is durable, and so is everything renamed
-    /// before it on the same file system. False: the ref was no longer at `old`, and nothing changed.
+    /// Moves a ref from `old` to `new`, without a reflog. True: the move is as durable as asked, and so is everything
+    /// renamed before it on the same file system. False: the ref was no longer at `old`, and nothing changed.
     pub(super) fn advance(
         &self,
         name: &str,
-        old: Option<ObjectId>,
-        new: ObjectId,
+        (old, new): (Option<ObjectId>, ObjectId),
         draft: &Path,
+        durability: Durability,
     ) -> Result<bool, Error> {
         match self {
             Self::Files { common_dir, hash, sharing } => {
@@ -179,7 +187,9 @@ impl References {
                     return Ok(false);
                 }
                 lock.publish(&path)?;
-                disk::flush_folder(&folder)?;
+                if durability == Durability::Now || !keeps_order {
+                    disk::flush_folder(&folder)?;
+                }
                 disk::remove(draft).map_err(Error::io("remove", draft))?;
                 Ok(true)
             }

@@ -33,6 +33,7 @@ use super::{
     objects::{NewObjects, identify},
     pack::KeptPack,
     quarantine::Quarantine,
+    references::Durability,
     repository::Repository,
     rescue::{BATCH, Index, LARGEST, path_of},
 };
@@ -144,8 +145,9 @@ fn skipped(left_out: &BTreeMap<String, Omitted>) -> Vec<SkippedFile> {
 }
 
 impl Repository {
-    /// Stores the work tree in `run`'s folder as number `number`; durable when it returns. Content unchanged since
-    /// `previous` costs nothing. `objection` returns the reason to omit a content.
+    /// Stores the work tree in `run`'s folder as number `number`; durable with the next append, as what is written to the
+    /// work tree from now on is not before. Content unchanged since `previous` costs nothing. `objection` returns the
+    /// reason to omit a content.
     pub(crate) fn take_snapshot(
         &self,
         (run, number): (&str, usize),
@@ -162,7 +164,7 @@ impl Repository {
         }
         let reference = format!("{FOLDER}{run}/{number}");
         if let Some(commit) = head.filter(|_| committed == Some(tree)) {
-            self.ledger().move_ref(&reference, None, commit)?;
+            self.ledger().move_ref_as(&reference, (None, commit), Durability::WithNext)?;
             return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state });
         }
         let parent = previous.map(|previous| previous.commit).or(head);
@@ -174,7 +176,7 @@ impl Repository {
         let encoded = commit::encode(tree, parent.as_slice(), committer, at, &message);
         let commit = objects.add(objs::Kind::Commit, encoded)?;
         let trees = self.packs().add(&objects)?;
-        self.ledger().move_ref(&reference, None, commit)?;
+        self.ledger().move_ref_as(&reference, (None, commit), Durability::WithNext)?;
         drop((packs, trees));
         Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false, state })
     }
@@ -185,11 +187,13 @@ impl Repository {
         previous: Option<&WorkTreeSnapshot>,
         objection: impl Fn(&[u8]) -> Option<String>,
     ) -> Result<Draft<'_>, Error> {
-        let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let store = self.objects();
-        let committed = head.map(|head| store.tree_of(&head)).transpose()?;
         let known = previous.and_then(WorkTreeSnapshot::state);
-        let (mut status, state) = RepositoryState::with_status(self, known.map(Arc::as_ref))?;
+        let (mut status, state, checked_out) = RepositoryState::with_status(self, known.map(Arc::as_ref), || {
+            let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
+            Ok((head, head.map(|head| store.tree_of(&head)).transpose()?))
+        })?;
+        let (head, committed) = checked_out;
         let state = known.filter(|known| ***known == state).cloned().unwrap_or_else(|| Arc::new(state));
         if let Some(root) = self.work_dir() {
             status.remove_behind_links(root);
@@ -404,8 +408,7 @@ impl Repository {
         }
         let failed = |cause: gix::error::Error| Error::damaged(self.git_dir(), cause.to_string());
         let tree = root.map_or(Ok(objs::Tree::empty()), |root| store.tree(&root))?;
-        let finder = store.open()?;
-        let mut editor = objs::tree::Editor::new(tree, &finder, self.hash());
+        let mut editor = objs::tree::Editor::new(tree, store, self.hash());
         let parts = |path: &[u8]| path.split(|byte| *byte == b'/').map(BString::from).collect::<Vec<_>>();
         // Remove files first: a folder may have replaced one.
         for path in edits.iter().filter_map(|(path, entry)| entry.is_none().then_some(path)) {

@@ -68,12 +68,16 @@ pub(crate) struct RepositoryState {
 }
 
 impl RepositoryState {
-    /// The status, and the state beside it, which is read while git looks for changed files.
-    pub(super) fn with_status(repository: &Repository, previous: Option<&Self>) -> Result<(Status, Self), Error> {
-        let (status, state) = thread::scope(|scope| {
+    /// The status, and the state beside it, which is read, with whatever `also` reads, while git looks for changed files.
+    pub(super) fn with_status<T>(
+        repository: &Repository,
+        previous: Option<&Self>,
+        also: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<(Status, Self, T), Error> {
+        let (status, state, also) = thread::scope(|scope| {
             let status = scope.spawn(|| Status::of(repository));
-            let state = Self::beside(repository, previous);
-            (status.join().unwrap_or_else(|panic| resume_unwind(panic)), state)
+            let (state, also) = (Self::beside(repository, previous), also());
+            (status.join().unwrap_or_else(|panic| resume_unwind(panic)), state, also)
         });
         let status = status?;
         let staged = status.staged.iter().map(|(path, entry)| {
@@ -81,7 +85,7 @@ impl RepositoryState {
             (String::from_utf8_lossy(path).into_owned(), entry)
         });
         let state = Self { staged: staged.collect(), ..state? };
-        Ok((status, state))
+        Ok((status, state, also?))
     }
 
     /// The state without what is staged.
