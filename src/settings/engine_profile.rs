@@ -168,7 +168,7 @@ impl EngineProfile {
 }
 
 /// The names that stand for values.
-pub(crate) const PLACEHOLDERS: [&str; 6] = ["prompt", "chatId", "cwd", "roleId", "task", "model"];
+pub(crate) const PLACEHOLDERS: [&str; 7] = ["prompt", "chatId", "cwd", "roleId", "task", "model", "generatedUuid"];
 /// The names that stand for several arguments.
 const OTHERS: [&str; 3] = ["mode", "tools", "codexProjects"];
 

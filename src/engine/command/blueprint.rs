@@ -1,5 +1,5 @@
 //! Environment variables that configure similar MCP servers, so that their configuration also works here:
-//! `ENGINE_COMMAND`, `RUN_TEMPLATE_PATH`, `CREATE_CHAT_TEMPLATE_PATH`, `STATE_MODE`, `AGENTS_DIRECTORY_PATH`,
+//! `ENGINE_COMMAND` (or `ENGINE`), `RUN_TEMPLATE_PATH`, `CREATE_CHAT_TEMPLATE_PATH`, `STATE_MODE`, `AGENTS_DIRECTORY_PATH`,
 //! `PROCESS_TIMEOUT_MS`.
 //!
 //! Command lines come only from the user, so a template inside the checkout is refused.
@@ -98,7 +98,10 @@ impl EnvironmentReader<'_> {
     }
 
     fn profile(&self, is_stateful: bool) -> Result<Option<Profile>, String> {
-        let engine = self.value("ENGINE_COMMAND")?;
+        let engine = match self.value("ENGINE_COMMAND")? {
+            Some(engine) => Some(engine),
+            None => self.value("ENGINE")?.filter(|name| self.is_known(name)),
+        };
         let run = self.template("RUN_TEMPLATE_PATH")?;
         let create = self.template("CREATE_CHAT_TEMPLATE_PATH")?;
         let known = match engine.and_then(|name| Profile::find(name, self.users)) {
@@ -108,11 +111,7 @@ impl EnvironmentReader<'_> {
             ),
             None => None,
         };
-        let other_name = |name: &str| match name {
-            "claude-code" => Profile::of_program("claude"),
-            name => Profile::of_program(name),
-        };
-        let known = known.or_else(|| engine.filter(|_| run.is_none()).and_then(other_name));
+        let known = known.or_else(|| engine.filter(|_| run.is_none()).and_then(of_other_name));
         match (run, known, engine) {
             (Some(run), known, _) => self.template_profile(run, create, known, engine, is_stateful).map(Some),
             (None, Some(_), _) if create.is_some() => {
@@ -130,6 +129,11 @@ impl EnvironmentReader<'_> {
             }
             (None, None, None) => Ok(None),
         }
+    }
+
+    /// A name that may also be set for other programs is not taken for a wrong one.
+    fn is_known(&self, engine: &str) -> bool {
+        Profile::find(engine, self.users).is_some() || of_other_name(engine).is_some()
     }
 
     /// Names a configuration that works as it is written.
@@ -161,7 +165,15 @@ impl EnvironmentReader<'_> {
                 .first_word()
                 .ok_or("RUN_TEMPLATE_PATH: its first word must be the program because ENGINE_COMMAND is not set")?,
         };
-        if is_stateful && create.is_none() {
+        let base = known.or_else(|| Profile::of_program(&program));
+        let stream = unfiltered("RUN_TEMPLATE_PATH", &run, base.as_ref())?;
+        if let Some(create) = &create {
+            unfiltered("CREATE_CHAT_TEMPLATE_PATH", create, base.as_ref())?;
+        }
+        // Without its filter, what creates a chat would be a whole answer: the first real one names the chat as well.
+        let is_answer = stream != StreamKind::Text && base.as_ref().is_some_and(|base| base.chat == ChatSource::Answer);
+        let create = create.filter(|create| create.filter().is_none());
+        if is_stateful && create.is_none() && !is_answer {
             return Err(
                 "STATE_MODE is `stateful`, but CREATE_CHAT_TEMPLATE_PATH, which creates a chat, is not set".to_owned()
             );
@@ -175,7 +187,6 @@ impl EnvironmentReader<'_> {
             Some(own) => create.without_program(&[own]),
             None => without_program(create),
         });
-        let base = known.or_else(|| Profile::of_program(&program));
         let name = engine.map_or_else(|| name_of(&program), name_of);
         Ok(Profile {
             about: format!("`{program}`, as your template starts it"),
@@ -187,12 +198,16 @@ impl EnvironmentReader<'_> {
             inside: None,
             home: base.as_ref().map(|base| base.home.clone()).unwrap_or_default(),
             settings: base.as_ref().map(|base| base.settings.clone()).unwrap_or_default(),
-            chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
+            chat: match (is_stateful, &create) {
+                (false, _) => ChatSource::None,
+                (true, Some(_)) => ChatSource::Command,
+                (true, None) => ChatSource::Answer,
+            },
             create_chat: create.filter(|_| is_stateful).map(Arguments::Template),
             create_program,
             is_stateful,
             tools: None,
-            stream: StreamKind::Text,
+            stream,
             env: base.as_ref().map(|base| base.env.clone()).unwrap_or_default(),
             set: base.as_ref().map(|base| base.set.clone()).unwrap_or_default(),
             model: base.as_ref().and_then(|base| base.model.clone()),
@@ -220,6 +235,20 @@ impl EnvironmentReader<'_> {
         }
         let text = fs::read_to_string(&path).map_err(cannot)?;
         Template::parse(&text).map(Some).map_err(|error| format!("{name}: {}: {error}", path.display()))
+    }
+}
+
+fn of_other_name(name: &str) -> Option<Profile> {
+    Profile::of_program(if name == "claude-code" { "claude" } else { name })
+}
+
+/// How the output of a template's program is read. A filter that takes the answer from a known program's JSON is not
+/// needed: squad reads that itself. Any other one is an error.
+fn unfiltered(variable: &str, template: &Template, known: Option<&Profile>) -> Result<StreamKind, String> {
+    match (template.filter(), known.map(|known| known.stream)) {
+        (None, _) => Ok(StreamKind::Text),
+        (Some(filter), Some(stream)) if filter.program == "jq" && stream != StreamKind::Text => Ok(stream),
+        (Some(filter), _) => Err(format!("{variable}: {}", filter.refusal())),
     }
 }
 
@@ -297,16 +326,65 @@ mod tests {
         assert_eq!(line, ["/opt/other", "cursor-agent", "--print", "agent", ""]);
     }
 
+    /// Written like the templates that another server's repository publishes.
+    #[test]
+    fn published_templates_load() {
+        let world = World::new();
+        let test = "<% if (typeof chatId !== undefined && chatId) { %>";
+        let jq = "\\\n  | jq -rc '\n    if .type == \"x\" then .text\n    else empty end'\n\n";
+        let file = |name: &str, text: String| world.write(&format!("own/{name}.template"), &text);
+        let claude = file(
+            "claude",
+            format!(
+                "claude -p --output-format=json{test} --session-id \"<%= chatId %>\"<% }} %> \"<%= prompt %>\" {jq}"
+            ),
+        );
+        let new_claude = file("new-claude", "echo \"<%= generatedUuid %>\"\n".to_owned());
+        let codex =
+            file("codex", format!("codex exec --json{test} resume <%= chatId %><% }} %> \"<%= prompt %>\" {jq}"));
+        let new_codex = file("new-codex", format!("codex exec --json \"\" {jq}"));
+        let cursor = file(
+            "cursor",
+            format!("cursor-agent --print{test} --resume <%= chatId %><% }} %> agent \"<%= prompt %>\"\n"),
+        );
+        let new_cursor = file("new-cursor", "cursor agent create-chat\n".to_owned());
+        for (run, create, chat, stream) in [
+            (&claude, &new_claude, ChatSource::Command, StreamKind::Claude),
+            (&codex, &new_codex, ChatSource::Answer, StreamKind::Codex),
+            (&cursor, &new_cursor, ChatSource::Command, StreamKind::Text),
+        ] {
+            for (state, chat) in [("stateless", ChatSource::None), ("stateful", chat)] {
+                let both =
+                    [("RUN_TEMPLATE_PATH", run.as_str()), ("CREATE_CHAT_TEMPLATE_PATH", create), ("STATE_MODE", state)];
+                let profile = world.read(&both).expect("it loads").profile.expect("a profile");
+                assert_eq!((profile.chat, profile.stream), (chat, stream), "{run} {state}");
+                let chat_id = Some("c-1".to_owned());
+                let line = profile.preview(&Values { prompt: Some("p".to_owned()), chat_id, ..Values::default() });
+                assert!(line.last().is_some_and(|last| last == "p") && line.contains(&"c-1".to_owned()), "{line:?}");
+                let generated_uuid = Some("u-1".to_owned());
+                let create =
+                    profile.create_chat.map(|create| create.expand(&Values { generated_uuid, ..Values::default() }));
+                assert_eq!(create.is_some(), profile.chat == ChatSource::Command, "{run} {state}");
+                assert!(run != &claude || create.is_none_or(|create| create == ["u-1"]));
+            }
+        }
+    }
+
     #[test]
     fn a_known_engine_needs_no_template() {
         let world = World::new();
         let read = |state| world.read(&[("ENGINE_COMMAND", "claude"), ("STATE_MODE", state)]).expect("usable");
         assert!(read("stateful").profile.expect("a profile").is_stateful);
         assert!(!read("stateless").profile.expect("a profile").is_stateful);
-        for (command, engine) in [("cursor-agent", "cursor"), ("claude-code", "claude")] {
-            let read = world.read(&[("ENGINE_COMMAND", command)]).expect("usable");
-            assert_eq!(read.profile.expect("a profile").name, engine);
+        for (command, engine) in [("cursor-agent", "cursor"), ("claude-code", "claude"), ("codex", "codex")] {
+            for variable in ["ENGINE_COMMAND", "ENGINE"] {
+                let read = world.read(&[(variable, command)]).expect("usable");
+                assert_eq!(read.profile.expect("a profile").name, engine);
+            }
         }
+        let read = |other| world.read(&[("ENGINE", other), ("ENGINE_COMMAND", "codex")]).expect("usable").profile;
+        assert_eq!(read("claude").expect("a profile").name, "codex");
+        assert!(world.read(&[("ENGINE", "podman")]).expect("it is another program's").profile.is_none());
     }
 
     #[test]
@@ -331,7 +409,10 @@ mod tests {
     fn every_wrong_variable_is_reported() {
         let world = World::new();
         let inside = world.write("repo/run.template", "a <%= prompt %>");
-        let odd = world.write("own/odd.template", "a\nb | c");
+        let odd = world.write("own/odd.template", "a\nb | jq .x");
+        let plain = world.write("own/plain.template", "a <%= prompt %>");
+        // jq reads the JSON of claude, and nothing reads that of tee.
+        let tee = world.write("own/tee.template", "claude -p <%= prompt %> | tee log");
         for (variables, expected) in [
             (vec![("STATE_MODE", "Stateful")], vec!["STATE_MODE is `Stateful`; it must be"]),
             (vec![("PROCESS_TIMEOUT_MS", "5m")], vec!["PROCESS_TIMEOUT_MS is `5m`; it must be"]),
@@ -343,10 +424,15 @@ mod tests {
             (vec![("RUN_TEMPLATE_PATH", "nowhere")], vec!["RUN_TEMPLATE_PATH: cannot read"]),
             (vec![("RUN_TEMPLATE_PATH", inside.as_str())], vec!["belongs to the checkout"]),
             (vec![("RUN_TEMPLATE_PATH", "run.template")], vec!["belongs to the checkout"]),
-            (vec![("RUN_TEMPLATE_PATH", odd.as_str())], vec!["odd.template: line 2: `|` needs a shell"]),
+            (vec![("RUN_TEMPLATE_PATH", odd.as_str())], vec!["RUN_TEMPLATE_PATH: line 2: `|` needs a shell"]),
             (vec![("ENGINE_COMMAND", "nobody")], vec!["ENGINE_COMMAND is `nobody`, which"]),
             (vec![("ENGINE_COMMAND", "mute"), ("STATE_MODE", "stateful")], vec!["has no chats"]),
-            (vec![("CREATE_CHAT_TEMPLATE_PATH", odd.as_str())], vec!["odd.template: line 2"]),
+            (vec![("CREATE_CHAT_TEMPLATE_PATH", odd.as_str())], vec!["CREATE_CHAT_TEMPLATE_PATH is set but"]),
+            (
+                vec![("CREATE_CHAT_TEMPLATE_PATH", odd.as_str()), ("RUN_TEMPLATE_PATH", plain.as_str())],
+                vec!["CREATE_CHAT_TEMPLATE_PATH: line 2: `|` needs a shell"],
+            ),
+            (vec![("RUN_TEMPLATE_PATH", tee.as_str())], vec!["RUN_TEMPLATE_PATH: line 1: `|` needs a shell"]),
         ] {
             let errors = world.read(&variables).expect_err("something is wrong");
             assert_eq!(errors.len(), expected.len(), "{errors:?}");

@@ -267,6 +267,7 @@ impl Turn {
                 _ if is_unrestricted => profile.free.clone(),
                 _ => strict,
             },
+            generated_uuid: Some(crate::env::unique_id().to_string()),
             ..Values::default()
         }
     }

@@ -10,6 +10,21 @@ pub(crate) struct Template {
     nodes: Vec<Node>,
     /// The first word is the program, not an argument.
     has_program: bool,
+    filter: Option<Filter>,
+}
+
+/// The program that the output is piped into.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Filter {
+    pub(super) program: String,
+    line: usize,
+}
+
+impl Filter {
+    /// Why it cannot be used.
+    pub(super) fn refusal(&self) -> String {
+        needs_shell('|', self.line)
+    }
 }
 
 /// A part of a template. A text has the number of its first line.
@@ -45,12 +60,13 @@ impl Template {
         if end != End::Text {
             return Err(format!("line {}: `<% }} %>` closes nothing", parser.line));
         }
-        let template = Self { nodes, has_program: false };
+        let mut template = Self { nodes, has_program: false, filter: None };
         // Checks the words of both branches now, so that no error remains for later.
         for has_value in [true, false] {
             let mut flat = Vec::new();
             flatten(&template.nodes, &|_| has_value, &mut flat);
-            split(&flat)?;
+            let filter = split(&flat)?.1;
+            template.filter = template.filter.or(filter);
         }
         if template.words(&|_| true).is_empty() {
             return Err("the template is empty".to_owned());
@@ -63,6 +79,10 @@ impl Template {
         let mut names = Vec::new();
         collect_names(&self.nodes, &mut names);
         names.into_iter()
+    }
+
+    pub(super) fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
     }
 
     /// The first word, if it does not depend on any value.
@@ -85,7 +105,7 @@ impl Template {
         let mut flat = Vec::new();
         flatten(&self.nodes, has_value, &mut flat);
         // `parse` has reported any error.
-        split(&flat).unwrap_or_default()
+        split(&flat).unwrap_or_default().0
     }
 
     pub(super) fn arguments(&self, values: &Values) -> Vec<String> {
@@ -133,8 +153,12 @@ fn flatten<'n>(nodes: &'n [Node], has_value: &dyn Fn(&str) -> bool, flat: &mut V
     }
 }
 
-/// Splits text into words as a shell does. What else a shell would do is an error.
-fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
+fn needs_shell(what: char, line: usize) -> String {
+    format!("line {line}: `{what}` needs a shell, and no shell is used")
+}
+
+/// Splits text into words as a shell does, up to a `|`. What else a shell would do is an error.
+fn split(flat: &[&Node]) -> Result<(Vec<Word>, Option<Filter>), String> {
     let mut words: Vec<Word> = Vec::new();
     let mut word: Option<Word> = None;
     let mut quote: Option<char> = None;
@@ -150,8 +174,13 @@ fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
         };
         let mut characters = text.chars().peekable();
         while let Some(c) = characters.next() {
-            let needs_shell = |what: &str| Err(format!("line {line}: `{what}` needs a shell, and no shell is used"));
             match (quote, c) {
+                (None, '|') if characters.peek() != Some(&'|') => {
+                    words.extend(word);
+                    let program: String =
+                        characters.skip_while(|c| c.is_whitespace()).take_while(|c| !c.is_whitespace()).collect();
+                    return Ok((words, Some(Filter { program, line })));
+                }
                 (Some('\''), '\'') | (Some('"'), '"') => quote = None,
                 (None, '\'' | '"') => {
                     quote = Some(c);
@@ -169,8 +198,8 @@ fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
                     }
                     None => return Err(format!("line {line}: nothing follows `\\`")),
                 },
-                (None | Some('"'), '$' | '`') => return needs_shell(&c.to_string()),
-                (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?') => return needs_shell(&c.to_string()),
+                (None | Some('"'), '$' | '`') => return Err(needs_shell(c, line)),
+                (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?') => return Err(needs_shell(c, line)),
                 (None, '#') if word.is_none() => while characters.next_if(|c| *c != '\n').is_some() {},
                 (None, c) if c.is_whitespace() => {
                     line += usize::from(c == '\n');
@@ -188,7 +217,7 @@ fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
         return Err(format!("line {last_line}: a quote is not closed"));
     }
     words.extend(word);
-    Ok(words)
+    Ok((words, None))
 }
 
 struct Parser<'t> {
@@ -231,6 +260,7 @@ impl<'t> Parser<'t> {
                 continue;
             }
             let words: String = tag.trim_matches(['-', '_']).split_whitespace().collect();
+            let words = without_type_test(&words);
             match words.as_str() {
                 "}" => return Ok((nodes, End::Close)),
                 "}else{" => return Ok((nodes, End::Else)),
@@ -262,6 +292,16 @@ impl<'t> Parser<'t> {
         nodes.push(Node::Text(text.to_owned(), self.line));
         self.line += text.matches('\n').count();
     }
+}
+
+/// `if (typeof NAME !== undefined && NAME) {` asks the same as `if (NAME) {` here. The text has no blanks.
+fn without_type_test(words: &str) -> String {
+    let plain = words.strip_prefix("if(typeof").and_then(|rest| rest.split_once("&&")).and_then(|(test, name)| {
+        let (tested, undefined) = test.split_once("!==").or_else(|| test.split_once("!="))?;
+        let is_test = undefined.trim_matches(['"', '\'']) == "undefined" && name.strip_suffix("){") == Some(tested);
+        is_test.then(|| format!("if({name}"))
+    });
+    plain.unwrap_or_else(|| words.to_owned())
 }
 
 fn placeholder(name: &str, line: usize) -> Result<&'static str, String> {
@@ -298,9 +338,25 @@ mod tests {
     }
 
     #[test]
+    fn a_test_for_undefined_is_one_for_a_value_and_a_filter_is_no_argument() {
+        for undefined in ["undefined", "'undefined'", "\"undefined\""] {
+            let text = format!(
+                "a<% if (typeof chatId !== {undefined} && chatId) {{ %> -r <%= chatId %><% }} %> \"<%= prompt %>\" \\\n  | jq -r '.x | $y'\n"
+            );
+            assert_eq!(expanded(&text, "p", Some("c")), ["a", "-r", "c", "p"], "{text}");
+            assert_eq!(expanded(&text, "p | q", None), ["a", "p | q"], "{text}");
+            let template = Template::parse(&text).expect("a template");
+            let filter = template.filter().expect("a filter");
+            assert_eq!(filter.program, "jq");
+            assert!(filter.refusal().starts_with("line 2: `|` needs a shell"));
+        }
+        assert_eq!(Template::parse("a '|' b").expect("a template").filter(), None);
+    }
+
+    #[test]
     fn errors_name_the_line_and_what_is_not_supported() {
         for (template, expected) in [
-            ("a | tee b", "line 1: `|` needs a shell"),
+            ("a || b", "line 1: `|` needs a shell"),
             ("a\nb \"$(id)\"", "line 2: `$` needs a shell"),
             ("a\nb\0", "line 2: there is a NUL character"),
             ("a > b", "line 1: `>` needs a shell"),
@@ -311,7 +367,8 @@ mod tests {
             ("a <% if (chatId) { %> b", "line 1: `<% if … %>` is not closed"),
             ("a <% } %>", "line 1: `<% } %>` closes nothing"),
             ("a \"b", "line 1: a quote is not closed"),
-            ("a <% if (chatId) { %> | b <% } %>", "line 1: `|` needs a shell"),
+            ("a <% if (chatId) { %> & b <% } %>", "line 1: `&` needs a shell"),
+            ("a <% if (typeof chatId !== undefined && task) { %>b<% } %>", "line 1: there is no value `typeof"),
             ("a <%= prompt", "line 1: `<%` is not closed"),
             (" \n", "the template is empty"),
         ] {

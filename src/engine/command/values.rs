@@ -7,6 +7,8 @@ pub(crate) struct Values {
     pub(crate) role_id: Option<String>,
     pub(crate) task: Option<String>,
     pub(crate) model: Option<String>,
+    /// For a command that names a new chat itself.
+    pub(crate) generated_uuid: Option<String>,
     /// The arguments of the engine's mode.
     pub(crate) mode: Vec<String>,
     /// The arguments that configure the server of squad's tools.
@@ -22,6 +24,7 @@ impl Values {
             "roleId" => &self.role_id,
             "task" => &self.task,
             "model" => &self.model,
+            "generatedUuid" => &self.generated_uuid,
             _ => &None,
         };
         value.as_deref()
