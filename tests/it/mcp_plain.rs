@@ -170,6 +170,32 @@ fn a_reply_keeps_to_its_budget() {
     assert_eq!(described.count(), 1);
 }
 
+#[test]
+fn what_is_offered_is_what_can_be_had() {
+    for (state, has_chats) in [("stateless", false), ("stateful", true)] {
+        let mut repo = TestRepo::with_small_team();
+        repo.variables.insert("STATE_MODE".to_owned(), state.to_owned());
+        repo.write(".squad/roles/heading.md", "# Release Captain\n\nYou release.\n");
+        repo.write(".squad/roles/told.md", "---\ndescription: Told.\n---\n# Other\n\nYou are told.\n");
+        let mut client = McpClient::greeted(&repo, "2025-11-25", &[]);
+        let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+        let input = |name: &str| {
+            let found = tools.as_array().into_iter().flatten().find(|tool| tool["name"] == name);
+            found.expect(name)["inputSchema"]["properties"].clone()
+        };
+        let member = input("start_squad_members")["members"]["items"]["properties"].clone();
+        assert_eq!(member["chatId"].is_object(), has_chats, "{member}");
+        for engines in [&member["engine"]["enum"], &input("review_changes")["engines"]["items"]["enum"]] {
+            let engines = engines.as_array().expect("names");
+            assert!(["copilot", "rehearsal", "claude", "codex"].iter().all(|name| engines.contains(&json!(name))));
+        }
+        let roles = client.structured("list_roles", json!({"query": "release"}));
+        assert_eq!(roles["roles"][0]["description"], "Release Captain", "{roles}");
+        let roles = client.structured("list_roles", json!({"query": "told"}));
+        assert_eq!(roles["roles"][0]["description"], "Told.", "{roles}");
+    }
+}
+
 /// A call does not wait for longer than the client does; the rest is told later, by the run's id.
 #[test]
 fn a_call_returns_with_the_answers_so_far() {

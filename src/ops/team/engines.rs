@@ -50,7 +50,7 @@ pub(crate) fn is_known(name: &str, settings: &Settings) -> bool {
 }
 
 /// The names of all engines.
-fn names(settings: &Settings) -> Vec<String> {
+pub(crate) fn names(settings: &Settings) -> Vec<String> {
     let kinds = EngineKind::ALL.map(|kind| kind.name().to_owned());
     kinds.into_iter().chain(Profile::names(&settings.engines)).collect()
 }

@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Member, Slug, list, printable};
 use crate::ops::{Project, Workspace};
-use crate::parse;
+use crate::parse::{self, RoleText};
 use crate::store;
 
 /// Folders of a team that hold role files.
@@ -126,10 +126,17 @@ fn of_file(id: String, read: store::Bytes, folder: &str) -> Role {
         .map_err(|reason| format!("{source}: {reason}"))
         .and_then(|text| parse::role(&text).map_err(|(line, message)| format!("{source}:{line}: {message}")));
     let (name, description, body) = match role {
-        Ok(role) => (role.name.unwrap_or_else(|| id.clone()), role.description, Ok(role.body)),
+        Ok(role) => (role.name.clone().unwrap_or_else(|| id.clone()), described(&role), Ok(role.body)),
         Err(reason) => (id.clone(), String::new(), Err(printable(&reason))),
     };
     Role { id, name, description, body, digest, source, agent: None, is_foreign: false }
+}
+
+/// Without a description, a caller chooses by the heading.
+fn described(role: &RoleText) -> String {
+    let (name, about) = &role.title;
+    let heading = about.as_ref().or(name.as_ref()).filter(|_| role.description.is_empty());
+    heading.unwrap_or(&role.description).clone()
 }
 
 /// The built-in roles, by id.

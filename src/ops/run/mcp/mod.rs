@@ -223,7 +223,12 @@ impl Service for McpServer {
     }
 
     fn tools(&self) -> Vec<Value> {
-        schemas::tools()
+        let mut engines = engines::names(&crate::ops::own_settings(&self.env));
+        // The environment may describe one more.
+        let described = self.options.described.iter().map(|profile| profile.name.clone());
+        let others: Vec<String> = described.filter(|name| !engines.contains(name)).collect();
+        engines.extend(others);
+        schemas::offered(&engines, self.options.is_stateful)
     }
 
     fn call(&self, tool: &str, given: Object, call: &Call) -> Result<ToolResult, Fault> {

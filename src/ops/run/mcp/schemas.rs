@@ -45,6 +45,24 @@ pub(super) fn tools() -> Vec<Value> {
     ]
 }
 
+/// The tools as a client sees them: with the engines there are, and without chats where the server keeps none.
+pub(super) fn offered(engines: &[String], is_stateful: bool) -> Vec<Value> {
+    let mut tools = tools();
+    for tool in &mut tools {
+        let input = &mut tool["inputSchema"]["properties"];
+        if let Some(member) = input.pointer_mut("/members/items/properties").and_then(Value::as_object_mut) {
+            member["engine"]["enum"] = json!(engines);
+            if !is_stateful {
+                member.shift_remove("chatId");
+            }
+        }
+        if let Some(engine) = input.pointer_mut("/engines/items") {
+            engine["enum"] = json!(engines);
+        }
+    }
+    tools
+}
+
 fn list_roles() -> Value {
     let role = json!({
         "id": {"type": "string"}, "name": {"type": "string"}, "description": {"type": "string"},
