@@ -14,7 +14,7 @@ mod routing;
 mod servers;
 
 pub(crate) use ignored::{with_folder_renamed, without_hidden_decisions};
-pub(crate) use servers::swap_servers;
+pub(crate) use servers::{swap_servers, with_json_server, with_toml_server};
 
 use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, hidden, printable};
 use crate::parse::{self, BOT, Files, Folders, HELPERS, line_feeds, names_everyone, names_nobody, remark};

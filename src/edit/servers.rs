@@ -1,6 +1,9 @@
-//! Replaces another tool's MCP server by squad in hosts' JSON files. Comments, formatting and all other bytes stay.
+//! MCP servers in hosts' files. Comments, formatting and what else a file holds stay.
 
-use std::ops::Range;
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
+use serde_json::{Map, Value};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 /// The npm package of another tool that starts itself as an MCP server.
 const PACKAGE: &str = "@bradygaster/squad-cli";
@@ -10,184 +13,155 @@ const COMMAND: &str = "state-mcp";
 /// Keys for server lists in hosts' files.
 const LISTS: [&str; 2] = ["mcpServers", "servers"];
 
-/// The maximum nesting depth.
-const DEEPEST: usize = 64;
+/// The byte order mark that some editors put first.
+const MARK: &str = "\u{feff}";
 
-/// A value and its byte range.
-struct Value {
-    range: Range<usize>,
-    kind: Kind,
-}
-
-enum Kind {
-    Object(Vec<(Value, Value)>),
-    Array(Vec<Value>),
-    Text(String),
-    /// A number, `true`, `false` or `null`.
-    Other,
-}
-
-impl Value {
-    fn text(&self) -> Option<&str> {
-        match &self.kind {
-            Kind::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn members(&self) -> &[(Value, Value)] {
-        match &self.kind {
-            Kind::Object(members) => members,
-            _ => &[],
-        }
-    }
-
-    fn get(&self, key: &str) -> Option<&Value> {
-        Some(&self.members().iter().find(|(name, _)| name.text() == Some(key))?.1)
-    }
-
-    fn items(&self) -> &[Value] {
-        match &self.kind {
-            Kind::Array(items) => items,
-            _ => &[],
-        }
-    }
-}
-
-/// The changed text, and the names of the replaced servers. `None`: no server is the other tool's.
+/// The text with another tool's servers replaced by squad, and their names. `None`: no server is the other tool's.
 pub(crate) fn swap_servers(text: &str) -> Option<(String, Vec<String>)> {
-    let root = Scanner { text, at: 0, depth: 0 }.value()?;
-    let (mut edits, mut names) = (Vec::new(), Vec::new());
-    for list in LISTS.iter().filter_map(|name| root.get(name)) {
-        let mut is_taken = list.members().iter().any(|(name, _)| name.text() == Some("squad"));
-        for (name, server) in list.members() {
-            let (Some(command), Some(arguments)) = (server.get("command"), server.get("args")) else { continue };
-            let (Some(first), Some(last)) = (arguments.items().first(), arguments.items().last()) else { continue };
-            if !is_theirs(command, arguments.items()) {
-                continue;
+    let (mark, root) = parse(text).ok()?;
+    let lists = root.object_value()?;
+    let mut names = Vec::new();
+    for list in LISTS.iter().filter_map(|name| lists.object_value(name)) {
+        let mut is_taken = list.get("squad").is_some();
+        for property in list.properties() {
+            let Some(server) = property.object_value() else { continue };
+            let Some(arguments) = server.array_value("args").filter(|_| is_theirs(&server)) else { continue };
+            names.extend(property.decoded_name());
+            server.get("command")?.set_value("squad".into());
+            for argument in arguments.elements().into_iter().skip(1) {
+                argument.remove();
             }
-            if !is_taken {
-                edits.push((name.range.clone(), "\"squad\""));
-                is_taken = true;
+            replace(arguments.elements().into_iter().next()?, "mcp");
+            if !std::mem::replace(&mut is_taken, true) {
+                property.name()?.as_string_lit()?.set_raw_value("\"squad\"".to_owned());
             }
-            edits.push((command.range.clone(), "\"squad\""));
-            edits.push((first.range.start..last.range.end, "\"mcp\""));
-            names.extend(name.text().map(str::to_owned));
         }
     }
-    if edits.is_empty() {
-        return None;
-    }
-    edits.sort_by_key(|(range, _)| range.start);
-    let mut swapped = text.to_owned();
-    for (range, new) in edits.into_iter().rev() {
-        swapped.replace_range(range, new);
-    }
-    Some((swapped, names))
+    (!names.is_empty()).then(|| (format!("{mark}{root}"), names))
 }
 
-fn is_theirs(command: &Value, arguments: &[Value]) -> bool {
-    let program = command.text().unwrap_or_default();
+/// The JSON text with a server named squad in the list that has this key. What the server has there already stays,
+/// but for the values of the same keys. `Err`: the text is not JSON, or something else is in the place of the list or
+/// server.
+pub(crate) fn with_json_server(text: &str, list: &str, server: &Map<String, Value>) -> Result<String, String> {
+    let (mark, root) = parse(text)?;
+    let taken = |what: &str| format!("{what} is not an object");
+    let lists = root.object_value_or_create().ok_or_else(|| taken("all of it"))?;
+    let servers = lists.object_value_or_create(list).ok_or_else(|| taken(list))?;
+    let squad = servers.object_value_or_create("squad").ok_or_else(|| taken(&format!("{list}.squad")))?;
+    merge_json(&squad, server);
+    Ok(format!("{mark}{root}"))
+}
+
+fn merge_json(object: &CstObject, members: &Map<String, Value>) {
+    for (key, value) in members {
+        match (object.get(key), value) {
+            (None, value) => drop(object.append(key, input(value))),
+            (Some(old), Value::Object(members)) if old.object_value().is_some() => {
+                old.object_value().into_iter().for_each(|old| merge_json(&old, members));
+            }
+            (Some(old), value) if old.to_serde_value().as_ref() == Some(value) => {}
+            (Some(old), value) => old.set_value(input(value)),
+        }
+    }
+}
+
+/// Like [`with_json_server`], for Codex.
+pub(crate) fn with_toml_server(text: &str, server: &Map<String, Value>) -> Result<String, String> {
+    let (mark, text) = without_mark(text);
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for name in ["mcp_servers", "squad"] {
+        let inner = table.entry(name).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(name == "mcp_servers");
+            Item::Table(table)
+        });
+        table = inner.as_table_like_mut().ok_or_else(|| format!("{name} is not a table"))?;
+    }
+    merge_toml(table, server);
+    Ok(format!("{mark}{document}"))
+}
+
+fn merge_toml(table: &mut dyn TableLike, members: &Map<String, Value>) {
+    for (key, value) in members {
+        match (table.get_mut(key), value) {
+            (Some(old), Value::Object(members)) if old.is_table_like() => {
+                old.as_table_like_mut().into_iter().for_each(|old| merge_toml(old, members));
+            }
+            (Some(old), value) => {
+                // The comment behind a value is part of it.
+                let decor = old.as_value().map(|old| old.decor().clone()).unwrap_or_default();
+                let mut new = toml_value(value);
+                *new.decor_mut() = decor;
+                *old = Item::Value(new);
+            }
+            (None, Value::Object(members)) => {
+                let mut new = Table::new();
+                merge_toml(&mut new, members);
+                table.insert(key, Item::Table(new));
+            }
+            (None, value) => drop(table.insert(key, Item::Value(toml_value(value)))),
+        }
+    }
+}
+
+fn toml_value(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => number.as_i64().unwrap_or_default().into(),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => items.iter().map(toml_value).collect(),
+        Value::Null | Value::Object(_) => toml_edit::InlineTable::new().into(),
+    }
+}
+
+fn without_mark(text: &str) -> (&'static str, &str) {
+    text.strip_prefix(MARK).map_or(("", text), |text| (MARK, text))
+}
+
+fn parse(text: &str) -> Result<(&'static str, CstRootNode), String> {
+    let (mark, text) = without_mark(text);
+    let options = ParseOptions {
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        ..ParseOptions::default()
+    };
+    let root = CstRootNode::parse(text, &options).map_err(|error| error.to_string())?;
+    Ok((mark, root))
+}
+
+fn replace(node: CstNode, text: &str) {
+    if let Some(literal) = node.as_string_lit() {
+        literal.replace_with(text.into());
+    }
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(bool) => (*bool).into(),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(members) => {
+            CstInputValue::Object(members.iter().map(|(key, value)| (key.clone(), input(value))).collect())
+        }
+    }
+}
+
+fn is_theirs(server: &CstObject) -> bool {
+    let text = |node: CstNode| node.as_string_lit()?.decoded_value().ok();
+    let program = server.get("command").and_then(|command| text(command.value()?)).unwrap_or_default();
     let program = program.rsplit(['/', '\\']).next().unwrap_or_default();
     let program = program.split_once('.').map_or(program, |(name, _)| name);
-    let mut words = arguments.iter().filter_map(Value::text);
-    words.clone().any(|word| word == PACKAGE || word.starts_with(&format!("{PACKAGE}@")))
-        || (program == "squad" && words.next() == Some(COMMAND))
-}
-
-/// Reads JSON with comments and trailing commas.
-struct Scanner<'t> {
-    text: &'t str,
-    at: usize,
-    depth: usize,
-}
-
-impl Scanner<'_> {
-    fn rest(&self) -> &str {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    /// Skips a character, if it is next.
-    fn eat(&mut self, character: char) -> bool {
-        let is_there = self.rest().starts_with(character);
-        self.at += if is_there { character.len_utf8() } else { 0 };
-        is_there
-    }
-
-    /// Skips white space and comments.
-    fn skip(&mut self) {
-        loop {
-            let rest = self.rest();
-            let blank = rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}').len();
-            let comment = match &rest[blank..] {
-                line if line.starts_with("//") => line.find('\n').unwrap_or(line.len()),
-                block if block.starts_with("/*") => block.find("*/").map_or(block.len(), |end| end + 2),
-                _ => 0,
-            };
-            self.at += blank + comment;
-            if blank + comment == 0 {
-                return;
-            }
-        }
-    }
-
-    fn value(&mut self) -> Option<Value> {
-        self.skip();
-        let start = self.at;
-        self.depth += 1;
-        let kind = match self.rest().chars().next()? {
-            _ if self.depth > DEEPEST => return None,
-            '{' => Kind::Object(self.list('}', |scanner| {
-                let name = scanner.value().filter(|name| name.text().is_some())?;
-                scanner.skip();
-                if scanner.eat(':') { Some((name, scanner.value()?)) } else { None }
-            })?),
-            '[' => Kind::Array(self.list(']', Self::value)?),
-            '"' => Kind::Text(self.string()?),
-            _ => {
-                let word = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-                let length = self.rest().find(|c| !word(c)).unwrap_or(self.rest().len());
-                self.at += length;
-                if length == 0 {
-                    return None;
-                }
-                Kind::Other
-            }
-        };
-        self.depth -= 1;
-        Some(Value { range: start..self.at, kind })
-    }
-
-    /// The items between an opening character, which is next, and a closing one.
-    fn list<T>(&mut self, close: char, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        self.at += 1;
-        let mut all = Vec::new();
-        loop {
-            self.skip();
-            if self.eat(close) {
-                return Some(all);
-            }
-            all.push(one(self)?);
-            self.skip();
-            if !self.eat(',') {
-                return self.eat(close).then_some(all);
-            }
-        }
-    }
-
-    fn string(&mut self) -> Option<String> {
-        let mut is_escaped = false;
-        let inner = self.rest().get(1..)?;
-        let end = inner.find(|c| {
-            let ends = c == '"' && !is_escaped;
-            is_escaped = c == '\\' && !is_escaped;
-            ends
-        })?;
-        let quoted = self.rest().get(..end + 2)?;
-        let text = serde_json::from_str(quoted).ok()?;
-        self.at += end + 2;
-        Some(text)
-    }
+    let arguments = server.array_value("args").map(|arguments| arguments.elements()).unwrap_or_default();
+    let words: Vec<String> = arguments.into_iter().filter_map(text).collect();
+    words.iter().any(|word| word == PACKAGE || word.starts_with(&format!("{PACKAGE}@")))
+        || (program == "squad" && words.first().is_some_and(|word| word == COMMAND))
 }
 
 #[cfg(test)]

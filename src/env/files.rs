@@ -49,13 +49,18 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
     read(open_regular(File::options().read(true), path).ok()?, most).ok()?.ok()
 }
 
-/// Replaces a file in one step, so that whoever reads it gets all of the old or all of the new. Only the user may read it.
-/// What is left of a killed process begins with `new-`.
+/// Replaces a file in one step, so that whoever reads it gets all of the old or all of the new. Only the user may read
+/// a new one; an old one keeps its mode. What is left of a killed process begins with `new-`.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
     file.write_all(content)?;
+    if let Ok(old) = fs::symlink_metadata(path)
+        && old.is_file()
+    {
+        file.as_file().set_permissions(old.permissions())?;
+    }
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 

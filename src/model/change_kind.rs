@@ -42,6 +42,8 @@ pub(crate) enum ChangeKind {
     /// The commit of an undo.
     #[serde(rename = "undo --commit")]
     RevertRun { run: RunId },
+    #[serde(rename = "mcp --register")]
+    Register,
     /// Of another version of squad: its command.
     #[serde(untagged)]
     Other(String),
@@ -85,6 +87,7 @@ impl Display for ChangeKind {
             }
             Self::RevertRun { run } => write!(f, "undo {run} --commit"),
             Self::Restore { rescue } => write!(f, "rescue restore {rescue}"),
+            Self::Register => f.write_str("mcp --register"),
             Self::Other(command) => f.write_str(&printable(command)),
         }
     }

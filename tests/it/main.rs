@@ -63,6 +63,8 @@ mod mcp_members;
 mod mcp_plain;
 #[cfg(target_os = "linux")]
 mod mcp_project_tools;
+#[cfg(target_os = "linux")]
+mod mcp_registration;
 mod mcp_roles;
 mod mcp_tasks;
 mod mcp_tools;

@@ -187,61 +187,6 @@ fn wrong_values_in_the_environment_and_engines_that_are_not_installed_are_shown(
 }
 
 #[test]
-fn the_server_is_registered_with_each_client() {
-    let repo = TestRepo::with_small_team();
-    let root = "REPO";
-    for (client, place) in
-        [("copilot", "mcpServers"), ("claude", "mcpServers"), ("vscode", "servers"), ("cursor", "mcpServers")]
-    {
-        let output = repo.squad(&["mcp", "--print-config", client]);
-        let printed: Value = serde_json::from_str(&output.out).expect("JSON");
-        let server = &printed[place]["squad"];
-        assert_eq!(server["args"], json!(["-C", root, "mcp"]), "{output}");
-        assert!(server["command"].as_str().is_some_and(|command| command.contains("squad")), "{output}");
-    }
-    let output = repo.squad(&["mcp", "--print-config", "codex"]);
-    let printed: toml::Table = output.out.parse().expect("TOML");
-    assert_eq!(printed["mcp_servers"]["squad"]["args"][2].as_str(), Some("mcp"));
-}
-
-#[test]
-fn a_registration_keeps_flags_and_variables() {
-    let mut repo = TestRepo::with_small_team();
-    for (name, value) in [("STATE_MODE", "stateful"), ("PROCESS_TIMEOUT_MS", "60000"), ("SQUAD_MODEL", "it's \"big\"")]
-    {
-        repo.variables.insert(name.to_owned(), value.to_owned());
-    }
-    let flags = ["--permissions", "allow", "--engine", "rehearsal", "--model", "m 1", "--max-concurrent", "3"];
-    let printed = |client| repo.squad(&[&["mcp", "--print-config", client], &flags[..]].concat()).out;
-    let args =
-        json!(["-C", "REPO", "mcp", "--engine=rehearsal", "--max-concurrent=3", "--model=m 1", "--permissions=allow"]);
-    let variables = json!({"PROCESS_TIMEOUT_MS": "60000", "SQUAD_MODEL": "it's \"big\"", "STATE_MODE": "stateful"});
-    let claude: Value = serde_json::from_str(&printed("claude")).expect("JSON");
-    let server = &claude["mcpServers"]["squad"];
-    assert_eq!((&server["args"], &server["env"]), (&args, &variables));
-    let codex: Value = toml::from_str(&printed("codex")).expect("TOML");
-    let server = &codex["mcp_servers"]["squad"];
-    assert_eq!((&server["args"], &server["env"]), (&args, &variables));
-    let output = repo.squad(&["mcp", "--print-config", "claude", "--max-concurrent", "many"]);
-    assert!(output.code == 2 && output.out.is_empty(), "{output}");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_folder_whose_path_is_not_unicode_is_not_registered_by_another_name() {
-    use std::os::unix::ffi::OsStrExt;
-
-    let repo = TestRepo::with_small_team();
-    let folder = repo.root().join(std::ffi::OsStr::from_bytes(b"sub-\xff"));
-    std::fs::create_dir(&folder).expect("a folder");
-    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &folder);
-    let output = command.args(["mcp", "--print-config", "claude"]).output().expect("squad starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{said}");
-    assert!(said.contains("is not Unicode"), "{said}");
-}
-
-#[test]
 fn roles_of_the_library_are_copied_and_never_over_ones_own() {
     let repo = TestRepo::with_small_team();
     repo.write(".squad/roles/tester.md", "My own.\n");

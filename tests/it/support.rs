@@ -177,6 +177,10 @@ impl TestRepo {
         self.folder.path().join("repo")
     }
 
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.root().join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -236,7 +240,7 @@ impl TestRepo {
         };
         let code = squad::run(env, streams);
         let shown = |text: String| {
-            let home = self.folder.path().join("home").display().to_string();
+            let home = self.home().display().to_string();
             text.replace(&self.root().display().to_string(), "REPO").replace(&home, "HOME")
         };
         Output { out: shown(out.text()), err: shown(err.text()), code }

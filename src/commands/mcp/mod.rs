@@ -1,26 +1,25 @@
 //! `squad mcp`: the server, and what clients need to know of it.
 
 mod http;
-mod registration;
 
 use std::time::Duration;
 
 use super::{Context, Ended, require_flags};
 use crate::engine::command::blueprint::Blueprint;
-use crate::env::{Env, real};
+use crate::env::Env;
 use crate::error::Failure;
 use crate::mcp;
-use crate::model::{list, printable};
+use crate::model::{list, printable, printable_line};
 use crate::ops;
 use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
 use crate::ops::run::memory;
 use crate::ops::run::order::flag_settings;
+use crate::ops::team::registration::{self, Client, Registered, Scope};
 use crate::ops::team::{engines, roles};
 use crate::policy::Permissions;
 use crate::settings::Settings;
 use crate::ui::Ui;
-use registration::Client;
 
 /// Serve the team to MCP clients, on standard input and output
 ///
@@ -33,7 +32,9 @@ use registration::Client;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  squad mcp --print-config claude > .mcp.json     Register it with a client
+  squad mcp --register claude                     Add it to the client's file in this project: .mcp.json
+  squad mcp --register codex --user               Add it to your own file, for all your projects
+  squad mcp --print-config cursor                 Print what to add, and change nothing
   squad mcp --check                               What it would offer and start, and what is wrong with it
   squad mcp --add-roles reviewer,researcher       More roles, for you to edit
   squad mcp --permissions allow                   Members may change files and run commands
@@ -48,23 +49,29 @@ pub(super) struct Args {
     /// Show what would be offered and started, and exit
     #[arg(long)]
     check: bool,
-    /// Print how to register the server with this client, and exit
+    /// Add the server to this client's file in the project, which keeps all else, and exit
     #[arg(long, value_enum, value_name = "CLIENT", conflicts_with = "check")]
+    register: Option<Client>,
+    /// Add it to your own file, so that it is there in all your projects
+    #[arg(long, requires = "register")]
+    user: bool,
+    /// Print what registers the server with this client, and exit
+    #[arg(long, value_enum, value_name = "CLIENT", conflicts_with_all = ["check", "register"])]
     print_config: Option<Client>,
     /// Serve squad's own tools to an agent of a live run, instead of the team
-    #[arg(long, value_name = "RUN/AGENT", conflicts_with_all = ["check", "print_config"])]
+    #[arg(long, value_name = "RUN/AGENT", conflicts_with_all = ["check", "print_config", "register"])]
     member: Option<String>,
     /// The turn of that agent, `SESSION/NUMBER`, which `shell` and `file_ops` belong to
     #[arg(long, hide = true, value_name = "TURN", requires = "member")]
     turn: Option<String>,
     /// Serve streamable HTTP on this port, or IP:PORT, instead of standard input and output
-    #[arg(long, value_name = "[IP:]PORT", conflicts_with_all = ["check", "print_config", "member"])]
+    #[arg(long, value_name = "[IP:]PORT", conflicts_with_all = ["check", "print_config", "register", "member"])]
     http: Option<String>,
     /// A name by which clients on other machines call the server; an address that they can reach needs one
     #[arg(long, value_name = "HOST", requires = "http")]
     allow_host: Vec<String>,
     /// Copy generic roles to .squad/roles, and exit: reviewer, tester, researcher, writer, planner or debugger
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["check", "print_config", "member"])]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["check", "print_config", "register", "member"])]
     add_roles: Vec<String>,
     /// The engine that members run on
     #[arg(long, value_name = "NAME")]
@@ -103,17 +110,16 @@ impl From<Mode> for Permissions {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        if let Some(client) = self.print_config {
-            let root = real(&context.directory);
-            let options = self.options(context)?;
-            require_engine(context.env, self.engine.as_deref())?;
-            let mut arguments: Vec<String> =
-                options.flags.into_iter().map(|(name, value)| format!("--{name}={value}")).collect();
-            if options.permissions != Permissions::from(Mode::Deny) {
-                arguments.push(format!("--permissions={}", options.permissions.name()));
+        if let Some(client) = self.print_config.or(self.register) {
+            let options = self.registered_options(context)?;
+            if self.register.is_none() {
+                context.ui.data(registration::printed(context.env, client, &options)?.trim_end());
+                context.ui.hint(&format!("`squad mcp --register` adds it to {} for you", client.project_file()));
+                return Ok(0);
             }
-            context.ui.data(&client.registration(context.env, &root, &arguments)?);
-            context.ui.hint(&format!("it goes into {}", client.file()));
+            let scope = if self.user { Scope::User } else { Scope::Project };
+            let registered = registration::register(context.env, &context.directory, (client, scope), &options)?;
+            show_registered(context, &registered, scope);
             return Ok(0);
         }
         if !self.add_roles.is_empty() {
@@ -136,6 +142,29 @@ impl Args {
             return http::serve(context, server, address, &self.allow_host);
         }
         serve(context, server)
+    }
+}
+
+fn show_registered(context: &mut Context<'_>, registered: &Registered, scope: Scope) {
+    let is_found = scope == Scope::User || context.env.command_name() == "squad";
+    let ui = &mut context.ui;
+    if ui.json() {
+        return ui.value(registered);
+    }
+    let (label, file) = (registered.client.label(), printable_line(&registered.file));
+    if !registered.changed {
+        return ui.say(&format!("{label} has squad already: {file}"));
+    }
+    ui.data(printable(&registered.diff).trim_end_matches('\n'));
+    ui.say(&format!("registered squad with {label} in {file}"));
+    if !registered.left_out.is_empty() {
+        ui.hint(&format!(
+            "{} is for this machine and was left out: set it where {label} starts",
+            list(&registered.left_out)
+        ));
+    }
+    if !is_found {
+        ui.hint("`squad` is not on your PATH, where clients look for it");
     }
 }
 
@@ -170,6 +199,18 @@ fn add_roles(context: &mut Context<'_>, names: &[String]) -> Ended {
 }
 
 impl Args {
+    /// The options that a client starts the server with.
+    fn registered_options(&self, context: &Context<'_>) -> Result<Vec<String>, Failure> {
+        let options = self.options(context)?;
+        require_engine(context.env, self.engine.as_deref())?;
+        let mut arguments: Vec<String> =
+            options.flags.into_iter().map(|(name, value)| format!("--{name}={value}")).collect();
+        if options.permissions != Permissions::from(Mode::Deny) {
+            arguments.push(format!("--permissions={}", options.permissions.name()));
+        }
+        Ok(arguments)
+    }
+
     fn options(&self, context: &Context<'_>) -> Result<Options, Failure> {
         let named = [("engine", &self.engine), ("model", &self.model), ("max-concurrent", &self.max_concurrent)];
         let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();

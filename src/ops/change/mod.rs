@@ -125,8 +125,12 @@ impl FileChange {
         }
     }
 
+    pub(in crate::ops) fn changes(&self) -> bool {
+        self.old != self.new || self.from.is_some()
+    }
+
     /// In the format of `git diff`, so that `git apply` accepts it.
-    fn diff(&self) -> String {
+    pub(in crate::ops) fn diff(&self) -> String {
         let (old, new) = (self.from.as_ref().unwrap_or(&self.path), &self.path);
         let mode = if self.executable { "100755" } else { "100644" };
         let mut diff = format!("diff --git a/{old} b/{new}\n");

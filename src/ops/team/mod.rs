@@ -23,6 +23,7 @@ pub(crate) mod preset;
 pub(crate) mod project;
 pub(crate) mod prompts;
 pub(crate) mod proposal;
+pub(crate) mod registration;
 pub(crate) mod roles;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;
