@@ -51,6 +51,12 @@ pub(crate) struct EngineProfile {
     pub(crate) own_tools: Option<bool>,
     /// How to install the program.
     pub(crate) install: Option<String>,
+    /// How to log in. Without it, squad does not look for a login.
+    pub(crate) login: Option<String>,
+    /// Arguments with which the program exits with 0 if it is logged in.
+    pub(crate) login_check: Option<Vec<String>>,
+    /// What makes a login unnecessary: an environment variable (`$NAME`), a file, or a word in one (`~/FILE#WORD`).
+    pub(crate) login_by: Option<Vec<String>>,
     /// Why a field is invalid. The profile is then unusable: ignoring the field could make it less strict.
     #[serde(skip)]
     pub(crate) wrong: Option<String>,
@@ -162,6 +168,9 @@ impl EngineProfile {
             tools: self.tools.or(other.tools),
             own_tools: self.own_tools.or(other.own_tools),
             install: self.install.or(other.install),
+            login: self.login.or(other.login),
+            login_check: self.login_check.or(other.login_check),
+            login_by: self.login_by.or(other.login_by),
             wrong: self.wrong.or(other.wrong),
         }
     }

@@ -329,6 +329,49 @@ fn the_engines_are_listed_with_what_governs_them() {
     assert_eq!(squad(&repo, &["engines", "nobodys"]).code, 2);
 }
 
+/// Absent, logged out, logged in, and what makes a login unnecessary, for each engine that can be asked or looked at.
+#[test]
+fn a_missing_login_is_told_apart_from_a_missing_program() {
+    // Like the real programs, which print what nobody can parse for long and exit with 1 without a login.
+    let script = "#!/bin/sh\ncase \"$*\" in --version) echo 1.0;; *status) exit $(cat \"$HOME/logged-in\");; esac\n";
+    let codex_config = "../home/.codex/config.toml";
+    for (engine, files, variable, expected) in [
+        ("claude", &[][..], None, Some("claude auth login")),
+        ("claude", &[("../home/logged-in", "0")], None, None),
+        ("codex", &[], None, Some("codex login")),
+        ("codex", &[("../home/logged-in", "0")], None, None),
+        ("codex", &[], Some("CODEX_API_KEY"), None),
+        ("codex", &[(codex_config, "model = \"x\"\n")], None, Some("codex login")),
+        ("codex", &[(codex_config, "model_provider = \"mine\"\n")], None, None),
+        ("gemini", &[("../home/logged-in", "0")], None, Some("GEMINI_API_KEY")),
+        ("gemini", &[], Some("GEMINI_API_KEY"), None),
+        ("gemini", &[("../home/.gemini/oauth_creds.json", "{}")], None, None),
+        ("gemini", &[("../home/.gemini/settings.json", "{\"theme\": 1}")], None, Some("GEMINI_API_KEY")),
+        ("gemini", &[("../home/.gemini/settings.json", "{\"selectedType\": \"x\"}")], None, None),
+    ] {
+        let mut repo = world(script, &format!("[engines.{engine}]\nprogram = \"my-agent\"\n"));
+        repo.write("../home/logged-in", "1");
+        files.iter().for_each(|(path, text)| repo.write(path, text));
+        variable.into_iter().for_each(|name: &str| drop(repo.variables.insert(name.to_owned(), "key".to_owned())));
+        let report = |repo: &TestRepo| {
+            let output = squad(repo, &["engines", engine, "--json"]);
+            let found: Value = serde_json::from_str(&output.out).expect("JSON");
+            found["engines"][0].clone()
+        };
+        let found = report(&repo);
+        let case = format!("{engine} {files:?} {variable:?}: {found}");
+        assert_eq!((&found["ready"], &found["version"]), (&json!(expected.is_none()), &json!("1.0")), "{case}");
+        let said = format!("{} {}", found["problem"], found["hint"]);
+        assert!(
+            expected.is_none_or(|fix| said.contains("installed, but not logged in") && said.contains(fix)),
+            "{case}"
+        );
+        repo.write(USER, &format!("[engines.{engine}]\nprogram = \"no-such-agent\"\n"));
+        let absent = report(&repo);
+        assert!(absent["problem"].as_str().is_some_and(|why| why.contains("is not installed")), "{absent}");
+    }
+}
+
 /// Each engine with and without `--permissions allow`; `doctor` says the same of those that the team uses.
 #[test]
 fn what_holds_for_writes_and_commands_is_said_for_each_engine() {

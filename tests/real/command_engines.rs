@@ -56,6 +56,35 @@ fn world_of(scripts: impl FnOnce(&Path) -> [Script; 2]) -> World {
     world
 }
 
+#[test]
+fn the_real_programs_say_whether_they_are_logged_in() {
+    let mut world = world();
+    let gemini = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules/.bin/gemini");
+    let user = std::path::PathBuf::from(&world.repo.variables["HOME"]).join(USER);
+    let mut text = fs::read_to_string(&user).expect("a file");
+    text.push_str(&format!("[engines.gemini]\nprogram = \"{}\"\n", gemini.display()));
+    fs::write(&user, text).expect("a file");
+    for (is_logged_in, fixes) in [(true, ["", "", ""]), (false, ["claude auth login", "codex login", "GEMINI_API_KEY"])]
+    {
+        if is_logged_in {
+            world.repo.variables.insert("GEMINI_API_KEY".to_owned(), KEY.to_owned());
+        } else {
+            world
+                .repo
+                .variables
+                .retain(|name, _| !["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "CODEX_HOME"].contains(&&**name));
+        }
+        for (engine, fix) in ["claude", "codex", "gemini"].into_iter().zip(fixes) {
+            let ended = world.run(&["engines", engine, "--json"]);
+            let found: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+            let found = &found["engines"][0];
+            assert_eq!(found["ready"], is_logged_in, "{found}");
+            assert!(found["version"].is_string(), "{found}");
+            assert!(is_logged_in || found["hint"].as_str().is_some_and(|hint| hint.contains(fix)), "{found}");
+        }
+    }
+}
+
 /// Claude Code and Codex beside each other in one run, each with its agent's charter, its work seen and recorded.
 #[test]
 fn a_mixed_team_works_in_one_run() {

@@ -213,6 +213,7 @@ impl EnvironmentReader<'_> {
             model: base.as_ref().and_then(|base| base.model.clone()),
             reads: Vec::new(),
             trusts_repository: true,
+            login: base.as_ref().and_then(|base| base.login.clone()),
             install: base.and_then(|base| base.install),
             program,
             name,

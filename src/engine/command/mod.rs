@@ -59,8 +59,8 @@ pub(crate) struct Options {
     pub(crate) sandbox: Option<Sandbox>,
 }
 
-/// How long `--version` may take.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a program may take to say its version, or whether it is logged in.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Command(Arc<Shared>);
 
@@ -157,16 +157,44 @@ fn locate_named(profile: &Profile, name: &str, programs: &Programs) -> Result<Pr
     }
 }
 
-/// The first line of `--version`. The program runs in an empty folder, where no repository file configures it.
+/// The first line of `--version`.
 pub(crate) async fn version(profile: &Profile, program: &Program, variables: &Variables) -> Option<String> {
+    let (is_success, text) = asked(profile, program, variables, &["--version".to_owned()]).await?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    is_success.then(|| first_line(line, 100))
+}
+
+/// Fails if the program says that it is not logged in, or has nothing that a login leaves. Nobody can know whether a
+/// login still holds before it is used.
+pub(crate) async fn require_login(
+    profile: &Profile,
+    program: &Program,
+    variables: &Variables,
+) -> Result<(), EngineError> {
+    let Some(login) = profile.login.as_ref().filter(|login| !login.is_unnecessary(variables)) else { return Ok(()) };
+    // A program that does not answer may be logged in.
+    let is_logged_in = match login.check.is_empty() {
+        true => false,
+        false => asked(profile, program, variables, &login.check).await.is_none_or(|(is_success, _)| is_success),
+    };
+    let reason = format!("{} is installed, but not logged in", profile.name);
+    if is_logged_in { Ok(()) } else { Err(EngineError::Unauthenticated { reason, hint: login.how.clone() }) }
+}
+
+/// Whether the program succeeds with these arguments, and its output. It runs in an empty folder, where no repository
+/// file configures it.
+async fn asked(
+    profile: &Profile,
+    program: &Program,
+    variables: &Variables,
+    arguments: &[String],
+) -> Option<(bool, String)> {
     let folder = tempfile::tempdir().ok()?;
     let mut command = tokio::process::Command::from(program.command());
-    command.arg("--version").env_clear().envs(environment::allowed(variables, &profile.env));
+    command.args(arguments).env_clear().envs(environment::allowed(variables, &profile.env));
     command.current_dir(folder.path()).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(VERSION_TIMEOUT, command.output()).await.ok()?.ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    output.status.success().then(|| first_line(line, 100))
+    let output = tokio::time::timeout(ANSWER_TIMEOUT, command.output()).await.ok()?.ok()?;
+    Some((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 /// Resolves a folder to work in, which must be one of the project.

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::arguments::Arguments;
 use super::values::Values;
 use crate::engine::EngineError;
+use crate::env::files::read_within;
 use crate::env::real;
 use crate::model::list;
 use crate::program::{Variables, variable};
@@ -50,8 +51,37 @@ pub(crate) struct Profile {
     pub(crate) reads: Vec<String>,
     pub(crate) trusts_repository: bool,
     pub(crate) install: Option<String>,
+    pub(super) login: Option<Login>,
     pub(crate) tools: Option<ServedTools>,
 }
+
+/// How to find out whether a program is logged in. See [`EngineProfile`].
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    pub(super) how: String,
+    pub(super) check: Vec<String>,
+    by: Vec<String>,
+}
+
+impl Login {
+    /// Whether there is something that makes a login unnecessary.
+    pub(super) fn is_unnecessary(&self, variables: &Variables) -> bool {
+        let has_word = |path: &str, word: &str| {
+            let text = expanded(path, variables).and_then(|path| read_within(&path, LARGEST_SETTINGS).ok()?.ok());
+            text.is_some_and(|text| String::from_utf8_lossy(&text).contains(word))
+        };
+        self.by.iter().any(|by| match (by.strip_prefix('$'), by.split_once('#')) {
+            (_, Some((path, word))) => has_word(path, word),
+            (Some(name), None) if !name.contains('/') => {
+                variable(variables, name).is_some_and(|value| !value.is_empty())
+            }
+            _ => expanded(by, variables).is_some_and(|path| path.exists()),
+        })
+    }
+}
+
+/// The largest file of settings that is searched for a word, in bytes.
+const LARGEST_SETTINGS: u64 = 1 << 20;
 
 /// How a program gets squad's tools.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +169,11 @@ impl Profile {
             reads: fields.reads.unwrap_or_default(),
             trusts_repository: fields.trust_repository.unwrap_or(false),
             install: fields.install,
+            login: fields.login.map(|how| Login {
+                how,
+                check: fields.login_check.unwrap_or_default(),
+                by: fields.login_by.unwrap_or_default(),
+            }),
             tools: fields.tools.map(|way| ServedTools { way, has_own: has_own_tools }),
         })
     }

@@ -434,7 +434,21 @@ pub(crate) fn check(env: &Env, directory: &Path, only: Option<&str>) -> Result<V
     for name in names(&settings).into_iter().filter(|name| only.is_none_or(|only| only == name)) {
         reports.push(runtime.block_on(report(&name, env, project.as_ref(), directory, &settings)));
     }
+    share_login(&mut reports);
     Ok(reports)
+}
+
+/// Only its server mode says whether the Copilot CLI is logged in.
+fn share_login(reports: &mut [Report]) {
+    let of_server = reports.iter().find(|report| report.name == EngineKind::Copilot.name() && report.program.is_some());
+    let Some((problem, hint)) =
+        of_server.filter(|report| !report.ready).map(|of| (of.problem.clone(), of.hint.clone()))
+    else {
+        return;
+    };
+    for report in reports.iter_mut().filter(|report| report.name == "copilot-print" && report.ready) {
+        (report.ready, report.problem, report.hint) = (false, problem.clone(), hint.clone());
+    }
 }
 
 /// Checks the engines that members may run on: the described one or the configured one, and those of single agents.
@@ -533,10 +547,16 @@ async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile
     let variables = env.os_variables();
     match command::locate(profile, &Programs::new(directory, &variables)) {
         Ok(program) => {
-            report.version = command::version(profile, &program, &variables).await;
+            let (version, login) = tokio::join!(
+                command::version(profile, &program, &variables),
+                command::require_login(profile, &program, &variables)
+            );
+            report.version = version;
             report.program = Some(program.path().display().to_string());
-            report.ready = true;
-            report
+            match login {
+                Ok(()) => Report { ready: true, ..report },
+                Err(error) => report.with_problem(&error),
+            }
         }
         Err(error) => report.with_problem(&error),
     }
