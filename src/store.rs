@@ -162,9 +162,9 @@ fn is_agent_file(path: &str) -> bool {
 /// A file's content, or why it was not read.
 pub(crate) type Bytes = Result<Vec<u8>, String>;
 
-/// The Markdown files directly in a folder, sorted by name without `.md`. Links are followed only within the folder and
+/// The files with this ending directly in a folder, sorted by name without it. Links are followed only within the folder and
 /// the project. A file that cannot be read has the reason instead of content.
-pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(String, Bytes)>> {
+pub(crate) fn files_in(folder: &Path, project: &Path, ending: &str) -> io::Result<Vec<(String, Bytes)>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -174,7 +174,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
     for entry in entries.flatten() {
         let path = entry.path();
         let name = entry.file_name().into_string().unwrap_or_default();
-        let Some(name) = name.strip_suffix(".md").filter(|name| !name.is_empty() && !name.starts_with('.')) else {
+        let Some(name) = name.strip_suffix(ending).filter(|name| !name.is_empty() && !name.starts_with('.')) else {
             continue;
         };
         if path.is_dir() {

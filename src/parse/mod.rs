@@ -35,7 +35,7 @@ pub(crate) use decisions::{
 };
 pub(crate) use fields::without_active_fields;
 pub(crate) use front_matter::body;
-pub(crate) use role::{RoleText, role};
+pub(crate) use role::{RoleText, codex_role, role};
 pub(crate) use roster::{
     BOT, Columns as RosterColumns, Folders, HELPERS, is_of_the_retired, names_everyone, names_nobody,
     tables as roster_tables,

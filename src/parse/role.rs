@@ -23,6 +23,33 @@ struct Matter {
     description: Option<String>,
 }
 
+/// The fields of a Codex role that squad uses.
+#[derive(Deserialize)]
+struct CodexRole {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    developer_instructions: String,
+    model: Option<String>,
+}
+
+/// A Codex role, which is TOML, as the text of a role file. The error says what is wrong with it.
+pub(crate) fn codex_role(text: &str) -> Result<String, String> {
+    let role: CodexRole = toml::from_str(text).map_err(|error| format!("not a Codex role: {}", error.message()))?;
+    // The values are JSON, which is valid YAML.
+    let field = |name: &str, value: &str| match value {
+        "" => String::new(),
+        value => format!("{name}: {}\n", serde_json::json!(value)),
+    };
+    let fields = [
+        field("name", &role.name),
+        field("description", &role.description),
+        field("model", role.model.as_deref().unwrap_or_default()),
+    ];
+    Ok(format!("---\n{}---\n\n{}\n", fields.concat(), role.developer_instructions.trim()))
+}
+
 /// A role, or the line and what is wrong there.
 pub(crate) fn role(text: &str) -> Result<RoleText, (usize, String)> {
     let text = line_feeds(without_mark(text));

@@ -39,6 +39,8 @@ fn members_work_without_a_team_and_are_recorded() {
         (".github/agents/triage.agent.md", "---\ndescription: Sorts issues\n---\nYou sort issues.\n"),
         (".github/agents/squad.agent.md", "---\nname: squad\n---\nCall squad.\n"),
         ("agents/reviewer.md", "---\nname: Own\n---\nYou review as we do.\n"),
+        (".codex/agents/release.toml", "name = \"release\"\ndeveloper_instructions = \"You release.\"\n"),
+        (".codex/agents/odd.toml", "name = 1\n"),
         (".codex/agents/broken.md", "---js\nmodule.exports = {}\n---\nx\n"),
     ] {
         repo.write(path, text);
@@ -56,6 +58,8 @@ fn members_work_without_a_team_and_are_recorded() {
         [
             "security \".claude/agents/security.md\" true",
             "triage \".github/agents/triage.agent.md\" true",
+            "odd \".codex/agents/odd.toml\" false",
+            "release \".codex/agents/release.toml\" true",
             "broken \".codex/agents/broken.md\" false",
             "reviewer \"agents/reviewer.md\" true",
             "tester \"built in\" true",

@@ -48,7 +48,8 @@ fn two_reviewers() -> String {
 
 #[test]
 fn findings_stand_by_place_each_with_its_line_and_invented_ones_last() {
-    let repo = changed(&two_reviewers());
+    let mut repo = changed(&two_reviewers());
+    repo.variables.insert("SQUAD_MODEL".to_owned(), "m-1".to_owned());
     let before = repo.git(&["status", "--porcelain"]);
     let output = repo.squad(&["review", "--agent", "reviewer,tester"]);
     expect![[r#"
@@ -76,6 +77,7 @@ fn findings_stand_by_place_each_with_its_line_and_invented_ones_last() {
     assert_eq!(said["verdicts"][0]["verdict"], "rejected", "{said}");
     assert_eq!(said["verdicts"][1]["engine"], "rehearsal", "{said}");
     let shown = |finding: &Value| format!("{} {} {}", finding["line"], finding["by"], finding["in_diff"]);
+    assert!(said["findings"].as_array().expect("findings").iter().all(|finding| finding["model"] == "m-1"), "{said}");
     let found: Vec<String> = said["findings"].as_array().expect("findings").iter().map(shown).collect();
     assert_eq!(found, ["2 \"reviewer\" true", "2 \"tester\" true", "6 \"reviewer\" true", "2 \"tester\" false"]);
     // No work was rejected: there is no author to lock out.

@@ -15,8 +15,19 @@ use crate::store;
 /// Folders of a team that hold role files.
 const FOLDERS: [&str; 2] = ["agents", "roles"];
 
-/// Folders in which other programs keep their agents.
-const HOST_FOLDERS: [&str; 4] = [".claude/agents", ".github/agents", ".codex/agents", "agents"];
+/// The ending of role files.
+const MARKDOWN: &str = ".md";
+/// That of Codex's.
+const CODEX: &str = ".toml";
+
+/// Folders in which other programs keep their agents, and the ending of the files.
+const HOST_FOLDERS: [(&str, &str); 5] = [
+    (".claude/agents", MARKDOWN),
+    (".github/agents", MARKDOWN),
+    (".codex/agents", CODEX),
+    (".codex/agents", MARKDOWN),
+    ("agents", MARKDOWN),
+];
 
 /// A role as callers see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,12 +63,16 @@ impl Roles {
             found.extend(project.team.startable().map(|member| of_member(project, member)));
             for name in FOLDERS {
                 let path = project.folder.path.join(name);
-                found.extend(of_folder(&path, &project.folder.root, &format!("{}/{name}", project.folder.name))?);
+                found.extend(of_folder(
+                    &path,
+                    &project.folder.root,
+                    (&format!("{}/{name}", project.folder.name), MARKDOWN),
+                )?);
             }
         }
         if let Some(folder) = folder {
             let root = project.map_or(folder, |project| &project.folder.root);
-            found.extend(of_folder(folder, root, &folder.display().to_string())?);
+            found.extend(of_folder(folder, root, (&folder.display().to_string(), MARKDOWN))?);
         } else if let Some(project) = project.filter(|project| !project.has_team()) {
             found.extend(without_team(&project.folder.root)?);
         }
@@ -98,8 +113,8 @@ fn of_member(project: &Project, member: &Member) -> Role {
 /// What a repository without a team offers: the roles it has for other programs, and the built-in ones.
 fn without_team(root: &Path) -> Result<Vec<Role>, String> {
     let mut found = Vec::new();
-    for shown in HOST_FOLDERS {
-        found.extend(of_folder(&root.join(shown), root, shown)?);
+    for (shown, ending) in HOST_FOLDERS {
+        found.extend(of_folder(&root.join(shown), root, (shown, ending))?);
     }
     for role in &mut found {
         role.is_foreign = true;
@@ -112,16 +127,17 @@ fn without_team(root: &Path) -> Result<Vec<Role>, String> {
     Ok(found)
 }
 
-fn of_folder(folder: &Path, root: &Path, shown: &str) -> Result<Vec<Role>, String> {
-    let files = store::markdown_in(folder, root).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+fn of_folder(folder: &Path, root: &Path, (shown, ending): (&str, &str)) -> Result<Vec<Role>, String> {
+    let files = store::files_in(folder, root, ending).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let roles = files.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("readme"));
-    Ok(roles.map(|(id, read)| of_file(id, read, shown)).collect())
+    Ok(roles.map(|(id, read)| of_file(id, read, (shown, ending))).collect())
 }
 
-fn of_file(id: String, read: store::Bytes, folder: &str) -> Role {
-    let source = format!("{folder}/{id}.md");
+fn of_file(id: String, read: store::Bytes, (folder, ending): (&str, &str)) -> Role {
+    let source = format!("{folder}/{id}{ending}");
     let digest = digest(read.as_deref().unwrap_or_default());
     let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()));
+    let text = text.and_then(|text| if ending == CODEX { parse::codex_role(&text) } else { Ok(text) });
     let role = text
         .map_err(|reason| format!("{source}: {reason}"))
         .and_then(|text| parse::role(&text).map_err(|(line, message)| format!("{source}:{line}: {message}")));
@@ -152,7 +168,7 @@ static LIBRARY: [(&str, &str); 6] = [
 /// A built-in role.
 pub(crate) fn built_in(id: &str) -> Option<Role> {
     let (id, text) = LIBRARY.iter().find(|(known, _)| *known == id)?;
-    let role = of_file((*id).to_owned(), Ok(text.as_bytes().to_vec()), "");
+    let role = of_file((*id).to_owned(), Ok(text.as_bytes().to_vec()), ("", MARKDOWN));
     Some(Role { source: "built in".to_owned(), is_foreign: true, ..role })
 }
 

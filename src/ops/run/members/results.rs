@@ -60,6 +60,8 @@ pub(crate) struct MemberResult {
     pub(crate) governed: Option<String>,
     /// The id of its session in this run.
     pub(crate) session: String,
+    /// The model it was asked for, or the engine chose. `None`: unknown.
+    pub(crate) model: Option<String>,
 }
 
 /// The state of a run's process. Read before its entries, so that a run that ends in between counts as ended.
@@ -205,7 +207,16 @@ impl RunResult {
 impl MemberResult {
     fn new(given: GivenMember, run: &RunId) -> Self {
         let session = given.chat.clone().unwrap_or_else(|| session_id(&given.id, run));
-        Self { given, status: Status::Error, started: None, end: None, exited: None, governed: None, session }
+        Self {
+            given,
+            status: Status::Error,
+            started: None,
+            end: None,
+            exited: None,
+            governed: None,
+            session,
+            model: None,
+        }
     }
 
     fn take(&mut self, kind: EventKind) {
@@ -221,6 +232,7 @@ impl MemberResult {
         match kind {
             EventKind::EngineExited(exited) => self.exited = Some(exited),
             EventKind::EngineGoverned { by, .. } => self.governed = Some(by),
+            EventKind::SessionCreated { model, .. } => self.model = Some(model).filter(|model| !model.is_empty()),
             _ => {}
         }
     }

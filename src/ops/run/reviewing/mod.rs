@@ -221,7 +221,7 @@ pub(crate) fn of_run(result: &RunResult, default_engine: &str) -> Option<Review>
 
 fn judged(member: &MemberResult, diff: &str, engine: &str) -> (&'static str, Vec<Finding>, Option<String>) {
     let text = member.end.as_ref().map_or("", |(_, end)| end.text.as_str());
-    let author = Author { by: member.given.id.as_str(), engine, model: None };
+    let author = Author { by: member.given.id.as_str(), engine, model: member.model.as_deref() };
     match (member.reason(), findings::answer(text, diff, author)) {
         (Some(reason), None) => ("none", Vec::new(), Some(reason)),
         (None, None) => {

@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use serde::Deserialize;
-
 use crate::edit::{self, NewMember};
 use crate::env::files::read_regular;
 use crate::error::Failure;
@@ -20,17 +18,6 @@ const PLACES: [(&str, &str); 3] =
 
 /// Role files are smaller than this.
 const MAX_SIZE: u64 = 256 * 1024;
-
-/// The fields of a Codex role that squad uses.
-#[derive(Deserialize)]
-struct CodexRole {
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    developer_instructions: String,
-    model: Option<String>,
-}
 
 /// A role that a file describes.
 pub(super) struct Role {
@@ -140,7 +127,7 @@ fn role(root: &Path, path: &str, stem: &str) -> Result<Option<Role>, String> {
     if text.lines().take(3).any(|line| line.starts_with(MARK)) {
         return Ok(None);
     }
-    let text = if path.ends_with(".toml") { of_codex(&text)? } else { text };
+    let text = if path.ends_with(".toml") { parse::codex_role(&text)? } else { text };
     let read = parse::role(&text).map_err(|(line, what)| format!("line {line}: {what}"))?;
     let (title_name, title_role) = read.title;
     let name = title_name.or(read.name).unwrap_or_else(|| stem.to_owned());
@@ -148,21 +135,6 @@ fn role(root: &Path, path: &str, stem: &str) -> Result<Option<Role>, String> {
     let role = title_role.or(description).unwrap_or_else(|| "Agent".to_owned());
     let slug = Slug::fold(&name).or_else(|| Slug::of_folder(stem)).ok_or("its name has no letters")?;
     Ok(Some(Role { slug, name: cell(&name), role: cell(&role), text, source: path.to_owned() }))
-}
-
-fn of_codex(text: &str) -> Result<String, String> {
-    let role: CodexRole = toml::from_str(text).map_err(|error| format!("not a Codex role: {}", error.message()))?;
-    // The values are JSON, which is valid YAML.
-    let field = |name: &str, value: &str| match value {
-        "" => String::new(),
-        value => format!("{name}: {}\n", serde_json::json!(value)),
-    };
-    let fields = [
-        field("name", &role.name),
-        field("description", &role.description),
-        field("model", role.model.as_deref().unwrap_or_default()),
-    ];
-    Ok(format!("---\n{}---\n\n{}\n", fields.concat(), role.developer_instructions.trim()))
 }
 
 /// The first sentence of a text, for a table cell.
