@@ -135,8 +135,6 @@ pub(crate) struct ToolSpec {
     pub(crate) description: &'static str,
     /// JSON Schema of the arguments, of type `object`.
     pub(crate) parameters: Value,
-    /// Whether `squad mcp --member` offers it too, to agents of engines that take tools by MCP only.
-    pub(crate) is_served: bool,
 }
 
 /// How to open a session.

@@ -86,13 +86,9 @@ impl Tool {
         }
     }
 
-    /// Whether an agent can be offered it from outside its run's process.
-    pub(crate) fn is_served(self) -> bool {
-        match self {
-            Self::LogDecision | Self::Remember | Self::Decisions | Self::Status => true,
-            Self::Verdict | Self::Route => false,
-            Self::Shell | Self::FileOps => true,
-        }
+    /// Whether it can be used beside a run: it needs no turn of an agent.
+    pub(crate) fn is_independent(self) -> bool {
+        matches!(self, Self::LogDecision | Self::Remember | Self::Decisions | Self::Status)
     }
 
     /// Whether it stands in for tools that an engine lacks. Others would have two of each.
@@ -176,7 +172,6 @@ impl Tool {
         ToolSpec {
             name: self.name(),
             description,
-            is_served: self.is_served(),
             parameters: json!({"type": "object", "properties": parameters, "required": required}),
         }
     }

@@ -127,6 +127,24 @@ fn assert_own_tools(world: &World, ended: &Ended) {
     }
 }
 
+/// What one of them hands on, the other does, and its report is the answer of the call.
+#[test]
+fn a_colleague_on_another_program_is_handed_work() {
+    let world = world_of(|_| {
+        let route = format!("tool:mcp__squad__squad_route {}", json!({ "agent": "bob", "task": "Count the cases" }));
+        let status = format!("tool:mcp__squad__squad_status {}", json!({}));
+        [plays("ada", &[&route, &status, "say:It is covered."]), plays("bob", &["say:Seven cases are covered."])]
+    });
+    let ended = world.run(&["orchestrate", "--json", "--permissions", "allow", "-a", "ada", "Build it"]);
+    ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed" }));
+    let requested = ended.only("route.requested");
+    assert_eq!((&requested["agent"], &requested["to"]), (&json!("ada"), &json!("bob")), "{ended}");
+    for text in ["Report of `bob`:", "Seven cases are covered.", "- `bob`: completed"] {
+        assert!(!world.requests_with(text).is_empty(), "{text}: {ended}");
+    }
+    assert_eq!(world.processes(), [], "{ended}");
+}
+
 #[test]
 fn who_may_change_nothing_decides_and_remembers_all_the_same() {
     let world = world();

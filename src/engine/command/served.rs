@@ -43,16 +43,18 @@ fn arguments(way: ToolsWay, squad: &Path, directory: &Path, member: &str, turn: 
         }
         ToolsWay::Codex => {
             let (squad, arguments) = (toml::Value::from(squad), toml::Value::from(arguments));
-            let server = format!("{{command={squad},args={arguments},default_tools_approval_mode=\"approve\"}}");
+            // A call that hands work to a colleague lasts as long as that work.
+            let server = format!(
+                "{{command={squad},args={arguments},tool_timeout_sec=86400,default_tools_approval_mode=\"approve\"}}"
+            );
             vec!["-c".to_owned(), format!("mcp_servers.{NAME}={server}")]
         }
     }
 }
 
 /// A note at the end of a role, which may mention tools that are not available.
-pub(super) fn missing_tools_note(tools: &[ToolSpec], has_server: bool) -> Option<String> {
-    let missing: Vec<String> =
-        tools.iter().filter(|tool| !(has_server && tool.is_served)).map(|tool| format!("`{}`", tool.name)).collect();
+pub(super) fn missing_tools_note(tools: &[ToolSpec]) -> Option<String> {
+    let missing: Vec<String> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
     (!missing.is_empty()).then(|| {
         format!(
             "\n\n(These tools are not available in this session: {}. Where you are told to use one, write at the end \

@@ -183,7 +183,9 @@ impl Turn {
         };
         let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.full_context()].join("\n\n");
         let tools = &self.opening.tools;
-        role.push_str(&served::missing_tools_note(tools, server.is_some()).unwrap_or_default());
+        if server.is_none() {
+            role.push_str(&served::missing_tools_note(tools).unwrap_or_default());
+        }
         let prompt = match (has_chats, is_new) {
             (false, _) => shape::stateless(&role, &task),
             (true, true) => shape::new_chat(&role, &task),
@@ -288,8 +290,7 @@ impl Turn {
         let is_offered = |is_allowed: bool| is_allowed && !profile.has_own_tools();
         let own =
             offered.into_iter().filter(|(_, is_allowed)| is_offered(*is_allowed)).map(|(name, _)| name.to_owned());
-        let relayed = self.opening.tools.iter().filter(|tool| tool.is_served).map(|tool| tool.name.to_owned());
-        let relayed: Vec<String> = relayed.collect();
+        let relayed: Vec<String> = self.opening.tools.iter().map(|tool| tool.name.to_owned()).collect();
         let tools: Vec<String> = own.chain(relayed.iter().cloned()).collect();
         if profile.tools.is_none() || squad.is_none() || tools.is_empty() {
             return Ok(None);

@@ -28,7 +28,6 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
             compiled_hash: "00".into(),
         },
         tools: vec![ToolSpec {
-            is_served: false,
             name: "squad_status",
             description: "Who does what.",
             parameters: json!({ "type": "object" }),

@@ -130,7 +130,7 @@ impl MemberServer {
     fn served(&self) -> impl Iterator<Item = Tool> {
         let is_offered = |tool: &Tool| match &self.turn {
             Some(turn) => turn.offers(tool.name()),
-            None => tool.is_served() && !tool.is_project_tool(),
+            None => tool.is_independent(),
         };
         Tool::ALL.into_iter().filter(is_offered)
     }
