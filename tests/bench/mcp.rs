@@ -1,7 +1,8 @@
 //! `squad mcp`: until its first reply, its memory, its calls, and members beside bare processes.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ pub(crate) fn bench() {
     let world = World::new();
     world.first_reply();
     world.calls();
+    world.calls_over_http();
     for members in [1, 8, 32] {
         world.members(members);
     }
@@ -69,6 +71,86 @@ impl Server {
 
     fn end(mut self) {
         drop(self.input);
+        self.child.wait().expect("it ends");
+    }
+}
+
+/// A server on loopback, and a connection to it that is kept.
+struct HttpServer {
+    child: Child,
+    head: String,
+    connection: BufReader<TcpStream>,
+}
+
+impl HttpServer {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.args(["--http", "0"]).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let mut next = || said.next().expect("a line").expect("UTF-8");
+        let address = next().strip_prefix("serving http://").expect("where it serves").replace("/mcp", "");
+        let token = next().rsplit("Bearer ").next().expect("a token").trim_end_matches('`').to_owned();
+        let stream = TcpStream::connect(&address).expect("it listens");
+        stream.set_nodelay(true).expect("an option");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n"
+        );
+        let mut server = Self { child, head, connection: BufReader::new(stream) };
+        let client = json!({"name": "bench", "version": "1"});
+        let greeting = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let session = server.ask("initialize", &greeting).0.expect("a session");
+        server.head.push_str(&format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-06-18\r\n"));
+        server
+    }
+
+    fn call(&mut self, tool: &str) {
+        let (_, body) = self.ask("tools/call", &json!({"name": tool, "arguments": {}}));
+        assert!(body.contains("\"roles\""), "{body}");
+    }
+
+    /// The session's id, if the answer names one, and the answer's body.
+    fn ask(&mut self, method: &str, params: &Value) -> (Option<String>, String) {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let request = format!("{}Content-Length: {}\r\n\r\n{body}", self.head, body.len());
+        self.connection.get_mut().write_all(request.as_bytes()).expect("it reads");
+        let (mut session, mut length) = (None, None);
+        loop {
+            let line = self.line();
+            let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
+            match name.to_lowercase().as_str() {
+                "" => break,
+                "mcp-session-id" => session = Some(value.to_owned()),
+                "content-length" => length = value.parse().ok(),
+                _ => {}
+            }
+        }
+        if let Some(length) = length {
+            let mut body = vec![0; length];
+            self.connection.read_exact(&mut body).expect("it answers");
+            return (session, String::from_utf8(body).expect("UTF-8"));
+        }
+        // Otherwise it comes in chunks, of which the last is empty.
+        let mut body = String::new();
+        loop {
+            let size = usize::from_str_radix(&self.line(), 16).expect("a size");
+            let mut chunk = vec![0; size];
+            self.connection.read_exact(&mut chunk).expect("it answers");
+            body.push_str(&String::from_utf8_lossy(&chunk));
+            self.line();
+            if size == 0 {
+                return (session, body);
+            }
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.connection.read_line(&mut line).expect("it answers");
+        line.trim_end().to_owned()
+    }
+
+    fn end(mut self) {
+        self.child.kill().expect("it is ours");
         self.child.wait().expect("it ends");
     }
 }
@@ -128,6 +210,24 @@ impl World {
             println!("{:<48} {:>7.1} MiB, {:.1} of it its own", "memory after that", mebibytes(all), mebibytes(own));
         }
         server.end();
+    }
+
+    /// The same calls on one kept-alive connection, against standard input and output.
+    fn calls_over_http(&self) {
+        let mut server = Server::greet(self.squad());
+        let mut http = HttpServer::start(self.squad());
+        let (mut ours, mut plain) = (Vec::new(), Vec::new());
+        for _ in 0..CALLS {
+            let start = Instant::now();
+            http.call("list_roles");
+            ours.push(start.elapsed());
+            let start = Instant::now();
+            server.call("list_roles", &json!({}));
+            plain.push(start.elapsed());
+        }
+        print("a call over HTTP, against standard input", median(ours), median(plain));
+        server.end();
+        http.end();
     }
 
     /// Each is a program that ends at once. Squad records the run, flushed, and keeps each one's output.
