@@ -361,6 +361,7 @@ fn a_missing_login_is_told_apart_from_a_missing_program() {
         let found = report(&repo);
         let case = format!("{engine} {files:?} {variable:?}: {found}");
         assert_eq!((&found["ready"], &found["version"]), (&json!(expected.is_none()), &json!("1.0")), "{case}");
+        assert_eq!(found["installed"], true, "{case}");
         let said = format!("{} {}", found["problem"], found["hint"]);
         assert!(
             expected.is_none_or(|fix| said.contains("installed, but not logged in") && said.contains(fix)),
@@ -369,6 +370,7 @@ fn a_missing_login_is_told_apart_from_a_missing_program() {
         repo.write(USER, &format!("[engines.{engine}]\nprogram = \"no-such-agent\"\n"));
         let absent = report(&repo);
         assert!(absent["problem"].as_str().is_some_and(|why| why.contains("is not installed")), "{absent}");
+        assert_eq!((&absent["installed"], &absent["ready"]), (&json!(false), &json!(false)), "{absent}");
     }
 }
 

@@ -404,6 +404,7 @@ pub(crate) struct Report {
     pub(crate) about: Option<String>,
     /// Whether the settings select it.
     pub(crate) chosen: bool,
+    pub(crate) installed: bool,
     pub(crate) ready: bool,
     pub(crate) program: Option<String>,
     pub(crate) version: Option<String>,
@@ -471,12 +472,12 @@ async fn report(name: &str, env: &Env, project: Option<&Project>, directory: &Pa
     let report = Report { chosen: settings.engine.name == name, ..Report::new(name) };
     match EngineKind::parse(name) {
         Some(EngineKind::Rehearsal) => {
-            Report { ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..report }
+            Report { installed: true, ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..report }
         }
         Some(EngineKind::Copilot) => copilot_report(report, env, project, directory, settings).await,
         None => match profile(name, settings) {
             Ok(profile) => profile_report(report, env, directory, &profile).await,
-            Err(error) => report.with_problem(&error),
+            Err(error) => Report { installed: false, ..report.with_problem(&error) },
         },
     }
 }
@@ -497,6 +498,7 @@ impl Report {
     }
 
     fn with_problem(mut self, error: &EngineError) -> Self {
+        self.installed = !matches!(error, EngineError::Missing { .. });
         self.problem = Some(error.to_string());
         self.hint = error.hint().map(str::to_owned);
         self
@@ -536,7 +538,7 @@ async fn copilot_report(
     if options.provider.is_none() && !account.authenticated {
         return report.with_problem(&copilot::unauthenticated(&account));
     }
-    report.ready = true;
+    (report.installed, report.ready) = (true, true);
     report.models = probe.models.unwrap_or_default();
     report
 }
@@ -554,7 +556,7 @@ async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile
             report.version = version;
             report.program = Some(program.path().display().to_string());
             match login {
-                Ok(()) => Report { ready: true, ..report },
+                Ok(()) => Report { installed: true, ready: true, ..report },
                 Err(error) => report.with_problem(&error),
             }
         }

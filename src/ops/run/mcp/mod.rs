@@ -172,7 +172,7 @@ impl McpServer {
             let governed = report.governed.as_ref().map(|governed| governed.under(self.options.permissions).to_owned());
             json!({
                 "name": report.name, "about": report.about, "chosen": report.chosen, "ready": report.ready,
-                "installed": report.program.is_some() || report.ready, "version": report.version, "governed": governed,
+                "installed": report.installed, "version": report.version, "governed": governed,
                 "problem": report.complaint(),
             })
         };
