@@ -123,6 +123,7 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
         }
     };
     let globals = &arguments.globals;
+    above_region(&mut streams);
     if !globals.quiet {
         let mut err = streams.share_err();
         // A stderr that nobody reads is no reason to stop.
@@ -160,6 +161,18 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
         Err(failure) => {
             context.ui.failure(&failure);
             failure.kind.exit_code()
+        }
+    }
+}
+
+/// Lets what is written to the terminal take away what is redrawn there.
+fn above_region(streams: &mut Streams) {
+    for (stream, is_terminal) in
+        [(&mut streams.out, streams.out_is_terminal), (&mut streams.err, streams.err_is_terminal)]
+    {
+        if is_terminal {
+            let inner = std::mem::replace(stream, Box::new(std::io::sink()));
+            *stream = Box::new(view::Above::new(inner));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Event, Problem, Severity, printable};
 use crate::policy::is_yes;
-use crate::view::{LineStyle, Mark, Progress, Screen, Text};
+use crate::view::{LineStyle, Painter, Progress, Screen, Size, Text, size, style_of};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -338,42 +338,19 @@ impl Ui {
 
     /// The width that data is laid out for.
     pub(crate) fn out_columns(&self) -> usize {
-        columns(self.streams.out_is_terminal, &console::Term::stdout())
+        columns(self.streams.out_is_terminal.then(|| size(&io::stdout())))
     }
 
     /// A line with its styles, wrapped if a terminal shows it.
     fn painted(&self, line: &Text, is_terminal: bool, columns: usize) -> String {
         let lines = if is_terminal { line.wrapped(columns) } else { vec![line.clone()] };
-        let colors = self.colors(is_terminal);
-        let shown = lines.iter().map(|line| {
-            let spans = line.spans().iter().map(|(line_style, text)| {
-                let text = if self.options.ascii { Mark::to_ascii(text) } else { text };
-                match line_style {
-                    LineStyle::Plain => text.to_owned(),
-                    _ if text.trim().is_empty() => text.to_owned(),
-                    _ => paint(colors, style_of(*line_style), text),
-                }
-            });
-            spans.collect::<String>().trim_end().to_owned()
-        });
-        shown.collect::<Vec<_>>().join("\n")
+        let painter = Painter { has_colors: self.colors(is_terminal), is_ascii: self.options.ascii };
+        lines.iter().map(|line| painter.paint(line)).collect::<Vec<_>>().join("\n")
     }
 }
 
-fn columns(is_terminal: bool, terminal: &console::Term) -> usize {
-    let size = if is_terminal { terminal.size_checked() } else { None };
-    size.map_or(COLUMNS, |(_, columns)| usize::from(columns).min(COLUMNS))
-}
-
-fn style_of(style: LineStyle) -> Style {
-    match style {
-        LineStyle::Plain => Style::new(),
-        LineStyle::Strong => STRONG,
-        LineStyle::Faint => FAINT,
-        LineStyle::Good => GOOD,
-        LineStyle::Bad => BAD,
-        LineStyle::Warning => WARN,
-    }
+fn columns(terminal: Option<Option<Size>>) -> usize {
+    terminal.flatten().map_or(COLUMNS, |size| size.columns.min(COLUMNS))
 }
 
 impl Screen for Ui {
@@ -402,7 +379,11 @@ impl Screen for Ui {
     }
 
     fn columns(&self) -> usize {
-        columns(self.streams.err_is_terminal, &console::Term::stderr())
+        columns(self.streams.err_is_terminal.then(|| size(&io::stderr())))
+    }
+
+    fn painter(&self) -> Painter {
+        Painter { has_colors: self.colors(self.streams.err_is_terminal), is_ascii: self.options.ascii }
     }
 
     fn is_animated(&self) -> bool {

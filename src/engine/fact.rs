@@ -122,6 +122,8 @@ pub(crate) struct Writing {
     /// What the text takes the place of; `None`: all there is.
     pub(crate) old: Option<String>,
     pub(crate) text: String,
+    /// The text is all that the file will hold, and not only what is added.
+    pub(crate) is_whole: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

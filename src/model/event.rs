@@ -244,7 +244,17 @@ kinds! {
     };
     "tool.denied" Batched ToolDenied { tool: String, detail: String, reason: String };
     "permission.asked" Batched PermissionAsked { tool: String, access: Access, detail: String };
-    "permission.answered" Batched PermissionAnswered { tool: String, detail: String, allowed: bool };
+    "permission.answered" Batched PermissionAnswered {
+        tool: String,
+        detail: String,
+        allowed: bool,
+        /// What the person allowed with "always", here or before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        /// Why the person refused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    };
     /// A person is asked for a permission or for information. `question` counts from 1 within a run.
     "question.asked" Never QuestionAsked { question: u64, text: String };
     /// The question is answered or withdrawn.

@@ -179,7 +179,13 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         },
         EventKind::ToolDenied { tool: text("bash"), detail: text("rm x"), reason: text("not allowed") },
         EventKind::PermissionAsked { tool: text("bash"), access: Access::Shell, detail: text("rm x") },
-        EventKind::PermissionAnswered { tool: text("bash"), detail: text("rm x"), allowed: false },
+        EventKind::PermissionAnswered {
+            tool: text("bash"),
+            detail: text("rm x"),
+            allowed: false,
+            rule: Some(text("always for ada: ls")),
+            reason: Some(text("no")),
+        },
         EventKind::SnapshotTaken(TakenSnapshot {
             commit: commit(),
             left_out: vec![SkippedFile { path: text("dump.sql"), why: text("it is larger than 32 MiB") }],

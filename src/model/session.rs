@@ -177,8 +177,17 @@ pub(crate) struct OpenQuestion {
 }
 
 impl OpenQuestion {
-    /// The question on one line, without the agent's name.
+    /// The question on one line, without the agent's name: of one for a permission its title, and the command.
     pub(crate) fn short(&self) -> String {
+        let asked = self.agent.as_ref().and_then(|agent| self.text.strip_prefix(agent.as_str()));
+        if let Some(asked) = asked.filter(|asked| asked.starts_with(" wants to ")) {
+            let mut lines = asked.lines();
+            let title = lines.next().unwrap_or_default().trim();
+            return match lines.next().and_then(|line| line.strip_prefix("  $ ")) {
+                Some(command) => format!("wants to run: {command}"),
+                None => title.to_owned(),
+            };
+        }
         let lines = self.text.lines().map(|line| line.trim().trim_start_matches("| ").trim_end_matches(['>', ' ']));
         let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
         let by = self.agent.as_ref().and_then(|agent| text.strip_prefix(agent.as_str()));

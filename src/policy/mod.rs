@@ -1,5 +1,6 @@
 //! Rules on what is allowed, for parsed values, without files or clock.
 
+mod always;
 mod check_commands;
 mod checks;
 #[cfg(test)]
@@ -13,9 +14,10 @@ mod shell;
 mod shell_rules;
 mod shell_values;
 
+pub(crate) use always::{AlwaysRule, always_rules};
 pub(crate) use check_commands::{CheckResult, check_in, looks_like_check};
 pub(crate) use paths::{PathScope, is_git, is_in_inbox, is_portable, names_git};
-pub(crate) use permission::{Permissions, REVIEWING, Ruling, is_yes, rule};
+pub(crate) use permission::{PermissionAnswer, Permissions, REVIEWING, Ruling, is_yes, rule};
 pub(crate) use redact::{EMAIL, Redaction, Redactor, SCRUBBED};
 pub(crate) use review_commands::only_shows_changes;
 pub(crate) use shell_rules::forbidden;

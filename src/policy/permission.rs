@@ -78,6 +78,33 @@ pub(crate) fn rule(mode: Permissions, access: Access, scope: &PathScope) -> Ruli
     }
 }
 
+/// A person's answer to a request for permission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PermissionAnswer {
+    Once,
+    /// And whatever else is like it, of this agent or of all.
+    ForAgent,
+    ForRun,
+    /// With the reason, for the model.
+    No(Option<String>),
+}
+
+impl PermissionAnswer {
+    /// Whatever is not one of the few words for it is no permission.
+    pub(crate) fn parse(text: &str) -> Self {
+        if let Some(why) = text.strip_prefix("s ") {
+            return Self::No(Some(why.trim().to_owned()));
+        }
+        match text.trim().to_lowercase().as_str() {
+            "y" | "yes" => Self::Once,
+            "a" | "always" => Self::ForAgent,
+            "r" => Self::ForRun,
+            "" | "n" | "no" => Self::No(None),
+            _ => Self::No(Some(text.trim().to_owned())),
+        }
+    }
+}
+
 /// Whether an answer to a yes-or-no question is a yes.
 pub(crate) fn is_yes(answer: &str) -> bool {
     ["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes))

@@ -25,18 +25,19 @@ const NESTING: [&str; 11] =
 /// A node, and the part of the script that it stands in.
 type Inner<'n> = (&'n Node, usize);
 
+/// The nodes of a script. `None`: the parser does not understand it, or it may be too deep.
+pub(super) fn parse(source: &str) -> Option<Vec<Node>> {
+    let words = source.split(|c: char| !(c.is_alphanumeric() || c == '!'));
+    let nested = source.matches(['(', '{', '`']).count() + words.filter(|word| NESTING.contains(word)).count();
+    let is_too_deep =
+        source.len() > MAX_LENGTH || nested > MAX_NESTED || source.matches([';', '&', '|', '\n']).count() > MAX_CHAINED;
+    if is_too_deep { None } else { rable::parse(source, true).ok() }
+}
+
 impl Script {
     /// `None`: it is no script that the parser understands, or it may be too deep.
     pub(super) fn parse(source: &str) -> Option<Self> {
-        let words = source.split(|c: char| !(c.is_alphanumeric() || c == '!'));
-        let nested = source.matches(['(', '{', '`']).count() + words.filter(|word| NESTING.contains(word)).count();
-        if source.len() > MAX_LENGTH
-            || nested > MAX_NESTED
-            || source.matches([';', '&', '|', '\n']).count() > MAX_CHAINED
-        {
-            return None;
-        }
-        let nodes = rable::parse(source, true).ok()?;
+        let nodes = parse(source)?;
         let mut script = Self::default();
         let mut rest: Vec<(&Node, usize)> = nodes.iter().rev().map(|node| (node, 0)).collect();
         while let Some((node, scope)) = rest.pop() {

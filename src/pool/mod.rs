@@ -8,6 +8,7 @@
 //!                  RequestHandler: answers the engine's requests
 //! ```
 
+mod always_allowed;
 mod cancel;
 mod colleagues;
 mod commands;
@@ -17,7 +18,9 @@ mod handing;
 mod job_permit;
 mod lineage;
 mod notices;
+mod permission;
 mod permits;
+mod proposal;
 mod requests;
 mod session_id;
 mod session_pool;
@@ -29,12 +32,14 @@ mod user_messages;
 mod work_tree;
 mod workers;
 
+pub(crate) use always_allowed::AlwaysAllowed;
 pub(crate) use cancel::{Cancel, Canceller};
 pub(crate) use colleagues::{Colleagues, HandOnRequest, HandedBy, JobRequest};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use engines::Engines;
 pub(crate) use notices::Notices;
 pub(crate) use permits::Permits;
+pub(crate) use proposal::Proposal;
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Question, Recorded, RequestHandler, in_project};
@@ -51,6 +56,8 @@ pub(crate) use workers::{Job, Work, WorkKind, Workers};
 mod handing_tests;
 #[cfg(test)]
 mod life_tests;
+#[cfg(test)]
+mod permission_tests;
 #[cfg(test)]
 mod session_pool_tests;
 #[cfg(test)]

@@ -6,18 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
 use super::commands::CommandLog;
-use super::{Cancel, Notices, Reports, UserMessages, WorkTree};
+use super::proposal::Proposal;
+use super::{AlwaysAllowed, Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
-use crate::env::{ProjectPath, follow, real};
+use crate::env::{ProjectPath, follow};
 use crate::model::{Access, Decision, EventKind, Judgement, Slug, first_words, list, marked, without_hidden};
-use crate::policy::{
-    PathScope, Permissions, Ruling, forbidden, is_in_inbox, is_yes, names_git, only_shows_changes, rule,
-};
+use crate::policy::{PathScope, Permissions, is_in_inbox, names_git};
 use crate::program::git_folders;
 use crate::tools::{self, Intent};
 
@@ -25,11 +23,21 @@ use crate::tools::{self, Intent};
 pub(crate) type Ask = Arc<dyn Fn(Question, oneshot::Sender<String>) + Send + Sync>;
 
 /// A question to a person.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Question {
     /// Counts from 1 within a run.
     pub(crate) number: u64,
     pub(crate) text: String,
+    /// What the same asks for, if it asks for a permission.
+    pub(crate) proposal: Option<Proposal>,
+}
+
+impl Question {
+    /// Who asks.
+    pub(crate) fn asker(&self) -> String {
+        let named = || self.text.split_whitespace().next().unwrap_or_default().to_owned();
+        self.proposal.as_ref().map_or_else(named, |proposal| proposal.agent.to_string())
+    }
 }
 
 pub(crate) struct RequestHandler {
@@ -60,6 +68,7 @@ pub(crate) struct RequestHandler {
     pub(crate) cancel: Cancel,
     /// Command lines that check the project.
     pub(crate) checks: Vec<String>,
+    pub(crate) allowed: AlwaysAllowed,
 }
 
 /// Decisions and lessons recorded by agents.
@@ -68,6 +77,9 @@ pub(crate) struct Recorded {
     pub(crate) decisions: Vec<Decision>,
     pub(crate) learned: Vec<(Slug, String)>,
 }
+
+/// Most announced writes that are remembered.
+const MAX_ANNOUNCED: usize = 20;
 
 /// Most decisions returned by a search.
 const MAX_FOUND: usize = 20;
@@ -88,6 +100,8 @@ pub(crate) struct Requester {
     /// Only writes and commands.
     changes_refused: AtomicU64,
     changes_allowed: AtomicU64,
+    /// What its tools have said they are about to write, until they ask for it.
+    announced: Mutex<Vec<Writing>>,
     /// A reviewer's verdict so far; `None`: it reviews nothing.
     judgement: Option<Mutex<Option<Judgement>>>,
     /// `None`: it may not hand work on.
@@ -96,7 +110,7 @@ pub(crate) struct Requester {
 
 impl Requester {
     pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
-        let (refused, changes_refused, changes_allowed, commands, is_confined) = Default::default();
+        let (refused, changes_refused, changes_allowed, commands, is_confined, announced) = Default::default();
         Self {
             agent,
             reports,
@@ -107,6 +121,7 @@ impl Requester {
             is_confined,
             changes_refused,
             changes_allowed,
+            announced,
             judgement: None,
             caller: None,
         }
@@ -163,7 +178,26 @@ impl Requester {
         is_kept.then_some(count)
     }
 
-    fn tell(&self, kind: EventKind) {
+    pub(super) fn is_reviewing(&self) -> bool {
+        self.judgement.is_some()
+    }
+
+    /// The latest announced write of which this is true. It is forgotten.
+    pub(super) fn announced(&self, is_it: impl Fn(&Writing) -> bool) -> Option<Writing> {
+        let mut announced = self.announced.lock();
+        let place = announced.iter().rposition(is_it)?;
+        Some(announced.remove(place))
+    }
+
+    fn announce(&self, files: Vec<Writing>) {
+        let mut announced = self.announced.lock();
+        announced.extend(files);
+        // Those that nobody asked about.
+        let surplus = announced.len().saturating_sub(MAX_ANNOUNCED);
+        announced.drain(..surplus);
+    }
+
+    pub(super) fn tell(&self, kind: EventKind) {
         self.reports.tell(Some(&self.agent), kind);
     }
 }
@@ -190,7 +224,10 @@ impl RequestHandler {
                         requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
                         Some(ToolResult { ok: false, text: reason })
                     }
-                    None => self.record_inbox_files(requester, files).await,
+                    None => {
+                        requester.announce(files.clone());
+                        self.record_inbox_files(requester, files).await
+                    }
                 };
                 reply.send(instead);
             }
@@ -338,13 +375,13 @@ impl RequestHandler {
     }
 
     /// Where a path really leads, relative to the project's root with `/`.
-    fn path_in_project(&self, path: &str) -> Option<String> {
+    pub(super) fn path_in_project(&self, path: &str) -> Option<String> {
         let project = Path::new(&self.project);
         ProjectPath::resolve(project, project, path).ok().map(|path| path.shown)
     }
 
     /// Why no mode lets an agent write there: it is git's, as named or where links lead.
-    fn git_refusal(&self, path: &str) -> Option<String> {
+    pub(super) fn git_refusal(&self, path: &str) -> Option<String> {
         let project = Path::new(&self.project);
         let Some(followed) = follow(&project.join(path), |_| {}) else {
             return Some(format!("`{}` leads through a link that cannot be followed", first_words(path, 100)));
@@ -356,82 +393,28 @@ impl RequestHandler {
             .then(|| format!("`{}` is git's, which no tool may write in any mode; use `git`", first_words(path, 100)))
     }
 
-    async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
-        // A server's tool may change anything.
-        if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
-            return Approval::Deny(
-                "agents that review, choose or answer may read files, but not change them".to_owned(),
-            );
-        }
-        if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(detail)).flatten() {
-            return Approval::Deny(reason);
-        }
-        if access == Access::Write && !self.locked.is_empty() {
-            // The path as named, and where its links lead.
-            let paths = [in_project(&self.project, detail), self.path_in_project(detail)];
-            let why = |path: String| self.locked.get(&(requester.agent.clone(), path));
-            if let Some(why) = paths.into_iter().flatten().find_map(why) {
-                return Approval::Deny(why.clone());
-            }
-        }
-        if access == Access::Shell
-            && let Some(reason) = forbidden(detail, &self.project)
-        {
-            return Approval::Deny(reason);
-        }
-        if requester.judgement.is_some() && access == Access::Shell {
-            return match only_shows_changes(detail) {
-                true => Approval::Allow,
-                false => Approval::Deny("reviewers may run only `git diff`, `git log` and `git show`".to_owned()),
-            };
-        }
-        let (place, scope) = self.read_from(access, detail);
-        match rule(self.permissions, access, &scope) {
-            _ if place.is_some_and(|place| self.attached.contains(&place)) => Approval::Allow,
-            Ruling::Allow => Approval::Allow,
-            Ruling::Deny(reason) => Approval::Deny(reason),
-            Ruling::Ask => {
-                let (agent, named) = (&requester.agent, first_words(tool, 100));
-                let question = format!("{agent} wants to use {named}:\n{}Allow it? [y/N] ", marked(detail));
-                let (tool, detail) = (tool.to_owned(), detail.to_owned());
-                requester.tell(EventKind::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
-                let approval = match self.ask_person(&requester.reports, Some(agent), question).await.as_deref() {
-                    Some(answer) if is_yes(answer) => Approval::Allow,
-                    Some(_) => Approval::Deny("the user refused it".to_owned()),
-                    None => Approval::Deny("there is nobody to ask".to_owned()),
-                };
-                requester.tell(EventKind::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
-                approval
-            }
-        }
-    }
-
-    /// Where a path that is read really leads: a link in the project may point anywhere.
-    fn read_from(&self, access: Access, detail: &str) -> (Option<String>, PathScope) {
-        let project = real(Path::new(&self.project));
-        // An engine may read `~` as a shell does.
-        let is_path = access == Access::Read && !detail.is_empty() && !detail.starts_with('~');
-        let place = is_path.then(|| follow(&project.join(detail), |_| {})).flatten();
-        let scope = place.as_ref().map_or(PathScope::Outside, |place| PathScope::of(place, &project));
-        (place.map(|place| place.display().to_string()), scope)
-    }
-
     async fn question(&self, requester: &Requester, text: &str, choices: &[String], reply: Reply<Option<String>>) {
         let Requester { agent, reports, .. } = requester;
         let choices = if choices.is_empty() { String::new() } else { format!("\n({})", choices.join(" / ")) };
         let question = format!("{agent} asks:\n{}> ", marked(&format!("{text}{choices}")));
-        let answer = self.ask_person(reports, Some(agent), question).await;
+        let answer = self.ask_person(reports, Some(agent), question, None).await;
         reply.send(answer.map(|answer| answer.trim().to_owned()).filter(|answer| !answer.is_empty()));
     }
 
     /// `None`: there is nobody to ask, or no answer.
-    pub(crate) async fn ask_person(&self, reports: &Reports, agent: Option<&Slug>, text: String) -> Option<String> {
+    pub(crate) async fn ask_person(
+        &self,
+        reports: &Reports,
+        agent: Option<&Slug>,
+        text: String,
+        proposal: Option<Proposal>,
+    ) -> Option<String> {
         let ask = self.ask.as_ref()?;
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         reports.tell(agent, EventKind::QuestionAsked { question: number, text: text.clone() });
         let _guard = QuestionGuard { reports, agent, number };
         let (sender, answer) = oneshot::channel();
-        ask(Question { number, text }, sender);
+        ask(Question { number, text, proposal }, sender);
         let mut cancel = self.cancel.clone();
         tokio::select! {
             biased;

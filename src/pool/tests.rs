@@ -250,6 +250,7 @@ async fn a_link_in_the_project_is_judged_by_its_target() {
         asked: Default::default(),
         cancel: workers_tests::never(),
         checks: Vec::new(),
+        allowed: AlwaysAllowed::default(),
     };
     for (path, is_allowed) in
         [("own", true), ("link/secret", false), ("link/brief", true), ("missing", true), ("../missing", false)]

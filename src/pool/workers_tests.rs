@@ -101,6 +101,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
         asked: Default::default(),
         cancel,
         checks: Vec::new(),
+        allowed: AlwaysAllowed::default(),
     }
 }
 
@@ -260,7 +261,8 @@ async fn no_mode_lets_a_tool_write_gits_own_files() {
             let denied = matches!(answer.await, Ok(Approval::Deny(_)));
             assert_eq!(denied, is_gits || mode == Permissions::Deny, "{mode:?} {path}");
             let (reply, answer) = Reply::channel();
-            let writing = crate::engine::Writing { path: (*path).to_owned(), old: None, text: "x".to_owned() };
+            let writing =
+                crate::engine::Writing { path: (*path).to_owned(), old: None, text: "x".to_owned(), is_whole: true };
             handler.answer(&requester, Request::Write(vec![writing], reply)).await;
             let instead = answer.await.expect("an answer");
             assert_eq!(instead.is_some_and(|result| !result.ok), is_gits, "{mode:?} {path}");

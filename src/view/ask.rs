@@ -1,82 +1,125 @@
-//! Asks the person at the terminal, one question at a time.
+//! The terminal of a run: its lines, the rows of its agents, and one question at a time to the person.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{BufRead, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressDrawTarget};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{LineStyle, Screen, Text};
-use crate::model::printable;
-use crate::pool::{Ask, Question};
+use super::dialog::{Dialog, Pressed};
+use super::keys::{KeyInput, Keys, RawMode};
+use super::region::{self, screen_size};
+use super::rows::Rows;
+use super::text::{Painter, Text};
+use super::{LineStyle, Screen};
+use crate::model::{Event, printable};
+use crate::pool::{Ask, Proposal, Question};
 
 /// A withdrawn question is noticed within a tenth of a second.
 const LONGEST_SETTLING: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(100);
+/// A key pressed before a question has stood for so long was meant for something else.
+const STANDS: Duration = Duration::from_millis(500);
+/// How often rows are redrawn when nothing happens.
+const TICK: Duration = Duration::from_millis(500);
+/// Shortest time between redraws that change only the rows.
+const FRAME: Duration = Duration::from_millis(50);
 
-/// The terminal, shared by lines, progress and questions.
+/// The terminal, shared by lines, rows and questions.
 #[derive(Clone)]
 pub(crate) struct Terminal {
-    /// Output waiting for a question to be answered.
-    waiting: Arc<Mutex<Vec<Output>>>,
-    pub(super) progress: MultiProgress,
+    state: Arc<Mutex<State>>,
+    /// Whether lines are redrawn in place.
     is_animated: bool,
-    /// A question is open: output waits and nothing is animated, so that they do not mix. The run goes on.
-    asking: Arc<AtomicBool>,
+    painter: Painter,
+}
+
+#[derive(Default)]
+struct State {
+    /// Output waiting until the person has typed a line.
+    waiting: Vec<Output>,
+    rows: Rows,
+    question: Vec<Text>,
+    /// How many have the terminal for themselves: output waits, so that they do not mix. The run goes on.
+    pauses: usize,
+    drawn: Option<Instant>,
+}
+
+impl State {
+    fn draw(&mut self, painter: Painter) {
+        if self.pauses == 0 {
+            let size = screen_size();
+            let rows = self.rows.lines(size, Instant::now());
+            let lines: Vec<Text> = self.question.iter().cloned().chain(rows).collect();
+            region::draw(&lines, painter);
+            self.drawn = Some(Instant::now());
+        }
+    }
 }
 
 impl Terminal {
-    pub(super) fn new(is_animated: bool) -> Self {
-        let progress = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
-        let terminal = Self { waiting: Arc::default(), progress, is_animated, asking: Arc::default() };
-        terminal.resume();
+    pub(super) fn new(screen: &impl Screen) -> Self {
+        let state = Arc::<Mutex<State>>::default();
+        let terminal = Self { state, is_animated: screen.is_animated(), painter: screen.painter() };
+        if terminal.is_animated {
+            let (state, painter) = (Arc::downgrade(&terminal.state), terminal.painter);
+            // Without a thread, rows change with events only.
+            drop(std::thread::Builder::new().name("rows".to_owned()).spawn(move || keep_drawn(&state, painter)));
+        }
         terminal
     }
 
     /// Stops output and animation until the result is dropped.
     pub(crate) fn pause(&self) -> Paused<'_> {
-        // A failure is harmless: at worst an animated line stays on the screen.
-        let _ = self.progress.clear();
-        self.asking.store(true, Ordering::Release);
-        self.progress.set_draw_target(ProgressDrawTarget::hidden());
+        let mut state = self.state.lock();
+        state.pauses += 1;
+        if self.is_animated {
+            region::clear();
+        }
         Paused(self)
     }
 
-    fn resume(&self) {
-        if self.is_animated {
-            self.progress.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.asking.store(false, Ordering::Release);
-    }
-
     pub(super) fn queue(&self, waiting: impl IntoIterator<Item = Output>) {
-        self.waiting.lock().extend(waiting);
+        self.state.lock().waiting.extend(waiting);
     }
 
-    /// Writes the waiting output, unless a question is open.
+    /// Lets the rows see an event.
+    pub(super) fn see(&self, event: &Event) {
+        if self.is_animated {
+            let mut state = self.state.lock();
+            state.rows.see(event, Instant::now());
+            if state.drawn.is_none_or(|drawn| drawn.elapsed() > FRAME) {
+                state.draw(self.painter);
+            }
+        }
+    }
+
+    /// The rows as they are shown.
+    #[cfg(test)]
+    pub(super) fn rows(&self) -> Vec<String> {
+        let size = region::Size { lines: 60, columns: 200 };
+        self.state.lock().rows.lines(size, Instant::now()).iter().map(Text::to_string).collect()
+    }
+
+    /// Writes the waiting output, unless a person types.
     pub(crate) fn release(&self, screen: &mut impl Screen) {
-        if self.is_asking() {
+        let mut state = self.state.lock();
+        if state.pauses > 0 || state.waiting.is_empty() {
             return;
         }
-        let mut show = || {
-            for waiting in self.waiting.lock().drain(..) {
-                match waiting {
-                    Output::Line(who, style, line) => screen.line(&who, style, &line),
-                    Output::Answer(text) => screen.answer(&text),
-                    Output::Card(lines) => screen.card(&lines),
-                }
+        for waiting in std::mem::take(&mut state.waiting) {
+            match waiting {
+                Output::Line(who, style, line) => screen.line(&who, style, &line),
+                Output::Answer(text) => screen.answer(&text),
+                Output::Card(lines) => screen.card(&lines),
             }
-        };
-        // On a closed terminal nothing is animated, and suspending would panic.
-        match self.progress.clear() {
-            Ok(()) => self.progress.suspend(show),
-            Err(_) => {
-                self.progress.set_draw_target(ProgressDrawTarget::hidden());
-                show();
-            }
+        }
+        if self.is_animated {
+            state.draw(self.painter);
         }
     }
 
@@ -84,25 +127,37 @@ impl Terminal {
     /// its reader: there the output follows the question after a moment.
     pub(crate) fn settle(&self) {
         let start = Instant::now();
-        while self.is_asking() && start.elapsed() < LONGEST_SETTLING {
+        let is_asking = || {
+            let state = self.state.lock();
+            state.pauses > 0 || !state.question.is_empty()
+        };
+        while is_asking() && start.elapsed() < LONGEST_SETTLING {
             std::thread::sleep(Duration::from_millis(5));
         }
-        self.resume();
+        self.state.lock().pauses = 0;
     }
 
-    fn is_asking(&self) -> bool {
-        self.asking.load(Ordering::Acquire)
+    /// `None`: the end of input. An empty answer: the question has been withdrawn. `behind` says who asks next.
+    pub(crate) fn ask(
+        &self,
+        question: &Question,
+        behind: &dyn Fn() -> Vec<String>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Option<String> {
+        match &question.proposal {
+            Some(proposal) => self.ask_permission(proposal, behind, is_wanted),
+            None => self.ask_line(&format!("\n{}", question.text), is_wanted),
+        }
     }
 
-    /// `None`: the end of input. An empty answer: the question has been withdrawn.
-    pub(crate) fn ask(&self, question: &str, is_wanted: impl Fn() -> bool) -> Option<String> {
+    fn ask_line(&self, question: &str, is_wanted: &dyn Fn() -> bool) -> Option<String> {
         let _paused = self.pause();
         // Keys typed before the question appeared are not an answer. Input that std has buffered from a terminal is at
         // most one line, and has been read.
         discard_input();
         let mut screen = std::io::stderr();
         // A closed terminal is noticed when reading.
-        let _ = write!(screen, "\n{}", printable(question)).and_then(|()| screen.flush());
+        let _ = write!(screen, "{}", printable(question)).and_then(|()| screen.flush());
         let mut line = String::new();
         let read = match wait_for_input(is_wanted) {
             true => std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0),
@@ -114,9 +169,113 @@ impl Terminal {
         };
         read.map(|_| line)
     }
+
+    /// One key answers.
+    fn ask_permission(
+        &self,
+        proposal: &Proposal,
+        behind: &dyn Fn() -> Vec<String>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Option<String> {
+        // Without a region, lines of the run would hide the question.
+        let _paused = (!self.is_animated).then(|| self.pause());
+        let _question = Shown(self);
+        let (mut dialog, since) = (Dialog::new(proposal), Instant::now());
+        let (mut keys, _waker) = Keys::new().ok()?;
+        let mut raw = RawMode::begin().ok();
+        self.show(&mut dialog, behind());
+        while is_wanted() {
+            if raw.is_none() {
+                // Another program has the terminal.
+                std::thread::sleep(LOOK);
+                raw = RawMode::begin().ok();
+                continue;
+            }
+            if !dialog.is_ready && since.elapsed() >= STANDS {
+                discard_input();
+                dialog.is_ready = true;
+                self.show(&mut dialog, behind());
+            }
+            let pressed = match keys.next_within(LOOK) {
+                Some(KeyInput::End) => return None,
+                Some(KeyInput::Key(key)) if dialog.is_ready => dialog.press(key),
+                Some(_) => continue,
+                None => {
+                    self.show(&mut dialog, behind());
+                    continue;
+                }
+            };
+            match pressed {
+                Pressed::Answer(answer) => return Some(answer.to_owned()),
+                Pressed::Nothing => {}
+                Pressed::ShowAll => self.print(std::iter::once(dialog.title()).chain(dialog.body())),
+                Pressed::Say => {
+                    drop(raw.take());
+                    let why = self.ask_line(&format!("Why not? {} reads it: ", proposal.agent), is_wanted)?;
+                    if !why.trim().is_empty() {
+                        return Some(format!("s {}", why.trim()));
+                    }
+                    raw = RawMode::begin().ok();
+                }
+            }
+            self.show(&mut dialog, behind());
+        }
+        Some(String::new())
+    }
+
+    /// Shows a question as it stands now.
+    fn show(&self, dialog: &mut Dialog<'_>, behind: Vec<String>) {
+        dialog.behind = behind;
+        let lines = dialog.lines(screen_size());
+        let mut state = self.state.lock();
+        if self.is_animated {
+            state.question = lines;
+            state.draw(self.painter);
+        } else if state.question != lines {
+            // What was printed stays, so only what is new follows.
+            let new = lines.iter().filter(|line| !state.question.contains(line)).cloned().collect::<Vec<_>>();
+            state.question = lines;
+            drop(state);
+            self.print(new.into_iter());
+        }
+    }
+
+    /// Prints lines above the question.
+    fn print(&self, lines: impl Iterator<Item = Text>) {
+        let mut screen = region::Above::new(std::io::stderr());
+        for line in lines {
+            // A closed terminal is noticed when reading.
+            let _ = writeln!(screen, "{}", self.painter.paint(&line));
+        }
+    }
 }
 
-/// Output of a run, except animation.
+/// Removes the question when it is dropped.
+struct Shown<'t>(&'t Terminal);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.question.clear();
+        if self.0.is_animated {
+            state.draw(self.0.painter);
+        }
+    }
+}
+
+/// Redraws the rows: times go on when nothing happens.
+fn keep_drawn(state: &Weak<Mutex<State>>, painter: Painter) {
+    loop {
+        std::thread::sleep(TICK);
+        let Some(state) = state.upgrade() else { return };
+        let mut state = state.lock();
+        if !state.rows.is_empty() {
+            state.draw(painter);
+        }
+    }
+}
+
+/// Output of a run, except rows.
 pub(super) enum Output {
     Line(String, LineStyle, String),
     Answer(String),
@@ -128,13 +287,19 @@ pub(crate) struct Paused<'t>(&'t Terminal);
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        self.0.resume();
+        let mut state = self.0.state.lock();
+        state.pauses = state.pauses.saturating_sub(1);
+        if self.0.is_animated {
+            // The person has typed the end of the line.
+            region::line_was_ended();
+            state.draw(self.0.painter);
+        }
     }
 }
 
 /// Waits for a line while the answer is wanted. A terminal is ready once a line is complete.
 #[cfg(unix)]
-fn wait_for_input(is_wanted: impl Fn() -> bool) -> bool {
+fn wait_for_input(is_wanted: &dyn Fn() -> bool) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -151,7 +316,7 @@ fn wait_for_input(is_wanted: impl Fn() -> bool) -> bool {
 }
 
 #[cfg(windows)]
-fn wait_for_input(_: impl Fn() -> bool) -> bool {
+fn wait_for_input(_: &dyn Fn() -> bool) -> bool {
     true
 }
 
@@ -169,16 +334,30 @@ fn discard_input() {
     unsafe { windows_sys::Win32::System::Console::FlushConsoleInputBuffer(std::io::stdin().as_raw_handle()) };
 }
 
+type Asked = (Question, oneshot::Sender<String>);
+
 /// Reads answers from standard input on its own thread, because reading cannot be interrupted. After the end of input,
 /// no question gets an answer.
 pub(crate) fn asker(terminal: Terminal) -> Ask {
-    let (sender, questions) = mpsc::channel::<(Question, oneshot::Sender<String>)>();
+    let (sender, questions) = mpsc::channel::<Asked>();
     let spawned = std::thread::Builder::new().name("questions".to_owned()).spawn(move || {
-        for (question, answer) in questions {
-            match terminal.ask(&question.text, || !answer.is_closed()) {
+        let queue = RefCell::new(VecDeque::<Asked>::new());
+        loop {
+            let first = queue.borrow_mut().pop_front();
+            let Some((question, answer)) = first.or_else(|| questions.recv().ok()) else { return };
+            let behind = || {
+                let mut queue = queue.borrow_mut();
+                queue.extend(questions.try_iter());
+                queue.retain(|(_, answer)| !answer.is_closed());
+                queue.iter().map(|(question, _)| question.asker()).collect()
+            };
+            if answer.is_closed() {
+                continue;
+            }
+            match terminal.ask(&question, &behind, &|| !answer.is_closed()) {
                 // The question may have been withdrawn.
                 Some(line) => drop(answer.send(line)),
-                None => break,
+                None => return,
             }
         }
     });

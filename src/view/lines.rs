@@ -1,9 +1,6 @@
-//! A run for people: one line per event, an animated line for each working agent, and the answer at the end.
+//! A run for people: one line per event, a row for each agent at work, and the answer at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ask::{Output, Terminal};
 use super::{Card, DETAIL, LineStyle, Screen, agent_line};
@@ -18,7 +15,6 @@ pub(crate) struct Lines<S> {
     screen: S,
     terminal: Terminal,
     card: Box<Card>,
-    bars: BTreeMap<Slug, ProgressBar>,
     /// Each agent's latest message. It is shown when the agent continues. The last one is shown with the outcome, or is
     /// the answer.
     pending: BTreeMap<Slug, String>,
@@ -39,10 +35,9 @@ pub(crate) struct Lines<S> {
 impl<S: Screen> Lines<S> {
     pub(crate) fn new(screen: S) -> Self {
         Self {
-            terminal: Terminal::new(screen.is_animated()),
+            terminal: Terminal::new(&screen),
             screen,
             card: Box::default(),
-            bars: BTreeMap::new(),
             pending: BTreeMap::new(),
             refused: BTreeSet::new(),
             governed: BTreeSet::new(),
@@ -79,35 +74,10 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    fn begin(&mut self, agent: &Slug) {
-        let bar = self.terminal.progress.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.set_prefix(agent.to_string());
-        // A hidden bar needs no thread to animate it.
-        if self.screen.is_animated() {
-            bar.enable_steady_tick(Duration::from_millis(120));
-        }
-        self.bars.insert(agent.clone(), bar);
-    }
-
-    fn doing(&self, agent: &Slug, text: &str) {
-        if let Some(bar) = self.bars.get(agent) {
-            bar.set_message(first_line(&crate::model::printable(text), 70));
-        }
-    }
-
-    /// The texts of the animated lines.
+    /// The rows as they are shown.
     #[cfg(test)]
     pub(super) fn animated(&self) -> Vec<String> {
-        self.bars.values().flat_map(|bar| [bar.prefix(), bar.message()]).collect()
-    }
-
-    fn finish(&mut self, agent: &Slug) {
-        if let Some(bar) = self.bars.remove(agent) {
-            bar.finish_and_clear();
-        }
+        self.terminal.rows()
     }
 
     fn run_event(&mut self, step: Option<u32>, kind: &EventKind) {
@@ -220,20 +190,11 @@ impl<S: Screen> Lines<S> {
     fn agent_event(&mut self, agent: &Slug, kind: &EventKind) {
         let who = agent.as_str();
         match kind {
-            EventKind::SessionCreated { model, .. } => {
-                self.begin(agent);
-                self.doing(agent, &format!("starts on {model}"));
-            }
-            EventKind::SessionResumed { .. } => self.begin(agent),
-            EventKind::MessageDelta { .. } => self.doing(agent, "is writing"),
             EventKind::Message { text } => {
                 self.say_pending(agent);
                 self.pending.insert(agent.clone(), text.clone());
             }
-            EventKind::ToolStarted { tool, detail, .. } => {
-                self.say_pending(agent);
-                self.doing(agent, &format!("{tool} {detail}"));
-            }
+            EventKind::ToolStarted { .. } => self.say_pending(agent),
             EventKind::ToolCompleted { tool, ok, exit_code, detail, result, .. } => {
                 self.tool_completed(agent, tool, (*ok, *exit_code), (detail, result));
             }
@@ -249,7 +210,6 @@ impl<S: Screen> Lines<S> {
                 self.line(who, LineStyle::Warning, &format!("may not revise what {reviewer} rejected"));
             }
             EventKind::Completed(end) => {
-                self.finish(agent);
                 if *agent != self.answering {
                     self.say_pending(agent);
                 }
@@ -342,7 +302,6 @@ impl<S: Screen> Lines<S> {
     }
 
     fn ended(&mut self, agent: &Slug, text: &str) {
-        self.finish(agent);
         self.say_pending(agent);
         self.line(agent.as_str(), LineStyle::Bad, text);
     }
@@ -351,6 +310,7 @@ impl<S: Screen> Lines<S> {
 impl<S: Screen> Show for Lines<S> {
     fn show(&mut self, event: &Event) {
         self.card.see(event.at, Some(&event.run), event.agent.as_ref(), event.position, &event.kind);
+        self.terminal.see(event);
         match (&event.agent, &event.kind) {
             (_, EventKind::Answer { text }) => {
                 if self.pending.get(&self.answering).is_some_and(|pending| pending == text) {

@@ -5,6 +5,7 @@
 mod ask;
 mod card;
 mod channel;
+mod dialog;
 #[cfg(test)]
 mod every_kind_tests;
 mod json;
@@ -13,6 +14,8 @@ mod lines;
 mod live;
 mod progress;
 mod redacting;
+mod region;
+mod rows;
 mod story;
 mod text;
 mod watched;
@@ -25,15 +28,16 @@ pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
 pub(crate) use redacting::Redacting;
+pub(crate) use region::{Above, Size, size};
 pub(crate) use story::Story;
-pub(crate) use text::{Mark, Text};
+pub(crate) use text::{Mark, Painter, Text, style_of};
 pub(crate) use watched::Watched;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::model::{Event, EventKind, first_line, plural};
+use crate::model::{Access, Event, EventKind, change_by, first_line, plural};
 use crate::pool::Show;
 
 /// The output that a view writes to.
@@ -52,6 +56,8 @@ pub(crate) trait Screen {
 
     /// The width that lines are laid out for.
     fn columns(&self) -> usize;
+
+    fn painter(&self) -> Painter;
 
     /// Whether lines may be animated.
     fn is_animated(&self) -> bool;
@@ -80,6 +86,10 @@ impl<S: Screen> Screen for Arc<Mutex<S>> {
 
     fn columns(&self) -> usize {
         self.lock().columns()
+    }
+
+    fn painter(&self) -> Painter {
+        self.lock().painter()
     }
 
     fn is_animated(&self) -> bool {
@@ -164,4 +174,13 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
         _ => return None,
     })
+}
+
+/// A call as a person would write it.
+fn call(tool: &str, detail: &str, has_exit_code: bool) -> String {
+    match change_by(tool) {
+        Some(Access::Shell) => format!("$ {detail}"),
+        _ if has_exit_code => format!("$ {detail}"),
+        _ => format!("{tool} {detail}").trim_end().to_owned(),
+    }
 }

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use super::card::{MAX_NAME, mark_of, reasons};
 use super::text::{Mark, Text};
-use super::{LineStyle, agent_line};
+use super::{LineStyle, agent_line, call};
 use crate::model::{
-    Access, EventKind, Outcome, Plan, PlanKind, Position, Slug, TakenSnapshot, Verdict, change_by, clock, first_line,
-    list, plural, tools_called,
+    EventKind, Outcome, Plan, PlanKind, Position, Slug, TakenSnapshot, Verdict, change_by, clock, first_line, list,
+    plural, tools_called,
 };
 
 /// Lines of a failed command's output that are shown.
@@ -28,9 +28,9 @@ pub(crate) struct Story {
     /// Each agent's latest message, until it is known that it is not the answer.
     pending: BTreeMap<Slug, (Timestamp, String)>,
     reads: BTreeMap<Slug, (Timestamp, Vec<String>)>,
-    /// When a call was asked about, and how long the answer took.
+    /// When a call was asked about, and what allowed it.
     asked: HashMap<(Option<Slug>, String), Timestamp>,
-    allowed: HashMap<(Option<Slug>, String), u64>,
+    allowed: HashMap<(Option<Slug>, String), String>,
     /// Agents whose engine calls squad's own tools outside of the run, which sees nothing of them but the calls.
     governed: BTreeSet<Slug>,
     /// Calls that were refused; the failure that follows is the same news.
@@ -62,10 +62,16 @@ impl Story {
             (_, EventKind::PermissionAsked { detail, .. }) => {
                 self.asked.insert((agent.cloned(), detail.clone()), at);
             }
-            (_, EventKind::PermissionAnswered { detail, allowed, .. }) => {
+            (_, EventKind::PermissionAnswered { detail, allowed, rule, .. }) => {
                 let call = (agent.cloned(), detail.clone());
-                if let Some(asked) = self.asked.remove(&call).filter(|_| *allowed) {
-                    self.allowed.insert(call, seconds_between(asked, at));
+                let after = self.asked.remove(&call).map(|asked| clock(seconds_between(asked, at)));
+                let by = match (rule, after) {
+                    (Some(rule), Some(after)) => format!("allowed {rule}, after {after}"),
+                    (Some(rule), None) => format!("allowed by \"{rule}\""),
+                    (None, after) => format!("allowed once, after {}", after.unwrap_or_default()),
+                };
+                if *allowed {
+                    self.allowed.insert(call, by);
                 }
             }
             (None, kind) => self.of_run(at, position, kind, &mut lines),
@@ -128,7 +134,7 @@ impl Story {
                     return;
                 }
                 let after = self.allowed.remove(&(Some(agent.clone()), detail.clone()));
-                let after = after.map(|waited| format!("    allowed by you, after {}", clock(waited)));
+                let after = after.map(|by| format!("    {by}"));
                 let end = match (ok, exit_code) {
                     (true, _) => String::new(),
                     (false, Some(code)) => format!("    exit {code}"),
@@ -318,14 +324,6 @@ impl Story {
     }
 }
 
-fn call(tool: &str, detail: &str, has_exit_code: bool) -> String {
-    match change_by(tool) {
-        Some(Access::Shell) => format!("$ {detail}"),
-        _ if has_exit_code => format!("$ {detail}"),
-        _ => format!("{tool} {detail}").trim_end().to_owned(),
-    }
-}
-
 /// `2.1 s`, then `0:42`.
 fn took(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.1} s") } else { clock(seconds as u64) }
@@ -377,11 +375,11 @@ mod tests {
     fn a_failed_command_has_the_end_of_its_output_and_an_allowed_one_says_so() {
         let asked = EventKind::PermissionAsked {
             tool: "shell".to_owned(),
-            access: Access::Shell,
+            access: crate::model::Access::Shell,
             detail: "make\ncheck".to_owned(),
         };
         let (tool, detail) = ("shell".to_owned(), "make\ncheck".to_owned());
-        let answered = EventKind::PermissionAnswered { tool, detail, allowed: true };
+        let answered = EventKind::PermissionAnswered { tool, detail, allowed: true, rule: None, reason: None };
         assert_eq!(
             told(&[
                 (0, "ada", asked),
@@ -389,7 +387,7 @@ mod tests {
                 (9, "ada", called("shell", "make\ncheck", Some(2), "1\n\n2\n3\n4\n")),
             ]),
             [
-                " 0:09 ✗ ada  $ make    exit 2, 2.1 s    allowed by you, after 0:07",
+                " 0:09 ✗ ada  $ make    exit 2, 2.1 s    allowed once, after 0:07",
                 "          check",
                 "          2",
                 "          3",

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use console::measure_text_width;
+use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::LineStyle;
 use crate::model::printable_line;
@@ -53,11 +54,25 @@ impl Text {
     }
 
     pub(crate) fn width(&self) -> usize {
-        self.spans.iter().map(|(_, text)| measure_text_width(text)).sum()
+        self.spans.iter().map(|(_, text)| text.width()).sum()
     }
 
-    pub(crate) fn spans(&self) -> &[(LineStyle, String)] {
-        &self.spans
+    /// The beginning that fits, with a sign if it is not all.
+    pub(crate) fn cut(&self, columns: usize) -> Self {
+        if self.width() <= columns {
+            return self.clone();
+        }
+        let mut cut = Self { spans: Vec::new(), hang: self.hang };
+        let mut room = columns.saturating_sub(1);
+        for (style, text) in &self.spans {
+            let piece = beginning_of(text, room);
+            room -= piece.width();
+            cut.spans.push((*style, piece.to_owned()));
+            if piece.len() < text.len() {
+                break;
+            }
+        }
+        if columns > 0 { cut.plain(CUT) } else { cut }
     }
 
     /// Lines of at most `columns`. A word that is longer, such as a path, stays whole.
@@ -71,14 +86,14 @@ impl Text {
                 let word_at = rest.find(|c| c != ' ').unwrap_or(rest.len());
                 let (gap, from_word) = rest.split_at(word_at);
                 let (word, after) = from_word.split_at(from_word.find(' ').unwrap_or(from_word.len()));
-                let width = measure_text_width(word);
+                let width = word.width();
                 let is_break = is_begun && !gap.is_empty() && !word.is_empty() && column + gap.len() + width > columns;
                 if is_break {
                     lines.push(Self::default().plain(&" ".repeat(hang)));
                     column = hang;
                 }
                 let piece = if is_break { word.to_owned() } else { format!("{gap}{word}") };
-                column += measure_text_width(&piece);
+                column += piece.width();
                 is_begun |= !word.is_empty();
                 if let Some(line) = lines.last_mut() {
                     match line.spans.last_mut().filter(|(last, _)| last == style) {
@@ -99,10 +114,76 @@ impl fmt::Display for Text {
     }
 }
 
+/// Stands for what is cut off.
+const CUT: &str = "…";
+
+/// The beginning of a text of so many columns at most.
+fn beginning_of(text: &str, columns: usize) -> &str {
+    let mut width = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        width += c.width().unwrap_or_default();
+        width > columns
+    });
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+/// The end of a text of so many columns at most, with a sign if it is not all.
+pub(super) fn end_of(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut width = CUT.width();
+    let from = text.char_indices().rev().take_while(|(_, c)| {
+        width += c.width().unwrap_or_default();
+        width <= columns
+    });
+    let end = from.last().map_or("", |(at, _)| &text[at..]);
+    // Words stay whole where there are several.
+    let end = end.split_once(' ').map_or(end, |(_, words)| words);
+    if columns == 0 { String::new() } else { format!("{CUT}{end}") }
+}
+
+/// How texts are written on a terminal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Painter {
+    pub(crate) has_colors: bool,
+    /// The terminal has no Unicode.
+    pub(crate) is_ascii: bool,
+}
+
+impl Painter {
+    /// One line, without spaces at its end.
+    pub(crate) fn paint(self, line: &Text) -> String {
+        let spans = line.spans.iter().map(|(style, text)| {
+            let text = if self.is_ascii { Mark::to_ascii(text) } else { text };
+            let is_plain = *style == LineStyle::Plain || text.trim().is_empty();
+            if is_plain || !self.has_colors {
+                return text.to_owned();
+            }
+            let style = style_of(*style);
+            format!("{style}{text}{style:#}")
+        });
+        spans.collect::<String>().trim_end().to_owned()
+    }
+}
+
+/// The words next to a colour carry the meaning.
+pub(crate) fn style_of(style: LineStyle) -> Style {
+    match style {
+        LineStyle::Plain => Style::new(),
+        LineStyle::Strong => Style::new().bold(),
+        LineStyle::Faint => Style::new().dimmed(),
+        LineStyle::Good => AnsiColor::Green.on_default(),
+        LineStyle::Bad => AnsiColor::Red.on_default().bold(),
+        LineStyle::Warning => AnsiColor::Yellow.on_default().bold(),
+    }
+}
+
 /// A mark never stands without its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Working,
+    Waiting,
     Attention,
     Good,
     Bad,
@@ -111,11 +192,13 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    const ALL: [Self; 6] = [Self::Working, Self::Attention, Self::Good, Self::Bad, Self::Neutral, Self::Decision];
+    const ALL: [Self; 7] =
+        [Self::Working, Self::Waiting, Self::Attention, Self::Good, Self::Bad, Self::Neutral, Self::Decision];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Working => "●",
+            Self::Waiting => "○",
             Self::Attention => "!",
             Self::Good => "✓",
             Self::Bad => "✗",
@@ -127,6 +210,7 @@ impl Mark {
     fn ascii(self) -> &'static str {
         match self {
             Self::Working => "*",
+            Self::Waiting => ".",
             Self::Good => "+",
             Self::Bad => "x",
             Self::Decision => "=",
@@ -136,6 +220,9 @@ impl Mark {
 
     /// The form of a span for terminals without Unicode, if it is a mark.
     pub(crate) fn to_ascii(span: &str) -> &str {
+        if span == CUT {
+            return "~";
+        }
         Self::ALL.iter().find(|mark| mark.as_str() == span).map_or(span, |mark| mark.ascii())
     }
 }
@@ -156,6 +243,19 @@ mod tests {
         // A style changes within a word.
         let line = Text::default().plain("one tw").with(LineStyle::Good, "o three");
         assert_eq!(shown(&line.wrapped(8)), ["one two", "three"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_by_columns() {
+        let line = Text::marked(LineStyle::Good, Mark::Good).plain("日本語 e\u{301}t more");
+        for columns in 0..20 {
+            let cut = line.cut(columns);
+            assert!(cut.width() <= columns, "{columns}: {cut}");
+            assert_eq!(cut.to_string().ends_with('…'), (1..16).contains(&columns), "{columns}: {cut}");
+            let end = end_of("日本語 e\u{301}t more", columns);
+            assert!(end.width() <= columns && (columns < 1 || end.ends_with('e') || end == "…"), "{columns}: {end}");
+        }
+        assert_eq!(end_of("one two three", 10), "…three");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{LineStyle, Lines, Screen, Text, ViewInput, ViewReceiver, WatchView};
+use super::{LineStyle, Lines, Painter, Screen, Text, ViewInput, ViewReceiver, WatchView};
 use crate::model::{Event, EventKind, RunId, Slug, first_line, list};
 use crate::pool::Show;
 
@@ -149,6 +149,10 @@ impl<S: Screen> Screen for Shared<'_, S> {
 
     fn columns(&self) -> usize {
         self.screen.lock().columns()
+    }
+
+    fn painter(&self) -> Painter {
+        self.screen.lock().painter()
     }
 
     fn is_animated(&self) -> bool {

@@ -61,7 +61,7 @@ fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
     let repo = TestRepo::with_small_team();
     let (mut person, mut child) = begun(&repo, ENDLESS);
     person.types("@ada think\r");
-    person.waits_for("is writing");
+    person.waits_for("I think.");
     let done = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(done.expect("kill runs").success());
     person.waits_for("what happened");
@@ -78,7 +78,7 @@ fn after_a_stop_keys_are_heard_as_before() {
     let repo = TestRepo::with_small_team();
     let (mut person, mut child) = begun(&repo, ENDLESS);
     person.types("@ada think\r");
-    person.waits_for("is writing");
+    person.waits_for("I think.");
     let raw = modes(&person);
     signal(&child, "STOP");
     is_stopped(&child);
@@ -124,7 +124,7 @@ fn a_terminal_that_is_closed_at_work_ends_the_program() {
     let repo = TestRepo::with_small_team();
     let (mut person, mut child) = begun(&repo, ENDLESS);
     person.types("@ada think\r");
-    person.waits_for("is writing");
+    person.waits_for("I think.");
     drop(person);
     let done = std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status();
     assert!(done.expect("kill runs").success());
@@ -138,7 +138,7 @@ fn what_was_killed_in_its_first_message_is_gone_on_with() {
     let repo = TestRepo::with_small_team();
     let (mut person, mut child) = begun(&repo, ENDLESS);
     person.types("@ada think\r");
-    person.waits_for("is writing");
+    person.waits_for("I think.");
     child.kill().expect("killed");
     child.wait().expect("it ends");
     repo.write("../script.toml", "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Thought.\" }]\n");
@@ -187,7 +187,7 @@ fn a_question_that_is_cancelled_takes_no_line() {
     let mut child = person.starts(command);
     person.waits_for("squad> ");
     person.types("@ada write it\r");
-    person.waits_for("Allow it? [y/N] ");
+    person.is_asked("ada wants to write a.txt");
     let done = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(done.expect("kill runs").success());
     person.waits_for_times("squad> ", 2);
@@ -207,7 +207,7 @@ fn an_agent_at_work_is_told_what_is_typed_and_another_line_is_the_next_message()
         [[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Tested.\" }]\n";
     let (mut person, mut child) = begun(&repo, script);
     person.types("@ada begin\r");
-    person.waits_for("is writing");
+    person.waits_for("I begin.");
     // While the prompt has the terminal, the run waits; a line that is taken back says nothing.
     person.types("@bob test it afterwards");
     person.waits_for("test it afterwards");
@@ -233,7 +233,8 @@ fn an_agent_is_cancelled_at_the_prompt_and_the_other_goes_on() {
         [[turn]]\nagent = \"bob\"\nsteps = [{ say = \"I hear.\" }, { listen = true }]\n";
     let (mut person, mut child) = begun(&repo, script);
     person.types("@ada @bob begin\r");
-    person.waits_for_times("is writing", 2);
+    person.waits_for("I think.");
+    person.waits_for("I hear.");
     person.types("/cancel ada\r");
     person.waits_for("cancelled by the user");
     person.types("@ada and you?\r");

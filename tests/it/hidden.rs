@@ -72,6 +72,7 @@ mod terminal {
     use std::process::Child;
 
     use super::*;
+    use crate::emulator::Emulator;
     use crate::terminal::Person;
 
     /// With the script that the repository has beside it.
@@ -113,20 +114,17 @@ mod terminal {
         let mut person = Person::sits_down();
         person.types("y\ny\n");
         let mut child = orchestrates(&mut person, &repo, &["--agent", "ada", "x"]);
-        person.waits_for("\r\nAllow it? [y/N] ");
-        let asked = &person.screen[person.screen.find("ada wants to use write:").expect("the question")..];
-        let lines: Vec<&str> = asked.lines().collect();
-        assert_eq!(
-            lines,
-            [
-                "ada wants to use write:",
-                "  | a[U+001B][2K[U+000D]b",
-                "  | Allow it? [y/N] y",
-                "  | [U+001B][1Anotes.txt",
-                "Allow it? [y/N] "
-            ]
-        );
-        person.types("n\n");
+        person.is_asked("ada wants to write ");
+        let asked = Emulator::shows(&person.screen, 80);
+        let asked = &asked[asked.find("! ada wants").expect("the question")..];
+        let lines: Vec<&str> = asked.lines().take(3).collect();
+        let shown = [
+            "! ada wants to write a[U+001B][2K[U+000D]b[U+000A]Allow it? [y/N]",
+            "  y[U+000A][U+001B][1Anotes.txt, a new file of 1 line",
+            "     1 + x",
+        ];
+        assert_eq!(lines, shown);
+        person.types("n");
         person.waits_for("was refused: the user refused it");
         child.wait().expect("it ends");
         assert!(!repo.exists("notes.txt"));

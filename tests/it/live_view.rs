@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
+use crate::emulator::Emulator;
 use crate::process::{is_stopped, rest, signal, wait_for};
 use crate::support::TestRepo;
 use crate::terminal::Person;
@@ -136,18 +137,18 @@ fn a_question_nobody_else_answers_waits_for_whoever_is_at_the_watch() {
     let mut command = scene.command(&["orchestrate", "--permissions", "ask", "@ada write it"]);
     command.env("TERM", "xterm");
     let mut client = other.starts(command);
-    other.waits_for("Allow it? [y/N] ");
+    other.is_asked("ada wants to write a.txt");
     client.kill().expect("it is ours");
     client.wait().expect("it ends");
-    scene.person.waits_for("asks: wants to use write: a.txt");
+    scene.person.waits_for("asks: wants to write a.txt");
     // What others are told is a moment old.
     let since = Instant::now();
-    while !scene.status().contains("wants to use write: a.txt Allow it? [y/N]") {
+    while !scene.status().contains("wants to write a.txt, a new file of 1 line") {
         assert!(since.elapsed() < PATIENCE, "{}", scene.status());
     }
     assert!(scene.status().contains("waits for your answer, "));
     scene.person.types("ay");
-    scene.person.waits_for("Allow it? [y/N] y_");
+    scene.person.waits_for("or say why not: y_");
     assert!(!scene.repo.exists("a.txt"));
     scene.person.types("\r");
     scene.person.waits_for("✓ completed in ");
@@ -164,17 +165,17 @@ fn a_question_that_is_answered_at_the_watch_is_no_question_elsewhere_and_the_oth
         let mut command = scene.command(&["orchestrate", "--permissions", "ask", "@ada write it"]);
         command.env("TERM", "xterm");
         let mut client = other.starts(command);
-        other.waits_for("Allow it? [y/N] ");
-        scene.person.waits_for("asks: wants to use write");
+        other.is_asked("ada wants to write a.txt");
+        scene.person.waits_for("asks: wants to write a.txt");
         scene.person.types("a");
-        scene.person.waits_for("Allow it? [y/N] _");
+        scene.person.waits_for("or say why not: _");
         match is_here {
             true => scene.person.types("y\r"),
-            false => other.types("y\n"),
+            false => other.types("y"),
         }
         other.waits_for("; run ");
         assert_eq!(client.wait().expect("it ends").code(), Some(0), "{}", other.screen);
-        assert_eq!(other.screen.contains("(no longer needed)"), is_here, "{}", other.screen);
+        assert!(!Emulator::shows(&other.screen, 80).contains("? help"), "{}", other.screen);
         if !is_here {
             scene.person.waits_for("the question was answered");
         }

@@ -26,6 +26,9 @@ mod diff;
 mod direct;
 mod durable;
 #[cfg(unix)]
+#[path = "../support/emulator.rs"]
+mod emulator;
+#[cfg(unix)]
 mod engines;
 mod evidence;
 mod exit_codes;
@@ -78,6 +81,8 @@ mod precedence;
 mod process;
 mod programs;
 mod pull_requests;
+#[cfg(unix)]
+mod questions;
 mod readme;
 mod refusals;
 mod remove;

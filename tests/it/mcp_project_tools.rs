@@ -217,11 +217,11 @@ fn a_person_is_asked_before_a_call_is_performed() {
     let mut command = world.repo.command(env!("CARGO_BIN_EXE_squad"), &world.repo.root());
     command.args(["orchestrate", "--engine", "bare", "--permissions", "ask", "--agent", "ada", &task]);
     let mut child = person.starts(command);
-    person.waits_for("  | yes.txt\r\nAllow it? [y/N] ");
+    person.is_asked("ada wants to write yes.txt");
     assert!(!world.repo.exists("yes.txt"), "{}", person.screen);
-    person.types("y\n");
-    person.waits_for("  | no.txt\r\nAllow it? [y/N] ");
-    person.types("n\n");
+    person.types("y");
+    person.is_asked("ada wants to write no.txt");
+    person.types("n");
     child.wait().expect("it ends");
     assert_eq!((world.repo.read("yes.txt"), world.repo.exists("no.txt")), ("x".to_owned(), false), "{}", person.screen);
     let runs: Value = serde_json::from_str(&world.repo.squad(&["log", "--json"]).out).expect("JSON");

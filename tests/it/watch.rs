@@ -356,13 +356,13 @@ const ASKS: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", tex
 /// Questions come to the terminal that asked for the work, and one that nobody needs an answer to holds nobody up.
 #[test]
 fn a_question_is_answered_where_the_work_was_asked_for() {
-    for (typed, code) in [(Some("y\n"), 0), (None, 130)] {
+    for (typed, code) in [(Some("y"), 0), (None, 130)] {
         let watch = Watch::of(ASKS);
         let mut person = Person::sits_down();
         let mut command = watch.command(&["orchestrate", "--permissions", "ask", "@ada write it"]);
         command.env("TERM", "xterm");
         let mut child = person.starts(command);
-        person.waits_for("Allow it? [y/N] ");
+        person.is_asked("ada wants to write a.txt");
         match typed {
             Some(typed) => person.types(typed),
             None => signal(&child, "INT"),
@@ -381,7 +381,7 @@ fn a_question_whose_terminal_is_gone_is_refused_by_a_watch_without_one() {
     let mut command = watch.command(&["orchestrate", "--permissions", "ask", "@ada write it"]);
     command.env("TERM", "xterm");
     let mut child = person.starts(command);
-    person.waits_for("Allow it? [y/N] ");
+    person.is_asked("ada wants to write a.txt");
     assert_eq!(watch.hear("question.asked")["agent"], "ada");
     child.kill().expect("it is ours");
     child.wait().expect("it ends");

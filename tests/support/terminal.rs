@@ -19,6 +19,7 @@ pub(crate) struct Person {
     /// Until squad is started: from then on only it holds this end, so that its exit ends what there is to read.
     end: Option<File>,
     pub(crate) screen: String,
+    unread: Vec<u8>,
 }
 
 impl Person {
@@ -31,7 +32,7 @@ impl Person {
         let name = ptsname(&controller, Vec::new()).expect("a name");
         let path = name.to_str().expect("UTF-8");
         let end = File::options().read(true).write(true).open(path).expect("its other end");
-        Self { terminal: controller.into(), end: Some(end), screen: String::new() }
+        Self { terminal: controller.into(), end: Some(end), screen: String::new(), unread: Vec::new() }
     }
 
     pub(crate) fn starts(&mut self, mut command: Command) -> Child {
@@ -50,17 +51,29 @@ impl Person {
 
     /// Until it has been shown so often.
     pub(crate) fn waits_for_times(&mut self, text: &str, times: usize) {
-        let mut bytes = [0; 4096];
         let since = Instant::now();
         while self.screen.matches(text).count() < times {
-            let mut shown = [PollFd::new(&self.terminal, PollFlags::IN)];
-            // Another test of this process may have set up a handler of signals, which interrupts this.
-            let ready = retry_on_intr(|| poll(&mut shown, Some(&LONG))).expect("a terminal");
-            let has_come = ready > 0 && since.elapsed() < PATIENCE;
+            let count = self.screen.len();
+            self.reads();
+            let has_come = self.screen.len() > count && since.elapsed() < PATIENCE;
             assert!(has_come, "not shown: {text:?} in {}", self.screen);
-            let count = retry_on_intr(|| read(&self.terminal, &mut bytes)).unwrap_or(0);
-            assert!(count > 0, "never shown: {text:?} in {}", self.screen);
-            self.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
+    }
+
+    /// Adds what is shown next, if anything is.
+    pub(crate) fn reads(&mut self) {
+        let mut bytes = [0; 4096];
+        let mut shown = [PollFd::new(&self.terminal, PollFlags::IN)];
+        // Another test of this process may have set up a handler of signals, which interrupts this.
+        let ready = retry_on_intr(|| poll(&mut shown, Some(&LONG))).expect("a terminal");
+        let count = if ready > 0 { retry_on_intr(|| read(&self.terminal, &mut bytes)).unwrap_or(0) } else { 0 };
+        self.unread.extend(&bytes[..count]);
+        // A character may come in two pieces.
+        let end = match std::str::from_utf8(&self.unread) {
+            Ok(text) => text.len(),
+            Err(error) => error.valid_up_to() + error.error_len().unwrap_or_default(),
+        };
+        let piece: Vec<u8> = self.unread.drain(..end).collect();
+        self.screen.push_str(&String::from_utf8_lossy(&piece));
     }
 }

@@ -291,8 +291,10 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             call_and_end(&tool, &detail, &format!("was refused: {reason}"))
         }
         EventKind::PermissionAsked { tool, detail, .. } => format!("{tool} {}", indented(&detail)),
-        EventKind::PermissionAnswered { tool, detail, allowed } => {
-            call_and_end(&tool, &detail, if allowed { "is allowed" } else { "is not allowed" })
+        EventKind::PermissionAnswered { tool, detail, allowed, rule, reason } => {
+            let word = if allowed { "is allowed" } else { "is not allowed" };
+            let why = rule.or(reason).map(|why| format!(": {why}")).unwrap_or_default();
+            call_and_end(&tool, &detail, &format!("{word}{why}"))
         }
         EventKind::RunUndone(undone) => undone.to_string(),
         EventKind::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),

@@ -14,7 +14,10 @@ pub(super) fn writes(tool: &str, arguments: &Value) -> Vec<Writing> {
         return patch.as_str().map(patched).unwrap_or_default();
     }
     let find = |names: &[&str]| names.iter().find_map(|name| arguments.get(name)?.as_str()).map(str::to_owned);
-    let writing = find(&PATHS).zip(find(&TEXTS)).map(|(path, text)| Writing { path, old: find(&OLD), text });
+    let writing = find(&PATHS).zip(find(&TEXTS)).map(|(path, text)| {
+        let old = find(&OLD);
+        Writing { path, is_whole: old.is_none(), old, text }
+    });
     writing.into_iter().collect()
 }
 
@@ -24,7 +27,7 @@ fn patched(patch: &str) -> Vec<Writing> {
     for line in patch.lines() {
         let named = ["*** Add File: ", "*** Update File: "].iter().find_map(|mark| line.strip_prefix(mark));
         if let Some(path) = named {
-            files.push(Writing { path: path.trim().to_owned(), old: None, text: String::new() });
+            files.push(Writing { path: path.trim().to_owned(), old: None, text: String::new(), is_whole: false });
         } else if let (Some(added), Some(file)) = (line.strip_prefix('+'), files.last_mut()) {
             file.text.push_str(added);
             file.text.push('\n');
@@ -45,10 +48,12 @@ mod tests {
             path: path.to_owned(),
             old: old.map(str::to_owned),
             text: text.to_owned(),
+            is_whole: old.is_none(),
         };
+        let added = |path, text| Writing { is_whole: false, ..write(path, None, text) };
         let patch =
             "*** Begin Patch\n*** Add File: a.md\n+# A\n+b\n*** Update File: c.md\n@@\n-old\n+new\n*** End Patch\n";
-        let both = vec![write("a.md", None, "# A\nb\n"), write("c.md", None, "new\n")];
+        let both = vec![added("a.md", "# A\nb\n"), added("c.md", "new\n")];
         for (tool, arguments, wanted) in [
             ("create", json!({"path": "a.md", "file_text": "# A"}), vec![write("a.md", None, "# A")]),
             ("edit", json!({"path": "a.md", "old_str": "a", "new_str": "b"}), vec![write("a.md", Some("a"), "b")]),

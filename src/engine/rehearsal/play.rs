@@ -90,7 +90,7 @@ impl TurnPlayer {
         let writes = Some((path.to_owned(), added(&old, text)));
         self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.to_owned(), writes });
         let (reply, answer) = Reply::channel();
-        let writing = Writing { path: path.to_owned(), old: None, text: text.to_owned() };
+        let writing = Writing { path: path.to_owned(), old: None, text: text.to_owned(), is_whole: true };
         self.tell(Fact::Request(Request::Write(vec![writing], reply)));
         if let Some(instead) = answer.await.ok().flatten() {
             let (ok, detail) = (instead.ok, instead.text);

@@ -125,7 +125,7 @@ impl Executor<'_> {
             return None;
         }
         let question = format!("Start {} agents ({})? [y/N] ", plan.agents.len(), list(&plan.agents));
-        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question).await?;
+        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question, None).await?;
         matches!(answer.trim().to_lowercase().as_str(), "y" | "yes").then(|| {
             let mut plan = Plan { kind: PlanKind::Agents, ..plan.clone() };
             self.plan_chosen(&mut plan);
@@ -147,7 +147,7 @@ impl Executor<'_> {
         let names = list(choice::candidates(team, plan));
         let reason = first_line(&printable(reason), 200);
         let question = format!("{reason}. Who works on it: {names}? [Enter: nobody] ");
-        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question).await?;
+        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question, None).await?;
         let mut plan = choice::by_person(team, plan, &answer)?;
         self.plan_chosen(&mut plan);
         Some(plan)

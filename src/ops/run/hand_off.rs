@@ -298,7 +298,7 @@ impl Executor<'_> {
             rejection.reviewer,
             list(rejection.authors)
         );
-        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question).await?;
+        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question, None).await?;
         let answer = answer.trim().trim_start_matches('@').to_lowercase();
         free.iter().find(|member| member.slug.as_str() == answer).copied()
     }

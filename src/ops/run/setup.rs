@@ -15,7 +15,7 @@ use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
 use crate::ops::team::checks;
 use crate::ops::team::project::core_agents;
-use crate::pool::{Cancel, Limits, Notices, Recorded, RequestHandler};
+use crate::pool::{AlwaysAllowed, Cancel, Limits, Notices, Recorded, RequestHandler};
 use crate::settings::Sessions;
 
 pub(super) fn limits(sessions: &Sessions) -> Limits {
@@ -45,6 +45,7 @@ pub(super) fn requests(
         asked: Default::default(),
         cancel,
         checks: checks::of_project(&project.folder.root),
+        allowed: AlwaysAllowed::default(),
     }
 }
 

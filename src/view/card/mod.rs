@@ -728,7 +728,7 @@ mod tests {
             detail: "a".to_owned(),
         };
         let (tool, detail) = ("write".to_owned(), "a".to_owned());
-        let answered = EventKind::PermissionAnswered { tool, detail, allowed: true };
+        let answered = EventKind::PermissionAnswered { tool, detail, allowed: true, rule: None, reason: None };
         let mut card = Card::default();
         see(&mut card, 10, Some("ada"), &asked());
         see(&mut card, 15, Some("bob"), &asked());

@@ -1,5 +1,6 @@
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write, stdin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -109,27 +110,39 @@ impl Keys {
 
     /// Waits for the next key.
     pub(crate) fn next(&mut self) -> KeyInput {
+        self.wait(None).unwrap_or(KeyInput::End)
+    }
+
+    /// `None`: there was none within this time.
+    pub(crate) fn next_within(&mut self, limit: Duration) -> Option<KeyInput> {
+        let seconds = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
+        self.wait(Some(&Timespec { tv_sec: seconds, tv_nsec: limit.subsec_nanos().into() }))
+    }
+
+    fn wait(&mut self, limit: Option<&Timespec>) -> Option<KeyInput> {
         loop {
             if let Some(key) = self.take(false) {
-                return KeyInput::Key(key);
+                return Some(KeyInput::Key(key));
             }
             let is_partial = !self.bytes.is_empty();
             let input = stdin();
             let mut sources = [PollFd::new(&input, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
-            let polled = poll(&mut sources, is_partial.then_some(&KEY_TIMEOUT));
+            let polled = poll(&mut sources, if is_partial { Some(&KEY_TIMEOUT) } else { limit });
             let [has_input, is_woken] = sources.map(|source| !source.revents().is_empty());
             match polled {
+                Err(rustix::io::Errno::INTR) if limit.is_some() => return None,
                 Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return KeyInput::End,
+                Err(_) => return Some(KeyInput::End),
                 // Nothing follows, so the bytes are a complete key.
-                Ok(0) => {
+                Ok(0) if is_partial => {
                     if let Some(key) = self.take(true) {
-                        return KeyInput::Key(key);
+                        return Some(KeyInput::Key(key));
                     }
                 }
+                Ok(0) => return None,
                 Ok(_) if is_woken => {
                     let _ = self.woken.read(&mut [0; 64]);
-                    return KeyInput::Woken;
+                    return Some(KeyInput::Woken);
                 }
                 // Reading in the background would stop this process, so wait until it is in the foreground.
                 Ok(_) if has_input && !is_ours() && tcgetpgrp(&input).is_ok() => {
@@ -140,7 +153,7 @@ impl Keys {
                     match rustix::io::read(&input, &mut bytes) {
                         Ok(count) if count > 0 => self.bytes.extend(bytes.iter().take(count)),
                         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                        _ => return KeyInput::End,
+                        _ => return Some(KeyInput::End),
                     }
                 }
                 Ok(_) => {}

@@ -63,6 +63,14 @@ impl Keys {
         None
     }
 
+    /// `None`: there was none within this time.
+    pub(crate) fn next_within(&mut self, limit: Duration) -> Option<KeyInput> {
+        if !poll(limit).is_ok_and(|is_ready| is_ready) {
+            return None;
+        }
+        self.buffered().map(KeyInput::Key)
+    }
+
     /// Waits for the next key.
     pub(crate) fn next(&mut self) -> KeyInput {
         loop {

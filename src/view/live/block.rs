@@ -1,11 +1,13 @@
 //! The block below the lines: a row for each agent, an open dialog, and the status.
 
-use console::{measure_text_width, truncate_str};
 use jiff::Timestamp;
+use unicode_width::UnicodeWidthStr;
 
 use super::agents::{Agents, Key, Row};
 use super::controls::{Controls, Dialog};
-use crate::model::{Usage, abbreviated, clock, plural, printable};
+use crate::model::{Usage, abbreviated, clock, plural, printable_line};
+use crate::view::region::Size;
+use crate::view::text::{Text, end_of};
 
 /// Columns of an agent's name.
 const MAX_NAME: usize = 14;
@@ -26,13 +28,6 @@ const KEYS: [&str; 7] = [
     "Ctrl-Z          stop; `fg` goes on",
 ];
 
-/// Lines and columns of a terminal.
-#[derive(Clone, Copy)]
-pub(super) struct Size {
-    pub(super) lines: usize,
-    pub(super) columns: usize,
-}
-
 pub(super) fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
     let footer = footer(agents, controls, size.lines);
     let room = size.lines.saturating_sub(footer.len() + 1);
@@ -46,10 +41,12 @@ pub(super) fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: 
 }
 
 fn cut(line: &str, width: usize) -> String {
-    if width == 0 {
-        return String::new();
-    }
-    truncate_str(&printable(line), width, "…").trim_end().to_owned()
+    beginning(&printable_line(line), width).trim_end().to_owned()
+}
+
+/// The beginning of a text, with a sign if it is not all.
+fn beginning(text: &str, width: usize) -> String {
+    Text::default().plain(text).cut(width).to_string()
 }
 
 fn rows(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
@@ -74,7 +71,7 @@ fn rows(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec
 
 fn line(agents: &Agents, key: &Key, row: &Row, name: usize, now: Timestamp, width: usize) -> String {
     let state = row.state.map_or_else(|| "waiting".to_owned(), |state| state.to_string());
-    let agent = truncate_str(key.agent.as_str(), name, "…").into_owned();
+    let agent = beginning(key.agent.as_str(), name);
     let mut left = format!("{agent:<name$}  {state:<9}");
     let mut doing = row.ended.map(|outcome| outcome.to_string()).unwrap_or_default();
     let mut right = spent(&row.usage);
@@ -89,11 +86,11 @@ fn line(agents: &Agents, key: &Key, row: &Row, name: usize, now: Timestamp, widt
         right.insert(0, elapsed(work.since, now));
     }
     let right = right.join("  ");
-    let taken = measure_text_width(&left) + measure_text_width(&right) + 4;
+    let taken = left.width() + right.width() + 4;
     match width.checked_sub(taken).filter(|room| *room >= MIN_ACTIVITY) {
         Some(room) => {
-            let doing = truncate_str(&printable(&doing), room, "…").into_owned();
-            let gap = " ".repeat(room - measure_text_width(&doing));
+            let doing = beginning(&printable_line(&doing), room);
+            let gap = " ".repeat(room - doing.width());
             format!("{left}  {doing}{gap}  {right}")
         }
         None => format!("{left}  {doing}"),
@@ -135,17 +132,7 @@ pub(super) fn question_lines(lines: usize) -> usize {
 
 /// The end of a message that an agent is writing.
 pub(super) fn partial_line(text: &str, size: Size) -> String {
-    let text = printable(text);
-    let mut room = size.columns.saturating_sub(4);
-    let fits = |letter: &char| {
-        let width = measure_text_width(letter.encode_utf8(&mut [0; 4]));
-        let fits = width <= room;
-        room = room.saturating_sub(width);
-        fits
-    };
-    let end: Vec<char> = text.chars().rev().take_while(fits).collect();
-    let before = if end.len() < text.chars().count() { "… " } else { "" };
-    format!("{before}{}", end.into_iter().rev().collect::<String>())
+    end_of(&printable_line(text), size.columns.saturating_sub(2))
 }
 
 fn with_space(text: &str) -> String {

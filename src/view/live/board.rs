@@ -2,20 +2,17 @@
 
 use std::collections::VecDeque;
 
-use console::{Term, measure_text_width};
-
-use super::block::Size;
 use crate::model::Event;
-use crate::view::{LineStyle, Screen, Text};
+use crate::view::region::{self, Size};
+use crate::view::{LineStyle, Painter, Screen, Text};
 
 /// Lines that may wait while one agent's lines are shown. Beyond that, the oldest are dropped.
 const MAX_DEFERRED: usize = 1_000;
 
 pub(crate) struct Board<S> {
     screen: S,
-    terminal: Term,
-    /// The block as it was drawn.
-    block: Vec<String>,
+    /// The block is visible.
+    is_drawn: bool,
     deferred: Option<Deferred>,
 }
 
@@ -29,7 +26,7 @@ struct Deferred {
 
 impl<S: Screen> Board<S> {
     pub(crate) fn new(screen: S) -> Self {
-        Self { screen, terminal: Term::buffered_stderr(), block: Vec::new(), deferred: None }
+        Self { screen, is_drawn: false, deferred: None }
     }
 
     pub(crate) fn into_screen(mut self) -> S {
@@ -39,37 +36,21 @@ impl<S: Screen> Board<S> {
     }
 
     pub(super) fn size(&self) -> Size {
-        let (lines, columns) = self.terminal.size();
-        Size { lines: usize::from(lines), columns: usize::from(columns).max(1) }
+        region::screen_size()
     }
 
-    /// Whether the block is visible.
     pub(super) fn is_drawn(&self) -> bool {
-        !self.block.is_empty()
+        self.is_drawn
     }
 
     pub(super) fn clear(&mut self) {
-        self.draw(Vec::new());
+        self.draw(&[]);
     }
 
-    /// Errors are ignored: they mean that the terminal is closed.
-    pub(super) fn draw(&mut self, block: Vec<String>) {
-        if block == self.block {
-            return;
-        }
-        let Size { columns, lines } = self.size();
-        // A terminal made narrower wraps lines that are now too long.
-        let height = |line: &String| measure_text_width(line).div_ceil(columns).max(1);
-        let height: usize = self.block.iter().map(height).sum();
-        if height > 0 {
-            let _ = self.terminal.move_cursor_up(height.min(lines));
-            let _ = self.terminal.clear_to_end_of_screen();
-        }
-        for line in &block {
-            let _ = self.terminal.write_line(line);
-        }
-        let _ = self.terminal.flush();
-        self.block = block;
+    pub(super) fn draw(&mut self, block: &[String]) {
+        let lines: Vec<Text> = block.iter().map(|line| Text::default().plain(line)).collect();
+        region::draw(&lines, Painter::default());
+        self.is_drawn = !block.is_empty();
     }
 
     /// From now on, lines wait unless written with [`Self::write_now`].
@@ -121,6 +102,10 @@ impl<S: Screen> Screen for Board<S> {
 
     fn columns(&self) -> usize {
         self.screen.columns()
+    }
+
+    fn painter(&self) -> Painter {
+        self.screen.painter()
     }
 
     fn is_animated(&self) -> bool {

@@ -169,7 +169,7 @@ impl<'s, S: Screen> Live<'s, S> {
                 block.insert(0, partial);
             }
         }
-        board.draw(block);
+        board.draw(&block);
     }
 
     /// Suspends the program, as for Ctrl-Z.

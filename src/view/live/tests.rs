@@ -1,9 +1,10 @@
 //! Events and keys in, text out, without a terminal.
 
 use expect_test::{Expect, expect};
+use unicode_width::UnicodeWidthStr;
 
 use super::agents::Agents;
-use super::block::{Size, block, partial_line};
+use super::block::{block, partial_line};
 use super::controls::{Action, Controls};
 use super::recent::Recent;
 use crate::model::samples::every_kind;
@@ -13,6 +14,7 @@ use crate::model::{
 use crate::view::channel::UserCommand;
 use crate::view::every_kind_tests::{ESCAPES, commands, planted};
 use crate::view::keys::Key;
+use crate::view::region::Size;
 
 const WATCH: &str = "20260105-090000-0000aa";
 const RUN: &str = "20260105-090000-0000b1";
@@ -113,7 +115,7 @@ fn at_work() -> Agents {
 fn inputs(agents: &Agents, controls: &Controls, size: Size, expected: &Expect) {
     let now = "2026-01-05T09:01:05Z".parse().expect("a time stamp");
     let mut text = block(agents, controls, now, size).join("\n");
-    assert!(text.lines().all(|line| console::measure_text_width(line) < size.columns), "{text}");
+    assert!(text.lines().all(|line| line.width() < size.columns), "{text}");
     assert!(text.lines().count() < size.lines, "{text}");
     text.push('\n');
     expected.assert_eq(&text);
@@ -215,7 +217,7 @@ fn a_small_terminal_shows_what_fits() {
 fn shows_something(agents: &Agents, controls: &Controls, size: Size) {
     let block = block(agents, controls, "2026-01-05T09:01:05Z".parse().expect("a time stamp"), size);
     assert!(block.len() < size.lines, "{block:?}");
-    assert!(block.iter().all(|line| console::measure_text_width(line) < size.columns), "{block:?}");
+    assert!(block.iter().all(|line| line.width() < size.columns), "{block:?}");
 }
 
 #[test]
@@ -244,7 +246,7 @@ fn output_of_models_cannot_move_the_cursor() {
 #[test]
 fn a_question_is_answered_by_key() {
     let mut agents = at_work();
-    let asks = "ada wants to use write:\n  | a.txt\nAllow it? [y/N] ";
+    let asks = "ada wants to write a.txt, a new file of 1 line\n     1 + x\ny yes, once, n no, or say why not: ";
     agents.note(&at(RUN, "ada", 5, question(7, asks)));
     let mut controls = Controls::default();
     inputs(
@@ -252,7 +254,7 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  asks: wants to use write: a.txt Allow it? [y/N]                                 1:02
+        > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
           bob  idle
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
@@ -267,11 +269,11 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  asks: wants to use write: a.txt Allow it? [y/N]                                 1:02
+        > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
           bob  idle
-        ada wants to use write:
-          | a.txt
-        Allow it? [y/N] y_   (Enter answers, Esc leaves it open)
+        ada wants to write a.txt, a new file of 1 line
+             1 + x
+        y yes, once, n no, or say why not: y_   (Enter answers, Esc leaves it open)
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
     );

@@ -133,7 +133,7 @@ impl Keyboard<'_> {
     }
 
     fn answer(&mut self, (question, answer): PendingQuestion) {
-        while let Some(line) = self.terminal.ask(&question.text, || !answer.is_closed()) {
+        while let Some(line) = self.terminal.ask(&question, &Vec::new, &|| !answer.is_closed()) {
             let command = parse_line(&line).filter(|typed| !matches!(typed, Typed::Message(_) | Typed::Unknown(_)));
             let Some(command) = command else {
                 // The agent that asked may have been stopped meanwhile.

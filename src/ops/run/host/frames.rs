@@ -30,7 +30,7 @@ use crate::model::{Attachment, ConnectionState, Event, RunActivity, RunId, Sessi
 use crate::ops::decisions::landing::Landed;
 use crate::ops::run::order::{Conversation, Ended, NamedMember, Order};
 use crate::policy::Permissions;
-use crate::pool::Ask;
+use crate::pool::{Ask, Proposal};
 use crate::route::RouteOptions;
 
 /// Most bytes of a line, far more than any message needs.
@@ -75,6 +75,9 @@ pub(in crate::ops) enum FromHost {
     Ask {
         id: u64,
         question: String,
+        /// What the same asks for, if it asks for a permission.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proposal: Option<Box<Proposal>>,
     },
     Land {},
     Ended(Box<Ended>),
@@ -226,7 +229,7 @@ mod tests {
         let host = [
             FromHost::Ready {},
             FromHost::Declined { reason: "it has its own --max-concurrent".to_owned() },
-            FromHost::Ask { id: 1, question: "Allow it?".to_owned() },
+            FromHost::Ask { id: 1, question: "Which?".to_owned(), proposal: None },
             FromHost::Land {},
             FromHost::Ended(Box::new(Ended::without_work(run, crate::model::Outcome::Completed, None))),
             FromHost::Failed(Box::new(Failure::failed("no engine"))),
@@ -253,7 +256,7 @@ mod tests {
             expect![[r#"
             {"ready":{}}
             {"declined":{"reason":"it has its own --max-concurrent"}}
-            {"ask":{"id":1,"question":"Allow it?"}}
+            {"ask":{"id":1,"question":"Which?"}}
             {"land":{}}
             {"ended":{"run":"20260101-000000-abcdef","status":"completed","answer":null,"refused":0,"has_committed":false,"unlanded":null,"unrecorded":null,"error":null}}
             {"failed":{"kind":"failed","message":"no engine","hint":null,"source":null}}

@@ -171,7 +171,9 @@ impl Conversation<'_> {
                     }
                     show.show(&event);
                 }
-                Some(FromHost::Ask { id, question }) => self.answer(id, question),
+                Some(FromHost::Ask { id, question, proposal }) => {
+                    self.answer(Question { number: id, text: question, proposal: proposal.map(|asked| *asked) });
+                }
                 Some(FromHost::Land {}) => {
                     let landed = self.land().await;
                     self.say(&FromClient::Landed(Box::new(
@@ -197,10 +199,11 @@ impl Conversation<'_> {
     }
 
     /// Asks the user here. Events continue while they think.
-    fn answer(&self, id: u64, question: String) {
+    fn answer(&self, question: Question) {
+        let id = question.number;
         let Some(ask) = &self.order.ask else { return self.say(&FromClient::Answer { id, text: None }) };
         let (sender, answer) = oneshot::channel();
-        ask(Question { number: id, text: question }, sender);
+        ask(question, sender);
         let lines = self.lines.clone();
         let answering = tokio::spawn(async move {
             let text = answer.await.ok();

@@ -80,7 +80,7 @@ impl Client {
     /// A function that asks the client's user.
     pub(super) fn asker(self: &Arc<Self>) -> Ask {
         let client = Arc::clone(self);
-        Arc::new(move |Question { number: id, text: question }, answer| {
+        Arc::new(move |Question { number: id, text: question, proposal }, answer| {
             let is_gone = {
                 let mut pending_replies = client.pending_replies.lock();
                 if pending_replies.is_gone && !client.has_local_user {
@@ -90,7 +90,7 @@ impl Client {
                 pending_replies.is_gone
             };
             if !is_gone {
-                client.send(&FromHost::Ask { id, question });
+                client.send(&FromHost::Ask { id, question, proposal: proposal.map(Box::new) });
             }
         })
     }

@@ -1,0 +1,287 @@
+//! What a person allows with "always", for the rest of a run.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use rable::{Node, NodeKind};
+
+use super::shell::parse;
+use super::shell_values::{Piece, pieces};
+use crate::model::Access;
+
+/// A kind of request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AlwaysRule {
+    /// Writing files of the project.
+    Writes,
+    /// Reaching a host, with its port if the address has one.
+    Host(String),
+    /// The first words of a command.
+    Command(Vec<String>),
+}
+
+impl fmt::Display for AlwaysRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Writes => f.write_str("writes in this project"),
+            Self::Host(host) => f.write_str(host),
+            Self::Command(words) => f.write_str(&words.join(" ")),
+        }
+    }
+}
+
+/// Programs that run the code or the command in their arguments, or change who may do what. Nobody can tell from the first
+/// words what comes later.
+const NEVER: &str = "rm sudo doas su env command builtin exec eval source . nohup nice ionice time timeout xargs stdbuf \
+    setsid busybox chroot flock watch parallel script ssh awk gawk mawk osascript cmd powershell pwsh dd tee trap alias \
+    chmod chown kill at crontab";
+/// Programs that run a file of the project, or code: from an option or from their input.
+const INTERPRETERS: &str =
+    "sh bash dash zsh ksh ash fish python python2 python3 py node nodejs bun deno ruby perl php lua Rscript julia";
+/// Programs whose second word is a program.
+const LAUNCHERS: &str = "npx bunx pnpx uvx";
+/// Second words behind which the name of a task or a program stands.
+const TASKS: &str = "run run-script exec x dlx task tool -m";
+/// `find` with one of these does more than find, and so does `git` with one of the second list as its command.
+const FIND_ACTS: &str = "-exec -execdir -ok -okdir -delete -fprint -fprintf -fls";
+const GIT_ACTS: &str = "push config submodule filter-branch bisect rebase difftool mergetool";
+
+/// What "always" would cover for a request; a request of several parts needs each. `None`: it has to be asked each time.
+/// `path` is where a write leads, relative to the project's root.
+pub(crate) fn always_rules(
+    access: Access,
+    detail: &str,
+    path: Option<&str>,
+    project: &str,
+) -> Option<BTreeSet<AlwaysRule>> {
+    let only = |rule| BTreeSet::from([rule]);
+    match access {
+        Access::Write => path.filter(|path| is_plain_file(path)).map(|_| only(AlwaysRule::Writes)),
+        Access::Network => host(detail).map(|host| only(AlwaysRule::Host(host))),
+        Access::Shell => command_rules(detail, project),
+        Access::Read | Access::Mcp | Access::Own | Access::Other => None,
+    }
+}
+
+/// Hidden files and folders configure programs: `.squad`, hooks, workflows, editors.
+fn is_plain_file(path: &str) -> bool {
+    !path.is_empty() && !path.split(['/', '\\']).any(|part| part.starts_with('.'))
+}
+
+/// The host that an address surely leads to.
+fn host(address: &str) -> Option<String> {
+    let address = address.trim().to_ascii_lowercase();
+    let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
+    (!host.is_empty() && host.bytes().all(is_plain)).then(|| host.to_owned())
+}
+
+/// A rule for each command of a line that consists of plain commands.
+fn command_rules(line: &str, project: &str) -> Option<BTreeSet<AlwaysRule>> {
+    let nodes = parse(line)?;
+    let mut rest: Vec<&Node> = nodes.iter().collect();
+    let mut rules = BTreeSet::new();
+    while let Some(node) = rest.pop() {
+        match &node.kind {
+            NodeKind::Command { assignments, words, redirects } => {
+                if !assignments.is_empty() || !redirects.iter().all(goes_nowhere) {
+                    return None;
+                }
+                let words: Vec<String> = words.iter().map(literal).collect::<Option<_>>()?;
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                if words.iter().any(|word| leads_outside(word, project)) {
+                    return None;
+                }
+                rules.insert(AlwaysRule::Command(first_words(&words)?));
+            }
+            NodeKind::Pipeline { commands, .. } => rest.extend(commands),
+            NodeKind::List { items } => rest.extend(items.iter().map(|item| &item.command)),
+            NodeKind::Comment { .. } | NodeKind::Empty => {}
+            _ => return None,
+        }
+    }
+    (!rules.is_empty()).then_some(rules)
+}
+
+/// `2>&1`, `>/dev/null`
+fn goes_nowhere(redirect: &Node) -> bool {
+    let NodeKind::Redirect { op, target, .. } = &redirect.kind else { return false };
+    let Some(target) = literal(target) else { return false };
+    let is_descriptor = target.trim_start_matches('&').bytes().all(|byte| byte.is_ascii_digit());
+    op.starts_with('>') && (target == "/dev/null" || op.contains('&') && is_descriptor)
+}
+
+/// A word that is known before the command runs.
+fn literal(word: &Node) -> Option<String> {
+    let texts = pieces(word).into_iter().map(|piece| match piece {
+        Piece::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Whether a word may name something outside of the project, by itself or behind an option.
+fn leads_outside(word: &str, project: &str) -> bool {
+    let named = match word.strip_prefix('-') {
+        Some(option) => option.find(['=', '/', '~']).map_or("", |at| option[at..].trim_start_matches('=')),
+        None => word.split_once('=').map_or(word, |(_, value)| value),
+    };
+    let is_below = |path: &str| path.strip_prefix(project).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_absolute = named.starts_with(['/', '\\']) || named.as_bytes().get(1) == Some(&b':');
+    named.starts_with('~')
+        || named.split(['/', '\\']).any(|part| part == "..")
+        || is_absolute && !named.contains("://") && !is_below(named)
+}
+
+/// The words by which a command is known: two, or three where the second says that the third is what runs.
+fn first_words(words: &[&str]) -> Option<Vec<String>> {
+    let is_one_of = |list: &str, word: &str| list.split(' ').any(|name| name == word);
+    let (program, rest) = words.split_first()?;
+    let name = program.rsplit('/').next()?;
+    let second = rest.first().copied();
+    let is_hidden = match second {
+        _ if is_one_of(NEVER, name) => true,
+        Some("-m") if name.starts_with("py") => false,
+        None => is_one_of(INTERPRETERS, name),
+        Some(second) if is_one_of(INTERPRETERS, name) => {
+            second.starts_with('-') || second == "eval" || second == "repl"
+        }
+        Some(second) if name == "git" => second.starts_with('-') || is_one_of(GIT_ACTS, second),
+        Some(_) if name == "find" => rest.iter().any(|word| is_one_of(FIND_ACTS, word)),
+        Some(second) if is_one_of(LAUNCHERS, name) => second.starts_with('-') || first_words(rest).is_none(),
+        Some(_) => false,
+    };
+    let count = match second {
+        Some(second) if is_one_of(TASKS, second) => {
+            // What runs has to have a name, and be none of those that hide what they run.
+            let task = rest.get(1).filter(|task| !task.starts_with('-'))?;
+            if second != "-m" && (is_one_of(NEVER, task) || first_words(&rest[1..]).is_none()) {
+                return None;
+            }
+            3
+        }
+        _ => 2,
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@+=,%".contains(&byte);
+    let named = &words[..words.len().min(count)];
+    (!is_hidden && named.iter().all(|word| !word.is_empty() && word.bytes().all(is_plain)))
+        .then(|| named.iter().map(|word| (*word).to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROJECT: &str = "/home/ann/shop";
+
+    fn named(line: &str) -> Option<Vec<String>> {
+        let rules = always_rules(Access::Shell, line, None, PROJECT)?;
+        Some(rules.iter().map(AlwaysRule::to_string).collect())
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_first_words() {
+        for (line, rules) in [
+            ("ls", &["ls"][..]),
+            ("cargo test --lib card", &["cargo test"]),
+            ("python3 -m unittest -v", &["python3 -m unittest"]),
+            ("python3 tools/check.py", &["python3 tools/check.py"]),
+            ("npm run test -- --watch=false", &["npm run test"]),
+            ("npx eslint src", &["npx eslint"]),
+            ("uv run pytest -q", &["uv run pytest"]),
+            ("cargo test && cargo fmt", &["cargo fmt", "cargo test"]),
+            ("cargo test 2>&1 | tail -5", &["cargo test", "tail -5"]),
+            ("cargo test >/dev/null 2>&1", &["cargo test"]),
+            ("cargo test; cargo test --doc", &["cargo test"]),
+            ("cat /home/ann/shop/a.txt", &["cat /home/ann/shop/a.txt"]),
+            ("curl https://example.com", &["curl https://example.com"]),
+            ("git commit -m 'a b'", &["git commit"]),
+        ] {
+            assert_eq!(named(line).expect(line), rules, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_may_do_anything_is_asked_each_time() {
+        for line in [
+            "",
+            "rm a.txt",
+            "cargo test && rm -rf target",
+            "cargo test; rm a",
+            "cargo test\nrm a",
+            "cargo test | sh",
+            "cargo test | sudo tee a",
+            "cargo test $(rm a)",
+            "cargo test `rm a`",
+            "cargo test <(rm a)",
+            "cargo test $FLAGS",
+            "cargo test > notes.txt",
+            "cargo test < notes.txt",
+            "cargo test <<E\nrm\nE",
+            "RUSTC=./evil cargo test",
+            "(cargo test)",
+            "for i in a; do cargo test; done",
+            "f() { cargo test; }; f",
+            "sh -c 'cargo test'",
+            "bash -s",
+            "bash",
+            "node -e 'x'",
+            "node --eval=x",
+            "python3 -c 'x'",
+            "python3 -",
+            "python3",
+            "perl -pe x a",
+            "awk 'BEGIN { system(\"rm a\") }'",
+            "sudo cargo test",
+            "env cargo test",
+            "xargs rm",
+            "git push",
+            "git -c alias.x=!rm x",
+            "git config core.hooksPath hooks",
+            "find . -name a -delete",
+            "find . -exec rm {} +",
+            "uv run python -c x",
+            "uv run --with x y",
+            "npx rm a",
+            "npx --package=x y",
+            "npm run",
+            "cat ../a",
+            "cat ~/.ssh/id",
+            "cat /etc/passwd",
+            "cat /home/ann/shopping",
+            "make -C/etc",
+            "tar --directory=/etc x",
+            "cp a b=../c",
+            "./run*",
+            "'a b' c",
+            "cargo 't\u{202e}est'",
+        ] {
+            assert_eq!(named(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn files_and_hosts_have_rules() {
+        let write = |path| always_rules(Access::Write, "x", path, PROJECT).is_some();
+        assert!(write(Some("src/a.rs")) && write(Some("hooks/use.ts")));
+        for path in [".squad/team.md", ".github/workflows/x.yml", "a/.env", ".gitattributes", ""] {
+            assert!(!write(Some(path)), "{path}");
+        }
+        assert!(!write(None), "outside");
+        let reach = |address: &str| {
+            always_rules(Access::Network, address, None, PROJECT)
+                .map(|rules| rules.iter().map(AlwaysRule::to_string).collect::<String>())
+        };
+        assert_eq!(reach("https://API.example.com/a?b").as_deref(), Some("api.example.com"));
+        assert_eq!(reach("http://localhost:8080").as_deref(), Some("localhost:8080"));
+        for address in
+            ["", "api.example.com", "https://", "https://a@b", "https://a%2eb", "https://a\\b", "file:///etc/passwd"]
+        {
+            assert_eq!(reach(address), None, "{address}");
+        }
+        for access in [Access::Read, Access::Mcp, Access::Other] {
+            assert_eq!(always_rules(access, "a", Some("a"), PROJECT), None);
+        }
+    }
+}

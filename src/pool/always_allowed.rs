@@ -1,0 +1,55 @@
+//! What a person has allowed with "always" in this run: for one agent, or for all.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+
+use tokio::sync::watch;
+
+use crate::model::{Slug, list};
+use crate::policy::AlwaysRule;
+
+pub(super) type Rules = BTreeSet<AlwaysRule>;
+
+pub(crate) struct AlwaysAllowed(watch::Sender<BTreeSet<(Option<Slug>, AlwaysRule)>>);
+
+impl Default for AlwaysAllowed {
+    fn default() -> Self {
+        Self(watch::Sender::new(BTreeSet::new()))
+    }
+}
+
+impl AlwaysAllowed {
+    pub(super) fn add(&self, agent: Option<&Slug>, rules: &Rules) {
+        self.0.send_modify(|allowed| allowed.extend(rules.iter().map(|rule| (agent.cloned(), rule.clone()))));
+    }
+
+    /// What allows all of a request.
+    pub(super) fn covering(&self, agent: &Slug, rules: &Rules) -> Option<String> {
+        let allowed = self.0.borrow();
+        let is_of = |whom: Option<&Slug>, rule: &AlwaysRule| allowed.contains(&(whom.cloned(), rule.clone()));
+        if rules.iter().all(|rule| is_of(None, rule)) {
+            return Some(named(None, rules));
+        }
+        rules.iter().all(|rule| is_of(None, rule) || is_of(Some(agent), rule)).then(|| named(Some(agent), rules))
+    }
+
+    /// Waits until an answer to another question allows this too.
+    pub(super) async fn covers(&self, agent: &Slug, rules: Option<&Rules>) -> String {
+        let Some(rules) = rules else { return pending().await };
+        let mut changes = self.0.subscribe();
+        loop {
+            if let Some(by) = self.covering(agent, rules) {
+                return by;
+            }
+            if changes.changed().await.is_err() {
+                return pending().await;
+            }
+        }
+    }
+}
+
+/// `always for ada: cargo test`
+pub(super) fn named(agent: Option<&Slug>, rules: &Rules) -> String {
+    let whom = agent.map_or_else(|| "in this run".to_owned(), |agent| format!("for {agent}"));
+    format!("always {whom}: {}", list(rules))
+}

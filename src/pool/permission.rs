@@ -1,0 +1,129 @@
+//! Decides whether an agent may do something: by rule, by what a person has allowed with "always", or by asking one.
+
+use std::path::Path;
+
+use super::always_allowed::{Rules, named};
+use super::proposal::proposal;
+use super::requests::{RequestHandler, Requester, in_project};
+use crate::engine::Approval;
+use crate::env::{follow, real};
+use crate::model::{Access, EventKind, Slug, list};
+use crate::policy::{PathScope, PermissionAnswer, Ruling, always_rules, forbidden, only_shows_changes, rule};
+
+/// How a request was decided by a person.
+struct Decided {
+    is_allowed: bool,
+    /// The "always" that it begins or falls under.
+    rule: Option<String>,
+    reason: Option<String>,
+}
+
+impl RequestHandler {
+    pub(super) async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
+        if let Some(approval) = self.without_mode(requester, access, detail) {
+            return approval;
+        }
+        let (place, scope) = self.read_from(access, detail);
+        match rule(self.permissions, access, &scope) {
+            _ if place.is_some_and(|place| self.attached.contains(&place)) => Approval::Allow,
+            Ruling::Allow => Approval::Allow,
+            Ruling::Deny(reason) => Approval::Deny(reason),
+            Ruling::Ask => self.ask_permission(requester, access, tool, detail).await,
+        }
+    }
+
+    /// What holds in every mode.
+    fn without_mode(&self, requester: &Requester, access: Access, detail: &str) -> Option<Approval> {
+        let deny = |reason: String| Some(Approval::Deny(reason));
+        // A server's tool may change anything.
+        if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
+            return deny("agents that review, choose or answer may read files, but not change them".to_owned());
+        }
+        if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(detail)).flatten() {
+            return deny(reason);
+        }
+        if access == Access::Write && !self.locked.is_empty() {
+            // The path as named, and where its links lead.
+            let paths = [in_project(&self.project, detail), self.path_in_project(detail)];
+            let why = |path: String| self.locked.get(&(requester.agent.clone(), path));
+            if let Some(why) = paths.into_iter().flatten().find_map(why) {
+                return deny(why.clone());
+            }
+        }
+        if access == Access::Shell
+            && let Some(reason) = forbidden(detail, &self.project)
+        {
+            return deny(reason);
+        }
+        if requester.is_reviewing() && access == Access::Shell {
+            return Some(match only_shows_changes(detail) {
+                true => Approval::Allow,
+                false => Approval::Deny("reviewers may run only `git diff`, `git log` and `git show`".to_owned()),
+            });
+        }
+        None
+    }
+
+    /// Where a path that is read really leads: a link in the project may point anywhere.
+    fn read_from(&self, access: Access, detail: &str) -> (Option<String>, PathScope) {
+        let project = real(Path::new(&self.project));
+        // An engine may read `~` as a shell does.
+        let is_path = access == Access::Read && !detail.is_empty() && !detail.starts_with('~');
+        let place = is_path.then(|| follow(&project.join(detail), |_| {})).flatten();
+        let scope = place.as_ref().map_or(PathScope::Outside, |place| PathScope::of(place, &project));
+        (place.map(|place| place.display().to_string()), scope)
+    }
+
+    async fn ask_permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
+        let agent = &requester.agent;
+        let path = (access == Access::Write).then(|| self.path_in_project(detail)).flatten();
+        let rules = always_rules(access, detail, path.as_deref(), &self.project);
+        let answered = |decided: Decided| {
+            let Decided { is_allowed: allowed, rule, reason } = decided;
+            let (tool, detail) = (tool.to_owned(), detail.to_owned());
+            requester.tell(EventKind::PermissionAnswered { tool, detail, allowed, rule, reason });
+        };
+        if let Some(by) = rules.as_ref().and_then(|rules| self.allowed.covering(agent, rules)) {
+            answered(Decided { is_allowed: true, rule: Some(by), reason: None });
+            return Approval::Allow;
+        }
+        let always = rules.as_ref().map(list);
+        let writing = requester.announced(|writing| {
+            writing.path == detail || path.is_some() && self.path_in_project(&writing.path) == path
+        });
+        let asked = proposal(&self.project, agent, (access, tool, detail), path.as_deref(), writing.as_ref(), always);
+        requester.tell(EventKind::PermissionAsked { tool: tool.to_owned(), access, detail: detail.to_owned() });
+        let (approval, decided) = tokio::select! {
+            biased;
+            answer = self.ask_person(&requester.reports, Some(agent), asked.text(), Some(asked)) => {
+                self.decide_by(agent, rules.as_ref(), answer.as_deref().map(PermissionAnswer::parse))
+            }
+            by = self.allowed.covers(agent, rules.as_ref()) => {
+                (Approval::Allow, Decided { is_allowed: true, rule: Some(by), reason: None })
+            }
+        };
+        answered(decided);
+        approval
+    }
+
+    fn decide_by(&self, agent: &Slug, rules: Option<&Rules>, answer: Option<PermissionAnswer>) -> (Approval, Decided) {
+        let allow = |rule| (Approval::Allow, Decided { is_allowed: true, rule, reason: None });
+        let deny = |said: String, reason| (Approval::Deny(said), Decided { is_allowed: false, rule: None, reason });
+        let refused = || "the user refused it".to_owned();
+        let whom = match &answer {
+            Some(PermissionAnswer::ForAgent) => Some(agent),
+            _ => None,
+        };
+        match (answer, rules) {
+            (Some(PermissionAnswer::Once), _) => allow(None),
+            (Some(PermissionAnswer::ForAgent | PermissionAnswer::ForRun), Some(rules)) => {
+                self.allowed.add(whom, rules);
+                allow(Some(named(whom, rules)))
+            }
+            (Some(PermissionAnswer::No(Some(why))), _) => deny(format!("{}: {why}", refused()), Some(why)),
+            // There is no "always" for it.
+            (Some(_), _) => deny(refused(), None),
+            (None, _) => deny("there is nobody to ask".to_owned(), None),
+        }
+    }
+}

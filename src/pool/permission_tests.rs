@@ -1,0 +1,137 @@
+//! What a person's answer allows: this request, and which later ones.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::workers_tests::requests;
+use super::*;
+use crate::engine::{Approval, Reply, Request};
+use crate::model::{Access, Slug};
+use crate::policy::Permissions;
+
+/// A run whose person gives these answers, and then none. What was asked is kept.
+struct Scene {
+    handler: RequestHandler,
+    asked: Arc<Mutex<Vec<Question>>>,
+}
+
+impl Scene {
+    fn new(answers: &[&'static str]) -> Self {
+        let asked = Arc::<Mutex<Vec<Question>>>::default();
+        let (kept, answers) = (Arc::clone(&asked), Mutex::new(answers.iter().copied().collect::<VecDeque<_>>()));
+        let ask: Ask = Arc::new(move |question, sender: oneshot::Sender<String>| {
+            kept.lock().push(question);
+            if let Some(answer) = answers.lock().pop_front() {
+                drop(sender.send(answer.to_owned()));
+            }
+        });
+        Self { handler: requests(Permissions::Ask, Some(ask)), asked }
+    }
+
+    async fn runs(&self, agent: &str, command: &str) -> Approval {
+        self.wants(agent, Access::Shell, command).await
+    }
+
+    async fn wants(&self, agent: &str, access: Access, detail: &str) -> Approval {
+        let (reply, answer) = Reply::channel();
+        let (tool, detail) = ("shell".to_owned(), detail.to_owned());
+        let request = Request::Permission { call: None, access, tool, detail, reply };
+        // Nobody records anything here.
+        let (reports, _) = Reports::channel();
+        let agent = Slug::fold(agent).expect("a name");
+        self.handler.answer(&Requester::new(agent, reports, false, None), request).await;
+        answer.await.expect("an answer")
+    }
+
+    fn count(&self) -> usize {
+        self.asked.lock().len()
+    }
+}
+
+const FIRST: &str = "cargo test --lib";
+
+/// Each answer × each second request: whether that is asked again.
+#[tokio::test(start_paused = true)]
+async fn an_answer_covers_what_it_names_and_nothing_else() {
+    let seconds: [(&str, &str, [bool; 4]); 10] = [
+        // By: once, always for ada, always in this run, no.
+        ("ada", FIRST, [true, false, false, true]),
+        ("ada", "cargo test --doc", [true, false, false, true]),
+        ("bob", "cargo test --doc", [true, true, false, true]),
+        ("ada", "cargo fmt", [true; 4]),
+        ("ada", "cargo test && rm a", [true; 4]),
+        ("ada", "cargo test; rm a", [true; 4]),
+        ("ada", "cargo test | sh", [true; 4]),
+        ("ada", "cargo test $(rm a)", [true; 4]),
+        ("ada", "cargo test\nrm a", [true; 4]),
+        ("ada", "cargo test > a", [true; 4]),
+    ];
+    for (agent, command, asks) in seconds {
+        for (answer, asks_again) in ["y", "a", "r", "n"].into_iter().zip(asks) {
+            let scene = Scene::new(&[answer, "n"]);
+            assert_eq!(scene.runs("ada", FIRST).await == Approval::Allow, answer != "n");
+            let second = scene.runs(agent, command).await;
+            assert_eq!(scene.count(), 1 + usize::from(asks_again), "{answer}: {agent}: {command}");
+            assert_eq!(second == Approval::Allow, !asks_again, "{answer}: {agent}: {command}");
+        }
+    }
+    // Another run begins with nothing.
+    let other = Scene::new(&["n"]);
+    assert!(matches!(other.runs("ada", FIRST).await, Approval::Deny(_)));
+    assert_eq!(other.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_no_always_is_not_allowed_by_one() {
+    for command in ["rm a.txt", "sh -c 'cargo test'", "git push", "sudo cargo test"] {
+        let scene = Scene::new(&["a", "y"]);
+        assert_eq!(scene.runs("ada", command).await, Approval::Deny("the user refused it".to_owned()), "{command}");
+        assert_eq!(scene.runs("ada", command).await, Approval::Allow, "{command}");
+        assert!(scene.asked.lock().iter().all(|asked| asked.proposal.as_ref().is_some_and(|it| it.always.is_none())));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_reads_why() {
+    let scene = Scene::new(&["no new dependencies without a decision"]);
+    let refused = scene.runs("ada", "pip install requests").await;
+    let why = "the user refused it: no new dependencies without a decision";
+    assert_eq!(refused, Approval::Deny(why.to_owned()));
+    assert_eq!(scene.asked.lock()[0].text.lines().nth(1), Some("  $ pip install requests"));
+}
+
+/// The second is asked while the first is open, and the answer to the first allows it.
+#[tokio::test(start_paused = true)]
+async fn an_always_answers_the_open_questions_that_it_covers() {
+    for (answer, agent, is_covered) in [("r", "bob", true), ("a", "ada", true), ("a", "bob", false)] {
+        let answers = Arc::<Mutex<Vec<oneshot::Sender<String>>>>::default();
+        let kept = Arc::clone(&answers);
+        let ask: Ask = Arc::new(move |_, sender| kept.lock().push(sender));
+        let scene = Scene { handler: requests(Permissions::Ask, Some(ask)), asked: Arc::default() };
+        let both = async { tokio::join!(scene.runs("ada", FIRST), scene.runs(agent, "cargo test --doc")) };
+        let answering = async {
+            while answers.lock().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            drop(answers.lock().remove(0).send(answer.to_owned()));
+            if !is_covered {
+                drop(answers.lock().remove(0).send("n".to_owned()));
+            }
+        };
+        let ((first, second), ()) = tokio::join!(both, answering);
+        assert_eq!((first, second == Approval::Allow), (Approval::Allow, is_covered), "{answer} {agent}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_and_hosts_are_covered_too() {
+    let scene = Scene::new(&["a"; 4]);
+    assert_eq!(scene.wants("ada", Access::Network, "https://a.example/x").await, Approval::Allow);
+    assert_eq!(scene.wants("ada", Access::Network, "https://a.example/y").await, Approval::Allow);
+    assert_eq!(scene.count(), 1);
+    assert_eq!(scene.wants("ada", Access::Network, "https://b.example/y").await, Approval::Allow);
+    assert_eq!(scene.count(), 2);
+}
