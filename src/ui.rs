@@ -10,7 +10,7 @@ use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Event, Problem, Severity, printable};
 use crate::policy::is_yes;
-use crate::view::{LineStyle, Painter, Progress, Screen, Size, Text, size, style_of};
+use crate::view::{Painter, Progress, Screen, Size, Text, line_was_ended, size};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -128,6 +128,7 @@ impl Ui {
         let _ = write!(self.streams.err, "{} [y/N] ", printable(question)).and_then(|()| self.streams.err.flush());
         let mut line = String::new();
         let answered = self.input().read_line(&mut line).is_ok();
+        line_was_ended();
         if answered && is_yes(&line) { Consent::Yes } else { Consent::No }
     }
 
@@ -136,7 +137,9 @@ impl Ui {
         let _ = write!(self.streams.err, "{} [{}] ", printable(question), printable(default))
             .and_then(|()| self.streams.err.flush());
         let mut line = String::new();
-        self.input().read_line(&mut line).ok().filter(|count| *count > 0)?;
+        let read = self.input().read_line(&mut line).ok();
+        line_was_ended();
+        read.filter(|count| *count > 0)?;
         let answer = line.trim();
         Some(if answer.is_empty() { default } else { answer }.to_owned())
     }
@@ -363,11 +366,9 @@ impl Screen for Ui {
         self.value(event);
     }
 
-    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
-        let style = style_of(style);
-        let who = self.err_paint(STRONG, &format!("{:<11}", printable(who)));
-        let text = self.err_paint(style, &printable(text));
-        self.say(format!("{who} {text}").trim_end());
+    fn text(&mut self, line: &Text) {
+        let shown = self.painted(line, self.streams.err_is_terminal, self.columns());
+        self.say(&shown);
     }
 
     fn card(&mut self, lines: &[Text]) {
@@ -388,6 +389,10 @@ impl Screen for Ui {
 
     fn is_animated(&self) -> bool {
         self.shows_progress()
+    }
+
+    fn says_alive(&self) -> bool {
+        !self.shows_progress() && !self.options.quiet && !self.options.json
     }
 
     fn is_verbose(&self) -> bool {

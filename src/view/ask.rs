@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::Screen;
 use super::dialog::{Dialog, Pressed};
 use super::keys::{KeyInput, Keys, RawMode};
 use super::region::{self, screen_size};
 use super::rows::Rows;
 use super::text::{Painter, Text};
-use super::{LineStyle, Screen};
 use crate::model::{Event, printable};
 use crate::pool::{Ask, Proposal, Question};
 
@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const STANDS: Duration = Duration::from_millis(500);
 /// How often rows are redrawn when nothing happens.
 const TICK: Duration = Duration::from_millis(500);
+/// Without rows, a line says who works after so long without another.
+const SILENCE: Duration = Duration::from_secs(60);
 /// Shortest time between redraws that change only the rows.
 const FRAME: Duration = Duration::from_millis(50);
 
@@ -35,6 +37,8 @@ pub(crate) struct Terminal {
     state: Arc<Mutex<State>>,
     /// Whether lines are redrawn in place.
     is_animated: bool,
+    /// Whether a line says who works when nothing else is said.
+    says_alive: bool,
     painter: Painter,
 }
 
@@ -47,6 +51,8 @@ struct State {
     /// How many have the terminal for themselves: output waits, so that they do not mix. The run goes on.
     pauses: usize,
     drawn: Option<Instant>,
+    /// When a line was last written.
+    written: Option<Instant>,
 }
 
 impl State {
@@ -64,11 +70,13 @@ impl State {
 impl Terminal {
     pub(super) fn new(screen: &impl Screen) -> Self {
         let state = Arc::<Mutex<State>>::default();
-        let terminal = Self { state, is_animated: screen.is_animated(), painter: screen.painter() };
-        if terminal.is_animated {
+        let (is_animated, says_alive) = (screen.is_animated(), screen.says_alive());
+        let terminal = Self { state, is_animated, says_alive, painter: screen.painter() };
+        if is_animated || says_alive {
             let (state, painter) = (Arc::downgrade(&terminal.state), terminal.painter);
+            let keep = move || keep_shown(&state, is_animated, painter);
             // Without a thread, rows change with events only.
-            drop(std::thread::Builder::new().name("rows".to_owned()).spawn(move || keep_drawn(&state, painter)));
+            drop(std::thread::Builder::new().name("rows".to_owned()).spawn(keep));
         }
         terminal
     }
@@ -89,10 +97,10 @@ impl Terminal {
 
     /// Lets the rows see an event.
     pub(super) fn see(&self, event: &Event) {
-        if self.is_animated {
+        if self.is_animated || self.says_alive {
             let mut state = self.state.lock();
             state.rows.see(event, Instant::now());
-            if state.drawn.is_none_or(|drawn| drawn.elapsed() > FRAME) {
+            if self.is_animated && state.drawn.is_none_or(|drawn| drawn.elapsed() > FRAME) {
                 state.draw(self.painter);
             }
         }
@@ -111,15 +119,24 @@ impl Terminal {
         if state.pauses > 0 || state.waiting.is_empty() {
             return;
         }
+        state.written = Some(Instant::now());
         for waiting in std::mem::take(&mut state.waiting) {
             match waiting {
-                Output::Line(who, style, line) => screen.line(&who, style, &line),
+                Output::Text(line) => screen.text(&line),
                 Output::Answer(text) => screen.answer(&text),
                 Output::Card(lines) => screen.card(&lines),
             }
         }
         if self.is_animated {
             state.draw(self.painter);
+        }
+    }
+
+    /// Removes what is left of the rows.
+    pub(super) fn end(&self) {
+        if self.is_animated {
+            self.state.lock().rows = Rows::default();
+            region::clear();
         }
     }
 
@@ -263,21 +280,29 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// Redraws the rows: times go on when nothing happens.
-fn keep_drawn(state: &Weak<Mutex<State>>, painter: Painter) {
+/// Redraws the rows, whose times go on when nothing happens, or says who works.
+fn keep_shown(state: &Weak<Mutex<State>>, is_animated: bool, painter: Painter) {
     loop {
         std::thread::sleep(TICK);
         let Some(state) = state.upgrade() else { return };
         let mut state = state.lock();
-        if !state.rows.is_empty() {
+        if state.rows.is_empty() || state.pauses > 0 {
+            continue;
+        }
+        if is_animated {
             state.draw(painter);
+        } else if state.written.is_some_and(|written| written.elapsed() >= SILENCE) {
+            state.written = Some(Instant::now());
+            let line = painter.paint(&state.rows.alive(Instant::now()));
+            // Nobody reads a closed stream.
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
 }
 
 /// Output of a run, except rows.
 pub(super) enum Output {
-    Line(String, LineStyle, String),
+    Text(Text),
     Answer(String),
     Card(Vec<Text>),
 }

@@ -28,9 +28,9 @@ pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
 pub(crate) use redacting::Redacting;
-pub(crate) use region::{Above, Size, size};
+pub(crate) use region::{Above, Size, clear as clear_region, line_was_ended, size};
 pub(crate) use story::Story;
-pub(crate) use text::{Mark, Painter, Text, style_of};
+pub(crate) use text::{Mark, Painter, Text};
 pub(crate) use watched::Watched;
 
 use std::sync::Arc;
@@ -48,8 +48,14 @@ pub(crate) trait Screen {
     /// One event as one line of JSON.
     fn event(&mut self, event: &Event);
 
-    /// Prints a line for the user. `who` begins the line; `mood` may colour it.
-    fn line(&mut self, who: &str, style: LineStyle, text: &str);
+    /// Prints a line for the user.
+    fn text(&mut self, line: &Text);
+
+    /// Prints a line for the user that begins with a name.
+    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
+        let line = Text::default().with(LineStyle::Strong, &format!("{who:<NAME$}")).plain(" ").hanging();
+        self.text(&line.with(style, text));
+    }
 
     /// Prints the card of a run's end.
     fn card(&mut self, lines: &[Text]);
@@ -61,6 +67,11 @@ pub(crate) trait Screen {
 
     /// Whether lines may be animated.
     fn is_animated(&self) -> bool;
+
+    /// Whether a line now and then says who works, where nothing is animated.
+    fn says_alive(&self) -> bool {
+        false
+    }
 
     /// Whether the user asked for everything.
     fn is_verbose(&self) -> bool;
@@ -76,8 +87,8 @@ impl<S: Screen> Screen for Arc<Mutex<S>> {
         self.lock().event(event);
     }
 
-    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
-        self.lock().line(who, style, text);
+    fn text(&mut self, line: &Text) {
+        self.lock().text(line);
     }
 
     fn card(&mut self, lines: &[Text]) {
@@ -100,6 +111,9 @@ impl<S: Screen> Screen for Arc<Mutex<S>> {
         self.lock().is_verbose()
     }
 }
+
+/// Columns of the name that begins a line.
+const NAME: usize = 11;
 
 /// Characters shown of a tool's detail.
 const DETAIL: usize = 90;

@@ -12,6 +12,8 @@ use crate::model::{
 
 /// Bytes kept of what an agent is writing: more than a row has room for.
 const WRITING: usize = 400;
+/// Fewer lines than this have no room for rows.
+const MIN_LINES: usize = 5;
 /// Fewer columns than this have no room for tokens, and then for times.
 const TOKENS: usize = 70;
 const TIMES: usize = 40;
@@ -204,7 +206,7 @@ impl Rows {
     }
 
     pub(super) fn lines(&self, size: Size, now: Instant) -> Vec<Text> {
-        if self.rows.is_empty() {
+        if self.rows.is_empty() || size.lines < MIN_LINES {
             return Vec::new();
         }
         // On some terminals, a line that reaches the edge wraps.
@@ -230,6 +232,21 @@ impl Rows {
         lines.iter().map(|line| line.cut(columns)).collect()
     }
 
+    /// Who works, in one line.
+    pub(super) fn alive(&self, now: Instant) -> Text {
+        let named = self.rows.iter().filter(|row| row.begun.is_some()).map(|row| {
+            let time = row.worked(now).map(|worked| clock(worked.as_secs())).unwrap_or_default();
+            match &row.state {
+                State::Calls(call, _) => format!("{} {time}, {call}", row.agent),
+                State::Waits(what) => format!("{} {what}", row.agent),
+                State::Asks(what) => format!("{} asks: {what}", row.agent),
+                State::Thinks => format!("{} {time}", row.agent),
+            }
+        });
+        let named = named.collect::<Vec<_>>().join("; ");
+        Text::unmarked().with(LineStyle::Strong, "squad").plain(&format!("  still working: {named}"))
+    }
+
     fn total(&self, now: Instant) -> Text {
         let time = self.begun.map_or(0, |begun| now.saturating_duration_since(begun).as_secs());
         let tokens = self.usage.input_tokens + self.usage.output_tokens;
@@ -253,4 +270,196 @@ fn line(row: &Row, name: usize, columns: usize, now: Instant) -> Text {
     let room = columns.saturating_sub(line.width() + right.len());
     let line = line.plain(&row.doing(room, now)).cut(columns.saturating_sub(right.len()));
     if right.is_empty() { line } else { line.filled(columns - right.len()).with(LineStyle::Faint, &right) }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::model::{EntryId, PlanKind, Position, RunId, Tier};
+
+    struct Scene {
+        rows: Rows,
+        begun: Instant,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            Self { rows: Rows::default(), begun: Instant::now() }
+        }
+
+        fn see(&mut self, seconds: u64, agent: &str, kind: EventKind) {
+            let event = Event {
+                seq: 1,
+                at: "2026-01-05T09:00:00Z".parse().expect("a time stamp"),
+                run: RunId::new("20260105-090000-0000b1"),
+                agent: Slug::fold(agent),
+                kind,
+                id: EntryId::new("i"),
+                position: Position::new(1, 1),
+                causes: Vec::new(),
+            };
+            self.rows.see(&event, self.begun + Duration::from_secs(seconds));
+        }
+
+        fn planned(steps: &[&[&str]]) -> Self {
+            let mut scene = Self::new();
+            let slugs = |names: &[&str]| names.iter().filter_map(|name| Slug::fold(name)).collect::<Vec<_>>();
+            let steps: Vec<Vec<Slug>> = steps.iter().map(|names| slugs(names)).collect();
+            let mut plan = crate::model::samples::every_kind()
+                .into_iter()
+                .find_map(|kind| match kind {
+                    EventKind::RoutePlanned(plan) => Some(plan),
+                    _ => None,
+                })
+                .expect("a plan");
+            (plan.kind, plan.tier, plan.agents, plan.steps) = (PlanKind::Agents, Tier::Standard, steps.concat(), steps);
+            (plan.reviewer, plan.other_reviewers) = (Slug::fold("reviewer"), Vec::new());
+            scene.see(0, "", EventKind::RoutePlanned(plan.clone()));
+            scene.see(0, "", EventKind::StepStarted { agents: plan.steps[0].clone() });
+            scene
+        }
+
+        fn begins(&mut self, seconds: u64, agent: &str) {
+            let (session, model, compiled_hash) = ("s".to_owned(), "m".to_owned(), String::new());
+            let created = EventKind::SessionCreated { session, model, compiled_hash, seconds: 0.0, warm: false };
+            self.see(seconds, agent, created);
+        }
+
+        fn shown(&self, seconds: u64, size: (usize, usize), expected: &Expect) {
+            let size = Size { lines: size.0, columns: size.1 };
+            let lines = self.rows.lines(size, self.begun + Duration::from_secs(seconds));
+            assert!(lines.iter().all(|line| line.width() < size.columns), "{lines:?}");
+            let shown: String = lines.iter().map(|line| format!("{}\n", line.to_string().trim_end())).collect();
+            expected.assert_eq(&shown);
+        }
+    }
+
+    fn at_work() -> Scene {
+        let mut scene = Scene::planned(&[&["backend", "tester", "docs"]]);
+        ["backend", "tester", "docs"].iter().for_each(|agent| scene.begins(1, agent));
+        let words = "I settle what the endpoint answers first.\nThe cause goes to the log and not to the caller, because \
+                     no login is asked for where it stands";
+        scene.see(2, "backend", EventKind::MessageDelta { text: words.to_owned() });
+        scene.see(
+            2,
+            "backend",
+            EventKind::Usage(Usage { input_tokens: 12_000, output_tokens: 400, ..Usage::default() }),
+        );
+        let (call, tool, detail) = ("c".to_owned(), "bash".to_owned(), "python3 -m unittest".to_owned());
+        scene.see(35, "tester", EventKind::ToolStarted { call, tool, detail });
+        let text = "docs wants to write docs/health.md, a new file of 38 lines\n     1 + # Health".to_owned();
+        scene.see(13, "docs", EventKind::QuestionAsked { question: 1, text });
+        scene
+    }
+
+    #[test]
+    fn each_agent_has_a_row_that_says_what_it_does_or_waits_for() {
+        let scene = at_work();
+        scene.shown(
+            43,
+            (30, 100),
+            &expect![[r#"
+                Step 1 of 2
+                ● backend   …and not to the caller, because no login is asked for where it stands       0:42    12k
+                ● tester    $ python3 -m unittest  8 s                                                         0:42
+                ! docs      asks: write docs/health.md, a new file of 38 lines                                 0:12
+                ○ reviewer  waits for backend, tester and docs
+                  0:43 · 12k tokens · Ctrl-C stops
+            "#]],
+        );
+        scene.shown(
+            43,
+            (30, 60),
+            &expect![[r#"
+                Step 1 of 2
+                ● backend   …no login is asked for where it stands     0:42
+                ● tester    $ python3 -m unittest  8 s                 0:42
+                ! docs      asks: write docs/health.md, a new file …   0:12
+                ○ reviewer  waits for backend, tester and docs
+                  0:43 · 12k tokens · Ctrl-C stops
+            "#]],
+        );
+    }
+
+    #[test]
+    fn rows_take_a_third_of_the_screen_and_count_the_rest() {
+        let scene = at_work();
+        scene.shown(
+            43,
+            (6, 60),
+            &expect![[r#"
+                Step 1 of 2
+                ● backend   …no login is asked for where it stands     0:42
+                  and 3 more: 1 work, 1 ask, 1 wait
+                  0:43 · 12k tokens · Ctrl-C stops
+            "#]],
+        );
+        scene.shown(
+            43,
+            (5, 20),
+            &expect![[r#"
+                Step 1 of 2
+                  and 4 more: 2 wo…
+                  0:43 · 12k token…
+            "#]],
+        );
+    }
+
+    #[test]
+    fn without_rows_a_line_says_who_works() {
+        let scene = at_work();
+        let line = scene.rows.alive(scene.begun + Duration::from_secs(61)).to_string();
+        let says = "  squad  still working: backend 1:00; tester 1:00, $ python3 -m unittest; \
+                    docs asks: write docs/health.md, a new file of 38 lines";
+        assert_eq!(line, says);
+    }
+
+    /// The clock of who asks stands still, and goes on with the answer.
+    #[test]
+    fn a_question_costs_its_asker_no_time() {
+        let mut scene = at_work();
+        let time = |scene: &Scene, seconds| {
+            let now = scene.begun + Duration::from_secs(seconds);
+            let row = scene.rows.rows.iter().find(|row| row.agent.as_str() == "docs").expect("a row");
+            row.worked(now).map(|worked| worked.as_secs())
+        };
+        assert_eq!((time(&scene, 20), time(&scene, 100)), (Some(12), Some(12)));
+        scene.see(100, "docs", EventKind::QuestionAnswered { question: 1 });
+        assert_eq!(time(&scene, 103), Some(15));
+    }
+
+    #[test]
+    fn who_is_silent_is_said_and_who_ended_is_gone() {
+        let mut scene = Scene::planned(&[&["ada"], &["bob"]]);
+        scene.begins(1, "ada");
+        scene.shown(
+            80,
+            (30, 60),
+            &expect![[r#"
+                Step 1 of 3
+                ● ada       no sign for 1:19                           1:19
+                ○ bob       waits for ada
+                ○ reviewer  waits for bob
+                  1:20 · Ctrl-C stops
+            "#]],
+        );
+        let end = crate::model::samples::every_kind().into_iter().find(|kind| matches!(kind, EventKind::Completed(_)));
+        scene.see(81, "ada", end.expect("an end"));
+        let json = EventKind::MessageDelta { text: "{\"agents\": [".to_owned() };
+        scene.begins(82, "coordinator");
+        scene.see(82, "coordinator", json);
+        scene.shown(
+            83,
+            (30, 60),
+            &expect![[r#"
+                Step 1 of 3
+                ○ bob          waits for ada
+                ○ reviewer     waits for bob
+                ● coordinator  chooses who works                       0:01
+                  1:23 · Ctrl-C stops
+            "#]],
+        );
+    }
 }

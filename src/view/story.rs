@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use super::card::{MAX_NAME, mark_of, reasons};
 use super::text::{Mark, Text};
-use super::{LineStyle, agent_line, call};
+use super::{DETAIL, LineStyle, agent_line, call};
 use crate::model::{
-    EventKind, Outcome, Plan, PlanKind, Position, Slug, TakenSnapshot, Verdict, change_by, clock, first_line, list,
-    plural, tools_called,
+    End, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Slug, TakenSnapshot, Verdict, change_by,
+    clock, first_line, list, plural, tools_called,
 };
 
 /// Lines of a failed command's output that are shown.
@@ -17,9 +17,21 @@ const OUTPUT: usize = 3;
 /// Files that were read one after the other and are named.
 const READS: usize = 2;
 
+/// Rows that a message or a call may take while the run goes on, and their columns.
+const ROWS: usize = 3;
+const COLUMNS: usize = 85;
+/// The longest name before a plan is known.
+const NAME: usize = 5;
+
 /// Turns events into lines.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
+    /// It is told while the run goes on: without times, and with the beginnings of texts.
+    is_live: bool,
+    is_verbose: bool,
+    run: Option<RunId>,
+    /// No engine runs: squad answers from its files.
+    is_alone: bool,
     first: Option<Timestamp>,
     name: usize,
     steps: usize,
@@ -39,6 +51,20 @@ pub(crate) struct Story {
 }
 
 impl Story {
+    pub(crate) fn live(is_verbose: bool) -> Self {
+        Self { is_live: true, is_verbose, name: NAME, ..Self::default() }
+    }
+
+    /// Names the run in its plan.
+    pub(super) fn begin(&mut self, run: &RunId) {
+        self.run.get_or_insert_with(|| run.clone());
+    }
+
+    /// A line of squad's own.
+    pub(super) fn note(&self, mark: Option<(Mark, LineStyle)>, text: &str) -> Text {
+        self.line(Timestamp::UNIX_EPOCH, mark, "squad", text)
+    }
+
     /// The lines that an event adds.
     pub(crate) fn see(
         &mut self,
@@ -49,6 +75,9 @@ impl Story {
     ) -> Vec<Text> {
         self.first = self.first.or(Some(at));
         let mut lines = Vec::new();
+        if let EventKind::RunStarted { engine, .. } = kind {
+            self.is_alone = engine == NO_ENGINE;
+        }
         match (agent, kind) {
             (_, EventKind::RunStarted { .. } | EventKind::RunCompleted { .. } | EventKind::RunUndone(_)) => {
                 self.flush_all(&mut lines);
@@ -88,9 +117,18 @@ impl Story {
                 lines.push(self.at(at).plain("  ").with(LineStyle::Strong, &step));
                 return;
             }
-            EventKind::RunResumed { done, .. } if done.is_empty() => "the run goes on".to_owned(),
-            EventKind::RunResumed { done, .. } => format!("the run goes on: {} completed before", list(done)),
+            EventKind::RunResumed { done, steps_done, steps, .. } => {
+                self.steps = self.steps.max(*steps);
+                let is_in_steps = *steps > 1 && steps_done < steps;
+                let place =
+                    if is_in_steps { format!(" with step {} of {steps}", steps_done + 1) } else { String::new() };
+                let done = if done.is_empty() { String::new() } else { format!(": {} completed before", list(done)) };
+                format!("the run goes on{place}{done}")
+            }
             EventKind::EngineFallback { from, to, reason } => format!("{from} cannot start ({reason}); uses {to}"),
+            EventKind::SandboxWeaker { level, reason } => {
+                format!("the agents' sandbox is only `{level}` here: {reason}")
+            }
             EventKind::ConnectionFailed { reason, .. } => reason.clone(),
             EventKind::SnapshotTaken(TakenSnapshot { left_out, .. }) if !left_out.is_empty() => {
                 let named = list(left_out.iter().take(3).map(|left| format!("{} ({})", left.path, left.why)));
@@ -103,7 +141,13 @@ impl Story {
                 None => return,
             },
         };
-        let is_bad = matches!(kind, EventKind::SessionError { .. } | EventKind::CancelRequested { .. });
+        let is_bad = matches!(
+            kind,
+            EventKind::SessionError { .. }
+                | EventKind::CancelRequested { .. }
+                | EventKind::EngineFallback { .. }
+                | EventKind::SandboxWeaker { .. }
+        );
         let mark = is_bad.then_some((Mark::Attention, LineStyle::Warning));
         lines.push(self.line(at, mark, "squad", &text));
     }
@@ -121,7 +165,8 @@ impl Story {
             EventKind::Message { text } => {
                 self.flush(agent, lines);
                 // The coordinator's choices are for squad.
-                if *agent != Slug::coordinator() || !text.trim_start().starts_with('{') {
+                let is_choice = text.trim_start().starts_with(['{', '`']);
+                if *agent != Slug::coordinator() || !is_choice {
                     self.pending.insert(agent.clone(), (at, text.clone()));
                 }
             }
@@ -169,8 +214,13 @@ impl Story {
                 let text = format!("decision {}: {}", id.get(..6).unwrap_or(id), decision.title);
                 lines.push(self.line(at, Some((Mark::Decision, LineStyle::Strong)), name, &text));
             }
-            EventKind::ReviewVerdict { verdict, text, .. } => {
+            EventKind::ReviewVerdict { verdict, text, authors, .. } => {
                 self.flush(agent, lines);
+                if *verdict == Verdict::Rejected {
+                    // Rejected work is not the answer; the coordinator writes one.
+                    authors.iter().for_each(|author| self.flush(author, lines));
+                    self.answering = Some(Slug::coordinator());
+                }
                 let (mark, style, word) = match verdict {
                     Verdict::Approved => (Mark::Good, LineStyle::Good, "approved"),
                     Verdict::Rejected => (Mark::Bad, LineStyle::Bad, "rejected"),
@@ -198,6 +248,7 @@ impl Story {
                         let text = format!("{outcome}: {}", first_line(&end.reason, 200));
                         lines.push(self.line(at, Some((mark, style)), name, text.trim_end_matches(": ")));
                     }
+                    self.left_behind(at, name, end, lines);
                 } else if let Some((style, text)) = agent_line(kind) {
                     self.flush(agent, lines);
                     let mark = (style == LineStyle::Warning).then_some((Mark::Attention, style));
@@ -207,16 +258,33 @@ impl Story {
         }
     }
 
+    /// What an agent leaves behind besides changed files.
+    fn left_behind(&self, at: Timestamp, name: &str, end: &End, lines: &mut Vec<Text>) {
+        let mut notes = Vec::new();
+        if !end.git.is_empty() {
+            notes.push(format!("changed git: {}", end.git));
+        }
+        if !end.left_running.is_empty() {
+            let count = end.left_running.len();
+            let what = if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
+            notes.push(format!("left {what} running, now stopped: {}", first_line(&list(&end.left_running), DETAIL)));
+        }
+        let mark = Some((Mark::Attention, LineStyle::Warning));
+        lines.extend(notes.iter().map(|text| self.line(at, mark, name, text)));
+    }
+
     /// Notes what the plan says of the lines to come, and shows it.
     fn planned(&mut self, plan: &Plan) -> Vec<Text> {
         self.steps = plan.steps.len();
         let names = plan.agents.iter().chain(plan.reviewers()).map(|agent| agent.as_str().chars().count());
-        self.name = names.max().unwrap_or_default().min(MAX_NAME);
+        let least = if self.is_live { NAME } else { 0 };
+        self.name = names.max().unwrap_or_default().clamp(least, MAX_NAME);
         self.answering = Some(match &plan.agents[..] {
             [agent] => agent.clone(),
             _ => Slug::coordinator(),
         });
         let text = match plan.kind {
+            PlanKind::Direct if self.is_alone => "answered from the team's files and its ledger".to_owned(),
             PlanKind::Direct => "the coordinator answers".to_owned(),
             PlanKind::Abstain if plan.agents.is_empty() => "not sure; the coordinator chooses".to_owned(),
             PlanKind::Abstain => format!("asks before it starts {}", list(&plan.agents)),
@@ -239,7 +307,8 @@ impl Story {
         }
         let sources = sources.iter().take(3).copied().collect::<Vec<_>>().join(", ");
         let line = Text::default().with(LineStyle::Strong, "Plan").plain("  ").hanging().plain(&text);
-        let tier = format!("   tier {}", plan.tier);
+        let run = self.run.as_ref().map(|run| format!(", run {}", run.short())).unwrap_or_default();
+        let tier = format!("   tier {}{run}", plan.tier);
         vec![line.with(LineStyle::Faint, &tier).with(LineStyle::Faint, &format!("   {sources}"))]
     }
 
@@ -291,20 +360,46 @@ impl Story {
         end: &str,
         lines: &mut Vec<Text>,
     ) {
-        let mut rest = call.trim().lines();
+        let (shown, more) = self.beginning(call.trim());
+        let mut rest = shown.into_iter();
         let first = format!("{}{end}", rest.next().unwrap_or_default());
         lines.push(self.line(at, mark, name, &first));
-        lines.extend(rest.map(|line| self.below(line)));
+        lines.extend(rest.chain(more).map(|line| self.below(&line)));
     }
 
     /// Text of several lines.
     fn block(&self, at: Timestamp, mark: Option<(Mark, LineStyle)>, name: &str, text: &str, lines: &mut Vec<Text>) {
-        let mut rest = text.lines();
-        lines.push(self.line(at, mark, name, rest.next().unwrap_or_default()));
-        lines.extend(rest.map(|line| self.below(line)));
+        let (shown, more) = self.beginning(text);
+        let mut rest = shown.into_iter();
+        lines.push(self.line(at, mark, name, &rest.next().unwrap_or_default()));
+        lines.extend(rest.chain(more).map(|line| self.below(&line)));
+    }
+
+    /// The lines of a text that are shown, and one that counts the others.
+    fn beginning(&self, text: &str) -> (Vec<String>, Option<String>) {
+        let lines = text.lines().map(str::trim_end);
+        if !self.is_live || self.is_verbose {
+            return (lines.map(str::to_owned).collect(), None);
+        }
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        let (mut rows, mut shown) = (0, Vec::new());
+        for line in &lines {
+            let line = Text::default().plain(line).cut((ROWS - rows) * COLUMNS);
+            rows += line.width().div_ceil(COLUMNS).max(1);
+            shown.push(line.to_string());
+            if rows >= ROWS {
+                break;
+            }
+        }
+        let more = lines.len() - shown.len();
+        let more = (more > 0).then(|| format!("… {}; -v shows them", plural(more, "more line")));
+        (shown, more)
     }
 
     fn at(&self, at: Timestamp) -> Text {
+        if self.is_live {
+            return Text::default();
+        }
         let since = self.first.map_or(0, |first| seconds_between(first, at));
         Text::default().with(LineStyle::Faint, &format!("{:>5}", clock(since))).plain(" ")
     }
@@ -320,7 +415,8 @@ impl Story {
 
     /// A further line of what the line above shows.
     fn below(&self, text: &str) -> Text {
-        Text::default().filled(5 + 1 + 2 + self.name + 2).hanging().plain(text)
+        let time = if self.is_live { 0 } else { 5 + 1 };
+        Text::default().filled(time + 2 + self.name + 2).hanging().plain(text)
     }
 }
 

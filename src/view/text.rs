@@ -168,7 +168,7 @@ impl Painter {
 }
 
 /// The words next to a colour carry the meaning.
-pub(crate) fn style_of(style: LineStyle) -> Style {
+fn style_of(style: LineStyle) -> Style {
     match style {
         LineStyle::Plain => Style::new(),
         LineStyle::Strong => Style::new().bold(),

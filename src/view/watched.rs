@@ -135,16 +135,19 @@ impl<S: Screen> Screen for Shared<'_, S> {
         self.screen.lock().event(event);
     }
 
-    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
+    fn text(&mut self, line: &Text) {
         match self.run.as_ref().filter(|_| self.count.load(Ordering::Relaxed) > 1) {
-            Some(run) => self.screen.lock().line(who, style, &format!("[{}] {text}", run.short())),
-            None => self.screen.lock().line(who, style, text),
+            Some(run) => {
+                let named = Text::default().with(LineStyle::Faint, &format!("[{}] ", run.short()));
+                self.screen.lock().text(&named.extend(line));
+            }
+            None => self.screen.lock().text(line),
         }
     }
 
     /// Only its first line, which names the run.
     fn card(&mut self, lines: &[Text]) {
-        lines.iter().take(1).for_each(|line| self.line("squad", LineStyle::Plain, &line.to_string()));
+        lines.iter().take(1).for_each(|line| self.text(line));
     }
 
     fn columns(&self) -> usize {

@@ -53,11 +53,10 @@ fn a_team_that_cannot_be_used() {
         hint: say who the agent is, what it owns and where its work ends
         warning: .squad/routing.md:1: squad found no routing rule in it
         hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
-        squad       the rehearsal engine: a script plays, no model is asked
-        squad       nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
-        squad       ada works on it; tier standard (command line: named with --agent)
-        ada         read .squad/team.md
-        ada         completed, 0.1 s, 1 tool call
+          squad  the rehearsal engine: a script plays, no model is asked
+        ! squad  nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
+        Plan  1 ada   tier standard, run 000001   command line
+          ada    read .squad/team.md
         ✓ completed in 0:00; run 000001
           ada    completed   no change
           next   squad log 000001   what happened
@@ -136,7 +135,7 @@ fn the_engine_dies_in_the_middle() {
     let repo = TestRepo::with_small_team();
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_log_decision\", args = { title = \"Kept\" } }, { die = true }]\n";
     let output = repo.rehearse(script, &["--agent", "ada", "x"]);
-    assert!(output.code == 1 && output.err.contains("ada         failed: the engine died"), "{output}");
+    assert!(output.code == 1 && output.err.contains("✗ ada    failed: the engine died"), "{output}");
     // What was decided before is on the branch.
     assert!(repo.squad(&["decisions", "list"]).out.contains("in force"));
 }

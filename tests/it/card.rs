@@ -41,6 +41,13 @@ fn a_completed_run_names_files_commands_decisions_and_what_to_type() {
     let output = repo.rehearse(BOTH, &arguments);
     assert_eq!(output.code, 0, "{output}");
     expect![[r#"
+        ✓ bob    write src/a.txt
+        ✓ ada    write src/ports.toml
+        ✓ bob    write src/b.txt
+          bob    Both are there.
+        ✓ ada    $ true
+        ✗ ada    $ false    exit 1
+          ada    Done.
         ✓ completed in 0:00; run 000001
           ada        completed   src/ports.toml +2 -0   1 command passed, 1 failed
           bob        completed   src/a.txt, src/b.txt +2 -0
@@ -64,6 +71,8 @@ fn a_bad_end_says_why_first() {
         repo.rehearse(script, &["--permissions", "allow", "--agent", "ada", "Add the cart, then @bob tests it"]);
     assert_eq!(output.code, 1, "{output}");
     expect![[r#"
+        ✓ ada    write cart.py
+        ✗ ada    failed: the model is overloaded (529), 3 tries
         ✗ failed: ada: the model is overloaded (529), 3 tries; run 000001, 0:14
           ada       failed   cart.py +1 -0   stays in your work tree
           checked   unverified: nothing ran after the last change
@@ -76,6 +85,11 @@ fn a_bad_end_says_why_first() {
     let output = repo.rehearse(script, &["--agent", "ada", "Add it"]);
     assert_eq!(output.code, 5, "{output}");
     expect![[r#"
+        ! squad  nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
+        Plan  1 ada   tier standard, run 00000f   command line
+        ✗ ada    write a.txt    refused: changing files is not allowed in this run (permissions: deny)
+          ada    Done.
+        ! ada    stopped: 1 write or command was refused, and none was allowed
         ! stopped: ada: 1 write or command was refused, and none was allowed; run 00000f, 0:17
           ada    stopped   no change   1 refused
           next   squad orchestrate --resume 00000f --permissions allow   goes on with ada

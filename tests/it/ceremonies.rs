@@ -56,20 +56,16 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
     expect![[r#"
         All is done.
         --- stderr
-        squad       the rehearsal engine: a script plays, no model is asked
-        squad       rex, then ada and bob work on it; tier standard (message: the message says @ada)
-        squad       left to people: Retrospective after the work (.squad/ceremonies.md:18)
-        squad       step 1 of 2: rex
-        rex         Agree on the field names first.
-        rex         completed, 0.0 s, no tool used
-        squad       step 2 of 2: ada and bob
-        ada         write api.txt
-        bob         write tests.txt
-        ada         The endpoint is there.
-        ada         completed, 0.0 s, 1 tool call
-        bob         They pass.
-        bob         completed, 0.0 s, 1 tool call
-        coordinator completed, 0.0 s
+          squad  the rehearsal engine: a script plays, no model is asked
+        Plan  1 rex   2 ada, bob   tier standard, run 000001   message
+          squad  left to people: Retrospective after the work (.squad/ceremonies.md:18)
+          Step 1 of 2
+          rex    Agree on the field names first.
+          Step 2 of 2
+        ✓ ada    write api.txt
+        ✓ bob    write tests.txt
+          ada    The endpoint is there.
+          bob    They pass.
         ✓ completed in 0:42; run 000001
           ada       completed   api.txt +1 -0
           bob       completed   tests.txt +1 -0

@@ -32,22 +32,18 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
     expect![[r#"
         The endpoint is there, and Bob has covered it.
         --- stderr
-        squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada works on it, then rex reviews; tier standard (.squad/routing.md:7: routing examples: `login` and `password`)
-        ada         hands work to bob and waits: Cover src/api.txt with tests
-        bob         decision 00000000000c: Tests sit beside the code
-        bob         write src/api_test.txt
-        bob         It is covered.
-        bob         completed, 2.0 s, 2 tool calls
-        ada         squad_route failed: `old` cannot be given work; these colleagues can: bob and rex
-        ada         write src/api.txt
-        ada         completed, 2.0 s, 3 tool calls
-        rex         was told of 1 decision
-        rex         Both are fine.
-        rex
-        rex         VERDICT: approved
-        rex         completed, 0.0 s, no tool used
-        rex         approves the work of ada and bob
+          squad  the rehearsal engine: a script plays, no model is asked
+        Plan  1 ada   2 rex   tier standard, run 000001   .squad/routing.md:7, .squad/team.md:5
+          ada    hands work to bob and waits: Cover src/api.txt with tests
+        ◆ bob    decision 000000: Tests sit beside the code
+        ✓ bob    write src/api_test.txt
+          bob    It is covered.
+        ✗ ada    squad_route    failed: `old` cannot be given work; these colleagues can: bob and rex
+        ✓ ada    write src/api.txt
+          rex    was told of 1 decision
+          rex    Both are fine.
+                 VERDICT: approved
+        ✓ rex    approved: Both are fine.
         ✓ completed in 0:02; run 000001
           ada        completed   src/api.txt +1 -0
           bob        completed   src/api_test.txt +1 -0
@@ -57,7 +53,8 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
           next       squad diff 000001   the files are yours to commit
                      squad undo 000001   take them back
         --- exit 0
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let log: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
     let run = &log["runs"][0];
     assert_eq!(run["agents"], serde_json::json!({"ada": "completed", "bob": "completed", "rex": "completed"}));

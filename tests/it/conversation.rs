@@ -42,7 +42,7 @@ fn messages_follow_upon_each_other_in_the_same_sessions() {
     person.types("/status\r");
     person.waits_for("ledger ");
     person.types("/nonsense @bob is a message\r");
-    person.waits_for("bob works on it");
+    person.waits_for("  1 bob");
     // Typed while the team works, it is read when it is done.
     person.types("/agents\r");
     person.waits_for("Backend Dev");
@@ -164,10 +164,10 @@ fn commands_are_obeyed_while_a_question_stands() {
     let ask = "[[turn]]\nagent = \"ada\"\nsteps = [{ ask = \"Which port?\" }, { say = \"Done.\" }]\n";
     let (mut person, mut child) = begun(&repo, ask);
     person.types("@ada ask\r");
-    person.waits_for("Which port?");
+    person.waits_for("  | Which port?");
     person.types("/status\r");
     person.waits_for("ledger ");
-    person.waits_for_times("Which port?", 2);
+    person.waits_for_times("  | Which port?", 2);
     person.types("8080\r");
     person.waits_for("The answer is: 8080");
     person.waits_for("what happened");

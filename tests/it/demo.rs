@@ -7,11 +7,9 @@ fn the_demo_shows_a_team_at_work_and_leaves_its_folder_to_look_at() {
     assert_eq!(output.code, 0, "{output}");
     assert!(output.out.contains("squad: decide: GET /health answers"), "{output}");
     assert!(output.out.starts_with("The service has a health endpoint."), "{output}");
-    for line in [
-        "backend, tester and docs work on it, then reviewer reviews",
-        "reviewer    approves the work of",
-        " landed on main: ",
-    ] {
+    for line in
+        ["Plan  1 backend, tester, docs   2 reviewer   tier standard", "✓ reviewer  approved", " landed on main: "]
+    {
         assert!(output.err.contains(line), "{line}: {output}");
     }
     let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());

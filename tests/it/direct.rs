@@ -22,7 +22,7 @@ fn a_greeting_starts_nobody_and_is_in_the_ledger() {
 
         Say what to do, or ask who handles something, what was decided, or what is going on.
         --- stderr
-        squad       answered from the team's files and its ledger
+        Plan  answered from the team's files and its ledger   tier direct, run 000001
         ✓ completed in 0:03; run 000001
         --- exit 0
     "#]]
@@ -147,7 +147,7 @@ fn what_files_do_not_answer_is_the_coordinators() {
         "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [], \"answer\": \"In docs/.\"}' }]\n";
     let output = repo.rehearse(script, &[message]);
     assert!(output.code == 0 && output.out == "In docs/.\n", "{output}");
-    assert!(output.err.contains("the coordinator answers") && !output.err.contains("works on it"), "{output}");
+    assert!(output.err.contains("the coordinator answers") && !output.err.contains("Plan  1"), "{output}");
 }
 
 /// Every answer that chooses nobody × as text and as JSON, and a coordinator that fails.

@@ -486,7 +486,7 @@ fn whose_every_write_was_refused_is_stopped_and_whose_were_not_all_is_not() {
         assert_eq!((output.code, &ended["status"]), (code, &json!(status)), "{output}");
         assert_eq!((&ended["work"][0]["refused"], of(&events, "tool.denied").len()), (&json!(1), 1), "{output}");
         let said = squad(&repo, &arguments).err;
-        assert!(said.lines().any(|line| line.contains("Write a.txt was refused: ")), "{said}");
+        assert!(said.lines().any(|line| line.contains("Write a.txt    refused: ")), "{said}");
         assert!(said.contains(", 1 refused") || said.contains("   1 refused"), "{said}");
     }
 }
@@ -518,7 +518,10 @@ fn squads_own_tools_are_shown_under_their_own_names() {
     ];
     let repo = world(&prints(&lines), "stream = \"claude\"\n");
     let output = squad(&repo, &["orchestrate", "--engine", "mine", "--permissions", "allow", "-a", "ada", "Add it"]);
-    assert!(output.err.lines().any(|line| line.starts_with("ada") && line.contains("  squad_remember ")), "{output}");
+    assert!(
+        output.err.lines().any(|line| line.starts_with("  ada ") && line.contains("  squad_remember ")),
+        "{output}"
+    );
     assert!(!output.err.contains("mcp__"), "{output}");
 }
 

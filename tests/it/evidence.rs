@@ -243,13 +243,13 @@ fn who_was_allowed_nothing_has_not_completed() {
     let output = repo.rehearse(LIAR, &["--agent", "ada", "x"]);
     expect![[r#"
         --- stderr
-        squad       the rehearsal engine: a script plays, no model is asked
-        squad       nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
-        squad       ada works on it; tier standard (command line: named with --agent)
-        ada         write src/a.txt was refused: changing files is not allowed in this run (permissions: deny)
-        ada         write src/b.txt was refused: changing files is not allowed in this run (permissions: deny)
-        ada         Did it: both files are written.
-        ada         stopped: 2 writes or commands were refused, and none was allowed
+          squad  the rehearsal engine: a script plays, no model is asked
+        ! squad  nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
+        Plan  1 ada   tier standard, run 000001   command line
+        ✗ ada    write src/a.txt    refused: changing files is not allowed in this run (permissions: deny)
+        ✗ ada    write src/b.txt    refused: changing files is not allowed in this run (permissions: deny)
+          ada    Did it: both files are written.
+        ! ada    stopped: 2 writes or commands were refused, and none was allowed
         ! stopped: ada: 2 writes or commands were refused, and none was allowed; run 000001, 0:20
           ada    stopped   no change   2 refused
           next   squad orchestrate --resume 000001 --permissions allow   goes on with ada
@@ -329,7 +329,7 @@ fn work_that_was_not_approved_is_no_answer() {
     };
     let output = run("VERDICT: rejected\n\nThere is no test.");
     assert!(output.out.contains("`rex` (completed, verdict: rejected)") && !output.out.contains("Did it."), "{output}");
-    assert!(output.code == 1 && output.err.contains("ada         Did it."), "{output}");
+    assert!(output.code == 1 && output.err.contains("ada    Did it."), "{output}");
     let output = run("Hm.");
     assert_eq!((output.out.as_str(), output.code), ("rex gave no clear verdict on the work of ada:\n\nHm.\n", 1));
     let output = run("VERDICT: approved\n\nGood.");
@@ -338,7 +338,7 @@ fn work_that_was_not_approved_is_no_answer() {
     // A review that does not come about approves nothing.
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Did it.\" }]\n[[turn]]\nagent = \"rex\"\nsteps = [{ fail = \"no\" }]\n";
     let output = repo.rehearse(script, &["Fix the login password check"]);
-    assert!(output.out.is_empty() && output.code == 1 && output.err.contains("ada         Did it."), "{output}");
+    assert!(output.out.is_empty() && output.code == 1 && output.err.contains("ada    Did it."), "{output}");
 }
 
 /// What changed is what squad saw, not what an agent says.
@@ -432,16 +432,17 @@ fn nothing_of_a_command_is_hidden_on_its_second_line() {
     let script = format!(
         "[[turn]]\nagent = \"ada\"\nsteps = [{{ tool = \"bash\", args = {{ text = \"{command}\" }} }}, {{ say = \"Did it.\" }}]\n"
     );
-    let all = ["bash make all", "    touch SNEAKY", "  [U+001B][2Kthree", "  four", "  five", "  six"];
+    let all = ["make all", "    touch SNEAKY", "  [U+001B][2Kthree", "  four", "  five", "  six"];
     let is_shown = |shown: &str, lines: &[&str]| {
-        let shown: Vec<&str> = shown.lines().map(|line| line.trim_start_matches("ada         ")).collect();
+        let shown: Vec<&str> = shown.lines().collect();
         shown.windows(lines.len()).any(|window| window.iter().zip(lines).all(|(line, end)| line.ends_with(end)))
     };
-    let beginning = [&all[..4], &["  … 2 more lines; -v shows them"]].concat();
+    let failed = ["make all    failed: squad has no tool `bash`"];
+    let beginning = [&failed, &all[1..3], &["  … 3 more lines; -v shows them"]].concat();
     let run = repo.rehearse(&script, &["--agent", "ada", "x"]);
     assert!(is_shown(&run.err, &beginning), "{run}");
     let run = repo.rehearse(&script, &["--agent", "ada", "x", "-v"]);
-    assert!(is_shown(&run.err, &all), "{run}");
+    assert!(is_shown(&run.err, &[&failed, &all[1..]].concat()), "{run}");
     let entries = entries(&repo);
     let log = repo.squad(&["log", entries[0]["run"].as_str().expect("an id"), "--events"]);
     assert!(is_shown(&log.out, &all), "{log}");

@@ -64,24 +64,17 @@ fn rejected_work_is_revised_by_somebody_else_and_reviewed_again() {
     expect![[r#"
         bob has mended what ada began.
         --- stderr
-        squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada works on it, then rex reviews; tier standard (.squad/routing.md:7: routing examples: `login` and `password`)
-        ada         write login.txt
-        ada         completed, 0.0 s, 1 tool call
-        rex         I have looked.
-        rex         completed, 0.0 s, 1 tool call
-        ada         Did it.
-        rex         rejects the work of ada
-        ada         may not revise what rex rejected
-        coordinator completed, 0.0 s
-        bob         write login.txt
-        bob         It is hashed now.
-        bob         completed, 0.0 s, 1 tool call
-        rex         I have looked.
-        rex         completed, 0.0 s, 1 tool call
-        rex         approves the work of bob
-        coordinator {"agents": ["bob"], "reason": "knows it"}
-        coordinator completed, 0.0 s
+          squad  the rehearsal engine: a script plays, no model is asked
+        Plan  1 ada   2 rex   tier standard, run 000001   .squad/routing.md:7
+        ✓ ada    write login.txt
+          rex    I have looked.
+          ada    Did it.
+        ✗ rex    rejected: Passwords are stored in plain text.
+        ! ada    may not revise what rex rejected
+        ✓ bob    write login.txt
+          bob    It is hashed now.
+          rex    I have looked.
+        ✓ rex    approved: Now they are hashed.
         ✓ completed after 1 rejection in 1:03; run 000001
           ada       completed   login.txt +1 -0
           rex       approved    no change
@@ -90,7 +83,8 @@ fn rejected_work_is_revised_by_somebody_else_and_reviewed_again() {
           next      squad diff 000001   the files are yours to commit
                     squad undo 000001   take them back
         --- exit 0
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     assert_eq!(repo.read("login.txt"), "hashed\n");
     let (output, events) = run(&repo, &script);
     assert_eq!(output.code, 0, "{output}");
@@ -319,7 +313,7 @@ fn a_lockout_ends_with_an_approval_or_when_it_is_lifted() {
         "[[turn]]\nagent = \"bob\"\nsteps = [{ write = \"login.txt\", text = \"hashed\\n\" }, { say = \"Hashed.\" }]\n";
     let script = [chooses("bob"), mended.to_owned(), verdict(true, "Good.")].concat();
     let output = repo.rehearse(&script, &["--permissions", "allow", "Rework the login password in login.txt"]);
-    assert!(output.code == 0 && output.err.contains("rex         approves the work of bob"), "{output}");
+    assert!(output.code == 0 && output.err.contains("✓ rex    approved"), "{output}");
     assert!(lets_ada_write(&repo, &["Add an endpoint"]), "somebody's work on it was approved");
     repo.assert_sound();
 }

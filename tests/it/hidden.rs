@@ -86,7 +86,7 @@ mod terminal {
     fn where_the_coordinator_cannot_tell_a_person_names_who_works() {
         let unsure = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [], \"answer\": \"\"}' }]\n";
         for (typed, code, shown) in
-            [("@Bob\n", 0, "bob works on it"), ("\n", 2, "name one with `--agent NAME`: ada, bob and rex")]
+            [("@Bob\n", 0, "  1 bob"), ("\n", 2, "name one with `--agent NAME`: ada, bob and rex")]
         {
             // One for each: what a person chose once, routing chooses by itself from then on.
             let repo = TestRepo::with_small_team();
@@ -125,7 +125,7 @@ mod terminal {
         ];
         assert_eq!(lines, shown);
         person.types("n");
-        person.waits_for("was refused: the user refused it");
+        person.waits_for("refused: the user refused it");
         child.wait().expect("it ends");
         assert!(!repo.exists("notes.txt"));
     }

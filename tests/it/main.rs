@@ -94,6 +94,8 @@ mod review;
 mod review_diff;
 mod review_odd;
 mod route;
+#[cfg(unix)]
+mod rows;
 mod runner;
 mod sandbox;
 #[cfg(unix)]

@@ -102,7 +102,7 @@ fn what_an_agent_does_to_git_is_said() {
     assert_eq!(changes(&end), ["a.txt own ada command", "b.txt own ada command"]);
     let repo = TestRepo::with_small_team();
     let output = repo.rehearse(&turn("ada", run), &["--permissions", "allow", "--agent", "ada", "Add it"]);
-    assert!(output.err.contains("ada         changed git: 1 commit ("), "{output}");
+    assert!(output.err.contains("! ada    changed git: 1 commit ("), "{output}");
     assert!(output.err.contains("  git       ada: 1 commit ("), "{output}");
 }
 

@@ -28,20 +28,16 @@ fn agents_work_in_the_order_of_the_message() {
     expect![[r#"
         All is done.
         --- stderr
-        squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada, then bob, then ada work on it; tier standard (message: the message says @ada)
-        squad       step 1 of 3: ada
-        ada         write api.txt
-        ada         The endpoint is there.
-        ada         completed, 1.0 s, 1 tool call
-        squad       step 2 of 3: bob
-        bob         write tests.txt
-        bob         The tests pass.
-        bob         completed, 1.0 s, 1 tool call
-        squad       step 3 of 3: ada
-        ada         The last touch is done.
-        ada         completed, 0.0 s, 1 tool call
-        coordinator completed, 0.0 s
+          squad  the rehearsal engine: a script plays, no model is asked
+        Plan  1 ada   2 bob   3 ada   tier standard, run 000001   message
+          Step 1 of 3
+        ✓ ada    write api.txt
+          ada    The endpoint is there.
+          Step 2 of 3
+        ✓ bob    write tests.txt
+          bob    The tests pass.
+          Step 3 of 3
+          ada    The last touch is done.
         ✓ completed in 0:02; run 000001
           ada       completed   api.txt +1 -0
           bob       completed   tests.txt +1 -0
@@ -84,13 +80,13 @@ steps = [{ say = "I try." }, { fail = "the model is gone" }]
     let output = repo.rehearse(script, &["--permissions", "allow", MESSAGE]);
     expect![[r#"
         --- stderr
-        squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada, then bob, then ada work on it; tier standard (message: the message says @ada)
-        squad       step 1 of 3: ada
-        ada         I try.
-        ada         failed: the model is gone
-        bob         skipped: step 1 did not complete (ada: failed)
-        ada         skipped: step 1 did not complete (ada: failed)
+          squad  the rehearsal engine: a script plays, no model is asked
+        Plan  1 ada   2 bob   3 ada   tier standard, run 000001   message
+          Step 1 of 3
+          ada    I try.
+        ✗ ada    failed: the model is gone
+        - bob    skipped: step 1 did not complete (ada: failed)
+        - ada    skipped: step 1 did not complete (ada: failed)
         ✗ failed: ada: the model is gone; run 000001, 0:15
           ada    skipped   step 1 did not complete (ada: failed)
           bob    skipped   step 1 did not complete (ada: failed)

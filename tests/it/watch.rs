@@ -434,11 +434,11 @@ fn lines_name_their_run_while_there_are_several() {
     child.wait().expect("it ends");
     let short = |run: &str| run.rsplit('-').next().expect("a part").to_owned();
     assert!(said.contains(&format!("squad       run {run}: @bob be quick\n")), "{said}");
-    assert!(said.contains(&format!("squad       [{}] bob works on it; ", short(&run))), "{said}");
-    assert!(said.contains(&format!("squad       [{}] ✓ completed in ", short(&run))), "{said}");
+    assert!(said.contains(&format!("[{}] Plan  1 bob ", short(&run))), "{said}");
+    assert!(said.contains(&format!("[{}] ✓ completed in ", short(&run))), "{said}");
     // Alone before and after.
-    assert!(said.contains("squad       ada works on it; "), "{said}");
-    assert!(said.contains("squad       - cancelled") && !said.contains(&format!("[{}]", short(&other))), "{said}");
+    assert!(said.contains("Plan  1 ada "), "{said}");
+    assert!(said.contains("\n- cancelled") && !said.contains(&format!("[{}]", short(&other))), "{said}");
 }
 
 /// What it says has to be read by nobody.

@@ -320,9 +320,9 @@ fn the_coordinator_chooses_where_routing_is_not_sure() {
     let ended = world.run(&["orchestrate", "--permissions", "allow", "Make it better"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "It is better."), "{ended}");
     for line in [
-        "squad       engine copilot 1.0.102",
-        "squad       routing is not sure; the coordinator chooses",
-        "squad       bob works on it; tier standard (coordinator: it is about quality)",
+        "  squad  engine copilot 1.0.102",
+        "Plan  not sure; the coordinator chooses",
+        "Plan  1 bob   tier standard",
         "✓ completed in ",
     ] {
         assert!(ended.err.lines().any(|said| said.starts_with(line)), "{line}\n{ended}");

@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::DamageLog;
 use crate::pool::Canceller;
-use crate::view::keys::restore;
+use crate::view::{clear_region, keys::restore};
 
 /// Programs around squad may deliver one Ctrl-C twice, so a signal this soon after the first is ignored.
 const SAME: Duration = Duration::from_millis(500);
@@ -49,6 +49,7 @@ impl Signals {
         let _ = tokio::time::timeout(SAME, repeated).await;
         self.next_or(&said).await;
         restore();
+        clear_region();
         std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
     }
 }

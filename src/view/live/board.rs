@@ -19,7 +19,7 @@ pub(crate) struct Board<S> {
 /// Lines that wait.
 #[derive(Default)]
 struct Deferred {
-    lines: VecDeque<(String, LineStyle, String)>,
+    lines: VecDeque<Text>,
     /// How many were dropped.
     left_out: usize,
 }
@@ -64,8 +64,8 @@ impl<S: Screen> Board<S> {
         if left_out > 0 {
             self.line("squad", LineStyle::Faint, &format!("{left_out} lines are left out; `squad log` has them"));
         }
-        for (who, style, text) in lines {
-            self.line(&who, style, &text);
+        for line in lines {
+            self.text(&line);
         }
     }
 
@@ -86,9 +86,12 @@ impl<S: Screen> Screen for Board<S> {
         self.screen.event(event);
     }
 
-    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
-        let Some(deferred) = &mut self.deferred else { return self.write_now(who, style, text) };
-        deferred.lines.push_back((who.to_owned(), style, text.to_owned()));
+    fn text(&mut self, line: &Text) {
+        let Some(deferred) = &mut self.deferred else {
+            self.clear();
+            return self.screen.text(line);
+        };
+        deferred.lines.push_back(line.clone());
         if deferred.lines.len() > MAX_DEFERRED {
             deferred.lines.pop_front();
             deferred.left_out += 1;
