@@ -19,6 +19,7 @@ mod export;
 mod gc;
 #[cfg(unix)]
 mod guard;
+mod help;
 mod history;
 mod import;
 mod init;
@@ -156,6 +157,7 @@ enum Command {
     Engines(engines::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
+    Help(help::Args),
     #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchAppend(append::Args),
@@ -259,6 +261,7 @@ impl Arguments {
             Command::Engines(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
+            Command::Help(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Command::BenchAppend(args) => args.run(&mut context),
             Command::Carry(args) => args.run(&mut context),

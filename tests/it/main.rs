@@ -38,6 +38,7 @@ mod gc_snapshots;
 #[cfg(unix)]
 mod goldens;
 mod hand_off;
+mod help;
 mod hidden;
 mod histories;
 mod history;

@@ -9,12 +9,12 @@ fn readme() -> String {
 }
 
 /// The lines of all `sh` blocks.
-fn commands(readme: &str) -> Vec<&str> {
+pub(crate) fn commands(readme: &str) -> Vec<&str> {
     readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next()).flat_map(str::lines).collect()
 }
 
 /// As a shell splits them; the README needs no more than double quotes.
-fn words(command: &str) -> Vec<String> {
+pub(crate) fn words(command: &str) -> Vec<String> {
     command
         .split('"')
         .enumerate()
