@@ -3,6 +3,10 @@ use crate::model::{Damage, Severity, plural, printable};
 use crate::ops::ledger::repair;
 use crate::ops::overview::doctor;
 use crate::ui::Consent;
+use crate::view::{LineStyle, Mark, Text};
+
+/// Columns of what a line is about.
+const ABOUT: usize = 11;
 
 /// Find problems and show how to fix them
 ///
@@ -32,7 +36,8 @@ impl Args {
         if self.repair {
             return repaired(context, self.yes);
         }
-        let diagnosis = doctor::diagnose(context.env, &context.directory, self.prove, &context.ui.progress())?;
+        let diagnosed = doctor::diagnose(context.env, &context.directory, self.prove, &context.ui.progress());
+        let diagnosis = diagnosed.inspect_err(|_| without_team(context))?;
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&diagnosis);
@@ -42,6 +47,7 @@ impl Args {
                 let (entries, commits) = (plural(proof.entries, "entry"), plural(proof.commits, "commit"));
                 ui.data(&format!("Read {entries} of {} in {commits}.", plural(proof.folders, "folder")));
             }
+            ui.texts(&diagnosis.well.iter().map(|(about, text)| well(about, text)).collect::<Vec<_>>());
             for (engine, governed) in &diagnosis.governed {
                 ui.data(&printable(&format!("{engine}: {governed}.")));
             }
@@ -57,6 +63,19 @@ impl Args {
         }
         Ok(u8::from(!diagnosis.is_healthy()))
     }
+}
+
+/// Says which engines are ready even where nothing else can be looked at.
+fn without_team(context: &mut Context<'_>) {
+    if !context.ui.json() {
+        let ready = doctor::ready_engines(context.env, &context.directory);
+        let lines = ready.iter().map(|name| well("engine", &format!("{name} is ready")));
+        context.ui.texts(&lines.collect::<Vec<_>>());
+    }
+}
+
+fn well(about: &str, text: &str) -> Text {
+    Text::marked(LineStyle::Good, Mark::Good).with(LineStyle::Strong, about).filled(2 + ABOUT).hanging().plain(text)
 }
 
 fn repaired(context: &mut Context<'_>, is_agreed: bool) -> Ended {

@@ -1,13 +1,15 @@
 use super::{Context, Ended};
-use crate::model::printable;
+use crate::error::FailureKind;
+use crate::model::{list, printable};
 use crate::ops::team::engines::{self, Report};
 use crate::ui::{BAD, GOOD, STRONG, Ui};
+use crate::view::{LineStyle, Mark, Text};
 
 /// List the engines and whether they are ready
 ///
-/// Starts each engine to show its version, its protocol and who is logged in, and tries your MCP servers. Shows what
-/// holds for its agents' writes and commands, with and without `--permissions allow`. The README describes how to add
-/// one of your own.
+/// Starts each engine and tries your MCP servers. With NAME or `-v`, shows its version, its protocol, who is logged in, and
+/// what holds for its agents' writes and commands, with and without `--permissions allow`. Exits with 4 when the engine in
+/// use is not ready. `squad help engines` says more.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json")]
 pub(super) struct Args {
@@ -22,10 +24,49 @@ impl Args {
         if ui.json() {
             ui.value(&serde_json::json!({ "engines": reports }));
         } else {
-            reports.iter().for_each(|report| shown(ui, report));
+            let is_detailed = self.name.is_some() || ui.is_verbose();
+            match is_detailed {
+                true => reports.iter().for_each(|report| shown(ui, report)),
+                false => ui.texts(&listed(&reports)),
+            }
         }
-        Ok(0)
+        let is_usable = reports.iter().all(|report| report.ready || !report.chosen);
+        Ok(if is_usable { 0 } else { FailureKind::Engine.exit_code() })
     }
+}
+
+/// A line for each engine that is there or in use.
+fn listed(reports: &[Report]) -> Vec<Text> {
+    let is_there = |report: &&Report| report.chosen || report.installed;
+    let (there, missing): (Vec<&Report>, Vec<&Report>) = reports.iter().partition(is_there);
+    let label = |report: &Report| match &report.version {
+        Some(version) => format!("{} {version}", report.name),
+        None => report.name.clone(),
+    };
+    let width = there.iter().map(|report| label(report).chars().count()).max().unwrap_or_default();
+    let line = |report: &&Report| {
+        let (style, mark) = if report.ready { (LineStyle::Good, Mark::Good) } else { (LineStyle::Bad, Mark::Bad) };
+        let line = Text::marked(style, mark).with(LineStyle::Strong, &label(report)).filled(2 + width).plain("  ");
+        let state = match &report.problem {
+            _ if report.ready => "ready",
+            Some(problem) => problem,
+            None => "not ready",
+        };
+        let used = if report.chosen { "in use, " } else { "" };
+        let hint = match &report.hint {
+            Some(hint) if !report.ready => hint.clone(),
+            _ if report.ready && !report.chosen => format!("squad config set engine.name {}", report.name),
+            _ => String::new(),
+        };
+        line.hanging().plain(&format!("{used}{state}")).with(LineStyle::Faint, &format!("   {hint}"))
+    };
+    let mut lines: Vec<Text> = there.iter().map(line).collect();
+    if !missing.is_empty() {
+        let names = list(missing.iter().map(|report| &report.name));
+        let text = format!("not installed: {names}; `squad engines NAME` says more");
+        lines.push(Text::unmarked().with(LineStyle::Faint, &text));
+    }
+    lines
 }
 
 fn shown(ui: &mut Ui, report: &Report) {

@@ -66,6 +66,7 @@ fn of_many_problems_that_are_mended_alike_the_first_are_shown() {
         warning: .squad/routing.md:6: `{domain 3}` is a template's placeholder row
           hint: fill it in or delete the row
           and 3 more like it: --verbose shows all
+        ✓ engine     rehearsal 0.1.0 is ready
         rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
         The agents' sandbox: rules.
         6 problems to fix
@@ -85,6 +86,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     expect![[r#"
         error: engine copilot: there is no Copilot CLI at /nonexistent/copilot, where COPILOT_CLI_PATH says it is
           hint: correct the path, or install the CLI with `npm install -g @github/copilot`
+        ✓ team       6 members, 13 routes, 0 decisions
         copilot: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
         The agents' sandbox: rules.
         1 problem to fix
@@ -93,6 +95,8 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     .assert_eq(&repo.squad(&["doctor"]).to_string());
     repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
     expect![[r#"
+        ✓ team       6 members, 13 routes, 0 decisions
+        ✓ engine     rehearsal 0.1.0 is ready
         rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
         The agents' sandbox: rules.
         Everything is in order.
@@ -112,6 +116,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
           hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
         warning: .squad/config.toml:2: there is no setting `sessions.timout`
           hint: did you mean `sessions.timeout`?
+        ✓ engine     rehearsal 0.1.0 is ready
         rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
         The agents' sandbox: rules.
         3 problems to fix

@@ -26,6 +26,8 @@ use crate::view::Progress;
 #[derive(Serialize)]
 pub(crate) struct Diagnosis {
     pub(crate) problems: Vec<Finding>,
+    /// What is in order, by what it is about.
+    pub(crate) well: Vec<(&'static str, String)>,
     /// What holds for the writes and commands of each engine that the team uses.
     pub(crate) governed: BTreeMap<String, Governed>,
     /// What bounds the agents' programs, tried just now.
@@ -73,8 +75,13 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     problems.extend(path(env, &project));
     let other = shell::other_squad(env).map(|other| Finding { area: Area::Configuration, problem: other.problem() });
     problems.extend(other);
-    let (found, governed) = engines(env, &project)?;
+    let mut well = Vec::new();
+    if problems.iter().all(|finding| finding.area != Area::Team || finding.problem.severity == Severity::Note) {
+        well.push(("team", team(&project)));
+    }
+    let (found, governed, ready) = engines(env, &project)?;
     problems.extend(found);
+    well.extend(ready.into_iter().map(|name| ("engine", format!("{name} is ready"))));
     let (level, found) = bounds(env, &project);
     problems.extend(found);
     let proof = match proves {
@@ -92,7 +99,25 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     };
     let damage = env.damage.take().into_iter().map(|damage| damage.problem());
     problems.extend(damage.map(|problem| Finding { area: Area::Repository, problem }));
-    Ok(Diagnosis { problems, governed, sandbox: level, proof })
+    Ok(Diagnosis { problems, well, governed, sandbox: level, proof })
+}
+
+/// `6 members, 15 routes, 137 decisions`
+fn team(project: &Project) -> String {
+    let members = plural(project.team.members.len(), "member");
+    let routes = plural(project.team.rules.len(), "route");
+    format!("{members}, {routes}, {}", plural(project.decisions().len(), "decision"))
+}
+
+/// The engines in use that are ready, where there is no team to look at.
+pub(crate) fn ready_engines(env: &Env, directory: &Path) -> Vec<String> {
+    let reports = engines::check(env, directory, None).unwrap_or_default();
+    reports.iter().filter(|report| report.ready).map(engine_name).collect()
+}
+
+fn engine_name(report: &engines::Report) -> String {
+    let version = report.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    format!("{}{version}", report.name)
 }
 
 /// Which level of the sandbox the system has; `None`: no run can start.
@@ -221,8 +246,11 @@ fn path(env: &Env, project: &Project) -> Vec<Finding> {
     folders.map(note).collect()
 }
 
+/// Problems, what governs each engine, and those that are ready.
+type EngineFindings = (Vec<Finding>, BTreeMap<String, Governed>, Vec<String>);
+
 /// Tries the engines that the team uses.
-fn engines(env: &Env, project: &Project) -> Result<(Vec<Finding>, BTreeMap<String, Governed>), Failure> {
+fn engines(env: &Env, project: &Project) -> Result<EngineFindings, Failure> {
     let at = |name: &str, severity, code, message: String, hint: Option<String>| {
         let problem =
             Problem { hint, ..Problem::new(severity, Source::new(format!("engine {name}"), 0), code, message) };
@@ -231,11 +259,12 @@ fn engines(env: &Env, project: &Project) -> Result<(Vec<Finding>, BTreeMap<Strin
     if let Err(failure) = engines::check_names(project) {
         let name = &project.settings.engine.name;
         let unknown = at(name, Severity::Error, "engine-unknown", failure.message, failure.hint);
-        return Ok((vec![unknown], BTreeMap::new()));
+        return Ok((vec![unknown], BTreeMap::new(), Vec::new()));
     }
-    let (mut found, mut governed) = (Vec::new(), BTreeMap::new());
+    let (mut found, mut governed, mut ready) = (Vec::new(), BTreeMap::new(), Vec::new());
     for report in engines::check_used(env, project, None)? {
         let name = &report.name;
+        ready.extend(report.ready.then(|| engine_name(&report)));
         governed.extend(report.governed.map(|governed| (name.clone(), governed)));
         if !report.ready {
             let message = report.problem.unwrap_or_else(|| "the engine is not ready".to_owned());
@@ -248,5 +277,5 @@ fn engines(env: &Env, project: &Project) -> Result<(Vec<Finding>, BTreeMap<Strin
             at(name, Severity::Warning, "mcp-server", message, Some(hint))
         }));
     }
-    Ok((found, governed))
+    Ok((found, governed, ready))
 }
