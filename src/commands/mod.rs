@@ -9,6 +9,7 @@ mod begun;
 mod cancel;
 mod carry;
 mod change;
+mod completions;
 mod config;
 mod decisions;
 mod demo;
@@ -158,6 +159,7 @@ enum Command {
     Doctor(doctor::Args),
     Demo(demo::Args),
     Help(help::Args),
+    Completions(completions::Args),
     #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchAppend(append::Args),
@@ -262,6 +264,7 @@ impl Arguments {
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
             Command::Help(args) => args.run(&mut context),
+            Command::Completions(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Command::BenchAppend(args) => args.run(&mut context),
             Command::Carry(args) => args.run(&mut context),

@@ -33,6 +33,30 @@ fn every_command_of_a_topic_is_understood() {
 }
 
 #[test]
+fn each_shell_gets_a_script_that_knows_commands_and_options() {
+    let repo = TestRepo::folder();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = repo.squad(&["completions", shell]);
+        assert_eq!(output.code, 0, "{shell}");
+        for word in ["orchestrate", "max-concurrent", "supersede"] {
+            assert!(output.out.contains(word), "{shell}: {word}");
+        }
+        let is_there = std::process::Command::new(shell).arg("--version").output().is_ok();
+        if is_there && shell == "bash" {
+            let script = repo.root().join("squad.bash");
+            std::fs::write(&script, &output.out).expect("a file");
+            let asks = format!(
+                "source '{}' && COMP_WORDS=(squad orch) COMP_CWORD=1 && _squad squad orch squad && echo \"${{COMPREPLY[@]}}\"",
+                script.display()
+            );
+            let done = std::process::Command::new(shell).args(["-c", &asks]).output().expect("bash runs");
+            assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "orchestrate", "{done:?}");
+        }
+    }
+    assert_eq!(repo.squad(&["completions", "tcsh"]).code, 2);
+}
+
+#[test]
 fn help_of_a_command_is_that_of_its_flag() {
     let repo = TestRepo::folder();
     for command in [&["status"][..], &["decisions", "add"], &["orchestrate"], &["agents"]] {
