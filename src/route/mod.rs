@@ -335,7 +335,7 @@ impl<'t> Router<'t> {
     }
 
     fn ranking<'u>(&self, units: &'u [Unit]) -> Ranking<'u> {
-        Ranking::of(self.index(), units.iter().collect(), &support::asked(units, 0.0))
+        Ranking::of(self.index(), units.iter().collect(), &support::asked(units, false))
     }
 
     fn rank(&self, message: &Message<'_>) -> Draft {
