@@ -21,8 +21,6 @@ pub(super) struct Addressed {
     /// Names that nobody on the team has, each with the agent's that it is like. Without one, only those that a sentence
     /// begins with: `@Override` is no colleague.
     pub(super) mistyped: Vec<(String, Option<String>)>,
-    /// Whether any called member cannot be started.
-    pub(super) any_unavailable: bool,
     /// Where the message calls each of them.
     pub(super) places: Vec<Assignment>,
 }
@@ -55,19 +53,8 @@ pattern!(
 pattern!(SOMEBODY, r"(?i)^\W*(can|could|would|will|please)\b");
 
 impl Addressed {
-    /// The plan for the called members; `Err` with the rest if there are none.
-    pub(super) fn draft(mut self) -> Result<Draft, Box<Self>> {
-        self.agents.retain(|agent| !self.ruled_out.contains(agent));
-        if self.agents.is_empty() {
-            return Err(Box::new(self));
-        }
-        let Self { agents, evidence, places, .. } = self;
-        Ok(Draft { places, ..Draft::sure(agents, evidence) })
-    }
-
     fn take(&mut self, member: &Member, how: &str, range: std::ops::Range<usize>) {
         if !member.is_startable() {
-            self.any_unavailable = true;
             let why = format!("the message says {how}, who is {} and is not started", standing(member));
             return self.evidence.push(Evidence::new(&member.slug, why, "message", 0.0));
         }

@@ -61,7 +61,8 @@ impl Explainer<'_, '_> {
             let rule = self.index.line(agent, support.reason).and_then(|line| line.rule);
             rule.into_iter().for_each(|row| rows[row] += support.weight);
         }
-        let (row, _) = rows.iter().enumerate().filter(|(_, weight)| **weight > 0.0).rev().max_by(|a, b| a.1.total_cmp(b.1))?;
+        let (row, _) =
+            rows.iter().enumerate().filter(|(_, weight)| **weight > 0.0).rev().max_by(|a, b| a.1.total_cmp(b.1))?;
         let reviewer = self.index.team.rules[row].reviewer.as_ref()?;
         self.index.team.startable_member(reviewer).map(|member| member.slug.clone())
     }

@@ -47,10 +47,11 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
         parts[kind].0.extend(segment);
         parts[kind].1.extend(asked);
     }
-    let ranked = parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty()).map(|(kind, (units, asked))| {
-        let beside = kind.checked_sub(1).and_then(|at| index.area(BESIDE[at]));
-        Ranking::of(index, units, &beside.map_or(asked, |area| vec![area]))
-    });
+    let ranked =
+        parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty()).map(|(kind, (units, asked))| {
+            let beside = kind.checked_sub(1).and_then(|at| index.area(BESIDE[at]));
+            Ranking::of(index, units, &beside.map_or(asked, |area| vec![area]))
+        });
     let ranked: Vec<Ranking<'_>> = ranked.collect();
     let best: Vec<usize> = ranked.iter().filter_map(Ranking::best).collect();
     if is_torn {

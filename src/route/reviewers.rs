@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use regex::{Match, Regex};
 
+use super::Reading;
 use super::calls;
 use super::sentence::Message;
 use super::steps::Assignment;
@@ -216,7 +217,8 @@ fn orders_review(message: &Message<'_>, from: usize) -> bool {
 /// Makes agents that review the plan's reviewers: those that the message asks, and those whose role it is where others
 /// work. If nobody else works, the review is of what is there already, and only an agent whose role it is judges that.
 /// `parts`: where the parts of the message begin that are some agent's.
-pub(super) fn appoint(team: &Team, message: &Message<'_>, requests: &Requests, parts: &[Assignment], plan: &mut Plan) {
+pub(super) fn appoint(team: &Team, reading: &Reading<'_>, parts: &[Assignment], plan: &mut Plan) {
+    let Reading { message, requests, .. } = reading;
     plan.reviewer.take_if(|reviewer| plan.agents.contains(reviewer));
     plan.other_reviewers.retain(|reviewer| !plan.agents.contains(reviewer));
     let mut asked = requests.agents();

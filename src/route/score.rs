@@ -88,8 +88,7 @@ fn points(index: &Index<'_>, units: &[&Unit], asked: &[usize]) -> Vec<Point> {
     // The kind of each agent's that is asked for most.
     for area in asked {
         for Share { agent, amount, .. } in &index.shares[*area] {
-            let point =
-                Point { agent: *agent, area: *area, weight: HEAD * amount, is_asked: true, is_alone: false };
+            let point = Point { agent: *agent, area: *area, weight: HEAD * amount, is_asked: true, is_alone: false };
             match points.iter_mut().find(|known| known.agent == *agent) {
                 Some(known) if known.weight < point.weight => *known = point,
                 Some(_) => {}

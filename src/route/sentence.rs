@@ -93,7 +93,8 @@ impl Sentence {
     /// Adds the member's name that words begin with; the number of these words.
     fn name(&mut self, names: &Names, message: &str, words: &[Range<usize>], span: &Span) -> Option<usize> {
         let (before, start) = (&message[..words[0].start], words[0].start);
-        let is_joined = |c: char| (c.is_alphanumeric() && c < '\u{2e80}') || matches!(c, '-' | '_' | '.' | '/' | '@' | '`');
+        let is_joined =
+            |c: char| (c.is_alphanumeric() && c < '\u{2e80}') || matches!(c, '-' | '_' | '.' | '/' | '@' | '`');
         let is_at = before.strip_suffix('@').is_some_and(|before| !before.ends_with(is_joined))
             && !message[words[0].end..].starts_with(['/', '(', '[']);
         let is_in_span = |word: &&Range<usize>| word.end <= span.range.end;

@@ -76,7 +76,8 @@ impl<'m> Reader<'m> {
             let text = line.trim();
             let mark = ["```", "~~~"].into_iter().find(|mark| text.starts_with(mark));
             // A `# Title` that begins the message is the user's.
-            let is_heading = |text: &str| HEADING.is_match(text) && !(text.starts_with("# ") && reader.spans.is_empty());
+            let is_heading =
+                |text: &str| HEADING.is_match(text) && !(text.starts_with("# ") && reader.spans.is_empty());
             if mark.is_some() || fence.is_some() {
                 fence = if fence.is_none() || fence == mark { mark.filter(|_| fence.is_none()) } else { fence };
             } else if reads_templates {
