@@ -13,7 +13,7 @@ use super::Reading;
 use super::calls;
 use super::sentence::Message;
 use super::steps::Assignment;
-use super::work::is_work;
+use super::work::{asks_for_work, is_work};
 use crate::model::{Evidence, Plan, Slug, Team, words};
 
 /// What stands for what in a phrase.
@@ -203,7 +203,7 @@ impl Requests {
         for (_, range) in &self.reviews {
             rest.replace_range(range.clone(), &" ".repeat(range.len()));
         }
-        let is_work = !self.works.is_empty() || super::work::asks(&rest);
+        let is_work = !self.works.is_empty() || asks_for_work(&rest);
         (!self.reviews.is_empty() && is_work).then_some(rest)
     }
 }
