@@ -78,10 +78,8 @@ impl Addressed {
             let is_excluded = sign.as_str() == "!" || EXCLUDES.is_match(before);
             // `cc @bea, @fay`
             let is_listed = last.1 && LISTED.is_match(&text[last.0..all.start()]);
-            let is_referred = is_listed
-                || REFERS_BEFORE.is_match(before)
-                || found.get(3).is_some()
-                || REFERS_AFTER.is_match(after);
+            let is_referred =
+                is_listed || REFERS_BEFORE.is_match(before) || found.get(3).is_some() || REFERS_AFTER.is_match(after);
             last = (all.end(), is_referred);
             let range = sentence.range(sign.start()..all.end());
             let name = &message.text[range.clone()];
@@ -138,8 +136,9 @@ impl Addressed {
 /// Finds calls by `@name` anywhere, and by plain name where a sentence addresses the member.
 pub(super) fn read(team: &Team, message: &Message<'_>) -> Addressed {
     let mut called = Addressed::default();
-    message.sentences.iter().for_each(|sentence| called.mentions(team, message, sentence));
-    message.sentences.iter().for_each(|sentence| called.by_name(team, sentence));
+    let with_names = || message.sentences.iter().filter(|sentence| sentence.has_names);
+    with_names().for_each(|sentence| called.mentions(team, message, sentence));
+    with_names().for_each(|sentence| called.by_name(team, sentence));
     called
 }
 

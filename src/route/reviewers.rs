@@ -110,7 +110,7 @@ pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
             NUMBER.find_iter(names).filter_map(|number| team.members.get(number.as_str().parse::<usize>().ok()?));
         members.filter(|member| member.is_startable()).map(|member| member.slug.clone()).collect()
     };
-    for sentence in message.sentences.iter().filter(|sentence| sentence.text.contains(['@', '^', '~'])) {
+    for sentence in message.sentences.iter().filter(|sentence| sentence.has_names) {
         if requests.reviews.len() + requests.works.len() >= MOST {
             break;
         }

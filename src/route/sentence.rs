@@ -1,6 +1,7 @@
 //! The sentences of a message in a form that patterns read: words in lower case and marks, parted by single blanks, with
 //! each member's name as a number: `@3` for `@bea`, `^3` for `Bea`, `~3` for `bea`, `!3` where it is excluded.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::text::{Span, spans};
@@ -27,20 +28,22 @@ pub(super) struct Message<'m> {
 #[derive(Default)]
 pub(super) struct Sentence {
     pub(super) text: String,
+    pub(super) has_names: bool,
     /// Where each word and mark stands, here and in the message.
     places: Vec<(usize, Range<usize>)>,
 }
 
 /// What members are called, by name and by slug: with the member's place, and whether its name begins with a capital.
 #[derive(Default)]
-pub(super) struct Names(Vec<(String, usize, bool)>);
+pub(super) struct Names(HashMap<String, (usize, bool)>);
 
 impl Names {
     pub(super) fn of(team: &Team) -> Self {
-        let names = team.members.iter().enumerate().flat_map(|(place, member)| {
+        // The first of two with one name is meant.
+        let names = team.members.iter().enumerate().rev().flat_map(|(place, member)| {
             let is_capital = member.name.starts_with(char::is_uppercase);
             let slugs = Slug::fold(&member.name).into_iter().chain([member.slug.clone()]);
-            slugs.map(move |slug| (slug.to_string(), place, is_capital))
+            slugs.map(move |slug| (slug.to_string(), (place, is_capital)))
         });
         Self(names.collect())
     }
@@ -104,18 +107,19 @@ impl Sentence {
             let text = lower(&message[start..end]);
             let name = text.strip_suffix("'s");
             let called = name.unwrap_or(&text).trim_end_matches(['-', '\'']).replace(' ', "-");
-            let known = names.0.iter().find(|(known, ..)| *known == called);
+            let known = names.0.get(&called);
             let sign = match (known, is_at, span.is_denied) {
                 (Some(_), true, true) => '!',
                 (_, true, _) if known.is_some() || length == 1 => '@',
-                (Some((.., true)), _, false) if message[start..].starts_with(char::is_uppercase) => '^',
+                (Some((_, true)), _, false) if message[start..].starts_with(char::is_uppercase) => '^',
                 (Some(_), _, false) => '~',
                 _ => continue,
             };
             // Whom nobody on the team is called: `@?`.
-            let number = known.map_or("?".to_owned(), |(_, place, _)| place.to_string());
+            let number = known.map_or("?".to_owned(), |(place, _)| place.to_string());
             let shown = name.and_then(|_| message[start..end].rfind(['\'', '’'])).map_or(end, |length| start + length);
             self.push(&format!("{sign}{number}{}", if name.is_some() { "'s" } else { "" }), start..shown);
+            self.has_names = true;
             return Some(length);
         }
         None
