@@ -74,6 +74,9 @@ const SECOND: f64 = 0.45;
 /// At most this much of a history is read, from its end: the newest work.
 const HISTORY: usize = 16 * 1024;
 
+/// More before a colon is a sentence.
+const LONGEST_LABEL: usize = 48;
+
 // Sections and labels of a charter that say what is the agent's.
 pattern!(
     OWN,
@@ -84,7 +87,7 @@ pattern!(
     OTHER,
     r"(don't|do not|does not|doesn't|won't|not own|never |not responsible|not my|not handle|no longer|out of scope|non-goals|when unsure|when i'm unsure)|^\W*(name|style|model|preferred|user|owner|project|created|rationale)\W*:"
 );
-pattern!(LABEL, r"^[*_ ]*[\w ']{1,40}[*_ ]*:[*_ ]*");
+pattern!(LABEL, r"^[*_ ]*[\w ']+[*_ ]*:[*_ ]*");
 pattern!(OF_TEAM, r"^#.*(team|context|decision)");
 
 /// All lines about the startable members, and about their earlier work.
@@ -169,7 +172,7 @@ impl Reader<'_> {
                 is_own = !OTHER.is_match(&lower) && (goes_on || OWN.is_match(&lower));
             } else if !is_fenced && !lower.starts_with("<!--") && !OTHER.is_match(&lower) {
                 let text = line.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
-                let label = LABEL.find(text).map_or("", |label| label.as_str());
+                let label = LABEL.find(text).filter(|label| label.len() <= LONGEST_LABEL).map_or("", |label| label.as_str());
                 if is_own || OWN.is_match(&label.to_lowercase()) {
                     self.add(agent, Field::Own, &text[label.len()..], &source);
                 }
