@@ -172,7 +172,8 @@ impl Reader<'_> {
                 is_own = !OTHER.is_match(&lower) && (goes_on || OWN.is_match(&lower));
             } else if !is_fenced && !lower.starts_with("<!--") && !OTHER.is_match(&lower) {
                 let text = line.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
-                let label = LABEL.find(text).filter(|label| label.len() <= LONGEST_LABEL).map_or("", |label| label.as_str());
+                let label =
+                    LABEL.find(text).filter(|label| label.len() <= LONGEST_LABEL).map_or("", |label| label.as_str());
                 if is_own || OWN.is_match(&label.to_lowercase()) {
                     self.add(agent, Field::Own, &text[label.len()..], &source);
                 }

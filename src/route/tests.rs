@@ -1,3 +1,4 @@
+mod calibration;
 mod gates;
 mod pairs;
 mod spoken;
