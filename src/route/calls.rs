@@ -23,6 +23,8 @@ pub(super) struct Addressed {
     /// Names that nobody on the team has, each with the agent's that it is like. Without one, only those that a sentence
     /// begins with: `@Override` is no colleague.
     pub(super) mistyped: Vec<(String, Option<String>)>,
+    /// Whether any called member cannot be started.
+    pub(super) any_unavailable: bool,
     /// Where the message calls each of them.
     pub(super) places: Vec<Assignment>,
 }
@@ -58,6 +60,7 @@ pattern!(SOMEBODY, r"(?i)^\W*(can|could|would|will|please)\b");
 impl Addressed {
     fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {
         if !member.is_startable() {
+            self.any_unavailable = true;
             let why = format!("the message says {how}, who is {} and is not started", standing(member));
             return self.evidence.push(Evidence::new(&member.slug, why, "message", 0.0));
         }

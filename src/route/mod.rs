@@ -126,6 +126,8 @@ const MANY: usize = 6;
 
 /// A plan by words needs this much evidence: one word that only often means an area is none.
 const LEAST: f64 = 1.2;
+/// Factor on the confidence when the message calls a member that cannot be started, and means no stand-in.
+const UNAVAILABLE: f64 = 0.8;
 /// The threshold of a team without settings.
 const THRESHOLD: f64 = 0.70;
 
@@ -307,8 +309,11 @@ impl<'t> Router<'t> {
         }
         let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message));
         draft.agents.retain(|agent| !requests.has(agent));
-        if called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
-            draft = Draft::default();
+        if called.any_unavailable {
+            draft.confidence *= UNAVAILABLE;
+        }
+        if draft.confidence < self.threshold || called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
+            draft = Draft { confidence: draft.confidence.min(self.unsure()), ..Draft::default() };
         }
         draft.evidence.extend(evidence);
         draft
@@ -347,7 +352,12 @@ impl<'t> Router<'t> {
         if is_clear && !is_coordinators && draft.confidence >= self.threshold {
             return draft;
         }
-        Draft { confidence: draft.confidence.min(self.threshold - 0.01).max(0.0), ..Draft::default() }
+        Draft { confidence: draft.confidence.min(self.unsure()), ..Draft::default() }
+    }
+
+    /// The most that is said of a plan that is not started.
+    fn unsure(&self) -> f64 {
+        (self.threshold - 0.01).max(0.0)
     }
 
     /// The owner of the files that a message names, unless the rest of the message asks for work that only one agent

@@ -103,8 +103,12 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
                 whole = Some(term);
                 return;
             }
-            terms.push(term);
             let range = span.range.start + range.start..span.range.start + range.end;
+            // Whose name it is says nothing of the work.
+            if message[..range.start].ends_with('@') && !message[range.end..].starts_with('/') {
+                return;
+            }
+            terms.push(term);
             if let Some(last) = words.last_mut().filter(|last| last.whole.is_some() && last.unit.range == range) {
                 last.terms.end = terms.len();
                 return;

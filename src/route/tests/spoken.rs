@@ -10,6 +10,7 @@ fn who_is_spoken_of_is_not_called() {
         ("cc @bea — Fay, the query is slow", &["fay"]),
         ("the endpoint is slow, do it as @tess said", &["bea"]),
         ("cc @tess: the css layout of the page is broken", &["fay"]),
+        ("cc @endpoint: the css layout of the page is broken", &["fay"]),
         ("per @rex and @tess, the css layout of the page has to go", &["fay"]),
         ("@tess's idea for the css layout of the page: build it", &["fay"]),
         ("do it as @bea said", &[]),
