@@ -109,3 +109,23 @@ fn one_who_cannot_be_started_spoils_the_coordinators_choice() {
         assert_eq!(choice::apply(&team, &plan, answer).is_ok(), is_choice, "{answer}");
     }
 }
+
+/// What a message begins by asking for weighs more than a word, and most where only one agent does that.
+#[test]
+fn a_verb_at_the_beginning_speaks_for_whoever_does_it() {
+    let second = "| Name | Role |\n|-|-|\n| Ben | Backend Dev |\n| Tess | Tester |\n| Tom | Tester |\n";
+    for (team, message, agent, area, is_alone) in [
+        (sample(), "Document the endpoint", "doc", "documentation", true),
+        (sample(), "Verify the endpoint", "tess", "testing", true),
+        (sample(), "And then please verify the endpoint", "tess", "testing", true),
+        (sample(), "Nobody did verify the endpoint", "tess", "testing", false),
+        (read(&[("team.md", second)]), "Verify the endpoint", "tess", "testing", false),
+    ] {
+        let plan = plan(&team, message);
+        let of = |why: String| plan.evidence.iter().find(|one| one.agent.as_str() == agent && one.why == why);
+        let asked = of(format!("the message asks for {area}")).map_or(0.0, |one| one.weight);
+        let alone = of(format!("the message asks for {area}, which only this agent's role covers"));
+        assert_eq!(alone.map(|one| one.weight), is_alone.then_some(1.2), "{message}: {plan:?}");
+        assert_eq!(asked > 0.7, !message.starts_with("Nobody"), "{message}: {plan:?}");
+    }
+}
