@@ -129,3 +129,14 @@ fn a_verb_at_the_beginning_speaks_for_whoever_does_it() {
         assert_eq!(asked > 0.7, !message.starts_with("Nobody"), "{message}: {plan:?}");
     }
 }
+
+/// A word that only often means an area claims it less than one that always does, and a claim without a rival is no
+/// certainty.
+#[test]
+fn rows_claim_areas_by_how_plainly_they_name_them() {
+    let of = |rows: &str, agent: &str| weight(&two(rows, &[]), "Add distributed tracing", agent);
+    let rows = "| outages | Ann | |\n| monitoring | Ben | |\n";
+    assert!(of(rows, "ann") > 0.0 && of(rows, "ann") < 0.5 * of(rows, "ben"), "{}", of(rows, "ann"));
+    let alone = of("| outages | Ann | |\n| kites | Ben | |\n", "ann");
+    assert!(alone > of(rows, "ann") && alone < of(rows, "ben"), "{alone}");
+}
