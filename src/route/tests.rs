@@ -99,6 +99,7 @@ fn what_a_message_begins_with_is_joined_to_nothing() {
 fn orders_are_parts_and_what_is_told_or_listed_is_none() {
     assert_eq!(agents("Fix the css layout, the button, the page and its css").1, ["fay"]);
     assert_eq!(agents("The endpoint and the query are fine now. Document the endpoint in the guide").1, ["doc"]);
+    assert_eq!(agents("Add an API endpoint that is fast, and document it in the guide").1, ["bea", "doc"]);
 }
 
 #[test]

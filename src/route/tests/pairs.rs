@@ -140,3 +140,21 @@ fn rows_claim_areas_by_how_plainly_they_name_them() {
     let alone = of("| outages | Ann | |\n| kites | Ben | |\n", "ann");
     assert!(alone > of(rows, "ann") && alone < of(rows, "ben"), "{alone}");
 }
+
+#[test]
+fn a_charter_speaks_by_what_its_sections_and_labels_own() {
+    for (text, speaks) in [
+        ("## What I own\n\n- zeppelins\n", true),
+        ("## What I own\n\n### Aircraft\n\n- zeppelins\n", true),
+        ("## Voice\n\n### Aircraft\n\n- zeppelins\n", false),
+        ("## What I don't own\n\n- zeppelins\n", false),
+        ("## Voice\n\n- zeppelins\n", false),
+        ("## Voice\n\n- **Expertise:** zeppelins\n", true),
+        ("## What I own\n\n- **Style:** zeppelins\n", false),
+        ("## What I own\n\n```\nzeppelins\n```\n", false),
+    ] {
+        let charter = format!("# Ann — Member\n\n{text}");
+        let team = two("| rigs | Ann | |\n| kites | Ben | |\n", &[("agents/ann/charter.md", &charter)]);
+        assert_eq!(weight(&team, "Mend the zeppelins", "ann") > 0.0, speaks, "{text}");
+    }
+}
