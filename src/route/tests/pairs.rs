@@ -158,3 +158,67 @@ fn a_charter_speaks_by_what_its_sections_and_labels_own() {
         assert_eq!(weight(&team, "Mend the zeppelins", "ann") > 0.0, speaks, "{text}");
     }
 }
+
+/// A role that names a part of the product and no kind of work is a developer's of that part.
+#[test]
+fn whoever_is_called_after_a_part_implements_it() {
+    for (role, implements) in [("Frontend", true), ("Frontend developer", true), ("Tester", false), ("Lead", false)] {
+        let team = read(&[("team.md", &format!("| Name | Role |\n|-|-|\n| Ann | {role} |\n| Ben | Member |\n"))]);
+        let plan = plan(&team, "Fix the crash");
+        let is_asked = |one: &Evidence| one.agent.as_str() == "ann" && one.why == "the message asks for implementation";
+        assert_eq!(plan.evidence.iter().any(is_asked), implements, "{role}: {plan:?}");
+    }
+}
+
+#[test]
+fn words_of_one_line_are_one_reason_and_weigh_together() {
+    let evidence = plan(&sample(), "Fix the css layout of the button").evidence;
+    let rows: Vec<&Evidence> = evidence.iter().filter(|one| one.source == ".squad/routing.md:4").collect();
+    assert_eq!(rows[0].why, "routing examples: `css`, `layout` and `button`", "{evidence:?}");
+    let [one, all] = ["Fix the css", "Fix the css layout of the button"].map(|it| weight(&sample(), it, "fay"));
+    assert!(all > one + 2.0, "{one} {all}");
+}
+
+#[test]
+fn a_read_only_tier_is_not_reviewed() {
+    for (tier, reviewer) in [(Tier::Standard, Some("rex")), (Tier::Lightweight, None)] {
+        let route_options = RouteOptions { tier: Some(tier), ..RouteOptions::default() };
+        let team = sample();
+        let plan = Router::new(&team, &[]).plan(&Request::new("Add an endpoint for invoices"), &route_options);
+        assert_eq!(plan.reviewer.as_ref().map(Slug::as_str), reviewer, "{tier}");
+    }
+}
+
+#[test]
+fn six_are_on_the_shortlist_and_the_lead_is_one_of_them() {
+    let message =
+        "endpoints, pages, migrations, flaky tests, pipelines, secrets, guides, Android, dashboards: all of it";
+    let (kind, shown) = shortlist(&gates::harbour(), message);
+    let agents: BTreeSet<&String> = shown.iter().filter(|agent| *agent != "coordinator").collect();
+    assert_eq!((kind, agents.len()), (PlanKind::Abstain, 6), "{shown:?}");
+    assert!(shown.contains(&"anna".to_owned()), "{shown:?}");
+}
+
+#[test]
+fn who_is_considered_beside_a_plan_is_not_in_it() {
+    let team = gates::harbour();
+    let router = Router::new(&team, &[]);
+    let request = Request::new("Write unit tests for the endpoints, webhooks, migrations, pipelines, forms and guides");
+    let plan = router.plan(&request, &RouteOptions::default());
+    let considered = router.considered(&request, &plan);
+    assert!(!considered.is_empty() && considered.len() <= CONSIDERED, "{considered:?}");
+    let is_shown = |one: &Considered| plan.evidence.iter().any(|it| it.agent == one.agent);
+    assert!(!considered.iter().any(is_shown), "{considered:?}");
+    assert!(considered.windows(2).all(|pair| pair[0].weight >= pair[1].weight), "{considered:?}");
+}
+
+/// A name that is a word is a call only where it is written as one.
+#[test]
+fn a_word_that_is_a_name_is_no_call() {
+    let team = read(&[("team.md", "| Name | Role |\n|-|-|\n| Will | Developer |\n| Page | Frontend developer |\n")]);
+    for (message, is_called) in [("Page: align the form", true), ("page: align the form", false)] {
+        let plan = plan(&team, message);
+        let says = |one: &Evidence| one.why == "the message says Page";
+        assert_eq!(plan.evidence.iter().any(says), is_called, "{message}: {plan:?}");
+    }
+}
