@@ -18,7 +18,7 @@
 //! A listed word or a special case stays only if removing it makes routing worse on at least ten teams that it was not
 //! tuned on, with messages labelled before the run. `tests/variations.rs` is the second gate: greetings, templates and
 //! typos around a message must not change which agents it reaches. `tests/gates.rs` is the third: lists, questions,
-//! decisions, large teams.
+//! decisions. `tests/calibration.rs` is the fourth: a stated confidence is kept, also by large teams.
 
 /// A pattern that is compiled when it is first used.
 macro_rules! pattern {

@@ -222,3 +222,18 @@ fn a_word_that_is_a_name_is_no_call() {
         assert_eq!(plan.evidence.iter().any(says), is_called, "{message}: {plan:?}");
     }
 }
+
+#[test]
+fn what_is_excluded_is_not_what_a_message_is_about() {
+    for (message, is_about) in
+        [("The flaky test of the endpoint", true), ("Don't touch the flaky test: fix the endpoint", false)]
+    {
+        let (team, request) = (sample(), Request::new(message));
+        let router = Router::new(&team, &[]);
+        let plan = router.plan(&request, &RouteOptions::default());
+        let others = router.considered(&request, &plan).into_iter().flat_map(|one| one.evidence);
+        let mut evidence = plan.evidence.iter().cloned().chain(others);
+        let is_said = evidence.any(|one| one.why.starts_with("the message is most about testing"));
+        assert_eq!(is_said, is_about, "{message}: {plan:?}");
+    }
+}
