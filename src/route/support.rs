@@ -125,8 +125,8 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
 /// The kinds of work that the beginning of a sentence asks for. `begins`: whether the first unit begins one.
 pub(super) fn asked<'u>(units: impl IntoIterator<Item = &'u Unit>, mut begins: bool) -> Vec<usize> {
     let mut asked = Vec::new();
-    for (at, unit) in units.into_iter().enumerate() {
-        begins = unit.begins || (begins && (at == 0 || !unit.is_apart));
+    for unit in units {
+        begins |= unit.begins;
         if begins {
             asked.extend(unit.asks.iter().filter(|area| !asked.contains(*area)).copied().collect::<Vec<_>>());
         }

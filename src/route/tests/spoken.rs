@@ -15,6 +15,7 @@ fn who_is_spoken_of_is_not_called() {
         ("@tess's idea for the css layout of the page: build it", &["fay"]),
         ("do it as @bea said", &[]),
         ("not @fay: the css layout of the page is broken", &[]),
+        ("@bea and @fay: agree on the page. Not @bea", &["fay"]),
         ("@bea add the endpoint, and have it reviewed by @rex", &["bea"]),
         ("Bea and Fay, please pair on it", &["bea", "fay"]),
         ("Can Bea check it in the evening?", &["bea"]),
