@@ -217,6 +217,8 @@ fn the_coordinators_choice_is_checked() {
         (agents.kind, agents.agents[0].as_str(), agents.evidence[0].why.as_str()),
         (PlanKind::Agents, "fay", "UI")
     );
+    let (twice, _) = chosen("{\"steps\": [[\"fay\", \"@Fay\"], [\"bea\", \"fay\"]]}");
+    assert_eq!((twice.steps.iter().map(Vec::len).collect::<Vec<_>>(), twice.agents.len()), (vec![1, 2], 2));
     let (nobody, answer) = chosen("{\"agents\": [], \"answer\": \"It is port 80.\"}");
     assert_eq!((nobody.kind, nobody.agents.len(), nobody.tier), (PlanKind::Direct, 0, Tier::Direct));
     assert_eq!((nobody.evidence[0].source.as_str(), answer.as_str()), ("coordinator", "It is port 80."));

@@ -89,3 +89,29 @@ fn what_the_roster_says_beside_the_role_speaks_for_a_member() {
         assert!(evidence.iter().all(|one| one.weight <= 0.0 || one.agent.as_str() == agent), "{message}: {evidence:?}");
     }
 }
+
+#[test]
+fn a_name_that_nobody_has_is_told_where_it_begins_a_sentence_or_is_like_one() {
+    let team = sample();
+    let router = Router::new(&team, &[]);
+    for (message, expected) in [
+        ("@quentin fix the css layout", Some(("quentin", None))),
+        ("the @Override in the css layout", None),
+        ("fix the css layout, @beaa", Some(("beaa", Some("bea")))),
+        ("@bea fix the css layout", None),
+    ] {
+        let expected = expected.map(|(name, near): (&str, Option<&str>)| (name.to_owned(), near.map(str::to_owned)));
+        assert_eq!(router.mistyped(message), Vec::from_iter(expected), "{message}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_denial_or_a_form_is_read() {
+    for message in [
+        "No idea why the css layout of the page is broken",
+        "Without a session the css layout of the start page is broken on small phones",
+        "### Fix the css layout of the page",
+    ] {
+        assert_eq!(agents(message).1, ["fay"], "{message}");
+    }
+}
