@@ -6,6 +6,9 @@ mod agents;
 #[path = "../../tests/bench/append_command.rs"]
 mod append;
 mod begun;
+#[cfg(feature = "bench")]
+#[path = "../../tests/bench/route_command.rs"]
+mod bench_route;
 mod cancel;
 mod carry;
 mod change;
@@ -163,6 +166,9 @@ enum Command {
     #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchAppend(append::Args),
+    #[cfg(feature = "bench")]
+    #[command(hide = true)]
+    BenchRoute(bench_route::Args),
     #[command(hide = true)]
     Carry(carry::Args),
     #[cfg(unix)]
@@ -267,6 +273,8 @@ impl Arguments {
             Command::Completions(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Command::BenchAppend(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Command::BenchRoute(args) => args.run(&mut context),
             Command::Carry(args) => args.run(&mut context),
             #[cfg(unix)]
             Command::Guard(args) => args.run(&mut context),

@@ -20,7 +20,7 @@ macro_rules! lists {
 }
 
 lists! {
-    Stop Talk Common
+    Stop Talk
     Verb BeforeVerb
     Greeting Thanks Addressed Pleasant Courtesy
     DenyBegins DenyShort Deny DenyEnds NotDenied

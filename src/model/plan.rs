@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Slug, Tier, list};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PlanKind {
     /// These agents work.
@@ -12,6 +12,7 @@ pub(crate) enum PlanKind {
     /// No agent is started.
     Direct,
     /// The router is not sure; the coordinator decides among the candidates in the evidence.
+    #[default]
     Abstain,
 }
 
@@ -32,7 +33,7 @@ impl Evidence {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) kind: PlanKind,
     pub(crate) agents: Vec<Slug>,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// How much effort a message gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tier {
     /// No agent is started; the coordinator answers.
@@ -13,6 +13,7 @@ pub(crate) enum Tier {
     /// A small model, read-only tools, no history and no decisions.
     Lightweight,
     /// The charter's model and tools, full context.
+    #[default]
     Standard,
     /// Several agents in parallel on the premium model.
     Full,

@@ -1,4 +1,4 @@
-//! General knowledge of the trade: areas of work with their words, and words that say little.
+//! General knowledge of the trade: areas of work with their words, and words that say nothing.
 //!
 //! The table next to this file mentions no team.
 
@@ -39,17 +39,10 @@ pub(super) enum How {
     Asks,
 }
 
-/// How much a word tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Says {
-    Nothing,
-    Little,
-    Something,
-}
-
 /// What the table knows of a term.
 struct Term {
-    says: Says,
+    /// Whether it tells anything of the work.
+    tells: bool,
     hints: Vec<Hint>,
     /// The terms after this one, and what they mean together; longest first.
     phrases: Vec<(Vec<TermId>, Vec<Hint>)>,
@@ -71,12 +64,10 @@ impl Areas {
 
     fn read() -> Self {
         let mut areas = Self { ids: HashMap::with_capacity_and_hasher(8192, FixedState::default()), ..Self::default() };
-        for (list, says) in [(List::Stop, Says::Nothing), (List::Talk, Says::Nothing), (List::Common, Says::Little)] {
-            for word in list.entries() {
-                each_stem(word, &mut |stem, _, _| {
-                    areas.term(stem, says);
-                });
-            }
+        for word in [List::Stop, List::Talk].iter().flat_map(|list| list.entries()) {
+            each_stem(word, &mut |stem, _, _| {
+                areas.term(stem, false);
+            });
         }
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
             if let Some((name, kind)) = line.strip_prefix("= ").and_then(|line| line.split_once(' ')) {
@@ -99,14 +90,14 @@ impl Areas {
         let mut terms = Vec::new();
         each_stem(words, &mut |stem, _, is_whole| {
             if !is_whole {
-                terms.push(self.term(stem, Says::Something));
+                terms.push(self.term(stem, true));
             }
         });
         let Some((first, rest)) = terms.split_first() else { return };
         let term = &mut self.terms[*first as usize];
         if rest.is_empty() {
             // A stop word of one language (`die`, `dos`) is a word of another.
-            if term.says > Says::Nothing && !term.hints.contains(&hint) {
+            if term.tells && !term.hints.contains(&hint) {
                 term.hints.push(hint);
             }
             return;
@@ -117,13 +108,13 @@ impl Areas {
         }
     }
 
-    fn term(&mut self, stem: &str, says: Says) -> TermId {
+    fn term(&mut self, stem: &str, tells: bool) -> TermId {
         if let Some(known) = self.ids.get(stem) {
             return *known;
         }
         let id = self.size();
         self.ids.insert(stem.into(), id);
-        self.terms.push(Term { says, hints: Vec::new(), phrases: Vec::new() });
+        self.terms.push(Term { tells, hints: Vec::new(), phrases: Vec::new() });
         id
     }
 
@@ -136,8 +127,8 @@ impl Areas {
         TermId::try_from(self.terms.len()).unwrap_or(TermId::MAX)
     }
 
-    pub(super) fn says(&self, term: TermId) -> Says {
-        self.terms.get(term as usize).map_or(Says::Something, |term| term.says)
+    pub(super) fn tells(&self, term: TermId) -> bool {
+        self.terms.get(term as usize).is_none_or(|term| term.tells)
     }
 
     pub(super) fn hints(&self, term: TermId) -> &[Hint] {

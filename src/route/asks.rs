@@ -15,7 +15,6 @@ pattern!(
 pattern!(POLITE, r"\b(?:can|could|would|will) (?:you|we|someone|somebody|anyone|anybody)\b|\bplease\b");
 pattern!(LEADS, r"^(?:design|decide|plan|analy[sz]e|propose|compare|evaluate|assess|weigh|should|which approach)\b");
 pattern!(CHOOSES, r"^(?:should|shall|which|how (?:should|shall|would)|where should|do we (?:want|need))\b| or .*\?$");
-pattern!(EVERYBODY, r"\b(?:each|all|every one) of you\b|\b(?:everyone|everybody)\b|\beach (?:agent|member)\b");
 pattern!(FULL, r"(?i)\b(?:tier full|full tier|(?:premium|best|strongest) model)\b");
 
 /// Longer messages tell a story.
@@ -31,7 +30,6 @@ pub(super) enum Asks {
     Question,
     /// It asks for a decision.
     Decision,
-    Everybody,
 }
 
 impl Asks {
@@ -54,22 +52,21 @@ impl Asks {
         if !first.is_empty() && sentences().all(|sentence| is_question(sentence) && !POLITE.is_match(sentence)) {
             return Self::Question;
         }
-        if sentences().any(|sentence| EVERYBODY.is_match(sentence)) { Self::Everybody } else { Self::Work }
+        Self::Work
     }
 }
 
 /// The tier if neither the user nor the team names one, with the reason: the full tier if the message asks for it, the
 /// lightweight one for a short question, else the standard one.
-pub(super) fn tier(message: &Message<'_>) -> (Tier, String) {
+pub(super) fn tier(message: &Message<'_>) -> (Tier, &'static str) {
     let text = message.text.trim();
-    let (tier, why) = match text {
+    match text {
         _ if FULL.is_match(text) => (Tier::Full, "the message asks for it"),
         _ if text.ends_with(['?', '？']) && text.len() <= SHORT && Asks::of(message) == Asks::Question => {
             (Tier::Lightweight, "a short question, nothing to change")
         }
         _ => (Tier::Standard, "work to do"),
-    };
-    (tier, format!("tier {tier}: {why}"))
+    }
 }
 
 /// The lead is the member with the shortest role that says so: a QA lead does not lead the team.

@@ -3,6 +3,8 @@
 //! An `@name` is a call unless the words around it only refer to the member (`cc @name`, `as @name said`) or exclude it
 //! (`not @name`).
 
+use std::ops::Range;
+
 use super::sentence::{Message, Sentence};
 use super::steps::Assignment;
 use super::work::is_order;
@@ -30,10 +32,10 @@ pub(super) struct Addressed {
 /// Only a pasted list names more.
 const MOST: usize = 40;
 
-pattern!(MENTION, r"[@!](\d+|\?)('s)?");
-pattern!(LISTED, r"^( ,)?( and)? $");
-pattern!(EXCLUDES, r"\b(not|except|without) $");
-pattern!(REFERS_BEFORE, r"\b(as|like|cc|per|than|via|from|thanks|thank|unlike)( :)? $");
+pattern!(MENTION, r"(?:^| )([@!])(\d+|\?)('s)?");
+pattern!(LISTED, r"^( ,)?( and)?$");
+pattern!(EXCLUDES, r"\b(not|except|without)$");
+pattern!(REFERS_BEFORE, r"\b(as|like|cc|per|than|via|from|thanks|thank|unlike)( :)?$");
 pattern!(
     REFERS_AFTER,
     r"^ (said|says|wrote|reported|suggested|mention(s|ed)|asked|thinks|thought|noted|proposed|found|told)\b"
@@ -46,8 +48,9 @@ pattern!(
     HANDS,
     r"\b(?:ask|tell|let|ping|i want|i'd like|i would like|assign(?: this| it)? to|hand (?:this to|it to|over to)|give (?:this|it) to|route(?: this| it)? to) (\^\d+)"
 );
-pattern!(NUMBER, r"\d+");
+pattern!(NUMBER, r"[@^~](\d+)");
 pattern!(LISTS, r"^(( \S+){0,2} (and|or)\b|( [^ ,.!?]+)?( [.!?]|$))");
+pattern!(EVERYBODY, r"(?i)^(team|everyone|squad|all|here|channel)$");
 pattern!(
     EVERYBODY_CALLED,
     r"(?i)^\s*((hey|ok) )?(@(team|everyone|squad|all|here|channel)\b|(team|everyone|everybody|squad|(all|each) of you)[,:])"
@@ -55,17 +58,7 @@ pattern!(
 pattern!(SOMEBODY, r"(?i)^\W*(can|could|would|will|please)\b");
 
 impl Addressed {
-    /// The plan for the called members; `Err` with the rest if there are none.
-    pub(super) fn draft(mut self) -> Result<Draft, Box<Self>> {
-        self.agents.retain(|agent| !self.ruled_out.contains(agent));
-        if self.agents.is_empty() {
-            return Err(Box::new(self));
-        }
-        let Self { agents, evidence, places, .. } = self;
-        Ok(Draft { places, ..Draft::sure(agents, evidence) })
-    }
-
-    fn take(&mut self, member: &Member, how: &str, range: std::ops::Range<usize>) {
+    fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {
         if !member.is_startable() {
             self.any_unavailable = true;
             let why = format!("the message says {how}, who is {} and is not started", standing(member));
@@ -80,45 +73,36 @@ impl Addressed {
 
     fn mentions(&mut self, team: &Team, message: &Message<'_>, sentence: &Sentence) {
         let text = sentence.text.as_str();
-        let mut before: Option<(usize, char)> = None;
-        for found in MENTION.captures_iter(text).filter(|found| starts_word(text, found)) {
-            let (start, end) = found.get(0).map_or((0, 0), |found| (found.start(), found.end()));
-            let (before_it, after) = (&text[..start], &text[end..]);
-            let mut how = match () {
-                () if text[start..].starts_with('!') || EXCLUDES.is_match(before_it) => '!',
-                () if REFERS_BEFORE.is_match(before_it) || found.get(2).is_some() || REFERS_AFTER.is_match(after) => {
-                    '~'
-                }
-                () => '@',
-            };
+        // Where the last one ends, and whether it was only spoken of.
+        let mut last = (0, false);
+        for found in MENTION.captures_iter(text) {
+            let (Some(all), Some(sign)) = (found.get(0), found.get(1)) else { continue };
+            let (before, after) = (&text[..all.start()], &text[all.end()..]);
+            let is_excluded = sign.as_str() == "!" || EXCLUDES.is_match(before);
             // `cc @bea, @fay`
-            if let Some((_, other)) = before.filter(|(last, how)| *how != '@' && LISTED.is_match(&text[*last..start])) {
-                how = other;
-            }
-            before = Some((end, how));
-            let range = sentence.range(start..end);
+            let is_listed = last.1 && LISTED.is_match(&text[last.0..all.start()]);
+            let is_referred =
+                is_listed || REFERS_BEFORE.is_match(before) || found.get(3).is_some() || REFERS_AFTER.is_match(after);
+            last = (all.end(), is_referred);
+            let range = sentence.range(sign.start()..all.end());
             let name = &message.text[range.clone()];
-            if matches!(name.to_lowercase().as_str(), "team" | "everyone" | "squad" | "all" | "here" | "channel") {
+            if EVERYBODY.is_match(name) {
                 continue;
             }
             if self.evidence.len() >= MOST {
-                if self.evidence.len() == MOST {
-                    let why = format!("the message has more than {MOST} @mentions; those from @{name} on are ignored");
-                    self.evidence.push(note(why, "message"));
-                }
-                return;
+                let why = format!("the message has more than {MOST} @mentions; those from @{name} on are ignored");
+                return self.evidence.extend((self.evidence.len() == MOST).then(|| note(why, "message")));
             }
-            let member = found[1].parse().ok().and_then(|place: usize| team.members.get(place));
-            match (member, how) {
-                (Some(member), '@') => self.take(member, &format!("@{name}"), range),
-                (Some(member), '!') => self.ruled_out.push(member.slug.clone()),
-                (Some(member), _) => {
+            match found[2].parse().ok().and_then(|place: usize| team.members.get(place)) {
+                Some(member) if is_excluded => self.ruled_out.push(member.slug.clone()),
+                Some(member) if is_referred => {
                     let why = format!("the message only mentions @{name}");
                     self.evidence.push(Evidence::new(&member.slug, why, "message", 0.0));
                 }
-                (None, _) => {
+                Some(member) => self.take(member, &format!("@{name}"), range),
+                None => {
                     let near = team.nearest(&name.to_lowercase()).map(str::to_owned);
-                    if near.is_some() || before_it.is_empty() {
+                    if near.is_some() || before.is_empty() {
                         self.mistyped.push((name.to_owned(), near));
                     }
                     let why = format!("the message says @{name}, who is not on the team");
@@ -132,22 +116,19 @@ impl Addressed {
     fn by_name(&mut self, team: &Team, sentence: &Sentence) {
         let text = sentence.text.as_str();
         let turned_to = TURNS_TO.captures_iter(text).filter(|found| {
-            let (opening, after) = (&found[2], &text[found.get(0).map_or(0, |found| found.end())..]);
+            let after = &text[found.get(0).map_or(0, |found| found.end())..];
             match (found.get(5), found.get(6)) {
-                (Some(_), _) => !found[5].contains(',') || !LISTS.is_match(after),
+                (Some(mark), _) => !mark.as_str().contains(',') || !LISTS.is_match(after),
                 (_, Some(_)) => true,
-                _ => (opening.contains("can ") || opening.contains("could ")) && is_order(after),
+                _ => (found[2].contains("can ") || found[2].contains("could ")) && is_order(after),
             }
         });
         let handed = HANDS.captures_iter(text).filter_map(|found| found.get(1));
-        let groups: Vec<_> = turned_to.filter_map(|found| found.get(3)).chain(handed).collect();
-        for group in groups {
-            for found in NUMBER.find_iter(group.as_str()) {
-                let Some(member) = found.as_str().parse().ok().and_then(|place: usize| team.members.get(place)) else {
-                    continue;
-                };
-                let at = group.start() + found.start() - 1;
-                if self.evidence.len() < MOST && !text[at..].starts_with('@') {
+        for group in turned_to.filter_map(|found| found.get(3)).chain(handed).collect::<Vec<_>>() {
+            for found in NUMBER.captures_iter(group.as_str()).filter(|found| !found[0].starts_with('@')) {
+                let member = found[1].parse().ok().and_then(|place: usize| team.members.get(place));
+                let at = group.start() + found.get(0).map_or(0, |found| found.start());
+                if let Some(member) = member.filter(|_| self.evidence.len() < MOST) {
                     self.take(member, &member.name, sentence.range(at..at + 1));
                 }
             }
@@ -155,15 +136,12 @@ impl Addressed {
     }
 }
 
-fn starts_word(text: &str, found: &regex::Captures<'_>) -> bool {
-    found.get(0).is_some_and(|found| found.start() == 0 || text[..found.start()].ends_with(' '))
-}
-
 /// Finds calls by `@name` anywhere, and by plain name where a sentence addresses the member.
 pub(super) fn read(team: &Team, message: &Message<'_>) -> Addressed {
     let mut called = Addressed::default();
-    message.sentences.iter().for_each(|sentence| called.mentions(team, message, sentence));
-    message.sentences.iter().for_each(|sentence| called.by_name(team, sentence));
+    let with_names = || message.sentences.iter().filter(|sentence| sentence.has_names);
+    with_names().for_each(|sentence| called.mentions(team, message, sentence));
+    with_names().for_each(|sentence| called.by_name(team, sentence));
     called
 }
 

@@ -4,8 +4,8 @@
 //! `… modifying shared systems`. Conditions that arise during the work, such as a rejection or a failed build, are not
 //! known in advance and are left to people too.
 
-use super::sentence::{Message, Names};
-use super::{calls, note};
+use super::sentence::Names;
+use super::{Reading, note};
 use crate::model::{
     Ceremony, CeremonyTiming, Evidence, Plan, PlanKind, PlannedCeremony, Slug, Team, Tier, first_words, without_hidden,
 };
@@ -99,7 +99,7 @@ fn facilitator(team: &Team, plan: &Plan, message: &str, ceremony: &Ceremony) -> 
     if plan.tier == Tier::Lightweight {
         return Err(format!("tier {}", plan.tier));
     }
-    if calls::read(team, &Message::read(&Names::of(team), message)).ruled_out.contains(slug) {
+    if Reading::of(team, &Names::of(team), message).called.ruled_out.contains(slug) {
         return Err(format!("the message rules {slug} out"));
     }
     Ok(slug.clone())

@@ -1,9 +1,11 @@
 //! Reads the coordinator's choice strictly and checks it against the roster.
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, first_line, list};
+use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, first_line};
 
 #[derive(Deserialize)]
 struct Choice {
@@ -48,34 +50,30 @@ pub(crate) enum Chosen {
 pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, String> {
     let choice: Choice = serde_json::from_str(json_object(answer))
         .map_err(|_| in_its_words("the coordinator did not answer in the form it was asked for", answer))?;
-    let (steps, unknown) = read_steps(team, &choice);
-    if !unknown.is_empty() {
-        return Err(format!("the coordinator chose {}, who cannot be started", list(unknown)));
+    let steps = if choice.steps.is_empty() { std::slice::from_ref(&choice.agents) } else { &choice.steps };
+    let slugs = |names: &[String]| names.iter().map(|name| startable(team, name).ok_or(name.clone())).collect();
+    let steps: Result<Vec<Vec<Slug>>, String> = steps.iter().map(|names| slugs(names)).collect();
+    let steps = steps.map_err(|name| format!("the coordinator chose `{name}`, who cannot be started"))?;
+    let steps: Vec<Vec<Slug>> = steps.into_iter().filter(|step| !step.is_empty()).map(distinct).collect();
+    if !steps.is_empty() {
+        let why = if choice.reason.is_empty() { "chosen" } else { &choice.reason };
+        return Ok(Chosen::Agents(planned(plan, steps, why, Slug::COORDINATOR)));
     }
-    let agents = distinct(steps.iter().flatten().cloned());
-    if agents.is_empty() && choice.answer.trim().is_empty() {
+    if choice.answer.trim().is_empty() {
         return Err(in_its_words("the coordinator cannot tell whose work it is", &choice.reason));
     }
-    if agents.is_empty() {
-        let answers = Evidence::new(&Slug::coordinator(), "the coordinator answers it", Slug::COORDINATOR, 1.0);
-        let evidence = std::iter::once(answers).chain(plan.evidence.iter().cloned()).collect();
-        let plan = Plan {
-            kind: PlanKind::Direct,
-            agents: Vec::new(),
-            steps: Vec::new(),
-            tier: Tier::Direct,
-            reviewer: None,
-            other_reviewers: Vec::new(),
-            evidence,
-            ..plan.clone()
-        };
-        return Ok(Chosen::Nobody(plan, choice.answer));
-    }
-    let why = if choice.reason.is_empty() { "chosen" } else { choice.reason.as_str() };
-    let chosen = agents.iter().map(|agent| Evidence::new(agent, why, Slug::COORDINATOR, 1.0));
-    let mut evidence: Vec<Evidence> = chosen.collect();
-    evidence.extend(plan.evidence.iter().cloned());
-    Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, steps, evidence, ..plan.clone() }))
+    let answers = Evidence::new(&Slug::coordinator(), "the coordinator answers it", Slug::COORDINATOR, 1.0);
+    let evidence = std::iter::once(answers).chain(plan.evidence.iter().cloned()).collect();
+    let (kind, tier, confidence) = (PlanKind::Direct, Tier::Direct, plan.confidence);
+    Ok(Chosen::Nobody(Plan { kind, tier, confidence, evidence, ..Plan::default() }, choice.answer))
+}
+
+/// A plan with other agents, for a reason.
+fn planned(plan: &Plan, steps: Vec<Vec<Slug>>, why: &str, source: &str) -> Plan {
+    let agents = distinct(steps.iter().flatten().cloned().collect());
+    let chosen = agents.iter().map(|agent| Evidence::new(agent, why, source, 1.0));
+    let evidence = chosen.chain(plan.evidence.iter().cloned()).collect();
+    Plan { kind: PlanKind::Agents, agents, steps, evidence, ..plan.clone() }
 }
 
 fn in_its_words(problem: &str, words: &str) -> String {
@@ -89,7 +87,7 @@ fn in_its_words(problem: &str, words: &str) -> String {
 pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     const MOST: usize = 8;
     let speaks_for = plan.evidence.iter().filter(|evidence| evidence.weight > 0.0).map(|evidence| &evidence.agent);
-    let mut found = distinct(speaks_for.filter(|slug| team.startable_member(slug).is_some()).cloned());
+    let mut found = distinct(speaks_for.filter(|slug| team.startable_member(slug).is_some()).cloned().collect());
     if found.is_empty() {
         found = team.startable().map(|member| member.slug.clone()).collect();
     }
@@ -97,14 +95,10 @@ pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     found
 }
 
-fn distinct(slugs: impl Iterator<Item = Slug>) -> Vec<Slug> {
-    let mut distinct: Vec<Slug> = Vec::new();
-    slugs.for_each(|slug| {
-        if !distinct.contains(&slug) {
-            distinct.push(slug)
-        }
-    });
-    distinct
+fn distinct(mut slugs: Vec<Slug>) -> Vec<Slug> {
+    let mut seen = HashSet::new();
+    slugs.retain(|slug| seen.insert(slug.clone()));
+    slugs
 }
 
 /// The agent with a slug as people and models write it.
@@ -115,35 +109,11 @@ fn startable(team: &Team, name: &str) -> Option<Slug> {
 
 /// Applies a person's choice to the plan. `None`: it names nobody who can be started.
 pub(crate) fn by_person(team: &Team, plan: &Plan, answer: &str) -> Option<Plan> {
-    let agent = startable(team, answer)?;
-    let chosen = Evidence::new(&agent, "chosen by the user", PERSON, 1.0);
-    let evidence = std::iter::once(chosen).chain(plan.evidence.iter().cloned()).collect();
-    Some(Plan {
-        kind: PlanKind::Agents,
-        agents: vec![agent.clone()],
-        steps: vec![vec![agent]],
-        evidence,
-        ..plan.clone()
-    })
+    Some(planned(plan, vec![vec![startable(team, answer)?]], "chosen by the user", PERSON))
 }
 
 /// The source of a choice at the terminal.
 pub(crate) const PERSON: &str = "terminal";
-
-/// The steps of a choice, and its names that cannot be started.
-fn read_steps(team: &Team, choice: &Choice) -> (Vec<Vec<Slug>>, Vec<String>) {
-    let mut unknown = Vec::new();
-    let mut read = |names: &Vec<String>| {
-        distinct(names.iter().filter_map(|name| {
-            let slug = startable(team, name);
-            unknown.extend(slug.is_none().then(|| format!("`{name}`")));
-            slug
-        }))
-    };
-    let steps = if choice.steps.is_empty() { std::slice::from_ref(&choice.agents) } else { &choice.steps };
-    let steps = steps.iter().map(&mut read).filter(|step| !step.is_empty()).collect();
-    (steps, unknown)
-}
 
 /// Models like to wrap JSON in a fence or a sentence.
 fn json_object(text: &str) -> &str {

@@ -4,37 +4,25 @@
 //! charter or of past work, or an area of work that is the agent's. How much depends on the agent's share of the term
 //! among all agents: a word in everybody's files tells nobody apart.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
 use super::PastWork;
-use super::areas::{Area, Areas, Hint, How, Says, TermId};
+use super::areas::{Area, Areas, Hint, How, TermId};
 use super::lines::{Field, Line, lines};
 use super::units::each_stem;
 use crate::model::{Member, Team};
 
-/// A row's item that is one word, and a word among others.
-const ITEM: f64 = 2.2;
-const ROW: f64 = 1.4;
-const OWN: f64 = 1.3;
-const DID: f64 = 1.0;
-const MENTION: f64 = 0.15;
+/// What a row's item that is one word counts, in hundredths.
+const ITEM: u32 = 220;
 /// A word that nearly always means a kind of work, or a topic; and one that often means an area.
 const KIND: f64 = 1.9;
 const TOPIC: f64 = 1.4;
 const WEAK: f64 = 1.2;
 
-/// How strongly a line makes an area the agent's. Having done something once does not make it one's area.
-fn area_weight(field: Field) -> f64 {
-    match field {
-        Field::Role => 4.0,
-        Field::Signal => 3.0,
-        Field::Example | Field::Own => 0.5,
-        Field::Did | Field::Mention => 0.0,
-    }
-}
-
+/// What a word that often means an area counts where a team describes an agent.
+const OFTEN: f64 = 0.3;
 /// Added to the sum of an area's weights, so that a weak claim stays weak if it is the only one.
 const UNCLAIMED: f64 = 1.2;
 
@@ -63,6 +51,9 @@ pub(super) struct Share {
     pub(super) line: usize,
 }
 
+/// The terms of a line's items: `API, server and (web) sockets` has three items.
+type Items = Vec<Vec<TermId>>;
+
 pub(super) struct Index<'t> {
     pub(super) team: &'t Team,
     pub(super) agents: Vec<&'t Member>,
@@ -82,17 +73,11 @@ impl<'t> Index<'t> {
     pub(super) fn new(team: &'t Team, past: &[PastWork]) -> Self {
         let agents: Vec<&Member> = team.startable().collect();
         let lines = lines(team, &agents, past);
-        let mut index = Self {
-            team,
-            agents,
-            areas: Areas::get(),
-            lines: Vec::new(),
-            shares: Vec::new(),
-            roles: Vec::new(),
-            own: HashMap::default(),
-            supports: HashMap::default(),
-        };
-        let items: Vec<Vec<Vec<TermId>>> = lines.iter().map(|line| index.items(line)).collect();
+        let areas = Areas::get();
+        let roles = vec![Vec::new(); areas.list.len()];
+        let (shares, own, supports) = Default::default();
+        let mut index = Self { team, agents, areas, lines: Vec::new(), shares, roles, own, supports };
+        let items: Vec<Items> = lines.iter().map(|line| index.items(&line.text)).collect();
         index.lines = lines;
         index.claim_areas(&items);
         index.claim_words(&items);
@@ -108,10 +93,13 @@ impl<'t> Index<'t> {
         self.areas.list.iter().position(|area| area.name == name)
     }
 
-    /// Whether an area is a kind of work that not all work includes.
-    pub(super) fn is_special(&self, area: usize) -> bool {
+    /// The agent whose role alone names a kind of work that not all work includes.
+    pub(super) fn specialist(&self, area: usize) -> Option<usize> {
         let Area { name, is_kind } = self.areas.list[area];
-        is_kind && !["implementation", "planning", "research"].contains(&name)
+        match &self.roles[area][..] {
+            [agent] if is_kind && !["implementation", "planning", "research"].contains(&name) => Some(*agent),
+            _ => None,
+        }
     }
 
     /// Whether an agent implements, and does not lead.
@@ -120,8 +108,13 @@ impl<'t> Index<'t> {
         has("implementation") && !has("planning")
     }
 
-    pub(super) fn share(&self, area: usize, agent: usize) -> Option<&Share> {
-        self.shares[area].iter().find(|share| share.agent == agent)
+    /// The line behind a reason for an agent.
+    pub(super) fn line(&self, agent: usize, reason: Reason) -> Option<&Line> {
+        let place = match reason {
+            Reason::Line(line) => line,
+            Reason::Area(area) => self.shares[area].iter().find(|share| share.agent == agent)?.line,
+        };
+        self.lines.get(place)
     }
 
     /// What the team's lines say of a term.
@@ -131,24 +124,23 @@ impl<'t> Index<'t> {
 
     /// What the hints of a word or phrase say for each agent.
     pub(super) fn of_hints(&self, hints: &[Hint]) -> impl Iterator<Item = Support> {
-        hints.iter().flat_map(|hint| {
+        let meant = hints.iter().filter(|hint| matches!(hint.how, How::Strong | How::Weak));
+        meant.flat_map(|hint| {
             let weight = match hint.how {
                 How::Strong if self.areas.list[hint.area].is_kind => KIND,
                 How::Strong => TOPIC,
-                How::Weak => WEAK,
-                How::Role | How::Asks => 0.0,
+                _ => WEAK,
             };
-            let shares = if weight > 0.0 { &self.shares[hint.area][..] } else { &[] };
             let reason = Reason::Area(hint.area);
-            shares.iter().map(move |share| Support { agent: share.agent, weight: weight * share.amount, reason })
+            let shares = self.shares[hint.area].iter();
+            shares.map(move |share| Support { agent: share.agent, weight: weight * share.amount, reason })
         })
     }
 
-    /// The terms of each item of a line: `API, server and (web) sockets` has three. Of identifiers the pieces, unless
-    /// the table knows the whole.
-    fn items(&mut self, line: &Line) -> Vec<Vec<TermId>> {
+    /// Of identifiers the pieces, unless the table knows the whole.
+    fn items(&mut self, text: &str) -> Items {
         let is_mark = |c: char| matches!(c, ',' | ';' | '&' | '(' | ')');
-        let items = line.text.split(is_mark).flat_map(|item| item.split(" and ")).flat_map(|item| item.split(" / "));
+        let items = text.split(is_mark).flat_map(|item| item.split(" and ")).flat_map(|item| item.split(" / "));
         let terms = items.map(|item| {
             let (mut terms, mut known_until) = (Vec::new(), 0);
             each_stem(item, &mut |stem, range, is_whole| {
@@ -168,32 +160,33 @@ impl<'t> Index<'t> {
         terms.filter(|terms| !terms.is_empty()).collect()
     }
 
-    fn claim_areas(&mut self, items: &[Vec<Vec<TermId>>]) {
-        let mut claims = vec![vec![(0.0, usize::MAX, 0.0); self.agents.len()]; self.areas.list.len()];
-        self.roles = vec![Vec::new(); self.areas.list.len()];
-        for (place, (line, items)) in self.lines.iter().zip(items).enumerate() {
-            let weight = area_weight(line.field) * line.rule.map_or(1.0, |(_, share)| share);
-            let names_work = matches!(line.field, Field::Role | Field::Signal);
-            let mut of_line: Vec<(usize, f64)> = Vec::new();
-            for mut terms in items.iter().map(Vec::as_slice) {
-                while let (length @ 1.., hints) = self.areas.longest(terms) {
-                    terms = &terms[length..];
-                    for hint in hints {
-                        let weight = match hint.how {
-                            How::Strong => weight,
-                            How::Role if names_work => weight,
-                            How::Weak if line.field != Field::Role => weight * 0.3,
-                            _ => continue,
-                        };
-                        match of_line.iter_mut().find(|(area, _)| *area == hint.area) {
-                            Some((_, known)) if names_work => *known = weight.max(*known),
-                            Some((_, known)) => *known += weight,
-                            None => of_line.push((hint.area, weight)),
-                        }
-                    }
+    /// By area, how much a line claims it.
+    fn claims(&self, line: &Line, items: &Items) -> BTreeMap<usize, f64> {
+        let weight = line.field.area_weight() * line.share;
+        let mut claims = BTreeMap::new();
+        for mut terms in items.iter().map(Vec::as_slice).filter(|_| weight > 0.0) {
+            while let (length @ 1.., hints) = self.areas.longest(terms) {
+                terms = &terms[length..];
+                for hint in hints {
+                    let weight = match hint.how {
+                        How::Strong => weight,
+                        How::Role if matches!(line.field, Field::Role | Field::Signal) => weight,
+                        How::Weak if line.field != Field::Role => weight * OFTEN,
+                        _ => continue,
+                    };
+                    *claims.entry(hint.area).or_default() += weight;
                 }
             }
-            for (area, weight) in of_line.into_iter().filter(|(_, weight)| *weight > 0.0) {
+        }
+        claims
+    }
+
+    fn claim_areas(&mut self, items: &[Items]) {
+        // By area and agent: the sum of the claims, the line of the largest, and that.
+        let mut claims = vec![vec![(0.0, usize::MAX, 0.0); self.agents.len()]; self.areas.list.len()];
+        for (place, items) in items.iter().enumerate() {
+            let line = &self.lines[place];
+            for (area, weight) in self.claims(line, items) {
                 if line.field == Field::Role && self.roles[area].contains(&line.agent) {
                     // The charter repeats the roster.
                     continue;
@@ -222,19 +215,16 @@ impl<'t> Index<'t> {
     fn claim_implementation(&mut self, claims: &mut [Vec<(f64, usize, f64)>]) {
         let Some(implementation) = self.area("implementation") else { return };
         for (agent, claim) in claims[implementation].iter_mut().enumerate() {
-            let has = |is_kind: bool| {
-                let mut areas = self.areas.list.iter().zip(&self.roles);
-                areas.any(|(area, roles)| area.is_kind == is_kind && roles.contains(&agent))
-            };
-            if has(false) && !has(true) {
+            let mut of_role = self.areas.list.iter().zip(&self.roles).filter(|(_, roles)| roles.contains(&agent));
+            if of_role.clone().next().is_some() && of_role.all(|(area, _)| !area.is_kind) {
                 let role = self.lines.iter().position(|line| line.agent == agent && line.field == Field::Role);
-                *claim = (area_weight(Field::Role), role.unwrap_or(usize::MAX), 0.0);
+                *claim = (Field::Role.area_weight(), role.unwrap_or(usize::MAX), 0.0);
                 self.roles[implementation].push(agent);
             }
         }
     }
 
-    fn claim_words(&mut self, items: &[Vec<Vec<TermId>>]) {
+    fn claim_words(&mut self, items: &[Items]) {
         let agents = self.agents.len();
         let mut counts = vec![0_usize; agents];
         let of_rows = self.lines.iter().zip(items).filter(|(line, _)| line.rule.is_some());
@@ -243,34 +233,28 @@ impl<'t> Index<'t> {
         let mean = counts.iter().sum::<usize>() as f64 / with_rows as f64;
         // The fewer items an agent's rows have, the more each of them says.
         let says_more = |agent: usize| (mean / counts[agent].max(1) as f64).powf(0.4).clamp(0.85, 3.0);
-        let mut claims: HashMap<(TermId, u64), Vec<(f64, usize)>, FixedState> = HashMap::default();
+        // By term and weight: each agent's part, and its line.
+        let mut claims: HashMap<(TermId, u32), Vec<(f64, usize)>, FixedState> = HashMap::default();
         for (place, (line, items)) in self.lines.iter().zip(items).enumerate() {
-            let share = line.rule.map_or(1.0, |(_, share)| share * says_more(line.agent));
+            let part = line.share * if line.rule.is_some() { says_more(line.agent) } else { 1.0 };
             for item in items {
-                let telling = || item.iter().copied().filter(|term| self.areas.says(*term) > Says::Nothing);
-                let weight = match line.field {
-                    Field::Signal | Field::Example => ROW,
-                    Field::Role | Field::Own => OWN,
-                    Field::Did => DID,
-                    Field::Mention => MENTION,
-                };
-                let alone = telling().next().filter(|_| weight == ROW && telling().count() == 1);
-                for (term, weight) in telling().map(|term| (term, weight)).chain(alone.map(|term| (term, ITEM))) {
-                    let of_term = claims.entry((term, weight.to_bits())).or_default();
-                    of_term.resize(agents, (0.0, usize::MAX));
-                    if of_term[line.agent].0 < share {
-                        of_term[line.agent] = (share, place);
+                let terms: Vec<TermId> = item.iter().copied().filter(|term| self.areas.tells(*term)).collect();
+                let alone = if let [only] = terms[..] { Some(only) } else { None };
+                let alone = alone.filter(|_| line.rule.is_some()).map(|term| (term, ITEM));
+                for key in terms.into_iter().map(|term| (term, line.field.word_weight())).chain(alone) {
+                    let of_term = claims.entry(key).or_insert_with(|| vec![(0.0, usize::MAX); agents]);
+                    if of_term[line.agent].0 < part {
+                        of_term[line.agent] = (part, place);
                     }
                 }
             }
         }
         for ((term, weight), claims) in claims {
-            let is_of_row = [ITEM, ROW].map(f64::to_bits).contains(&weight);
-            let sum: f64 = claims.iter().map(|(share, _)| share).sum();
-            for (agent, (share, line)) in claims.into_iter().enumerate().filter(|(_, (share, _))| *share > 0.0) {
-                let more = if is_of_row { says_more(agent) } else { 1.0 };
-                let support =
-                    Support { agent, weight: f64::from_bits(weight) * more * share / sum, reason: Reason::Line(line) };
+            let sum: f64 = claims.iter().map(|(part, _)| part).sum();
+            for (agent, (part, line)) in claims.into_iter().enumerate().filter(|(_, (part, _))| *part > 0.0) {
+                let more = if self.lines[line].rule.is_some() { says_more(agent) } else { 1.0 };
+                let weight = f64::from(weight) / 100.0 * more * part / sum;
+                let support = Support { agent, weight, reason: Reason::Line(line) };
                 keep_stronger(self.supports.entry(term).or_default(), support);
             }
         }

@@ -4,7 +4,7 @@ use super::PastWork;
 use crate::model::{Charter, Member, Slug, Source, Team};
 
 /// The kind of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     /// A routing row's first cell.
     Signal,
@@ -31,6 +31,26 @@ impl Field {
             Self::Mention => "history",
         }
     }
+
+    /// How strongly a line makes an area the agent's. Having done something once does not make it one's area.
+    pub(super) fn area_weight(self) -> f64 {
+        match self {
+            Self::Role => 4.0,
+            Self::Signal => 3.0,
+            Self::Example | Self::Own => 0.5,
+            Self::Did | Self::Mention => 0.0,
+        }
+    }
+
+    /// What a word of it counts, in hundredths.
+    pub(super) fn word_weight(self) -> u32 {
+        match self {
+            Self::Signal | Self::Example => 140,
+            Self::Role | Self::Own => 130,
+            Self::Did => 100,
+            Self::Mention => 15,
+        }
+    }
 }
 
 /// A line of the team's files that describes an agent.
@@ -42,8 +62,10 @@ pub(super) struct Line {
     pub(super) text: String,
     /// `FILE:LINE`
     pub(super) source: String,
-    /// The index of its routing row, and how much of the row is the agent's.
-    pub(super) rule: Option<(usize, f64)>,
+    /// The index of its routing row.
+    pub(super) rule: Option<usize>,
+    /// How much of the line is the agent's.
+    pub(super) share: f64,
 }
 
 /// What the agents after the first have of a routing row.
@@ -52,53 +74,50 @@ const SECOND: f64 = 0.45;
 /// At most this much of a history is read, from its end: the newest work.
 const HISTORY: usize = 16 * 1024;
 
-// Sections of a charter that say what is the agent's, and those that say how to work or what is not.
+/// More before a colon is a sentence.
+const LONGEST_LABEL: usize = 48;
+
+// Sections and labels of a charter that say what is the agent's.
 pattern!(
     OWN,
-    r"\b(owns?|responsib|scope|domain|expertise|focus|identity|mission|skills|duties|areas|handle|speciali|what i do)"
+    r"\b(owns?|responsib|scope|domain|expertise|focus|identity|mission|skills|specialties|duties|areas|handle|speciali|what i do)"
 );
+// Sections and lines that deny work, or say nothing of it.
 pattern!(
     OTHER,
-    r"\b(not (own|handle|my)|don't|do not|out of scope|non-goals|model|collaborat|tools|project context|communication|learnings|ceremon|handoff|output format|response|reviewer|voice)"
+    r"(don't|do not|does not|doesn't|won't|not own|never |not responsible|not my|not handle|no longer|out of scope|non-goals|when unsure|when i'm unsure)|^\W*(name|style|model|preferred|user|owner|project|created|rationale)\W*:"
 );
-// Lines that deny work, or say nothing of it.
-pattern!(
-    DENIED,
-    r"(don't|do not|does not|doesn't|won't|not own|never |not responsible|not my|no longer|when unsure|when i'm unsure)|^\W*(name|style|model|preferred|user|owner|project|created|rationale)\W*:"
-);
-pattern!(
-    KEY,
-    r"(?i)^[*_ ]*((role|title)|(expertise|skills|specialties|specialization|focus|scope|owns|domain|i handle)|[\w ']{1,40})[*_ ]*:[*_ ]*"
-);
+pattern!(LABEL, r"^[*_ ]*[\w ']+[*_ ]*:[*_ ]*");
 pattern!(OF_TEAM, r"^#.*(team|context|decision)");
 
 /// All lines about the startable members, and about their earlier work.
 pub(super) fn lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<Line> {
     let mut reader = Reader { agents, lines: Vec::new() };
     for (place, rule) in team.rules.iter().enumerate() {
-        for (rank, agent) in rule.agents.iter().filter_map(|slug| reader.place(slug)).enumerate().collect::<Vec<_>>() {
-            let share = Some((place, if rank == 0 { 1.0 } else { SECOND }));
-            let source = rule.source.to_string();
-            reader.add(agent, Field::Signal, &rule.signal, &source, share);
-            rule.examples.iter().for_each(|example| reader.add(agent, Field::Example, example, &source, share));
+        for (rank, agent) in reader.places(&rule.agents).into_iter().enumerate() {
+            let texts = std::iter::once((Field::Signal, &rule.signal));
+            for (field, text) in texts.chain(rule.examples.iter().map(|example| (Field::Example, example))) {
+                let share = if rank == 0 { 1.0 } else { SECOND };
+                reader.add_of(agent, field, text, &rule.source.to_string(), Some(place), share);
+            }
         }
     }
     for (agent, member) in agents.iter().enumerate() {
         let source = member.source.to_string();
-        reader.add(agent, Field::Role, &member.role, &source, None);
-        reader.add(agent, Field::Own, &member.scope, &source, None);
+        reader.add(agent, Field::Role, &member.role, &source);
+        reader.add(agent, Field::Own, &member.scope, &source);
         if let Some(charter) = team.charters.get(&member.slug) {
-            reader.charter(agent, member, charter);
+            reader.charter(agent, member.charter.as_deref().unwrap_or_default(), charter);
         }
     }
     for (slug, history) in &team.histories {
-        if let Some(agent) = reader.place(slug) {
+        for agent in reader.places(std::slice::from_ref(slug)) {
             reader.history(agent, &format!("{slug}'s history"), history);
         }
     }
     for work in past {
-        for agent in work.agents.iter().filter_map(|slug| reader.place(slug)).collect::<Vec<_>>() {
-            reader.add(agent, Field::Did, &work.message, &work.source, None);
+        for agent in reader.places(&work.agents) {
+            reader.add(agent, Field::Did, &work.message, &work.source);
         }
     }
     reader.lines
@@ -110,13 +129,17 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn place(&self, slug: &Slug) -> Option<usize> {
-        self.agents.iter().position(|member| member.slug == *slug)
+    fn places(&self, slugs: &[Slug]) -> Vec<usize> {
+        slugs.iter().filter_map(|slug| self.agents.iter().position(|member| member.slug == *slug)).collect()
     }
 
-    fn add(&mut self, agent: usize, field: Field, text: &str, source: &str, rule: Option<(usize, f64)>) {
+    fn add(&mut self, agent: usize, field: Field, text: &str, source: &str) {
+        self.add_of(agent, field, text, source, None, 1.0);
+    }
+
+    fn add_of(&mut self, agent: usize, field: Field, text: &str, source: &str, rule: Option<usize>, share: f64) {
         if text.chars().any(char::is_alphanumeric) {
-            self.lines.push(Line { agent, field, text: text.to_owned(), source: source.to_owned(), rule });
+            self.lines.push(Line { agent, field, text: text.to_owned(), source: source.to_owned(), rule, share });
         }
     }
 
@@ -131,32 +154,28 @@ impl Reader<'_> {
                 other != agent && line.contains(member.name.as_str()) && member.name.starts_with(char::is_uppercase)
             });
             let field = if is_own && !is_others { Field::Did } else { Field::Mention };
-            self.add(agent, field, line, source, None);
+            self.add(agent, field, line, source);
         }
     }
 
-    fn charter(&mut self, agent: usize, member: &Member, charter: &Charter) {
-        let file = member.charter.clone().unwrap_or_default();
+    fn charter(&mut self, agent: usize, file: &str, charter: &Charter) {
         let (mut is_own, mut is_fenced) = (true, false);
         for (index, line) in charter.text.lines().enumerate() {
             let lower = line.trim().to_lowercase().replace('’', "'");
-            let source = Source::new(&file, index + 1).to_string();
+            let source = Source::new(file, index + 1).to_string();
             if lower.starts_with("```") || lower.starts_with("~~~") {
                 is_fenced = !is_fenced;
             } else if lower.starts_with("# ") {
-                self.add(agent, Field::Role, charter.role.as_deref().unwrap_or_default(), &source, None);
+                self.add(agent, Field::Role, charter.role.as_deref().unwrap_or_default(), &source);
             } else if lower.starts_with('#') {
                 let goes_on = lower.starts_with("###") && is_own;
                 is_own = !OTHER.is_match(&lower) && (goes_on || OWN.is_match(&lower));
-            } else if !is_fenced && !lower.starts_with("<!--") && !DENIED.is_match(&lower) {
+            } else if !is_fenced && !lower.starts_with("<!--") && !OTHER.is_match(&lower) {
                 let text = line.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
-                let key = KEY.captures(text);
-                let value = key.as_ref().map_or(text, |key| &text[key[0].len()..]);
-                let is_key = |group: usize| key.as_ref().is_some_and(|key| key.get(group).is_some());
-                if is_key(2) {
-                    self.add(agent, Field::Role, value, &source, None);
-                } else if is_own || is_key(3) {
-                    self.add(agent, Field::Own, value, &source, None);
+                let label =
+                    LABEL.find(text).filter(|label| label.len() <= LONGEST_LABEL).map_or("", |label| label.as_str());
+                if is_own || OWN.is_match(&label.to_lowercase()) {
+                    self.add(agent, Field::Own, &text[label.len()..], &source);
                 }
             }
         }

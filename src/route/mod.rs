@@ -18,7 +18,7 @@
 //! A listed word or a special case stays only if removing it makes routing worse on at least ten teams that it was not
 //! tuned on, with messages labelled before the run. `tests/variations.rs` is the second gate: greetings, templates and
 //! typos around a message must not change which agents it reaches. `tests/gates.rs` is the third: lists, questions,
-//! decisions, large teams.
+//! decisions. `tests/calibration.rs` is the fourth: a stated confidence is kept, also by large teams.
 
 /// A pattern that is compiled when it is first used.
 macro_rules! pattern {
@@ -58,9 +58,11 @@ pub(crate) use work::{asks_each_for_work, asks_for_work};
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
 use areas::Areas;
 use asks::Asks;
+use calls::Addressed;
 use evidence::Explainer;
 use index::Index;
 use parts::Parts;
+use reviewers::Requests;
 use score::Ranking;
 use sentence::{Message, Names};
 use steps::Assignment;
@@ -101,7 +103,7 @@ pub(crate) struct PastWork {
     pub(crate) source: String,
 }
 
-/// An agent that was not chosen, with the evidence for it.
+/// An agent that the message speaks for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Considered {
     pub(crate) agent: Slug,
@@ -111,21 +113,20 @@ pub(crate) struct Considered {
     pub(crate) evidence: Vec<Evidence>,
 }
 
-/// How many of them are listed, and how many reasons each.
+/// How many of them are listed beside a plan, and for the coordinator.
 const CONSIDERED: usize = 5;
-const OF_ONE_CONSIDERED: usize = 3;
-
-/// Limits on the evidence of a plan, and of each candidate for the coordinator.
-const ANSWERED: usize = 8;
 const SHORTLIST: usize = 6;
-const OF_A_CANDIDATE: usize = 4;
+
+/// Limits on the evidence of a plan, and of each of several agents.
+const REASONS: usize = 8;
+const REASONS_EACH: usize = 4;
 
 /// This many agents of the full tier are started only when somebody confirms it.
 const MANY: usize = 6;
 
 /// A plan by words needs this much evidence: one word that only often means an area is none.
 const LEAST: f64 = 1.2;
-/// Factor on the confidence when the message calls a member that cannot be started.
+/// Factor on the confidence when the message calls a member that cannot be started, and means no stand-in.
 const UNAVAILABLE: f64 = 0.8;
 /// The threshold of a team without settings.
 const THRESHOLD: f64 = 0.70;
@@ -161,57 +162,60 @@ impl<'t> Router<'t> {
     }
 
     pub(crate) fn plan(&self, request: &Request<'_>, route_options: &RouteOptions) -> Plan {
-        if route_options.tier == Some(Tier::Direct) {
-            return direct(note("asked for with --tier", "command line"));
+        let is_named = !route_options.agents.is_empty();
+        match route_options.tier {
+            Some(Tier::Direct) => return direct(note("asked for with --tier", "command line")),
+            None if !is_named => {
+                if let Some(why) = self.needs_nobody(request) {
+                    return direct(note(why, "message"));
+                }
+            }
+            _ => {}
         }
-        let message = Message::read(&self.names, request.text);
-        let draft = match self.direct(request).filter(|_| route_options.agents.is_empty()) {
-            Some(why) if route_options.tier.is_none() => return direct(note(why, "message")),
-            Some(_) => self.rank(&message),
-            None => named(&route_options.agents).unwrap_or_else(|| self.decide(request, &message)),
-        };
-        let requests = reviewers::requests(self.team, &message);
-        let parts = draft.places.clone();
-        let (draft, steps) = self.in_steps(draft, &message, &requests);
-        let Draft { agents, reviewer, confidence, evidence, asks_first, .. } = draft;
-        let kind = if agents.is_empty() || asks_first { PlanKind::Abstain } else { PlanKind::Agents };
-        let confidence = (confidence * 100.0).round() / 100.0;
-        let mut plan = Plan { agents, steps, confidence, evidence, ..empty(kind) };
-        reviewers::appoint(self.team, &message, &requests, &parts, &mut plan);
-        let (suggested, why) = self.suggested_tier(&message, &plan.agents, route_options.default_tier);
-        plan.tier = route_options.tier.unwrap_or(suggested);
-        let is_chosen = !route_options.agents.is_empty() || route_options.tier.is_some();
-        if plan.tier == Tier::Full && plan.agents.len() >= MANY && !is_chosen {
+        let reading = Reading::of(self.team, &self.names, request.text);
+        let mut draft = if is_named { named(&route_options.agents) } else { self.decide(request, &reading) };
+        let steps = steps::of(&reading, &draft).unwrap_or_else(|| {
+            draft.evidence.push(note("the order of the work contradicts itself", "message"));
+            draft.agents.clear();
+            draft.confidence = 0.0;
+            Vec::new()
+        });
+        let kind = if draft.agents.is_empty() || draft.asks_first { PlanKind::Abstain } else { PlanKind::Agents };
+        let confidence = (draft.confidence * 100.0).round() / 100.0;
+        let mut plan =
+            Plan { kind, agents: draft.agents, steps, confidence, evidence: draft.evidence, ..Plan::default() };
+        reviewers::appoint(self.team, &reading, &draft.places, &mut plan);
+        let (tier, why) = self.tier(&reading.message, &plan.agents, route_options);
+        plan.tier = tier;
+        if tier == Tier::Full && plan.agents.len() >= MANY && !is_named && route_options.tier.is_none() {
             plan.kind = PlanKind::Abstain;
             let why = format!("{} agents on the premium model: asks first", plan.agents.len());
             plan.evidence.push(note(why, "message"));
         }
         // Nobody reviews what a read-only tier leaves unchanged, unless the message asks for it.
-        let of_row = reviewer.filter(|reviewer| !plan.agents.contains(reviewer) && plan.tier != Tier::Lightweight);
-        plan.reviewer = plan.reviewer.take().or(of_row);
+        let of_row = draft.reviewer.filter(|it| !plan.agents.is_empty() && !plan.agents.contains(it));
+        plan.reviewer = plan.reviewer.take().or(of_row.filter(|_| tier != Tier::Lightweight));
         if let unread @ 1.. = text::unread(request.text) {
             let why = format!("the message is long: {} KiB in its middle were not read", unread.div_ceil(1024));
             plan.evidence.push(note(why, "message"));
         }
-        match route_options.tier {
-            Some(tier) => plan.evidence.push(note(format!("tier {tier}: asked for"), "command line")),
-            None if !plan.agents.is_empty() => plan.evidence.push(why),
-            None => {}
+        if !plan.agents.is_empty() || route_options.tier.is_some() {
+            plan.evidence.push(why);
         }
         if plan.agents.is_empty() {
-            self.complete_shortlist(&message, &mut plan.evidence);
+            plan.evidence.splice(0..0, self.shortlist(&reading.message));
         }
         plan
     }
 
     /// The members that a message calls, by `@name` or by addressing them by name.
     pub(crate) fn called(&self, message: &str) -> Vec<Slug> {
-        calls::read(self.team, &Message::read(&self.names, message)).agents
+        Reading::of(self.team, &self.names, message).called.agents
     }
 
     /// The `@names` of a message that nobody on the team has, each with the agent's name that it is like.
     pub(crate) fn mistyped(&self, message: &str) -> Vec<(String, Option<String>)> {
-        calls::read(self.team, &Message::read(&self.names, message)).mistyped
+        Reading::of(self.team, &self.names, message).called.mistyped
     }
 
     /// The labels and paths of a request that match nothing in the team's files, as (`label` or `path`, text).
@@ -219,78 +223,85 @@ impl<'t> Router<'t> {
         hard::unknown(self.team, request)
     }
 
-    /// The tier from a single agent's charter, else from the configuration, else from the message; with the reason.
-    fn suggested_tier(&self, message: &Message<'_>, agents: &[Slug], default: Option<Tier>) -> (Tier, Evidence) {
+    /// The tier that the user asks for, else that of a single agent's charter, of the configuration, of the message.
+    fn tier(&self, message: &Message<'_>, agents: &[Slug], route_options: &RouteOptions) -> (Tier, Evidence) {
         let own = match agents {
             [only] => self.team.member(only).zip(self.team.charters.get(only)),
             _ => None,
         };
-        if let Some((member, tier)) = own.and_then(|(member, charter)| Some((member, charter.tier?))) {
-            let source = member.charter.clone().unwrap_or_else(|| member.source.to_string());
-            return (tier, note(format!("tier {tier}: the charter of {} names it", member.name), &source));
-        }
-        if let Some(tier) = default {
-            return (tier, note(format!("tier {tier}: `sessions.default_tier`"), "configuration"));
-        }
-        let (tier, why) = asks::tier(message);
-        (tier, note(why, "message"))
+        let own = own.and_then(|(member, charter)| Some((member, charter.tier?)));
+        let (tier, why, source) = match (route_options.tier, own, route_options.default_tier) {
+            (Some(tier), ..) => (tier, "asked for".to_owned(), "command line".to_owned()),
+            (_, Some((member, tier)), _) => {
+                let source = member.charter.clone().unwrap_or_else(|| member.source.to_string());
+                (tier, format!("the charter of {} names it", member.name), source)
+            }
+            (.., Some(tier)) => (tier, "`sessions.default_tier`".to_owned(), "configuration".to_owned()),
+            _ => {
+                let (tier, why) = asks::tier(message);
+                (tier, why.to_owned(), "message".to_owned())
+            }
+        };
+        (tier, note(format!("tier {tier}: {why}"), &source))
     }
 
     /// Agents that match the message but do not appear in its plan, best first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
-        let is_other =
-            |slug: &Slug| !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug);
-        self.others(&Message::read(&self.names, request.text), is_other)
+        let mut others = self.candidates(&Message::read(&self.names, request.text));
+        let is_shown = |slug: &Slug| plan.agents.contains(slug) || plan.evidence.iter().any(|one| one.agent == *slug);
+        others.retain(|other| !is_shown(&other.agent));
+        others.truncate(CONSIDERED);
+        others
     }
 
-    /// The agents that pass `is_other` and match the message, best first.
-    fn others(&self, message: &Message<'_>, is_other: impl Fn(&Slug) -> bool) -> Vec<Considered> {
+    /// The agents that a message speaks for, best first.
+    fn candidates(&self, message: &Message<'_>) -> Vec<Considered> {
         let index = self.index();
         let units = support::read(index, message.text, &message.spans);
         let ranking = self.ranking(&units);
         let explainer = Explainer { index, message: message.text, ranking: &ranking };
-        let others = ranking.order.iter().filter(|agent| is_other(&index.agents[**agent].slug));
-        let considered = others.map(|agent| Considered {
+        let candidates = ranking.order.iter().map(|agent| Considered {
             agent: index.agents[*agent].slug.clone(),
             weight: (ranking.scores[*agent] * 100.0).round() / 100.0,
-            evidence: explainer.of(*agent, OF_ONE_CONSIDERED),
+            evidence: explainer.of(*agent, REASONS_EACH),
         });
-        considered.filter(|considered| !considered.evidence.is_empty()).take(CONSIDERED).collect()
+        candidates.filter(|candidate| !candidate.evidence.is_empty()).collect()
     }
 
-    /// Fills the shortlist for the coordinator up to five candidates, and always adds the lead.
-    fn complete_shortlist(&self, message: &Message<'_>, evidence: &mut Vec<Evidence>) {
-        let is_startable = |slug: &Slug| self.team.startable_member(slug).is_some();
-        if !evidence.iter().any(|it| is_startable(&it.agent)) {
-            evidence.extend(self.others(message, is_startable).into_iter().flat_map(|other| other.evidence));
-        }
-        if let Some(lead) = asks::lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
-            evidence.push(Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
-        }
+    /// Whom the coordinator chooses among: the best, and always the lead.
+    fn shortlist(&self, message: &Message<'_>) -> Vec<Evidence> {
+        let mut shortlist = self.candidates(message);
+        shortlist.truncate(SHORTLIST);
+        let lead = asks::lead(self.team).filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
+        shortlist.truncate(SHORTLIST - usize::from(lead.is_some()));
+        let lead = lead.map(|lead| Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
+        shortlist.into_iter().flat_map(|candidate| candidate.evidence).chain(lead).collect()
     }
 
     /// Why no agent is needed, if none is.
-    fn direct(&self, request: &Request<'_>) -> Option<&'static str> {
+    fn needs_nobody(&self, request: &Request<'_>) -> Option<&'static str> {
         // "Hey Bea, how are you?" calls somebody and asks for no work.
         let is_bare = request.labels.is_empty() && request.paths.is_empty() && !request.text.contains('@');
         if is_bare { direct::read(self.team, request.text) } else { None }
     }
 
-    fn decide(&self, request: &Request<'_>, message: &Message<'_>) -> Draft {
-        let mut called = calls::read(self.team, message);
-        let requests = reviewers::requests(self.team, message);
+    fn decide(&self, request: &Request<'_>, reading: &Reading<'_>) -> Draft {
+        let Reading { message, called, requests } = reading;
         // `Add an endpoint, reviewed by @rex`: who adds it?
-        let rest = requests.rest(message.text).filter(|_| called.agents.iter().all(|agent| requests.has(agent)));
-        if rest.is_some() {
-            called.agents.clear();
-        } else if called.agents.is_empty() {
-            called.agents = requests.agents();
-            called.evidence.extend(called.agents.iter().map(reviewers::asked));
+        let is_of_others = called.agents.iter().all(|agent| requests.has(agent));
+        let rest = requests.rest(message.text).filter(|_| is_of_others);
+        let mut evidence = called.evidence.clone();
+        if rest.is_none() {
+            let mut agents = called.agents.clone();
+            if agents.is_empty() {
+                agents = requests.agents();
+                evidence.extend(agents.iter().map(reviewers::asked));
+            }
+            agents.retain(|agent| !called.ruled_out.contains(agent));
+            if !agents.is_empty() {
+                return Draft { places: called.places.clone(), ..Draft::sure(agents, evidence) };
+            }
         }
-        let called = match called.draft() {
-            Ok(draft) => return draft,
-            Err(called) => called,
-        };
         let of_rest = rest.as_deref().map(|rest| Message::read(&self.names, rest));
         let message = of_rest.as_ref().unwrap_or(message);
         if let Some(draft) = calls::the_team(self.team, message.text) {
@@ -299,43 +310,17 @@ impl<'t> Router<'t> {
         let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message));
         draft.agents.retain(|agent| !requests.has(agent));
         if called.any_unavailable {
-            // The user meant somebody who cannot be started, so a stand-in is less certain than the words suggest.
             draft.confidence *= UNAVAILABLE;
         }
-        if called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
-            draft.confidence = 0.0;
+        if draft.confidence < self.threshold || called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
+            draft = Draft { confidence: draft.confidence.min(self.unsure()), ..Draft::default() };
         }
-        draft.abstain_below(self.threshold);
-        draft.evidence.extend(called.evidence);
+        draft.evidence.extend(evidence);
         draft
     }
 
-    /// The steps that the message asks for. If they contradict each other, the coordinator decides.
-    fn in_steps(
-        &self,
-        mut draft: Draft,
-        message: &Message<'_>,
-        requests: &reviewers::Requests,
-    ) -> (Draft, Vec<Vec<Slug>>) {
-        if draft.agents.len() < 2 {
-            let steps = draft.agents.iter().map(|agent| vec![agent.clone()]).collect();
-            return (draft, steps);
-        }
-        let mut places = std::mem::take(&mut draft.places);
-        if places.is_empty() {
-            places = calls::read(self.team, message).places;
-        }
-        let steps = steps::of(message, &draft.agents, places, &requests.places()).unwrap_or_else(|| {
-            draft.evidence.push(note("the order of the work contradicts itself", "message"));
-            draft.confidence = 0.0;
-            draft.abstain_below(self.threshold);
-            Vec::new()
-        });
-        (draft, steps)
-    }
-
     fn ranking<'u>(&self, units: &'u [Unit]) -> Ranking<'u> {
-        Ranking::of(self.index(), units.iter().collect(), &support::asked(units, 0.0))
+        Ranking::of(self.index(), units.iter().collect(), &support::asked(units, false))
     }
 
     fn rank(&self, message: &Message<'_>) -> Draft {
@@ -346,41 +331,33 @@ impl<'t> Router<'t> {
         let units = support::read(index, message.text, &message.spans);
         let whole = self.ranking(&units);
         let Some(best) = whole.best() else { return Draft::default() };
-        let explainer = Explainer { index, message: message.text, ranking: &whole };
-        let lead = asks::lead(self.team).map(|lead| &lead.slug);
-        let leads = |agent: &usize| lead == Some(&index.agents[*agent].slug);
-        let unsure = |confidence: f64| {
-            let first = &whole.order[..SHORTLIST.min(whole.order.len())];
-            // The last place is the lead's, if no other is.
-            let count = if lead.is_none() || first.iter().any(leads) { SHORTLIST } else { SHORTLIST - 1 };
-            let evidence = first.iter().take(count).flat_map(|agent| explainer.of(*agent, OF_A_CANDIDATE));
-            let confidence = confidence.min(self.threshold - 0.01).max(0.0);
-            Draft { confidence, evidence: evidence.collect(), ..Draft::default() }
-        };
         if !whole.is_solid() || (index.agents.len() > 1 && whole.evidence[best] < LEAST) {
-            return unsure(0.0);
+            return Draft::default();
         }
+        let slug = &index.agents[best].slug;
         let is_coordinators = match Asks::of(message) {
-            Asks::Question | Asks::Everybody => true,
-            Asks::Decision => !leads(&best),
+            Asks::Question => true,
+            Asks::Decision => asks::lead(self.team).is_none_or(|lead| lead.slug != *slug),
             Asks::Work => false,
         };
-        let confidence = whole.confidence();
-        if is_coordinators {
-            return unsure(confidence);
+        let explainer = Explainer { index, message: message.text, ranking: &whole };
+        let (draft, is_clear) = match parts::read(index, message.text, &whole) {
+            Parts::Several(draft) => (draft, true),
+            one_or_unclear => {
+                let sure = Draft::sure(vec![slug.clone()], explainer.of(best, REASONS));
+                let draft = Draft { reviewer: explainer.reviewer(best), confidence: whole.confidence(), ..sure };
+                (draft, matches!(one_or_unclear, Parts::One))
+            }
+        };
+        if is_clear && !is_coordinators && draft.confidence >= self.threshold {
+            return draft;
         }
-        match parts::read(index, message.text, &whole) {
-            Parts::Several(draft) if draft.confidence >= self.threshold => draft,
-            Parts::Several(draft) => unsure(draft.confidence),
-            Parts::One if confidence >= self.threshold => Draft {
-                agents: vec![index.agents[best].slug.clone()],
-                reviewer: explainer.reviewer(best),
-                confidence,
-                evidence: explainer.of(best, ANSWERED),
-                ..Draft::default()
-            },
-            Parts::One | Parts::Unclear => unsure(confidence),
-        }
+        Draft { confidence: draft.confidence.min(self.unsure()), ..Draft::default() }
+    }
+
+    /// The most that is said of a plan that is not started.
+    fn unsure(&self) -> f64 {
+        (self.threshold - 0.01).max(0.0)
     }
 
     /// The owner of the files that a message names, unless the rest of the message asks for work that only one agent
@@ -394,21 +371,29 @@ impl<'t> Router<'t> {
     }
 }
 
-fn direct(why: Evidence) -> Plan {
-    Plan { tier: Tier::Direct, confidence: 1.0, evidence: vec![why], ..empty(PlanKind::Direct) }
+/// A message, and what it says of the team's members.
+struct Reading<'m> {
+    message: Message<'m>,
+    called: Addressed,
+    requests: Requests,
 }
 
-/// A plan without agents, reviewers and meetings.
-fn empty(kind: PlanKind) -> Plan {
-    let (agents, steps, reviewer, other_reviewers, evidence, ceremonies) = Default::default();
-    let (tier, confidence) = (Tier::Standard, 0.0);
-    Plan { kind, agents, steps, reviewer, other_reviewers, tier, confidence, evidence, ceremonies }
+impl<'m> Reading<'m> {
+    fn of(team: &Team, names: &Names, text: &'m str) -> Self {
+        let message = Message::read(names, text);
+        let (called, requests) = (calls::read(team, &message), reviewers::requests(team, &message));
+        Self { message, called, requests }
+    }
+}
+
+fn direct(why: Evidence) -> Plan {
+    let evidence = vec![why];
+    Plan { kind: PlanKind::Direct, tier: Tier::Direct, confidence: 1.0, evidence, ..Plan::default() }
 }
 
 /// Finds the reviewers of a plan whose agents somebody else has chosen.
 pub(crate) fn appoint_reviewers(team: &Team, plan: &mut Plan, message: &str) {
-    let message = Message::read(&Names::of(team), message);
-    reviewers::appoint(team, &message, &reviewers::requests(team, &message), &[], plan);
+    reviewers::appoint(team, &Reading::of(team, &Names::of(team), message), &[], plan);
 }
 
 /// A note in the evidence that favors no agent.
@@ -416,7 +401,7 @@ fn note(why: impl Into<String>, source: &str) -> Evidence {
     Evidence::new(&Slug::coordinator(), why, source, 0.0)
 }
 
-/// A plan before its tier.
+/// A plan before its steps, reviewers and tier.
 #[derive(Default)]
 struct Draft {
     agents: Vec<Slug>,
@@ -433,19 +418,11 @@ impl Draft {
     fn sure(agents: Vec<Slug>, evidence: Vec<Evidence>) -> Self {
         Self { agents, evidence, confidence: 1.0, ..Self::default() }
     }
-
-    /// The threshold is the same for every plan.
-    fn abstain_below(&mut self, threshold: f64) {
-        if self.confidence < threshold {
-            self.agents.clear();
-            self.reviewer = None;
-        }
-    }
 }
 
-fn named(agents: &[Slug]) -> Option<Draft> {
+fn named(agents: &[Slug]) -> Draft {
     let evidence = agents.iter().map(|agent| Evidence::new(agent, "named with --agent", "command line", 1.0));
-    (!agents.is_empty()).then(|| Draft::sure(agents.to_vec(), evidence.collect()))
+    Draft::sure(agents.to_vec(), evidence.collect())
 }
 
 #[cfg(test)]

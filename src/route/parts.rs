@@ -5,11 +5,9 @@ use super::evidence::Explainer;
 use super::index::Index;
 use super::score::Ranking;
 use super::steps::Assignment;
-use super::support::{SENTENCE, Unit, asked};
+use super::support::{Unit, asked};
 use crate::model::List;
 
-/// Longer messages tell a story; their clauses list no work.
-const UNITS: usize = 70;
 /// A segment of the work is somebody's with this chance and this much evidence.
 const CHANCE: f64 = 0.5;
 const EVIDENCE: f64 = 0.8;
@@ -17,9 +15,6 @@ const OF_A_PART: usize = 3;
 
 /// What people ask for beside the work, in the order in which it is done.
 const BESIDE: [&str; 3] = ["testing", "documentation", "review"];
-
-/// The units of one kind of work, and the areas that they ask for.
-type Part<'u> = (Vec<&'u Unit>, Vec<(usize, f64)>);
 
 /// How the parts of a message divide the work.
 pub(super) enum Parts {
@@ -31,35 +26,32 @@ pub(super) enum Parts {
 }
 
 pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Parts {
-    if whole.units.len() > UNITS {
-        return Parts::One;
-    }
-    // By kind of work: the work itself, then what is beside it.
-    let mut parts: [Part<'_>; 1 + BESIDE.len()] = Default::default();
-    let mut owner = None;
-    let (mut is_torn, mut kind_before) = (false, 0);
+    // By kind of work, the units and the areas that they ask for: the work itself, then what is beside it.
+    let mut parts: [(Vec<&Unit>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
+    let (mut owner, mut is_torn, mut kind) = (None, false, 0);
     for (segment, is_finite) in segments(index, message, &whole.units) {
-        let asked = asked(segment.iter().copied(), SENTENCE);
-        let kind = kind_of(index, &segment, &asked);
+        let asked = asked(segment.iter().copied(), true);
+        let own = kind_of(index, &segment, &asked);
         // `The page is fine now. Document it`: what only says how things stand is no part.
-        if kind.is_none() && is_finite {
+        if own.is_none() && is_finite {
             continue;
         }
-        kind_before = kind.unwrap_or(kind_before);
-        if kind_before == 0 {
+        kind = own.unwrap_or(kind);
+        if kind == 0 {
             let ranking = Ranking::of(index, segment.clone(), &asked);
             let is_clear = |best: &usize| ranking.chance(*best) >= CHANCE && ranking.evidence[*best] >= EVIDENCE;
             if let Some(best) = ranking.best().filter(is_clear) {
                 is_torn |= owner.replace(best).is_some_and(|before| before != best);
             }
         }
-        parts[kind_before].0.extend(segment);
-        parts[kind_before].1.extend(asked);
+        parts[kind].0.extend(segment);
+        parts[kind].1.extend(asked);
     }
-    let ranked = parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty()).map(|(kind, part)| {
-        let beside = kind.checked_sub(1).and_then(|at| index.area(BESIDE[at]));
-        Ranking::of(index, part.0, &beside.map_or(part.1, |area| vec![(area, SENTENCE)]))
-    });
+    let ranked =
+        parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty()).map(|(kind, (units, asked))| {
+            let beside = kind.checked_sub(1).and_then(|at| index.area(BESIDE[at]));
+            Ranking::of(index, units, &beside.map_or(asked, |area| vec![area]))
+        });
     let ranked: Vec<Ranking<'_>> = ranked.collect();
     let best: Vec<usize> = ranked.iter().filter_map(Ranking::best).collect();
     if is_torn {
@@ -88,25 +80,24 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
 /// The user's words, cut at punctuation and conjunctions, and at `with tests`; and whether their clause says how things
 /// stand.
 fn segments<'u>(index: &Index<'_>, message: &str, units: &[&'u Unit]) -> Vec<(Vec<&'u Unit>, bool)> {
+    let word = |unit: &Unit| message[unit.range.clone()].to_lowercase();
     let mut segments: Vec<(Vec<&Unit>, bool)> = Vec::new();
-    let (mut is_cut, mut clause) = (true, 0);
-    for (at, unit) in units.iter().enumerate().filter(|(_, unit)| !unit.is_denied) {
-        let word = message[unit.range.clone()].to_lowercase();
-        let names_kind = |unit: &&Unit| beside(index, unit).is_some();
-        let cuts = match word.as_str() {
-            "and" | "then" | "plus" | "including" => true,
-            "with" => units[at + 1..].iter().take(3).any(names_kind),
-            _ => false,
-        };
-        if is_cut || cuts || unit.is_apart {
-            clause = if unit.is_apart { segments.len() } else { clause };
-            segments.push((Vec::new(), segments[clause..].iter().any(|(_, is_finite)| *is_finite)));
+    for clause in units.chunk_by(|_, next| !next.is_apart) {
+        let is_finite = clause.iter().any(|unit| List::Finite.has(&word(unit)));
+        let mut segment = Vec::new();
+        for (at, unit) in clause.iter().enumerate().filter(|(_, unit)| !unit.is_denied) {
+            let is_cut = match word(unit).as_str() {
+                "and" | "then" | "plus" | "including" => true,
+                "with" => clause[at + 1..].iter().take(3).any(|unit| beside(index, unit).is_some()),
+                _ => false,
+            };
+            if is_cut {
+                segments.push((std::mem::take(&mut segment), is_finite));
+            } else {
+                segment.push(*unit);
+            }
         }
-        is_cut = cuts;
-        if List::Finite.has(&word) {
-            segments[clause..].iter_mut().for_each(|(_, is_finite)| *is_finite = true);
-        }
-        segments.last_mut().filter(|_| !cuts).into_iter().for_each(|(last, _)| last.push(unit));
+        segments.push((segment, is_finite));
     }
     segments.retain(|(segment, _)| !segment.is_empty());
     segments
@@ -118,9 +109,9 @@ fn beside(index: &Index<'_>, unit: &Unit) -> Option<usize> {
 }
 
 /// What a segment asks for: 0 the work itself, from 1 a kind beside it. `None`: it goes on with what is before it.
-fn kind_of(index: &Index<'_>, segment: &[&Unit], asked: &[(usize, f64)]) -> Option<usize> {
-    let is_asked = |name: &str| asked.iter().any(|(area, _)| index.areas.list[*area].name == name);
-    let verb = BESIDE.iter().position(|name| is_asked(name)).map(|at| at + 1);
+fn kind_of(index: &Index<'_>, segment: &[&Unit], asked: &[usize]) -> Option<usize> {
+    let is_asked = |name: &&str| asked.iter().any(|area| index.areas.list[*area].name == *name);
+    let verb = BESIDE.iter().position(is_asked).map(|at| at + 1);
     verb.or_else(|| segment.iter().take(6).find_map(|unit| beside(index, unit))).or_else(|| {
         let tells = segment.iter().skip(1).any(|unit| unit.telling > 0);
         (!asked.is_empty() && tells).then_some(0)

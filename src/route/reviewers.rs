@@ -9,10 +9,11 @@ use std::sync::LazyLock;
 
 use regex::{Match, Regex};
 
+use super::Reading;
 use super::calls;
 use super::sentence::Message;
 use super::steps::Assignment;
-use super::work::is_work;
+use super::work::{asks_for_work, is_work};
 use crate::model::{Evidence, Plan, Slug, Team, words};
 
 /// What stands for what in a phrase.
@@ -109,7 +110,7 @@ pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
             NUMBER.find_iter(names).filter_map(|number| team.members.get(number.as_str().parse::<usize>().ok()?));
         members.filter(|member| member.is_startable()).map(|member| member.slug.clone()).collect()
     };
-    for sentence in message.sentences.iter().filter(|sentence| sentence.text.contains(['@', '^', '~'])) {
+    for sentence in message.sentences.iter().filter(|sentence| sentence.has_names) {
         if requests.reviews.len() + requests.works.len() >= MOST {
             break;
         }
@@ -202,7 +203,7 @@ impl Requests {
         for (_, range) in &self.reviews {
             rest.replace_range(range.clone(), &" ".repeat(range.len()));
         }
-        let is_work = !self.works.is_empty() || super::work::asks(&rest);
+        let is_work = !self.works.is_empty() || asks_for_work(&rest);
         (!self.reviews.is_empty() && is_work).then_some(rest)
     }
 }
@@ -216,29 +217,30 @@ fn orders_review(message: &Message<'_>, from: usize) -> bool {
 /// Makes agents that review the plan's reviewers: those that the message asks, and those whose role it is where others
 /// work. If nobody else works, the review is of what is there already, and only an agent whose role it is judges that.
 /// `parts`: where the parts of the message begin that are some agent's.
-pub(super) fn appoint(team: &Team, message: &Message<'_>, requests: &Requests, parts: &[Assignment], plan: &mut Plan) {
+pub(super) fn appoint(team: &Team, reading: &Reading<'_>, parts: &[Assignment], plan: &mut Plan) {
+    let Reading { message, requests, .. } = reading;
     plan.reviewer.take_if(|reviewer| plan.agents.contains(reviewer));
     plan.other_reviewers.retain(|reviewer| !plan.agents.contains(reviewer));
     let mut asked = requests.agents();
     let of_parts = parts.iter().filter(|part| part.range.is_empty() && orders_review(message, part.range.start));
     asked.extend(of_parts.map(|part| part.agent.clone()).filter(|agent| !requests.has(agent)));
-    let role = |agent: &Slug| team.startable_member(agent).map_or(Role::Other, |member| Role::of(&member.role));
+    let role = |agent: &Slug| team.startable_member(agent).map_or("", |member| &member.role);
     let (judging, working): (Vec<&Slug>, Vec<&Slug>) = plan.agents.iter().partition(|agent| asked.contains(agent));
     let reviewers: Vec<Slug> = match &working[..] {
         [] if plan.agents.is_empty() => asked,
         // It would review its own work.
         [] if requests.rest(message.text).is_some() => Vec::new(),
-        [] => judging.into_iter().filter(|agent| role(agent) != Role::Other).cloned().collect(),
+        [] => judging.into_iter().filter(|agent| is_reviewer(role(agent))).cloned().collect(),
         [only] if asked.is_empty() && plan.agents.len() == 1 => {
             let mut clauses = message.spans.iter().map(|span| span.range.start);
-            let is_reviewer = role(only) != Role::Other && clauses.any(|from| orders_review(message, from));
-            is_reviewer.then(|| (*only).clone()).into_iter().collect()
+            let reviews = is_reviewer(role(only)) && clauses.any(|from| orders_review(message, from));
+            reviews.then(|| (*only).clone()).into_iter().collect()
         }
         several => {
             let is_for_all = calls::the_team(team, message.text).is_some();
             let is_by_role = |agent: &&Slug| {
                 let is_given_work = is_for_all || requests.works.contains(agent);
-                role(agent) == Role::Review && !is_given_work && follows(plan, agent)
+                only_reviews(role(agent)) && !is_given_work && follows(plan, agent)
             };
             let by_role: Vec<Slug> = several.iter().copied().filter(is_by_role).cloned().collect();
             let does_anybody_work = by_role.len() < several.len();
@@ -285,25 +287,14 @@ pub(super) fn asked(agent: &Slug) -> Evidence {
     Evidence::new(agent, "the message asks it for a review", "message", 1.0)
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Role {
-    /// It is all that the member does: `Code reviewer`.
-    Review,
-    /// `Lead and reviewer`
-    ReviewToo,
-    Other,
+fn is_reviewer(role: &str) -> bool {
+    words(&role.to_lowercase()).any(|word| word.starts_with("review") || matches!(word, "gatekeeper" | "approver"))
 }
 
-impl Role {
-    fn of(role: &str) -> Self {
-        let role = role.to_lowercase();
-        let is_it = |word: &str| word.starts_with("review") || matches!(word, "gatekeeper" | "approver");
-        if !words(&role).any(is_it) {
-            return Self::Other;
-        }
-        let is_several = role.contains(['/', '&', ',', '+', '(', '|', ';']) || words(&role).any(|word| word == "and");
-        if is_several { Self::ReviewToo } else { Self::Review }
-    }
+/// Whether a review is all that a member does: `Code reviewer`, not `Lead and reviewer`.
+fn only_reviews(role: &str) -> bool {
+    let does_more = role.contains(['/', '&', ',', '+', '(', '|', ';']) || words(role).any(|word| word == "and");
+    is_reviewer(role) && !does_more
 }
 
 #[cfg(test)]

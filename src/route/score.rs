@@ -1,7 +1,7 @@
 //! Ranks the agents for a message or a part of it, with one confidence for every plan.
 
-use super::index::{Index, Share, Support};
-use super::support::{SENTENCE, Unit};
+use super::index::{Index, Share};
+use super::support::Unit;
 
 const HEAD: f64 = 2.0;
 const ALONE: f64 = 1.2;
@@ -9,6 +9,8 @@ const SAID: f64 = 1.0;
 /// Whoever implements is meant a little more often than others.
 const CODER: f64 = 0.4;
 
+/// A word that says this much says enough alone.
+const SOLID: f64 = 1.0;
 /// Differences of scores count up to this.
 const MOST: f64 = 4.0;
 /// What an agent without colleagues is compared with.
@@ -36,7 +38,7 @@ pub(super) struct Ranking<'u> {
 }
 
 impl<'u> Ranking<'u> {
-    pub(super) fn of(index: &Index<'_>, units: Vec<&'u Unit>, asked: &[(usize, f64)]) -> Self {
+    pub(super) fn of(index: &Index<'_>, units: Vec<&'u Unit>, asked: &[usize]) -> Self {
         let points = points(index, &units, asked);
         let mut evidence = vec![0.0; index.agents.len()];
         units.iter().flat_map(|unit| &unit.supports).for_each(|support| evidence[support.agent] += support.weight);
@@ -58,55 +60,49 @@ impl<'u> Ranking<'u> {
         1.0 / sum
     }
 
-    /// Whether any word of the message tells agents apart.
+    /// Whether the message says enough to tell agents apart.
     pub(super) fn is_solid(&self) -> bool {
-        let says = |unit: &&Unit| !unit.is_denied && (unit.is_solid || unit.supports.iter().any(|it| it.weight >= 1.0));
-        self.units.iter().any(says)
+        let is_strong = |unit: &&Unit| unit.supports.iter().any(|support| support.weight >= SOLID);
+        self.content() > 1 || self.units.iter().any(is_strong)
+    }
+
+    /// How many words tell something of the work.
+    fn content(&self) -> usize {
+        self.units.iter().filter(|unit| !unit.is_denied).map(|unit| unit.telling).sum()
     }
 
     /// How likely the best agent is right, 0..1. Fitted on labelled messages of real teams; round numbers do as well.
     pub(super) fn confidence(&self) -> f64 {
         let Some(best) = self.best() else { return 0.0 };
-        let lead_of = |scores: &[f64]| {
-            let others = scores.iter().enumerate().filter(|(agent, _)| *agent != best);
-            let next = others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max);
-            (scores[best] - if next.is_finite() { next } else { NOBODY }).clamp(-MOST, MOST)
-        };
-        let of_best = |supports: &[Support]| supports.iter().find(|it| it.agent == best).map_or(0.0, |it| it.weight);
-        let strongest = self.units.iter().max_by(|a, b| of_best(&a.supports).total_cmp(&of_best(&b.supports)));
-        let mut without = self.scores.clone();
-        strongest.iter().flat_map(|unit| &unit.supports).for_each(|support| without[support.agent] -= support.weight);
+        let next = self.order.get(1).map_or(NOBODY, |next| self.scores[*next]);
+        let lead = (self.scores[best] - next).min(MOST);
         let points: f64 = self.points.iter().filter(|point| point.agent == best).map(|point| point.weight).sum();
-        let content: usize = self.units.iter().filter(|unit| !unit.is_denied).map(|unit| unit.telling).sum();
-        let logit = 1.36 + 0.52 * lead_of(&self.scores) + 0.11 * lead_of(&without) + 0.27 * points
-            - 0.73 * (1.0 + content.min(20) as f64).ln();
+        let content = self.content().min(20) as f64;
+        let logit = 1.36 + 0.63 * lead + 0.27 * points - 0.73 * (1.0 + content).ln();
         1.0 / (1.0 + (-logit).exp())
     }
 }
 
-fn points(index: &Index<'_>, units: &[&Unit], asked: &[(usize, f64)]) -> Vec<Point> {
+fn points(index: &Index<'_>, units: &[&Unit], asked: &[usize]) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     // The kind of each agent's that is asked for most.
-    for (area, strength) in asked {
+    for area in asked {
         for Share { agent, amount, .. } in &index.shares[*area] {
-            let weight = HEAD * strength * amount;
-            let point = Point { agent: *agent, area: *area, weight, is_asked: true, is_alone: false };
+            let point = Point { agent: *agent, area: *area, weight: HEAD * amount, is_asked: true, is_alone: false };
             match points.iter_mut().find(|known| known.agent == *agent) {
-                Some(known) if known.weight < weight => *known = point,
+                Some(known) if known.weight < point.weight => *known = point,
                 Some(_) => {}
                 None => points.push(point),
             }
         }
     }
-    let only = |area: usize, is_asked: bool, weight: f64| match &index.roles[area][..] {
-        [agent] if index.is_special(area) => Some(Point { agent: *agent, area, weight, is_asked, is_alone: true }),
-        _ => None,
+    let alone = |area: usize, is_asked: bool, weight: f64| {
+        index.specialist(area).map(|agent| Point { agent, area, weight, is_asked, is_alone: true })
     };
-    let at_once = asked.iter().filter(|(_, strength)| *strength == SENTENCE);
-    points.extend(at_once.filter_map(|(area, _)| only(*area, true, ALONE)).take(1));
+    points.extend(asked.iter().find_map(|area| alone(*area, true, ALONE)));
     let mut said = vec![0; index.areas.list.len()];
     units.iter().filter(|unit| !unit.is_denied).filter_map(|unit| unit.kind).for_each(|kind| said[kind] += 1);
-    let most = said.iter().enumerate().filter(|(_, count)| **count > 0).max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(&a.0)));
-    points.extend(most.and_then(|(area, _)| only(area, false, SAID)));
+    let most = (0..said.len()).filter(|area| said[*area] > 0).max_by_key(|area| (said[*area], usize::MAX - area));
+    points.extend(most.and_then(|area| alone(area, false, SAID)));
     points
 }

@@ -1,6 +1,7 @@
 //! The sentences of a message in a form that patterns read: words in lower case and marks, parted by single blanks, with
 //! each member's name as a number: `@3` for `@bea`, `^3` for `Bea`, `~3` for `bea`, `!3` where it is excluded.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::text::{Span, spans};
@@ -11,8 +12,11 @@ const MOST: usize = 400;
 /// The most words of a name.
 const LONGEST_NAME: usize = 3;
 
-/// Whom nobody on the team is called: `@?`.
-const NOBODY: &str = "?";
+// A word or a mark. In scripts without spaces, a name ends where another script begins.
+pattern!(
+    TOKEN,
+    r"[\w'’\-&&[^\u{2e80}-\u{10ffff}]]*[\w&&[^\u{2e80}-\u{10ffff}]][\w'’\-&&[^\u{2e80}-\u{10ffff}]]*|[\w&&[\u{2e80}-\u{10ffff}]]+|[,，、;；:：—–\-?？!！.。()]"
+);
 
 /// A message, read once.
 pub(super) struct Message<'m> {
@@ -21,31 +25,27 @@ pub(super) struct Message<'m> {
     pub(super) sentences: Vec<Sentence>,
 }
 
+#[derive(Default)]
 pub(super) struct Sentence {
     pub(super) text: String,
+    pub(super) has_names: bool,
     /// Where each word and mark stands, here and in the message.
     places: Vec<(usize, Range<usize>)>,
 }
 
-/// What members are called, by name and by slug.
+/// What members are called, by name and by slug: with the member's place, and whether its name begins with a capital.
 #[derive(Default)]
-pub(super) struct Names {
-    /// With the member's place, and whether its name is written with a capital.
-    known: Vec<(String, usize, bool)>,
-    /// The most words of one.
-    longest: usize,
-}
+pub(super) struct Names(HashMap<String, (usize, bool)>);
 
 impl Names {
     pub(super) fn of(team: &Team) -> Self {
-        let names = team.members.iter().enumerate().flat_map(|(place, member)| {
+        // The first of two with one name is meant.
+        let names = team.members.iter().enumerate().rev().flat_map(|(place, member)| {
             let is_capital = member.name.starts_with(char::is_uppercase);
-            let name = Slug::fold(&member.name).map(|slug| (slug.to_string(), place, is_capital));
-            name.into_iter().chain([(member.slug.to_string(), place, is_capital)])
+            let slugs = Slug::fold(&member.name).into_iter().chain([member.slug.clone()]);
+            slugs.map(move |slug| (slug.to_string(), (place, is_capital)))
         });
-        let known: Vec<(String, usize, bool)> = names.collect();
-        let longest = known.iter().map(|(name, ..)| name.split('-').count()).max().unwrap_or(1);
-        Self { known, longest: longest.min(LONGEST_NAME) }
+        Self(names.collect())
     }
 }
 
@@ -60,58 +60,66 @@ impl<'m> Message<'m> {
 
 impl Sentence {
     fn read(names: &Names, message: &str, spans: &[Span]) -> Self {
-        let mut sentence = Self { text: String::new(), places: Vec::new() };
-        let mut end = spans.first().map_or(0, |span| span.range.start);
-        for span in spans {
-            sentence.marks(message, end..span.range.start);
-            end = span.range.end;
-            if span.is_code {
-                sentence.push("`", span.range.clone());
-                continue;
-            }
-            let words = words(message, span.range.clone());
-            let mut at = 0;
-            let mut before = span.range.start;
-            while let Some(word) = words.get(at) {
-                sentence.marks(message, before..word.start);
-                let of = sentence.name(names, message, &words[at..], span.is_denied).unwrap_or_else(|| {
-                    let text = message[word.clone()].to_lowercase().replace('’', "'");
-                    sentence.push(&text, word.clone());
+        let mut sentence = Self::default();
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return sentence };
+        let (start, end) = (first.range.start, last.range.end);
+        let closes = |c: char| matches!(c, '"' | '”' | ')' | '?' | '!' | '.' | '？' | '！' | '。');
+        let end = message[end..].find(|c| !closes(c)).map_or(message.len(), |after| end + after);
+        let tokens = TOKEN.find_iter(&message[start..end]).map(|token| start + token.start()..start + token.end());
+        let tokens: Vec<Range<usize>> = tokens.collect();
+        let (mut at, mut spans) = (0, spans.iter().peekable());
+        while let Some(token) = tokens.get(at) {
+            while spans.next_if(|span| span.range.end <= token.start).is_some() {}
+            let span = spans.peek().filter(|span| span.range.contains(&token.start));
+            at += match (mark(&message[token.clone()]), span) {
+                (_, Some(span)) if span.is_code => {
+                    sentence.push("`", span.range.clone());
+                    tokens[at..].iter().take_while(|token| token.start < span.range.end).count()
+                }
+                (Some(mark), _) => {
+                    // What a sentence begins with ends nothing.
+                    if !sentence.text.is_empty() {
+                        sentence.push(mark, token.clone());
+                    }
                     1
-                });
-                at += of;
-                before = words[at - 1].end;
-            }
-            sentence.marks(message, before..end);
+                }
+                (None, Some(span)) => sentence.name(names, message, &tokens[at..], span).unwrap_or_else(|| {
+                    sentence.push(&lower(&message[token.clone()]), token.clone());
+                    1
+                }),
+                (None, None) => 1,
+            };
         }
-        let after = message[end..].find(|c: char| !matches!(c, '"' | '”' | ')' | '?' | '!' | '.' | '？' | '！' | '。'));
-        sentence.marks(message, end..after.map_or(message.len(), |after| end + after));
         sentence
     }
 
     /// Adds the member's name that words begin with; the number of these words.
-    fn name(&mut self, names: &Names, message: &str, words: &[Range<usize>], is_denied: bool) -> Option<usize> {
-        let before = &message[..words[0].start];
-        let is_at = before.ends_with('@')
-            && !before[..before.len() - 1]
-                .ends_with(|c: char| (is_of_word(c) && is_spaced(c)) || matches!(c, '.' | '/' | '@' | '`'))
+    fn name(&mut self, names: &Names, message: &str, words: &[Range<usize>], span: &Span) -> Option<usize> {
+        let (before, start) = (&message[..words[0].start], words[0].start);
+        let is_joined =
+            |c: char| (c.is_alphanumeric() && c < '\u{2e80}') || matches!(c, '-' | '_' | '.' | '/' | '@' | '`');
+        let is_at = before.strip_suffix('@').is_some_and(|before| !before.ends_with(is_joined))
             && !message[words[0].end..].starts_with(['/', '(', '[']);
-        for length in (1..=names.longest.clamp(1, words.len())).rev() {
-            let (start, end) = (words[0].start, words[length - 1].end);
-            let text = message[start..end].to_lowercase().replace('’', "'");
-            let (name, owner) = text.strip_suffix("'s").map_or((text.as_str(), ""), |name| (name, "'s"));
-            let name = name.trim_end_matches(['-', '\'']).replace(' ', "-");
-            let known = names.known.iter().find(|(known, ..)| *known == name);
-            let sign = match (known, is_at, is_denied) {
-                (Some(_), true, true) => "!",
-                (_, true, _) if known.is_some() || length == 1 => "@",
-                (Some((.., true)), _, false) if message[start..].starts_with(char::is_uppercase) => "^",
-                (Some(_), _, false) => "~",
+        let is_in_span = |word: &&Range<usize>| word.end <= span.range.end;
+        let most = words.iter().take(LONGEST_NAME).take_while(is_in_span).count();
+        for length in (1..=most).rev() {
+            let end = words[length - 1].end;
+            let text = lower(&message[start..end]);
+            let name = text.strip_suffix("'s");
+            let called = name.unwrap_or(&text).trim_end_matches(['-', '\'']).replace(' ', "-");
+            let known = names.0.get(&called);
+            let sign = match (known, is_at, span.is_denied) {
+                (Some(_), true, true) => '!',
+                (_, true, _) if known.is_some() || length == 1 => '@',
+                (Some((_, true)), _, false) if message[start..].starts_with(char::is_uppercase) => '^',
+                (Some(_), _, false) => '~',
                 _ => continue,
             };
-            let number = known.map_or(NOBODY.to_owned(), |(_, place, _)| place.to_string());
-            let shown = if owner.is_empty() { None } else { message[start..end].rfind(['\'', '’']) };
-            self.push(&format!("{sign}{number}{owner}"), start..shown.map_or(end, |length| start + length));
+            // Whom nobody on the team is called: `@?`.
+            let number = known.map_or("?".to_owned(), |(place, _)| place.to_string());
+            let shown = name.and_then(|_| message[start..end].rfind(['\'', '’'])).map_or(end, |length| start + length);
+            self.push(&format!("{sign}{number}{}", if name.is_some() { "'s" } else { "" }), start..shown);
+            self.has_names = true;
             return Some(length);
         }
         None
@@ -125,26 +133,6 @@ impl Sentence {
         self.text.push_str(token);
     }
 
-    fn marks(&mut self, message: &str, range: Range<usize>) {
-        for (at, mark) in message[range.clone()].char_indices() {
-            let token = match mark {
-                ',' | '，' | '、' => ",",
-                ';' | '；' => ";",
-                ':' | '：' => ":",
-                '—' | '–' | '-' => "—",
-                '?' | '？' => "?",
-                '!' | '！' => "!",
-                '.' | '。' => ".",
-                '(' | ')' => "(",
-                _ => continue,
-            };
-            if self.text.is_empty() {
-                continue;
-            }
-            self.push(token, range.start + at..range.start + at + mark.len_utf8());
-        }
-    }
-
     /// The range in the message of the words and marks in a range of the sentence.
     pub(super) fn range(&self, range: Range<usize>) -> Range<usize> {
         // A pattern may begin with the blank before a word.
@@ -156,8 +144,7 @@ impl Sentence {
 
     /// The text with the words that are names too.
     pub(super) fn plain(&self, message: &str) -> String {
-        let ends = self.places.iter().skip(1).map(|(at, _)| at - 1).chain([self.text.len()]);
-        let tokens = self.places.iter().zip(ends).map(|((at, place), end)| match &self.text[*at..end] {
+        let tokens = self.text.split(' ').zip(&self.places).map(|(token, (_, place))| match token {
             name if name.starts_with(['@', '^', '~', '!']) && name.len() > 1 => message[place.clone()].to_lowercase(),
             word => word.to_owned(),
         });
@@ -166,33 +153,26 @@ impl Sentence {
 
     /// Where something of the message stands here, if it does.
     pub(super) fn find(&self, in_message: usize) -> Option<usize> {
-        let end = self.places.last()?.1.end;
         let (at, _) = self.places.iter().find(|(_, place)| in_message < place.end)?;
-        (in_message >= self.places.first()?.1.start && in_message < end).then_some(*at)
+        (in_message >= self.places.first()?.1.start).then_some(*at)
     }
 }
 
-/// The words of a part of a message. In scripts without spaces, a name ends where another script begins.
-fn words(message: &str, part: Range<usize>) -> Vec<Range<usize>> {
-    let is_joint = |a: char, b: char| is_of_word(a) && is_of_word(b) && is_spaced(a) == is_spaced(b);
-    let mut words: Vec<Range<usize>> = Vec::new();
-    let mut last = ' ';
-    for (at, c) in message[part.clone()].char_indices().filter(|(_, c)| is_of_word(*c)) {
-        let (start, end) = (part.start + at, part.start + at + c.len_utf8());
-        match words.last_mut().filter(|word| word.end == start && is_joint(last, c)) {
-            Some(word) => word.end = end,
-            None => words.push(start..end),
-        }
-        last = c;
-    }
-    words.retain(|word| message[word.clone()].contains(char::is_alphanumeric));
-    words
+fn lower(text: &str) -> String {
+    text.to_lowercase().replace('’', "'")
 }
 
-fn is_spaced(c: char) -> bool {
-    c < '\u{2e80}'
-}
-
-fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '-' | '_' | '\'' | '’')
+/// A mark of any script as patterns read it.
+fn mark(token: &str) -> Option<&'static str> {
+    Some(match token {
+        "," | "，" | "、" => ",",
+        ";" | "；" => ";",
+        ":" | "：" => ":",
+        "—" | "–" | "-" => "—",
+        "?" | "？" => "?",
+        "!" | "！" => "!",
+        "." | "。" => ".",
+        "(" | ")" => "(",
+        _ => return None,
+    })
 }

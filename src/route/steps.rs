@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::sentence::Message;
+use super::{Draft, Reading};
 use crate::model::Slug;
 
 /// A point where the message gives an agent work.
@@ -42,19 +42,17 @@ pattern!(
 );
 pattern!(NUMBERED, r"(?i)^[-* ]*(?:step )?(\d{1,3})[.):] +");
 
-/// The steps of a plan for these agents. `None`: the orders contradict each other. `reviews`: where the message begins to
-/// ask for one.
-pub(super) fn of(
-    message: &Message<'_>,
-    agents: &[Slug],
-    mut places: Vec<Assignment>,
-    reviews: &[usize],
-) -> Option<Vec<Vec<Slug>>> {
-    places.retain(|place| agents.contains(&place.agent));
+/// The steps of a plan. `None`: the orders contradict each other.
+pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>> {
+    if draft.agents.len() < 2 {
+        return Some(draft.agents.iter().map(|agent| vec![agent.clone()]).collect());
+    }
+    let Reading { message, called, requests } = reading;
+    let mut places = if draft.places.is_empty() { called.places.clone() } else { draft.places.clone() };
+    places.retain(|place| draft.agents.contains(&place.agent));
     places.sort_by_key(|place| place.range.start);
     places.truncate(MOST);
-    let mut order = Order::default();
-    let mut number = 0;
+    let (mut order, mut number, reviews) = (Order::default(), 0, requests.places());
     for sentence in &message.sentences {
         let range = sentence.range(0..sentence.text.len());
         let line = message.text[..range.start].rfind('\n').map_or(0, |end| end + 1);
@@ -75,7 +73,7 @@ pub(super) fn of(
         let subjects: Vec<usize> = names.iter().map(|(at, _)| *at).chain(reviews).collect();
         order.read(&sentence.text, &segments(&sentence.text, &names, &subjects), &names);
     }
-    order.steps(agents)
+    order.steps(&draft.agents)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

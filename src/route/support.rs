@@ -1,35 +1,28 @@
 //! Reads a message as units: what each says for each agent, and the work that it begins by asking for.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::ops::Range;
 
-use foldhash::fast::FixedState;
-
-use super::areas::{How, Says, TermId};
+use super::areas::{How, TermId};
 use super::index::{Index, Support, keep_stronger};
 use super::text::Span;
 use super::units::each_stem;
 use crate::model::List;
-
-/// A kind of work asked for at the beginning of a sentence, and of a clause.
-pub(super) const SENTENCE: f64 = 1.0;
-const CLAUSE: f64 = 0.6;
 
 /// A word, an identifier, or words that mean something together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unit {
     pub(super) range: Range<usize>,
     pub(super) is_denied: bool,
-    /// How many of its words tell something, and whether one is no common word.
+    /// How many of its words tell something.
     pub(super) telling: usize,
-    pub(super) is_solid: bool,
     pub(super) supports: Vec<Support>,
     /// The kind of work that it nearly always means.
     pub(super) kind: Option<usize>,
     /// The kinds that it asks for where a request begins.
     pub(super) asks: Vec<usize>,
-    /// It begins a clause, or a sentence.
-    begins: f64,
+    /// It begins a sentence.
+    begins: bool,
     /// Punctuation before it, or the beginning of a line.
     pub(super) is_apart: bool,
     /// A request may go on before its verb: `and then please`.
@@ -38,7 +31,6 @@ pub(super) struct Unit {
 
 /// A word or an identifier, and its terms: one, or the pieces of an identifier.
 struct Word {
-    range: Range<usize>,
     terms: Range<usize>,
     whole: Option<TermId>,
     unit: Unit,
@@ -48,38 +40,28 @@ struct Word {
 pub(super) fn read(index: &Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit> {
     let mut terms: Vec<TermId> = Vec::new();
     let words = words(index, message, spans, &mut terms);
-    let mut units = Vec::new();
-    let mut seen: HashMap<&[TermId], (), FixedState> = HashMap::default();
-    let mut at = 0;
+    let (mut units, mut seen, mut at) = (Vec::new(), HashSet::new(), 0);
     while let Some(word) = words.get(at) {
-        let (length, hints) = match word.whole.map(|whole| index.areas.hints(whole)) {
-            Some(hints) if !hints.is_empty() => (1, hints),
-            _ => index.areas.longest(&terms[word.terms.start..]),
-        };
-        let end = words[at..].iter().position(|next| next.terms.start >= word.terms.start + length);
-        let end = end.map_or(words.len(), |end| at + end.max(1));
-        let of = &words[at..end];
-        let of_unit = word.terms.start..of.last().map_or(0, |last| last.terms.end);
-        let says = |term: &TermId| index.areas.says(*term);
+        let of_whole = word.whole.map(|whole| index.areas.hints(whole)).filter(|hints| !hints.is_empty());
+        let (length, hints) =
+            of_whole.map_or_else(|| index.areas.longest(&terms[word.terms.start..]), |hints| (1, hints));
+        let end = words[at + 1..].iter().position(|next| next.terms.start >= word.terms.start + length);
+        let of = &words[at..end.map_or(words.len(), |end| at + 1 + end)];
+        at += of.len();
+        let tells = |word: &&Word| terms[word.terms.clone()].iter().any(|term| index.areas.tells(*term));
         let hinted = |how: How| hints.iter().filter(move |hint| hint.how == how).map(|hint| hint.area);
-        let mut unit = Unit {
-            range: word.range.start..of.last().map_or(word.range.end, |last| last.range.end),
-            telling: of
-                .iter()
-                .filter(|word| terms[word.terms.clone()].iter().any(|term| says(term) > Says::Nothing))
-                .count(),
-            is_solid: of.iter().any(|word| word.terms.len() > 1 || says(&terms[word.terms.start]) == Says::Something),
-            kind: hinted(How::Strong).find(|area| index.areas.list[*area].is_kind),
-            asks: hinted(How::Asks).collect(),
-            ..word.unit.clone()
-        };
+        let mut unit = word.unit.clone();
+        unit.range.end = of.last().map_or(unit.range.end, |last| last.unit.range.end);
+        unit.telling = of.iter().filter(tells).count();
+        unit.kind = hinted(How::Strong).find(|area| index.areas.list[*area].is_kind);
+        unit.asks = hinted(How::Asks).collect();
         // What was said before says nothing more.
-        if !unit.is_denied && seen.insert(&terms[of_unit], ()).is_none() {
+        let of_unit = &terms[word.terms.start..of.last().map_or(word.terms.end, |last| last.terms.end)];
+        if !unit.is_denied && seen.insert(of_unit) {
             unit.supports = supports(index, of, &terms);
             index.of_hints(hints).for_each(|support| keep_stronger(&mut unit.supports, support));
         }
         units.push(unit);
-        at = end;
     }
     units
 }
@@ -89,12 +71,10 @@ fn supports(index: &Index<'_>, words: &[Word], terms: &[TermId]) -> Vec<Support>
     let mut all: Vec<Support> = Vec::new();
     for word in words {
         let mut of_word: Vec<Support> = Vec::new();
-        let mut add = |term: TermId| {
-            let of_lines = index.of_lines(term).iter().copied();
-            of_lines.chain(index.of_hints(index.areas.hints(term))).for_each(|it| keep_stronger(&mut of_word, it));
-        };
-        word.whole.into_iter().for_each(&mut add);
-        terms[word.terms.clone()].iter().copied().for_each(add);
+        for term in word.whole.iter().chain(&terms[word.terms.clone()]) {
+            let of_term = index.of_lines(*term).iter().copied().chain(index.of_hints(index.areas.hints(*term)));
+            of_term.for_each(|support| keep_stronger(&mut of_word, support));
+        }
         for support in of_word {
             match all.iter_mut().find(|known| known.agent == support.agent) {
                 Some(known) => {
@@ -113,12 +93,7 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
     let mut words: Vec<Word> = Vec::new();
     let (mut sentence, mut clause) = (usize::MAX, usize::MAX);
     for span in spans {
-        let mut begins = match span {
-            _ if span.is_code || span.is_denied => 0.0,
-            span if span.sentence != sentence => SENTENCE,
-            span if span.clause != clause => CLAUSE,
-            _ => 0.0,
-        };
+        let mut begins = span.sentence != sentence && !span.is_denied;
         let mut is_apart = span.clause != clause;
         (sentence, clause) = (span.sentence, span.clause);
         let mut whole = None;
@@ -128,40 +103,34 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
                 whole = Some(term);
                 return;
             }
-            terms.push(term);
             let range = span.range.start + range.start..span.range.start + range.end;
-            if let Some(last) = words.last_mut().filter(|last| last.whole.is_some() && last.range == range) {
+            // Whose name it is says nothing of the work.
+            if message[..range.start].ends_with('@') && !message[range.end..].starts_with('/') {
+                return;
+            }
+            terms.push(term);
+            if let Some(last) = words.last_mut().filter(|last| last.whole.is_some() && last.unit.range == range) {
                 last.terms.end = terms.len();
                 return;
             }
-            let text = message[range.clone()].to_lowercase();
-            let is_filler = List::any(&FILLERS, &text);
-            let unit = Unit { is_denied: span.is_denied, begins, is_apart, is_filler, ..Unit::default() };
-            words.push(Word { range, terms: terms.len() - 1..terms.len(), whole: whole.take(), unit });
-            (is_apart, begins) = (false, 0.0);
+            let is_filler = List::any(&FILLERS, &message[range.clone()].to_lowercase());
+            let unit = Unit { range, is_denied: span.is_denied, begins, is_apart, is_filler, ..Unit::default() };
+            words.push(Word { terms: terms.len() - 1..terms.len(), whole: whole.take(), unit });
+            (is_apart, begins) = (false, false);
         });
     }
     words
 }
 
-/// By kind of work: how clearly the beginning of a sentence or clause asks for it. `first`: what the first unit begins.
-pub(super) fn asked<'u>(units: impl IntoIterator<Item = &'u Unit>, first: f64) -> Vec<(usize, f64)> {
-    let mut begins: f64 = first;
-    let mut asked: Vec<(usize, f64)> = Vec::new();
-    for (at, unit) in units.into_iter().enumerate() {
-        begins = f64::max(if unit.is_apart && at > 0 { 0.0 } else { begins }, unit.begins);
-        if begins == 0.0 {
-            continue;
+/// The kinds of work that the beginning of a sentence asks for. `begins`: whether the first unit begins one.
+pub(super) fn asked<'u>(units: impl IntoIterator<Item = &'u Unit>, mut begins: bool) -> Vec<usize> {
+    let mut asked = Vec::new();
+    for unit in units {
+        begins |= unit.begins;
+        if begins {
+            asked.extend(unit.asks.iter().filter(|area| !asked.contains(*area)).copied().collect::<Vec<_>>());
         }
-        for area in &unit.asks {
-            match asked.iter_mut().find(|(known, _)| known == area) {
-                Some((_, known)) => *known = known.max(begins),
-                None => asked.push((*area, begins)),
-            }
-        }
-        if !unit.is_filler {
-            begins = 0.0;
-        }
+        begins &= unit.is_filler;
     }
     asked
 }

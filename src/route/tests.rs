@@ -1,3 +1,4 @@
+mod calibration;
 mod gates;
 mod pairs;
 mod spoken;
@@ -98,6 +99,7 @@ fn what_a_message_begins_with_is_joined_to_nothing() {
 fn orders_are_parts_and_what_is_told_or_listed_is_none() {
     assert_eq!(agents("Fix the css layout, the button, the page and its css").1, ["fay"]);
     assert_eq!(agents("The endpoint and the query are fine now. Document the endpoint in the guide").1, ["doc"]);
+    assert_eq!(agents("Add an API endpoint that is fast, and document it in the guide").1, ["bea", "doc"]);
 }
 
 #[test]
@@ -215,6 +217,8 @@ fn the_coordinators_choice_is_checked() {
         (agents.kind, agents.agents[0].as_str(), agents.evidence[0].why.as_str()),
         (PlanKind::Agents, "fay", "UI")
     );
+    let (twice, _) = chosen("{\"steps\": [[\"fay\", \"@Fay\"], [\"bea\", \"fay\"]]}");
+    assert_eq!((twice.steps.iter().map(Vec::len).collect::<Vec<_>>(), twice.agents.len()), (vec![1, 2], 2));
     let (nobody, answer) = chosen("{\"agents\": [], \"answer\": \"It is port 80.\"}");
     assert_eq!((nobody.kind, nobody.agents.len(), nobody.tier), (PlanKind::Direct, 0, Tier::Direct));
     assert_eq!((nobody.evidence[0].source.as_str(), answer.as_str()), ("coordinator", "It is port 80."));
@@ -333,8 +337,8 @@ fn the_only_one_for_a_kind_of_work_is_chosen_whatever_it_is_about() {
     let team = orchard();
     let asked = plan(&team, "Explain in a guide how harvest queries work, for people who are new");
     assert_eq!(asked.agents.iter().map(Slug::as_str).collect::<Vec<_>>(), ["sage"], "{asked:?}");
-    let role = asked.evidence.iter().find(|one| one.why.contains("asks for documentation"));
-    assert!(role.is_some_and(|one| one.weight > 0.0 && one.source.ends_with("team.md:7")), "{asked:?}");
+    let is_role = |one: &Evidence| one.weight > 0.0 && one.source.ends_with("team.md:7");
+    assert!(asked.evidence.iter().any(|one| is_role(one) && one.why.contains("only this agent's role")), "{asked:?}");
 }
 
 #[test]

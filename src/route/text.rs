@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::model::List;
 
+pattern!(COMMENT, r"(?s)<!--.*?-->");
 pattern!(HEADING, r"^(#+ |\*\*[^*]+\*\*[: ]*$)");
 // A check box, or what a form says where people write.
 pattern!(
@@ -15,6 +16,9 @@ pattern!(
     PASTED,
     r#"^(> |\$ |--> |\| |[\[(]?(\d{4}-\d\d|\d\d:\d\d:)|at \S*[.(:].*[^.?]$|Traceback \(|File "|Caused by:|npm ERR!|error\[E|thread '|\[?(ERROR|WARN|WARNING|INFO|DEBUG|TRACE)\b|E/|##\[)"#
 );
+// The end of a sentence or a clause, but not in `config.toml` and `12:30`.
+pattern!(MARK, r"[!?,;()。！？、，；：—]|[.:](?:\s|$)");
+pattern!(BEFORE_DENIAL, r"^\s*(?:(?:please|and|also|so) +)*");
 
 /// Of longer messages, only the beginning and the end are read; the middle is usually pasted.
 const BEGINNING: usize = 24 * 1024;
@@ -36,14 +40,9 @@ pub(super) struct Span {
 
 /// Splits a message into spans.
 pub(super) fn spans(message: &str) -> Vec<Span> {
-    let mut reader = Reader { message, ..Reader::default() };
-    reader.read();
-    if reader.spans.is_empty() {
-        // Some people write only headings and check boxes.
-        reader = Reader { message, reads_templates: true, ..Reader::default() };
-        reader.read();
-    }
-    reader.spans
+    let own = Reader::read(message, false);
+    // Some people write only headings and check boxes.
+    if own.is_empty() { Reader::read(message, true) } else { own }
 }
 
 /// The number of bytes of a message that are not read.
@@ -52,153 +51,113 @@ pub(super) fn unread(message: &str) -> usize {
 }
 
 /// The beginning and the end of a message, without HTML comments.
-fn parts(message: &str) -> Vec<Range<usize>> {
+fn parts(message: &str) -> impl Iterator<Item = &str> {
     let all = message.len();
-    let middle = match unread(message) {
-        0 => all..all,
-        _ => message.floor_char_boundary(BEGINNING)..message.floor_char_boundary(all - END),
+    let (beginning, end) = match unread(message) {
+        0 => (all, all),
+        _ => (message.floor_char_boundary(BEGINNING), message.floor_char_boundary(all - END)),
     };
-    let mut parts = Vec::new();
-    for (mut start, end) in [(0, middle.start), (middle.end, all)] {
-        let comment = |start: usize| {
-            let from = start + message[start..end].find("<!--")?;
-            Some((from, from + message[from..end].find("-->")? + "-->".len()))
-        };
-        while let Some((from, to)) = comment(start) {
-            parts.push(start..from);
-            start = to;
-        }
-        parts.push(start..end);
-    }
-    parts
+    [&message[..beginning], &message[end..]].into_iter().flat_map(|part| COMMENT.split(part))
 }
 
-#[derive(Default)]
 struct Reader<'m> {
     message: &'m str,
     spans: Vec<Span>,
-    fence: Option<&'m str>,
     clause: usize,
     sentence: usize,
-    reads_templates: bool,
-    /// In a section for versions, logs or steps.
-    is_beside: bool,
 }
 
 impl<'m> Reader<'m> {
-    fn read(&mut self) {
-        for part in parts(self.message) {
-            for line in self.message[part].split_inclusive('\n') {
-                let start = line.as_ptr() as usize - self.message.as_ptr() as usize;
-                self.line(line.trim(), start..start + line.len());
-                (self.sentence, self.clause) = (self.sentence + 1, self.clause + 1);
-            }
-        }
-    }
-
-    fn line(&mut self, text: &str, range: Range<usize>) {
-        let mark = ["```", "~~~"].into_iter().find(|mark| text.starts_with(mark));
-        match (self.fence, mark) {
-            (None, Some(_)) => self.fence = mark,
-            (Some(open), Some(mark)) if open == mark => self.fence = None,
-            (Some(_), _) => {}
-            (None, None) if self.reads_templates => self.prose(range),
-            (None, None) => {
-                if !PASTED.is_match(text) && !self.is_template(text, range.start) && !self.is_beside {
-                    self.prose(range);
-                }
-            }
-        }
-    }
-
-    /// Whether a line belongs to a template.
-    fn is_template(&mut self, line: &str, at: usize) -> bool {
-        if HEADING.is_match(line) {
-            self.is_beside = List::Side.find(&line.to_lowercase()).is_some();
+    fn read(message: &'m str, reads_templates: bool) -> Vec<Span> {
+        let mut reader = Self { message, spans: Vec::new(), clause: 0, sentence: 0 };
+        // In a section for versions, logs or steps.
+        let (mut fence, mut is_beside) = (None, false);
+        for line in parts(message).flat_map(str::lines) {
+            let text = line.trim();
+            let mark = ["```", "~~~"].into_iter().find(|mark| text.starts_with(mark));
             // A `# Title` that begins the message is the user's.
-            return !(line.starts_with("# ") && self.message[..at].trim().is_empty());
-        }
-        FORM.is_match(line)
-    }
-
-    /// Splits a line of prose into clauses, and these into words, code and denials.
-    fn prose(&mut self, line: Range<usize>) {
-        let (mut start, mut begins) = (line.start, self.spans.len());
-        let message = self.message;
-        for (offset, mark) in message[line.clone()].match_indices(MARKS) {
-            let (at, after) = (line.start + offset, line.start + offset + mark.len());
-            // Not in `config.toml`, `12:30`.
-            if matches!(mark, "." | ":") && !message[after..line.end].chars().next().is_none_or(char::is_whitespace) {
-                continue;
-            }
-            self.clause(start..at);
-            start = after;
-            self.clause += 1;
-            if matches!(mark, "!" | "?" | "." | "。" | "！" | "？") {
-                self.sentence += 1;
-                self.drop_courtesy(begins);
-                begins = self.spans.len();
+            let is_heading =
+                |text: &str| HEADING.is_match(text) && !(text.starts_with("# ") && reader.spans.is_empty());
+            if mark.is_some() || fence.is_some() {
+                fence = if fence.is_none() || fence == mark { mark.filter(|_| fence.is_none()) } else { fence };
+            } else if reads_templates {
+                reader.line(line);
+            } else if is_heading(text) {
+                is_beside = List::Side.find(&text.to_lowercase()).is_some();
+            } else if !is_beside && !FORM.is_match(text) && !PASTED.is_match(text) {
+                reader.line(line);
             }
         }
-        self.clause(start..line.end);
-        self.drop_courtesy(begins);
+        reader.spans
     }
 
-    /// Drops greetings, thanks and phrases such as `could you have a look at this?`.
-    fn drop_courtesy(&mut self, begins: usize) {
+    fn offset(&self, part: &str) -> usize {
+        part.as_ptr() as usize - self.message.as_ptr() as usize
+    }
+
+    fn line(&mut self, line: &'m str) {
+        let (mut start, mut begins) = (0, self.spans.len());
+        for mark in MARK.find_iter(line) {
+            self.clause(&line[start..mark.start()]);
+            start = mark.end();
+            if mark.as_str().starts_with(['!', '?', '.', '。', '！', '？']) {
+                begins = self.end_sentence(begins);
+            }
+        }
+        self.clause(&line[start..]);
+        self.end_sentence(begins);
+    }
+
+    /// Drops greetings, thanks and phrases such as `could you have a look at this?`. Where the next sentence begins.
+    fn end_sentence(&mut self, begins: usize) -> usize {
         let is_courtesy = |span: &Span| is_courtesy(&self.message[span.range.clone()]);
         if self.spans[begins..].iter().all(is_courtesy) {
             self.spans.truncate(begins);
         } else if self.spans.get(begins).is_some_and(is_courtesy) {
             self.spans.remove(begins);
         }
+        self.sentence += 1;
+        self.spans.len()
     }
 
-    fn clause(&mut self, clause: Range<usize>) {
-        let text = &self.message[clause.clone()];
-        let denied = denied(&text.to_ascii_lowercase());
+    /// Splits a clause into spans of words, of code and of what is denied.
+    fn clause(&mut self, clause: &'m str) {
+        let denied = denied(&clause.to_ascii_lowercase());
         let first = self.spans.len();
-        for (index, piece) in text.split('`').enumerate() {
-            let is_code = index % 2 == 1;
+        for (index, piece) in clause.split('`').enumerate() {
             for word in piece.split_whitespace().filter(|word| !is_address(word)) {
-                let start = word.as_ptr() as usize - self.message.as_ptr() as usize;
-                let is_denied = denied.as_ref().is_some_and(|range| range.contains(&(start - clause.start)));
-                let last = self.spans[first..].last_mut().filter(|last| {
-                    (last.is_denied, last.is_code) == (is_denied, is_code)
+                let start = self.offset(word);
+                let span = Span {
+                    range: start..start + word.len(),
+                    is_denied: denied.as_ref().is_some_and(|range| range.contains(&(start - self.offset(clause)))),
+                    clause: self.clause,
+                    sentence: self.sentence,
+                    is_code: index % 2 == 1,
+                };
+                let continues = |last: &&mut Span| {
+                    (last.is_denied, last.is_code) == (span.is_denied, span.is_code)
                         && self.message[last.range.end..start].trim().is_empty()
-                });
-                let range = start..start + word.len();
-                match last {
+                };
+                match self.spans[first..].last_mut().filter(continues) {
                     // Terms of several words are found in one span.
-                    Some(last) => last.range.end = range.end,
-                    None => {
-                        let (clause, sentence) = (self.clause, self.sentence);
-                        self.spans.push(Span { range, is_denied, clause, sentence, is_code });
-                    }
+                    Some(last) => last.range.end = span.range.end,
+                    None => self.spans.push(span),
                 }
             }
         }
+        self.clause += 1;
     }
 }
 
-/// Characters that may end a sentence or a clause.
-const MARKS: [char; 16] = ['!', '?', '.', ',', ';', '(', ')', ':', '。', '！', '？', '、', '，', '；', '：', '—'];
-
 /// The part of a lower-case clause that excludes work.
 fn denied(clause: &str) -> Option<Range<usize>> {
-    let start = clause.len() - clause.trim_start().len();
-    let mut head = clause.trim();
-    while let Some((_, rest)) =
-        head.split_once(' ').filter(|(word, _)| matches!(*word, "please" | "and" | "also" | "so"))
-    {
-        head = rest;
-    }
-    let is_short = head.split_whitespace().count() <= SHORT;
+    let start = BEFORE_DENIAL.find(clause).map_or(0, |found| found.end());
+    let head = &clause[start..];
     // `no new tests`, but not `no idea why`.
     let next = head.strip_prefix("no ").and_then(|rest| rest.split_whitespace().next());
     let begins = List::DenyBegins.begins(head).is_some()
-        || (is_short && List::DenyShort.begins(head).is_some())
-        || next.is_some_and(|next| !List::NotDenied.has(next));
+        || next.is_some_and(|next| !List::NotDenied.has(next))
+        || (List::DenyShort.begins(head).is_some() && head.split_whitespace().count() <= SHORT);
     let from = if begins { start } else { List::Deny.find(clause)? };
     // `everything but the docs`: this one ends nothing. In `don't touch anything but the docs` it does.
     let after = from + if clause[from..].contains("thing but") && begins { "everything but".len() } else { 1 };

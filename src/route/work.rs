@@ -29,14 +29,6 @@ fn is_named(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_')
 }
 
-/// Whether any clause of a message is an order or a wish.
-pub(super) fn asks(message: &str) -> bool {
-    const WISHES: [&str; 7] = ["need", "needs", "want", "wants", "should", "must", "let's"];
-    let message = Message::read(&Names::default(), message);
-    let asks = |clause: &str| is_order(clause) || clause.split(' ').any(|word| WISHES.contains(&word));
-    message.sentences.iter().any(|sentence| MARK.split(&sentence.text).any(asks))
-}
-
 /// Whether a clause begins by asking for something to be done: `add …`, `then document …`.
 pub(super) fn is_order(clause: &str) -> bool {
     // A verb alone may be a noun in a list.

@@ -25,9 +25,16 @@ pub(crate) fn bench() {
     fs::write(repo.join("messages"), lines).expect("a file");
     fs::write(repo.join("nothing"), "").expect("a file");
 
+    let strings: String = messages.iter().map(|message| format!("{}\n", serde_json::json!(message))).collect();
+    fs::write(repo.join("strings"), strings).expect("a file");
+
+    let (mut first, mut others) = (Vec::new(), Vec::new());
     let (mut all, mut none, mut peer) = (Vec::new(), Vec::new(), Vec::new());
     let (mut agents, mut one) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
+        let alone = router_alone(repo);
+        first.push(alone[0]);
+        others.push(alone[1..].iter().sum());
         all.push(route(repo, "messages"));
         none.push(route(repo, "nothing"));
         peer.push(bm25(&files, &messages));
@@ -35,10 +42,23 @@ pub(crate) fn bench() {
         agents.push(time(repo, SQUAD, &["agents"]));
     }
     let (all, none) = (median(all), median(none));
+    print("the first message and the index, against 3 ms", median(first), Duration::from_millis(3));
+    print("the router for 1,000 messages, against 10 ms", median(others), Duration::from_millis(10));
     print("1,000 messages, against BM25", all.saturating_sub(none), median(peer));
     let agents = median(agents);
     print("the process for no message, against `agents`", none, agents);
     print("the process for one, against `agents`", median(one), agents);
+}
+
+/// How long the router itself took for each message.
+fn router_alone(repo: &Path) -> Vec<Duration> {
+    let mut command = Command::new(SQUAD);
+    command.arg("bench-route").current_dir(repo).stdin(File::open(repo.join("strings")).expect("a file"));
+    let done = command.output().expect("squad runs");
+    assert!(done.status.success(), "bench-route");
+    let lines = String::from_utf8(done.stdout).expect("UTF-8");
+    let micros = lines.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
+    micros.map(Duration::from_micros).collect()
 }
 
 fn route(repo: &Path, input: &str) -> Duration {

@@ -266,7 +266,7 @@ fn a_run_is_told_as_a_story() {
     expect![[r#"
         Add the backend login ports
         Mon 5 Jan 2026 09:00 (UTC), on main at 1bb3748, rehearsal 0.1.0
-        Plan  1 ada   2 rex   tier standard   .squad/routing.md:7, .squad/team.md:5
+        Plan  1 ada   2 rex   tier standard   .squad/routing.md:7, .squad/team.md:5, .squad/routing.md:5
 
          0:__   ada  I look first.
 

@@ -63,8 +63,8 @@ fn explaining_shows_who_else_was_considered() {
           coordinator    0.00  tier standard: work to do                       message
 
         Also considered:
-          bob    2.09  in total, of which:
-                 2.09  message and routing row are both about testing  .squad/routing.md:6
+          bob    2.22  in total, of which:
+                 2.22  message and routing row are both about testing  .squad/routing.md:6
           rex    0.92  in total, of which:
                  0.92  message and role are both about review          .squad/team.md:7
         --- exit 0
@@ -91,14 +91,13 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
         .map(|prediction| format!("{}: {}\n", prediction["mistake"], prediction["message"]))
         .collect();
     expect![[r#"
-        7 of 72 wrong:
+        6 of 72 wrong:
         "not_answered": "@scribe the README says the wrong port, correct it"
         "not_answered": "Bump @milo/buttons, the components of the web pages need it"
         "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
         "not_answered": "Team, introduce yourselves"
         "not_answered": "@everyone read the new plan and say what is missing"
         "not_answered": "请修复网页按钮的布局和样式"
-        "not_answered": "Write unit tests for this:\n\nTraceback (most recent call last):\n  File \"web/page.py\", line 3, in css\n    at layout.render (web/map.ts:3:1)\nValueError: dialog\n"
     "#]]
     .assert_eq(&format!("{} of {} wrong:\n{}", mistakes.len(), predictions.len(), mistakes.concat()));
 }
@@ -197,7 +196,7 @@ fn cases_are_scored_and_mistakes_grouped() {
            2 ambiguous  abstained 50.0%
 
         If routing only answered from this confidence up:
-          0.86  coverage  66.7%  precision  50.0%
+          0.89  coverage  66.7%  precision  50.0%
           0.96  coverage  33.3%  precision 100.0%
 
         The wrong agent (1)

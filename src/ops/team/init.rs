@@ -316,10 +316,38 @@ mod tests {
         }
     }
 
+    /// What README and help show of routing is what the team does that `squad init` installs.
     #[test]
-    fn the_example_in_the_readme_is_routed_to_an_agent() {
+    fn the_examples_of_readme_and_help_route_as_they_say() {
+        const SHOWN: [&str; 4] = [
+            include_str!("../../../README.md"),
+            include_str!("../../commands/mod.rs"),
+            include_str!("../../commands/route/mod.rs"),
+            include_str!("../../commands/orchestrate/args.rs"),
+        ];
         let (team, _) = team(&installed());
-        let plan = Router::new(&team, &[]).plan(&Request::new("Fix the login form"), &RouteOptions::default());
-        assert_eq!(plan.agents.iter().map(|slug| slug.as_str()).collect::<Vec<_>>(), ["frontend"], "{plan:?}");
+        let router = Router::new(&team, &[]);
+        for (message, agents, reviewers, is_shown) in [
+            ("Fix the login form", &["frontend"][..], &["reviewer"][..], true),
+            ("Add a health endpoint", &["backend"], &["reviewer"], true),
+            ("Add a health endpoint with tests", &["backend", "tester"], &["reviewer"], true),
+            ("Add a health endpoint with tests, and document it", &["backend", "tester", "docs"], &["reviewer"], true),
+            ("@tester cover the parser", &["tester"], &[], true),
+            (
+                "@backend adds the endpoint, reviewed by @tester and @reviewer",
+                &["backend"],
+                &["tester", "reviewer"],
+                true,
+            ),
+            ("cc @tester: fix the login form", &["frontend"], &["reviewer"], false),
+            ("Fix the login form as @tester said", &["frontend"], &["reviewer"], false),
+            ("not @frontend: fix the login form", &[], &[], false),
+        ] {
+            assert!(!is_shown || SHOWN.iter().any(|text| text.contains(message)), "nobody shows {message}");
+            let plan = router.plan(&Request::new(message), &RouteOptions::default());
+            let names = |slugs: Vec<&crate::model::Slug>| slugs.iter().map(ToString::to_string).collect::<Vec<_>>();
+            assert_eq!(names(plan.agents.iter().collect()), agents, "{message}: {plan:?}");
+            assert_eq!(names(plan.reviewers().collect()), reviewers, "{message}: {plan:?}");
+        }
     }
 }

@@ -109,3 +109,131 @@ fn one_who_cannot_be_started_spoils_the_coordinators_choice() {
         assert_eq!(choice::apply(&team, &plan, answer).is_ok(), is_choice, "{answer}");
     }
 }
+
+/// What a message begins by asking for weighs more than a word, and most where only one agent does that.
+#[test]
+fn a_verb_at_the_beginning_speaks_for_whoever_does_it() {
+    let second = "| Name | Role |\n|-|-|\n| Ben | Backend Dev |\n| Tess | Tester |\n| Tom | Tester |\n";
+    for (team, message, agent, area, is_alone) in [
+        (sample(), "Document the endpoint", "doc", "documentation", true),
+        (sample(), "Verify the endpoint", "tess", "testing", true),
+        (sample(), "And then please verify the endpoint", "tess", "testing", true),
+        (sample(), "Nobody did verify the endpoint", "tess", "testing", false),
+        (read(&[("team.md", second)]), "Verify the endpoint", "tess", "testing", false),
+    ] {
+        let plan = plan(&team, message);
+        let of = |why: String| plan.evidence.iter().find(|one| one.agent.as_str() == agent && one.why == why);
+        let asked = of(format!("the message asks for {area}")).map_or(0.0, |one| one.weight);
+        let alone = of(format!("the message asks for {area}, which only this agent's role covers"));
+        assert_eq!(alone.map(|one| one.weight), is_alone.then_some(1.2), "{message}: {plan:?}");
+        assert_eq!(asked > 0.7, !message.starts_with("Nobody"), "{message}: {plan:?}");
+    }
+}
+
+/// A word that only often means an area claims it less than one that always does, and a claim without a rival is no
+/// certainty.
+#[test]
+fn rows_claim_areas_by_how_plainly_they_name_them() {
+    let of = |rows: &str, agent: &str| weight(&two(rows, &[]), "Add distributed tracing", agent);
+    let rows = "| outages | Ann | |\n| monitoring | Ben | |\n";
+    assert!(of(rows, "ann") > 0.0 && of(rows, "ann") < 0.5 * of(rows, "ben"), "{}", of(rows, "ann"));
+    let alone = of("| outages | Ann | |\n| kites | Ben | |\n", "ann");
+    assert!(alone > of(rows, "ann") && alone < of(rows, "ben"), "{alone}");
+}
+
+#[test]
+fn a_charter_speaks_by_what_its_sections_and_labels_own() {
+    for (text, speaks) in [
+        ("## What I own\n\n- zeppelins\n", true),
+        ("## What I own\n\n### Aircraft\n\n- zeppelins\n", true),
+        ("## Voice\n\n### Aircraft\n\n- zeppelins\n", false),
+        ("## What I don't own\n\n- zeppelins\n", false),
+        ("## Voice\n\n- zeppelins\n", false),
+        ("## Voice\n\n- **Expertise:** zeppelins\n", true),
+        ("## What I own\n\n- **Style:** zeppelins\n", false),
+        ("## What I own\n\n```\nzeppelins\n```\n", false),
+    ] {
+        let charter = format!("# Ann — Member\n\n{text}");
+        let team = two("| rigs | Ann | |\n| kites | Ben | |\n", &[("agents/ann/charter.md", &charter)]);
+        assert_eq!(weight(&team, "Mend the zeppelins", "ann") > 0.0, speaks, "{text}");
+    }
+}
+
+/// A role that names a part of the product and no kind of work is a developer's of that part.
+#[test]
+fn whoever_is_called_after_a_part_implements_it() {
+    for (role, implements) in [("Frontend", true), ("Frontend developer", true), ("Tester", false), ("Lead", false)] {
+        let team = read(&[("team.md", &format!("| Name | Role |\n|-|-|\n| Ann | {role} |\n| Ben | Member |\n"))]);
+        let plan = plan(&team, "Fix the crash");
+        let is_asked = |one: &Evidence| one.agent.as_str() == "ann" && one.why == "the message asks for implementation";
+        assert_eq!(plan.evidence.iter().any(is_asked), implements, "{role}: {plan:?}");
+    }
+}
+
+#[test]
+fn words_of_one_line_are_one_reason_and_weigh_together() {
+    let evidence = plan(&sample(), "Fix the css layout of the button").evidence;
+    let rows: Vec<&Evidence> = evidence.iter().filter(|one| one.source == ".squad/routing.md:4").collect();
+    assert_eq!(rows[0].why, "routing examples: `css`, `layout` and `button`", "{evidence:?}");
+    let [one, all] = ["Fix the css", "Fix the css layout of the button"].map(|it| weight(&sample(), it, "fay"));
+    assert!(all > one + 2.0, "{one} {all}");
+}
+
+#[test]
+fn a_read_only_tier_is_not_reviewed() {
+    for (tier, reviewer) in [(Tier::Standard, Some("rex")), (Tier::Lightweight, None)] {
+        let route_options = RouteOptions { tier: Some(tier), ..RouteOptions::default() };
+        let team = sample();
+        let plan = Router::new(&team, &[]).plan(&Request::new("Add an endpoint for invoices"), &route_options);
+        assert_eq!(plan.reviewer.as_ref().map(Slug::as_str), reviewer, "{tier}");
+    }
+}
+
+#[test]
+fn six_are_on_the_shortlist_and_the_lead_is_one_of_them() {
+    let message =
+        "endpoints, pages, migrations, flaky tests, pipelines, secrets, guides, Android, dashboards: all of it";
+    let (kind, shown) = shortlist(&gates::harbour(), message);
+    let agents: BTreeSet<&String> = shown.iter().filter(|agent| *agent != "coordinator").collect();
+    assert_eq!((kind, agents.len()), (PlanKind::Abstain, 6), "{shown:?}");
+    assert!(shown.contains(&"anna".to_owned()), "{shown:?}");
+}
+
+#[test]
+fn who_is_considered_beside_a_plan_is_not_in_it() {
+    let team = gates::harbour();
+    let router = Router::new(&team, &[]);
+    let request = Request::new("Write unit tests for the endpoints, webhooks, migrations, pipelines, forms and guides");
+    let plan = router.plan(&request, &RouteOptions::default());
+    let considered = router.considered(&request, &plan);
+    assert!(!considered.is_empty() && considered.len() <= CONSIDERED, "{considered:?}");
+    let is_shown = |one: &Considered| plan.evidence.iter().any(|it| it.agent == one.agent);
+    assert!(!considered.iter().any(is_shown), "{considered:?}");
+    assert!(considered.windows(2).all(|pair| pair[0].weight >= pair[1].weight), "{considered:?}");
+}
+
+/// A name that is a word is a call only where it is written as one.
+#[test]
+fn a_word_that_is_a_name_is_no_call() {
+    let team = read(&[("team.md", "| Name | Role |\n|-|-|\n| Will | Developer |\n| Page | Frontend developer |\n")]);
+    for (message, is_called) in [("Page: align the form", true), ("page: align the form", false)] {
+        let plan = plan(&team, message);
+        let says = |one: &Evidence| one.why == "the message says Page";
+        assert_eq!(plan.evidence.iter().any(says), is_called, "{message}: {plan:?}");
+    }
+}
+
+#[test]
+fn what_is_excluded_is_not_what_a_message_is_about() {
+    for (message, is_about) in
+        [("The flaky test of the endpoint", true), ("Don't touch the flaky test: fix the endpoint", false)]
+    {
+        let (team, request) = (sample(), Request::new(message));
+        let router = Router::new(&team, &[]);
+        let plan = router.plan(&request, &RouteOptions::default());
+        let others = router.considered(&request, &plan).into_iter().flat_map(|one| one.evidence);
+        let mut evidence = plan.evidence.iter().cloned().chain(others);
+        let is_said = evidence.any(|one| one.why.starts_with("the message is most about testing"));
+        assert_eq!(is_said, is_about, "{message}: {plan:?}");
+    }
+}

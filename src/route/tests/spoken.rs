@@ -10,10 +10,12 @@ fn who_is_spoken_of_is_not_called() {
         ("cc @bea — Fay, the query is slow", &["fay"]),
         ("the endpoint is slow, do it as @tess said", &["bea"]),
         ("cc @tess: the css layout of the page is broken", &["fay"]),
+        ("cc @endpoint: the css layout of the page is broken", &["fay"]),
         ("per @rex and @tess, the css layout of the page has to go", &["fay"]),
         ("@tess's idea for the css layout of the page: build it", &["fay"]),
         ("do it as @bea said", &[]),
         ("not @fay: the css layout of the page is broken", &[]),
+        ("@bea and @fay: agree on the page. Not @bea", &["fay"]),
         ("@bea add the endpoint, and have it reviewed by @rex", &["bea"]),
         ("Bea and Fay, please pair on it", &["bea", "fay"]),
         ("Can Bea check it in the evening?", &["bea"]),
@@ -85,5 +87,31 @@ fn what_the_roster_says_beside_the_role_speaks_for_a_member() {
         };
         assert!(evidence.iter().any(speaks), "{message}: {evidence:?}");
         assert!(evidence.iter().all(|one| one.weight <= 0.0 || one.agent.as_str() == agent), "{message}: {evidence:?}");
+    }
+}
+
+#[test]
+fn a_name_that_nobody_has_is_told_where_it_begins_a_sentence_or_is_like_one() {
+    let team = sample();
+    let router = Router::new(&team, &[]);
+    for (message, expected) in [
+        ("@quentin fix the css layout", Some(("quentin", None))),
+        ("the @Override in the css layout", None),
+        ("fix the css layout, @beaa", Some(("beaa", Some("bea")))),
+        ("@bea fix the css layout", None),
+    ] {
+        let expected = expected.map(|(name, near): (&str, Option<&str>)| (name.to_owned(), near.map(str::to_owned)));
+        assert_eq!(router.mistyped(message), Vec::from_iter(expected), "{message}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_denial_or_a_form_is_read() {
+    for message in [
+        "No idea why the css layout of the page is broken",
+        "Without a session the css layout of the start page is broken on small phones",
+        "### Fix the css layout of the page",
+    ] {
+        assert_eq!(agents(message).1, ["fay"], "{message}");
     }
 }
