@@ -121,7 +121,7 @@ fn literal(word: &Node) -> Option<String> {
     texts.collect()
 }
 
-/// Whether a word may name something outside of the project, by itself or behind an option.
+/// Whether a word may name something outside of the project's own files, by itself or behind an option.
 fn leads_outside(word: &str, project: &str) -> bool {
     let named = match word.strip_prefix('-') {
         Some(option) => option.find(['=', '/', '~']).map_or("", |at| option[at..].trim_start_matches('=')),
@@ -130,7 +130,7 @@ fn leads_outside(word: &str, project: &str) -> bool {
     let is_below = |path: &str| path.strip_prefix(project).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let is_absolute = named.starts_with(['/', '\\']) || named.as_bytes().get(1) == Some(&b':');
     named.starts_with('~')
-        || named.split(['/', '\\']).any(|part| part == "..")
+        || named.split(['/', '\\']).any(|part| part == ".." || part.eq_ignore_ascii_case(".git"))
         || is_absolute && !named.contains("://") && !is_below(named)
 }
 
@@ -239,6 +239,8 @@ mod tests {
             "git push",
             "git -c alias.x=!rm x",
             "git config core.hooksPath hooks",
+            "git diff --output=.git/hooks/pre-commit",
+            "cp hook .GIT/hooks/pre-commit",
             "find . -name a -delete",
             "find . -exec rm {} +",
             "uv run python -c x",
