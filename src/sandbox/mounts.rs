@@ -55,6 +55,18 @@ enum Change {
     Keep(OwnedFd),
 }
 
+impl Change {
+    fn apply(&self, path: &Path) -> Result<(), String> {
+        match self {
+            Self::Empty(options) => put_file_system(path, options),
+            Self::Put(copied) | Self::Keep(copied) => put(copied.as_fd(), path),
+        }
+    }
+}
+
+/// How often something is mounted on a path that comes and goes.
+const TRIES: usize = 100;
+
 /// Options of the file systems that hide a folder, and of the one for shared memory.
 const HIDING: &CStr = c"mode=0700,size=64k";
 const SHARED: &CStr = c"mode=1777";
@@ -81,15 +93,16 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     // From the outside in. The order of the same path is that of the list: what is kept comes last.
     changes.sort_by_key(|(path, _)| path.components().count());
     for (path, change) in changes {
-        match change {
-            Change::Keep(copied) => {
-                make_room(path, &copied).map_err(|error| failed(path, error))?;
-                put(copied.as_fd(), path)?;
+        if let Change::Keep(copied) = &change {
+            make_room(path, copied).map_err(|error| failed(path, error))?;
+        }
+        let mut tries = 0..TRIES;
+        while let Err(reason) = change.apply(path) {
+            // What is around it may be gone by now, and so may a socket, whose program may also have made it again.
+            if !path.exists() {
+                break;
             }
-            // What is around it may be gone by now.
-            _ if !path.exists() => {}
-            Change::Empty(options) => put_file_system(path, options)?,
-            Change::Put(copied) => put(copied.as_fd(), path)?,
+            tries.next().ok_or(reason)?;
         }
     }
 

@@ -58,6 +58,32 @@ fn run_of(output: &Output) -> String {
     TestRepo::events(output)[0]["run"].as_str().expect("an id").to_owned()
 }
 
+/// Other programs come and go while a command is started: their sockets were listed a moment ago.
+#[test]
+fn a_socket_that_is_removed_meanwhile_keeps_nobody_from_starting() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let Some(world) = World::at("full") else { return };
+    let others = world.repo.root().with_file_name("others");
+    fs::create_dir(&others).expect("a folder");
+    let is_over = AtomicBool::new(false);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let paths: Vec<PathBuf> = (0..40).map(|number| others.join(number.to_string())).collect();
+                let bind = |path: &PathBuf| std::os::unix::net::UnixListener::bind(path).expect("a socket");
+                let listeners: Vec<_> = paths.iter().map(bind).collect();
+                paths.iter().for_each(|path| fs::remove_file(path).expect("it is there"));
+                drop(listeners);
+            }
+        });
+        let output = world.run(&["true"; 25]);
+        is_over.store(true, Ordering::Relaxed);
+        output
+    });
+    assert!(!output.out.contains("cannot be set up"), "{output}");
+}
+
 #[test]
 fn writes_land_in_the_project_and_nowhere_else() {
     for level in LEVELS {
