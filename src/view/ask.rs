@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, IsTerminal, Write};
 use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 /// A key pressed before a question has stood for so long was meant for something else.
 const STANDS: Duration = Duration::from_millis(500);
+/// Nobody presses two keys within this time.
+const TOGETHER: Duration = Duration::from_millis(30);
 /// How often rows are redrawn when nothing happens.
 const TICK: Duration = Duration::from_millis(500);
 /// Without rows, a line says who works after so long without another.
@@ -215,7 +217,12 @@ impl Terminal {
             }
             let pressed = match keys.next_within(LOOK) {
                 Some(KeyInput::End) => return None,
-                Some(KeyInput::Key(key)) if dialog.is_ready => dialog.press(key),
+                // Several at once are pasted text, or the end of a key that squad does not know.
+                Some(KeyInput::Key(key)) if dialog.is_ready => match more_keys(&mut keys) {
+                    None => dialog.press(key),
+                    Some(KeyInput::End) => return None,
+                    Some(_) => continue,
+                },
                 Some(_) => continue,
                 None => {
                     self.show(&mut dialog, behind());
@@ -228,8 +235,9 @@ impl Terminal {
                 Pressed::ShowAll => self.print(std::iter::once(dialog.title()).chain(dialog.body())),
                 Pressed::Say => {
                     drop(raw.take());
-                    let why = self.ask_line(&format!("Why not? {} reads it: ", proposal.agent), is_wanted)?;
-                    if !why.trim().is_empty() {
+                    let why = self.ask_line(&format!("Why not? {} reads it: ", proposal.agent), is_wanted);
+                    // The end of input here is a change of mind.
+                    if let Some(why) = why.filter(|why| !why.trim().is_empty()) {
                         return Some(format!("s {}", why.trim()));
                     }
                     raw = RawMode::begin().ok();
@@ -265,6 +273,19 @@ impl Terminal {
             let _ = writeln!(screen, "{}", self.painter.paint(&line));
         }
     }
+}
+
+/// What follows a key at once, to its end.
+fn more_keys(keys: &mut Keys) -> Option<KeyInput> {
+    let mut last = None;
+    while let Some(input) = keys.next_within(TOGETHER) {
+        let is_end = matches!(input, KeyInput::End);
+        last = Some(input);
+        if is_end {
+            break;
+        }
+    }
+    last
 }
 
 /// Removes the question when it is dropped.
@@ -382,6 +403,8 @@ pub(crate) fn asker(terminal: Terminal) -> Ask {
             match terminal.ask(&question, &behind, &|| !answer.is_closed()) {
                 // The question may have been withdrawn.
                 Some(line) => drop(answer.send(line)),
+                // Ctrl-D leaves this question without an answer; a terminal stays open for the next.
+                None if std::io::stdin().is_terminal() => {}
                 None => return,
             }
         }

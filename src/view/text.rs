@@ -66,7 +66,7 @@ impl Text {
         let mut room = columns.saturating_sub(1);
         for (style, text) in &self.spans {
             let piece = beginning_of(text, room);
-            room -= piece.width();
+            room = room.saturating_sub(piece.width());
             cut.spans.push((*style, piece.to_owned()));
             if piece.len() < text.len() {
                 break;
@@ -124,7 +124,14 @@ fn beginning_of(text: &str, columns: usize) -> &str {
         width += c.width().unwrap_or_default();
         width > columns
     });
-    end.map_or(text, |(at, _)| &text[..at])
+    let mut piece = end.map_or(text, |(at, _)| &text[..at]);
+    // Some characters are wider together, such as a sign and the selector that makes it an emoji.
+    while piece.width() > columns
+        && let Some((at, _)) = piece.char_indices().next_back()
+    {
+        piece = &piece[..at];
+    }
+    piece
 }
 
 /// The end of a text of so many columns at most, with a sign if it is not all.
@@ -137,7 +144,12 @@ pub(super) fn end_of(text: &str, columns: usize) -> String {
         width += c.width().unwrap_or_default();
         width <= columns
     });
-    let end = from.last().map_or("", |(at, _)| &text[at..]);
+    let mut end = from.last().map_or("", |(at, _)| &text[at..]);
+    while end.width() + CUT.width() > columns
+        && let Some(first) = end.chars().next()
+    {
+        end = &end[first.len_utf8()..];
+    }
     // Words stay whole where there are several.
     let end = end.split_once(' ').map_or(end, |(_, words)| words);
     if columns == 0 { String::new() } else { format!("{CUT}{end}") }
@@ -233,6 +245,18 @@ mod tests {
 
     fn shown(lines: &[Text]) -> Vec<String> {
         lines.iter().map(Text::to_string).collect()
+    }
+
+    /// Signs that are wider together than each by itself.
+    #[test]
+    fn what_is_cut_fits_whatever_it_is_made_of() {
+        let signs = ["⚠️", "✔️ ⚠️ ", "1️⃣", "👩\u{200d}👩\u{200d}👧", "🇩🇪", "文", "e\u{301}", "لا", "a"];
+        for (sign, columns) in signs.into_iter().flat_map(|sign| (0..40).map(move |columns| (sign, columns))) {
+            let text = sign.repeat(60);
+            let cut = Text::unmarked().plain(&text).cut(columns);
+            assert!(cut.width() <= columns, "{sign} {columns}: {cut}");
+            assert!(end_of(&text, columns).width() <= columns, "{sign} {columns}");
+        }
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn line(agents: &Agents, key: &Key, row: &Row, name: usize, now: Timestamp, widt
     match width.checked_sub(taken).filter(|room| *room >= MIN_ACTIVITY) {
         Some(room) => {
             let doing = beginning(&printable_line(&doing), room);
-            let gap = " ".repeat(room - doing.width());
+            let gap = " ".repeat(room.saturating_sub(doing.width()));
             format!("{left}  {doing}{gap}  {right}")
         }
         None => format!("{left}  {doing}"),

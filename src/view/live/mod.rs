@@ -25,6 +25,7 @@ pub(crate) use board::Board;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::keys::{KeyInput, Keys, RawMode, Waker, restore};
+use super::text::Text;
 use super::{LineStyle, Screen, ViewInput, ViewReceiver, WatchView, Watched};
 use crate::env::Clock;
 use crate::model::{Event, Slug};
@@ -144,7 +145,8 @@ impl<'s, S: Screen> Live<'s, S> {
     fn show_question(&self, agent: &Slug, question: &str) {
         let lines: Vec<&str> = question.lines().collect();
         let size = self.board().size();
-        if lines.len() > block::question_lines(size.lines) {
+        let is_cut = |line: &&str| Text::default().plain(line).width() >= size.columns;
+        if lines.len() > block::question_lines(size.lines) || lines.iter().any(is_cut) {
             let lines: Vec<(LineStyle, String)> =
                 lines.into_iter().map(|line| (LineStyle::Plain, line.to_owned())).collect();
             self.write_now(Some(agent), &lines);
