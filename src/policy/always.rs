@@ -16,8 +16,8 @@ pub(crate) enum AlwaysRule {
     Writes,
     /// Reaching a host, with its port if the address has one.
     Host(String),
-    /// The first words of a command.
-    Command(Vec<String>),
+    /// The first words of a command, and its options where others may do something else.
+    Command(Vec<String>, BTreeSet<String>),
 }
 
 impl fmt::Display for AlwaysRule {
@@ -25,26 +25,37 @@ impl fmt::Display for AlwaysRule {
         match self {
             Self::Writes => f.write_str("writes in this project"),
             Self::Host(host) => f.write_str(host),
-            Self::Command(words) => f.write_str(&words.join(" ")),
+            Self::Command(words, options) => {
+                f.write_str(&words.join(" "))?;
+                options.iter().try_for_each(|option| write!(f, " {option}"))
+            }
         }
     }
 }
 
-/// Programs that run the code or the command in their arguments, or change who may do what. Nobody can tell from the first
-/// words what comes later.
+/// Programs that run the code or the command in their arguments, reach another machine, edit by commands, or change who
+/// may do what or how later commands run. Nobody can tell from the first words what comes later.
 const NEVER: &str = "rm sudo doas su env command builtin exec eval source . nohup nice ionice time timeout xargs stdbuf \
-    setsid busybox chroot flock watch parallel script ssh awk gawk mawk osascript cmd powershell pwsh dd tee trap alias \
-    chmod chown kill at crontab";
+    setsid busybox chroot flock watch parallel script ssh awk gawk mawk sed osascript cmd powershell pwsh dd tee trap alias \
+    chmod chown kill at crontab export declare typeset readonly set unset cd pushd popd strace ltrace gdb taskset hyperfine \
+    docker podman nerdctl kubectl helm psql mysql sqlite3 redis-cli mongosh scp sftp rsync nc ncat socat curl wget vi vim \
+    nvim emacs ed ex less more man fd tsx ts-node";
 /// Programs that run a file of the project, or code: from an option or from their input.
 const INTERPRETERS: &str =
-    "sh bash dash zsh ksh ash fish python python2 python3 py node nodejs bun deno ruby perl php lua Rscript julia";
+    "sh bash dash zsh ksh ash fish python pypy py node nodejs bun deno ruby perl php lua Rscript julia";
 /// Programs whose second word is a program.
 const LAUNCHERS: &str = "npx bunx pnpx uvx";
 /// Second words behind which the name of a task or a program stands.
 const TASKS: &str = "run run-script exec x dlx task tool -m";
-/// `find` with one of these does more than find, and so does `git` with one of the second list as its command.
-const FIND_ACTS: &str = "-exec -execdir -ok -okdir -delete -fprint -fprintf -fls";
-const GIT_ACTS: &str = "push config submodule filter-branch bisect rebase difftool mergetool";
+/// Programs that build and test the project, and so run its code anyway, or only show: with them, other options are
+/// allowed too. With all others, "always" covers the options of the command that was shown.
+const OPEN: &str = "cargo go npm pnpm yarn npx bunx uv python pytest tox dotnet mvn gradle gradlew jest vitest mocha ruff \
+    mypy eslint prettier tsc rspec bundle just ls cat head tail wc grep pwd echo diff";
+/// Programs whose second word is the name of a group: the third says what is done.
+const GROUPS: &str = "gh glab aws gcloud az terraform";
+/// `find` with one of these does more than find. `git` does only these without more than its options.
+const FIND_ACTS: &str = "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls";
+const GIT_SAFE: &str = "status diff log show blame add commit fetch grep shortlog describe rev-parse ls-files";
 
 /// What "always" would cover for a request; a request of several parts needs each. `None`: it has to be asked each time.
 /// `path` is where a write leads, relative to the project's root.
@@ -93,7 +104,7 @@ fn command_rules(line: &str, project: &str) -> Option<BTreeSet<AlwaysRule>> {
                 if words.iter().any(|word| leads_outside(word, project)) {
                     return None;
                 }
-                rules.insert(AlwaysRule::Command(first_words(&words)?));
+                rules.insert(rule(&words)?);
             }
             NodeKind::Pipeline { commands, .. } => rest.extend(commands),
             NodeKind::List { items } => rest.extend(items.iter().map(|item| &item.command)),
@@ -121,52 +132,97 @@ fn literal(word: &Node) -> Option<String> {
     texts.collect()
 }
 
-/// Whether a word may name something outside of the project's own files, by itself or behind an option.
+/// Whether a word may name something outside of the project, or a hidden file in it, by itself or behind an option. What a
+/// shell would make of a pattern is unknown.
 fn leads_outside(word: &str, project: &str) -> bool {
+    if word.contains(['*', '?', '[', '{']) {
+        return true;
+    }
     let named = match word.strip_prefix('-') {
         Some(option) => option.find(['=', '/', '~']).map_or("", |at| option[at..].trim_start_matches('=')),
         None => word.split_once('=').map_or(word, |(_, value)| value),
     };
     let is_below = |path: &str| path.strip_prefix(project).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let is_absolute = named.starts_with(['/', '\\']) || named.as_bytes().get(1) == Some(&b':');
+    let is_hidden = |part: &str| part.starts_with('.') && part != "." && part != "...";
+    // `-C.git`, `-t../x`
+    let is_glued = word.strip_prefix('-').is_some_and(|option| {
+        let letters = option.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        letters.len() < option.len() && is_hidden(letters)
+    });
     named.starts_with('~')
-        || named.split(['/', '\\']).any(|part| part == ".." || part.eq_ignore_ascii_case(".git"))
+        || named.split(['/', '\\', ',', ':', '=']).any(is_hidden)
+        || is_glued
         || is_absolute && !named.contains("://") && !is_below(named)
 }
 
-/// The words by which a command is known: two, or three where the second says that the third is what runs.
+fn is_one_of(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|name| name == word)
+}
+
+/// A program's name without folder and version: `python3.11` is `python`.
+fn plain_name(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if plain.is_empty() { name } else { plain }
+}
+
+fn rule(words: &[&str]) -> Option<AlwaysRule> {
+    let named = first_words(words)?;
+    // Behind its targets, `make` takes assignments, also of the shell that it runs.
+    if words.first().is_some_and(|program| plain_name(program) == "make") && words.iter().any(|word| word.contains('='))
+    {
+        return None;
+    }
+    let is_open = words.first().is_some_and(|program| is_one_of(OPEN, plain_name(program)));
+    let is_option = |word: &&&str| word.starts_with('-') && !named.contains(&(**word).to_owned());
+    let options = words.iter().filter(|_| !is_open).filter(is_option).map(|word| (*word).to_owned()).collect();
+    Some(AlwaysRule::Command(named, options))
+}
+
+/// The words by which a command is known: two, or three where the second says that the third is what is done.
 fn first_words(words: &[&str]) -> Option<Vec<String>> {
-    let is_one_of = |list: &str, word: &str| list.split(' ').any(|name| name == word);
     let (program, rest) = words.split_first()?;
-    let name = program.rsplit('/').next()?;
+    let name = plain_name(program);
     let second = rest.first().copied();
+    let is_module = second == Some("-m") && name.starts_with("py");
+    let is_interpreter = is_one_of(INTERPRETERS, name);
+    // Behind an option nobody knows which word says what is done, but where options only say how to show something.
+    let only_shows = is_one_of("ls cat head tail wc grep diff find tar", name);
     let is_hidden = match second {
         _ if is_one_of(NEVER, name) => true,
-        Some("-m") if name.starts_with("py") => false,
-        None => is_one_of(INTERPRETERS, name),
-        Some(second) if is_one_of(INTERPRETERS, name) => {
-            second.starts_with('-') || second == "eval" || second == "repl"
-        }
-        Some(second) if name == "git" => second.starts_with('-') || is_one_of(GIT_ACTS, second),
+        None => is_interpreter || name == "make",
+        _ if is_module => false,
+        Some(second) if second.starts_with('-') => !only_shows || rest.iter().any(|word| is_one_of(FIND_ACTS, word)),
+        Some(second) if is_interpreter => second == "eval" || second == "repl",
+        Some(second) if name == "git" => !is_one_of(GIT_SAFE, second),
         Some(_) if name == "find" => rest.iter().any(|word| is_one_of(FIND_ACTS, word)),
-        Some(second) if is_one_of(LAUNCHERS, name) => second.starts_with('-') || first_words(rest).is_none(),
-        Some(_) => false,
+        Some(second) if is_one_of(LAUNCHERS, name) => !is_named_program(second),
+        Some(second) => second.starts_with('+'),
     };
     let count = match second {
         Some(second) if is_one_of(TASKS, second) => {
             // What runs has to have a name, and be none of those that hide what they run.
             let task = rest.get(1).filter(|task| !task.starts_with('-'))?;
-            if second != "-m" && (is_one_of(NEVER, task) || first_words(&rest[1..]).is_none()) {
+            if !is_module && !is_named_program(task) {
                 return None;
             }
             3
         }
+        Some(_) if is_one_of(GROUPS, name) => 3,
         _ => 2,
     };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@+=,%".contains(&byte);
-    let named = &words[..words.len().min(count)];
-    (!is_hidden && named.iter().all(|word| !word.is_empty() && word.bytes().all(is_plain)))
-        .then(|| named.iter().map(|word| (*word).to_owned()).collect())
+    // An option among the first words would stand in the place of what is done.
+    let named: Vec<String> = words.iter().take(count).map(|word| (*word).to_owned()).collect();
+    let named = if only_shows { vec![(*program).to_owned()] } else { named };
+    (!is_hidden && named.iter().all(|word| !word.is_empty() && word.bytes().all(is_plain))).then_some(named)
+}
+
+/// Whether a program that another one starts is known by its name.
+fn is_named_program(program: &str) -> bool {
+    let name = plain_name(program);
+    !program.starts_with('-') && !is_one_of(NEVER, name) && !is_one_of(INTERPRETERS, name)
 }
 
 #[cfg(test)]
@@ -191,12 +247,17 @@ mod tests {
             ("npx eslint src", &["npx eslint"]),
             ("uv run pytest -q", &["uv run pytest"]),
             ("cargo test && cargo fmt", &["cargo fmt", "cargo test"]),
-            ("cargo test 2>&1 | tail -5", &["cargo test", "tail -5"]),
+            ("cargo test 2>&1 | tail -5", &["cargo test", "tail"]),
+            ("go test ./... -run X", &["go test"]),
+            ("./gradlew test", &["./gradlew test"]),
+            ("make test", &["make test"]),
+            ("find . -name x", &["find -name"]),
+            ("gh pr list --json x", &["gh pr list --json"]),
+            ("git diff --stat", &["git diff --stat"]),
             ("cargo test >/dev/null 2>&1", &["cargo test"]),
             ("cargo test; cargo test --doc", &["cargo test"]),
-            ("cat /home/ann/shop/a.txt", &["cat /home/ann/shop/a.txt"]),
-            ("curl https://example.com", &["curl https://example.com"]),
-            ("git commit -m 'a b'", &["git commit"]),
+            ("cat /home/ann/shop/a.txt", &["cat"]),
+            ("git commit -m 'a b'", &["git commit -m"]),
         ] {
             assert_eq!(named(line).expect(line), rules, "{line}");
         }
@@ -241,6 +302,31 @@ mod tests {
             "git config core.hooksPath hooks",
             "git diff --output=.git/hooks/pre-commit",
             "cp hook .GIT/hooks/pre-commit",
+            "tar -xf a.tar -C.git",
+            "cp -r h/hooks -t.git",
+            "make test -C..",
+            "make test SHELL=src/evil",
+            "cp hook .gi[t]/hooks",
+            "cp a.txt .squad/team.md",
+            "git stash list",
+            "git checkout main",
+            "git ls-remote",
+            "git init",
+            "sed -n 1,5p README.md",
+            "python3.11 -c 'print(1)'",
+            "export CI=1",
+            "uv run python check.py",
+            "npx tsx check.ts",
+            "cargo -q test",
+            "cargo +nightly fmt",
+            "kubectl -n shop get pods",
+            "npm --prefix web test",
+            "docker compose ps",
+            "curl https://example.com",
+            "rsync -a docs out",
+            "rg -n x",
+            "cd && tail -1 README.md",
+            "find . -fprint0 x",
             "find . -name a -delete",
             "find . -exec rm {} +",
             "uv run python -c x",
@@ -260,6 +346,25 @@ mod tests {
             "cargo 't\u{202e}est'",
         ] {
             assert_eq!(named(line), None, "{line}");
+        }
+    }
+
+    /// With programs that do nothing but build, test or show, other options are covered; with all others they are not.
+    #[test]
+    fn another_option_is_another_rule_where_it_may_do_something_else() {
+        for (one, other, is_covered) in [
+            ("cargo test --lib a", "cargo test --doc", true),
+            ("tail -5 a", "tail -f b", true),
+            ("git commit -m a", "git commit -m b", true),
+            ("git commit -m a", "git commit -m b --no-verify", false),
+            ("git diff", "git diff --output=x", false),
+            ("git fetch", "git fetch --upload-pack=x", false),
+            ("git grep x", "git grep --open-files-in-pager=x y", false),
+            ("make test", "make test --eval=x", false),
+            ("gh pr list", "gh pr merge 3", false),
+            ("sort a", "sort a -o b", false),
+        ] {
+            assert_eq!(named(one).expect(one) == named(other).unwrap_or_default(), is_covered, "{one}: {other}");
         }
     }
 

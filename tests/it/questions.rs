@@ -84,7 +84,7 @@ agent = "ada"
 steps = [
   { write = "a.txt", text = "one\n2\nthree\nfour\n" },
   { write = "docs/b.txt", text = "b\n" },
-  { run = "true --first" },
+  { run = "true first" },
   { run = "true --second && rm a.txt" },
   { say = "Done." },
 ]
@@ -108,7 +108,7 @@ fn a_change_is_shown_and_always_covers_the_agents_next_ones() {
         person.waits_for(if is_adas { "docs/b.txt" } else { "c.txt" });
         person.screen.clear();
     }
-    person.is_asked("  $ true --first");
+    person.is_asked("  $ true first");
     person.types("r");
     person.is_asked("  $ true --second && rm a.txt");
     person.types("n");
@@ -126,7 +126,7 @@ fn a_change_is_shown_and_always_covers_the_agents_next_ones() {
     has("a.txt", true, "always for ada: writes in this project".into());
     has("docs/b.txt", true, "always for ada: writes in this project".into());
     has("c.txt", true, Value::Null);
-    has("true --first", true, "always in this run: true --first".into());
+    has("true first", true, "always in this run: true first".into());
     has("true --second && rm a.txt", false, Value::Null);
     assert_eq!(scene.entries("permission.asked").len(), 4, "what is covered is not asked");
     let story = scene.repo.squad(&["log", &scene.run()]).out;
