@@ -1,7 +1,7 @@
 //! MCP servers in hosts' files. Comments, formatting and what else a file holds stay.
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -40,15 +40,36 @@ pub(crate) fn swap_servers(text: &str) -> Option<(String, Vec<String>)> {
     (!names.is_empty()).then(|| (format!("{mark}{root}"), names))
 }
 
-/// The JSON text with a server named squad in the list that has this key. What the server has there already stays,
-/// but for the values of the same keys. `Err`: the text is not JSON, or something else is in the place of the list or
-/// server.
+/// The keys that say how squad is started. Where the server is there already, its other keys stay as they are.
+const STARTS: [&str; 2] = ["command", "args"];
+
+/// Fails if a server that is named squad is something else.
+fn require_squad(command: Option<&str>, has_address: bool) -> Result<(), String> {
+    let name = command.map(|command| command.rsplit(['/', '\\']).next().unwrap_or(command).trim_end_matches(".exe"));
+    match name {
+        _ if has_address => Err("there is a server named squad already, which is reached by an address".to_owned()),
+        Some("squad") | None => Ok(()),
+        Some(other) => Err(format!("there is a server named squad already, which starts `{other}`")),
+    }
+}
+
+/// The JSON text with a server named squad in the list that has this key. Of a server that is there already, only how it
+/// is started changes. `Err`: the text is not JSON, something else is in the place of the list or server, or the server
+/// is another one.
 pub(crate) fn with_json_server(text: &str, list: &str, server: &Map<String, Value>) -> Result<String, String> {
     let (mark, root) = parse(text)?;
     let taken = |what: &str| format!("{what} is not an object");
     let lists = root.object_value_or_create().ok_or_else(|| taken("all of it"))?;
     let servers = lists.object_value_or_create(list).ok_or_else(|| taken(list))?;
     let squad = servers.object_value_or_create("squad").ok_or_else(|| taken(&format!("{list}.squad")))?;
+    for (object, key) in [(&lists, list), (&servers, "squad")] {
+        let is_named = |property: &CstObjectProp| property.decoded_name().as_deref() == Some(key);
+        if object.properties().iter().filter(|property| is_named(property)).count() > 1 {
+            return Err(format!("`{key}` is there twice"));
+        }
+    }
+    let command = squad.get("command").and_then(|old| old.value()?.as_string_lit()?.decoded_value().ok());
+    require_squad(command.as_deref(), squad.get("url").is_some())?;
     merge_json(&squad, server);
     Ok(format!("{mark}{root}"))
 }
@@ -60,8 +81,12 @@ fn merge_json(object: &CstObject, members: &Map<String, Value>) {
             (Some(old), Value::Object(members)) if old.object_value().is_some() => {
                 old.object_value().into_iter().for_each(|old| merge_json(&old, members));
             }
-            (Some(old), value) if old.to_serde_value().as_ref() == Some(value) => {}
-            (Some(old), value) => old.set_value(input(value)),
+            (Some(old), value) if STARTS.contains(&key.as_str()) => {
+                if old.to_serde_value().as_ref() != Some(value) {
+                    old.set_value(input(value));
+                }
+            }
+            (Some(_), _) => {}
         }
     }
 }
@@ -79,8 +104,14 @@ pub(crate) fn with_toml_server(text: &str, server: &Map<String, Value>) -> Resul
         });
         table = inner.as_table_like_mut().ok_or_else(|| format!("{name} is not a table"))?;
     }
+    require_squad(table.get("command").and_then(Item::as_str), table.contains_key("url"))?;
     merge_toml(table, server);
-    Ok(format!("{mark}{document}"))
+    // The library writes line feeds only.
+    let changed = document.to_string();
+    Ok(match text.contains("\r\n") {
+        true => format!("{mark}{}", changed.replace("\r\n", "\n").replace('\n', "\r\n")),
+        false => format!("{mark}{changed}"),
+    })
 }
 
 fn merge_toml(table: &mut dyn TableLike, members: &Map<String, Value>) {
@@ -89,6 +120,7 @@ fn merge_toml(table: &mut dyn TableLike, members: &Map<String, Value>) {
             (Some(old), Value::Object(members)) if old.is_table_like() => {
                 old.as_table_like_mut().into_iter().for_each(|old| merge_toml(old, members));
             }
+            (Some(_), _) if !STARTS.contains(&key.as_str()) => {}
             (Some(old), value) => {
                 // The comment behind a value is part of it.
                 let decor = old.as_value().map(|old| old.decor().clone()).unwrap_or_default();

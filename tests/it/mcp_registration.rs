@@ -58,6 +58,12 @@ fn what_a_client_has_already_stays() {
         .replace("\"disabled\": true,\r\n", "\"disabled\": true,\r\n      \"type\": \"stdio\",\r\n");
     assert_eq!(new, expected);
 
+    let strict = "[mcp_servers.squad]\r\ncommand = \"squad\"\r\ndefault_tools_approval_mode = \"prompt\"\r\n";
+    repo.write(".codex/config.toml", strict);
+    assert_eq!(repo.squad(&["mcp", "--register", "codex"]).code, 0);
+    let expected = format!("{strict}args = [\"mcp\"]\r\ntool_timeout_sec = 3600\r\n");
+    assert_eq!(repo.read(".codex/config.toml"), expected);
+
     let old = "# mine\nmodel = \"gpt-5\" # best\n\n[mcp_servers.squad]\ncommand = \"squad\" # here\nargs = ['-C', '/old', 'mcp']\n\n\
         [mcp_servers.squad.env]\nMINE = \"1\"\n\n[mcp_servers.git]\ncommand = \"uvx\"\n";
     repo.write(".codex/config.toml", old);
@@ -106,6 +112,10 @@ fn a_file_that_is_not_the_clients_is_left_alone() {
         ("codex", ".codex/config.toml", "[mcp_servers\n"),
         ("codex", ".codex/config.toml", "mcp_servers = 1\n"),
         ("codex", ".codex/config.toml", "[[mcp_servers.squad]]\n"),
+        ("codex", ".codex/config.toml", "[mcp_servers.squad]\ncommand = \"other\"\n"),
+        ("claude", ".mcp.json", "{\"mcpServers\": {\"squad\": {\"type\": \"http\", \"url\": \"http://x\"}}}"),
+        ("claude", ".mcp.json", "{\"mcpServers\": {\"squad\": {\"command\": \"my\"}}}"),
+        ("claude", ".mcp.json", "{\"mcpServers\": {}, \"mcpServers\": {}}"),
         ("vscode", ".vscode/mcp.json", &"[".repeat(100_000)),
     ] {
         repo.write(path, text);
@@ -146,7 +156,13 @@ fn links_folders_and_read_only_files_are_not_written() {
     }
     assert_eq!(fs::read_to_string(elsewhere.join("mcp.json")).expect("a file"), "{}");
     assert!(!elsewhere.join("missing").exists());
-    // The mode of a file of the user's stays.
+    // The mode of a file stays.
+    fs::remove_file(repo.root().join(".mcp.json")).expect("a link");
+    repo.write(".mcp.json", "{}");
+    fs::set_permissions(repo.root().join(".mcp.json"), fs::Permissions::from_mode(0o600)).expect("a mode");
+    assert_eq!(repo.squad(&["mcp", "--register", "claude"]).code, 0);
+    let mode = fs::metadata(repo.root().join(".mcp.json")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     fs::remove_file(repo.home().join(".claude.json")).expect("a link");
     fs::write(repo.home().join(".claude.json"), "{}").expect("a file");
     fs::set_permissions(repo.home().join(".claude.json"), fs::Permissions::from_mode(0o640)).expect("a mode");

@@ -93,6 +93,7 @@ impl Client {
     /// `None`: a variable that leads to it is not set.
     fn user_file(self, env: &Env) -> Option<PathBuf> {
         let home = env.variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
+        let home = home.filter(|home| Path::new(home).is_absolute());
         let at_home = |path: &str| Some(Path::new(home?).join(path));
         let own = |variable: &str, folder: &str| env.variable(variable).map(PathBuf::from).or_else(|| at_home(folder));
         match self {
@@ -194,8 +195,12 @@ pub(crate) fn register(
             let file = FileChange::new(shown.to_owned(), old, Some(new));
             let registered = registered(client, &file, local.into_keys().collect());
             if registered.changed {
+                let mode = fs::metadata(&path).map(|old| old.permissions()).ok();
                 let change = Change::new(ChangeKind::Register, String::new(), vec![file]);
                 change.apply(env, &repository, WriteMode::WorkTree)?;
+                // A file that holds keys may be for the user's eyes only.
+                mode.map_or(Ok(()), |mode| fs::set_permissions(&path, mode))
+                    .map_err(|error| cannot_write(&path, &error.to_string()))?;
             }
             Ok(registered)
         }
