@@ -66,6 +66,11 @@ impl Template {
             let mut flat = Vec::new();
             flatten(&template.nodes, &|_| has_value, &mut flat);
             let filter = split(&flat)?.1;
+            if let (Some(known), Some(other)) = (&template.filter, &filter)
+                && known.program != other.program
+            {
+                return Err(other.refusal());
+            }
             template.filter = template.filter.or(filter);
         }
         if template.words(&|_| true).is_empty() {
@@ -163,6 +168,8 @@ fn split(flat: &[&Node]) -> Result<(Vec<Word>, Option<Filter>), String> {
     let mut word: Option<Word> = None;
     let mut quote: Option<char> = None;
     let mut last_line = 1;
+    // What belongs to a filter is checked like the rest and then left out.
+    let mut filter: Option<(usize, usize)> = None;
     for node in flat {
         let (text, mut line) = match node {
             Node::Value(name) => {
@@ -175,11 +182,9 @@ fn split(flat: &[&Node]) -> Result<(Vec<Word>, Option<Filter>), String> {
         let mut characters = text.chars().peekable();
         while let Some(c) = characters.next() {
             match (quote, c) {
-                (None, '|') if characters.peek() != Some(&'|') => {
-                    words.extend(word);
-                    let program: String =
-                        characters.skip_while(|c| c.is_whitespace()).take_while(|c| !c.is_whitespace()).collect();
-                    return Ok((words, Some(Filter { program, line })));
+                (None, '|') if filter.is_none() && characters.peek() != Some(&'|') => {
+                    words.extend(word.take());
+                    filter = Some((words.len(), line));
                 }
                 (Some('\''), '\'') | (Some('"'), '"') => quote = None,
                 (None, '\'' | '"') => {
@@ -217,7 +222,12 @@ fn split(flat: &[&Node]) -> Result<(Vec<Word>, Option<Filter>), String> {
         return Err(format!("line {last_line}: a quote is not closed"));
     }
     words.extend(word);
-    Ok((words, None))
+    let filter = filter.map(|(at, line)| {
+        let text = |piece: &Piece| if let Piece::Text(c) = piece { Some(*c) } else { None };
+        let program = words.split_off(at).first().map(|word| word.pieces.iter().filter_map(text).collect());
+        Filter { program: program.unwrap_or_default(), line }
+    });
+    Ok((words, filter))
 }
 
 struct Parser<'t> {
@@ -357,6 +367,10 @@ mod tests {
     fn errors_name_the_line_and_what_is_not_supported() {
         for (template, expected) in [
             ("a || b", "line 1: `|` needs a shell"),
+            ("a | jq -r .x | tee y", "line 1: `|` needs a shell"),
+            ("a | jq -r .x > y", "line 1: `>` needs a shell"),
+            ("a | jq -r .x && rm y", "line 1: `&` needs a shell"),
+            ("a <% if (chatId) { %> | jq . <% } else { %>\n| tee x <% } %>", "line 2: `|` needs a shell"),
             ("a\nb \"$(id)\"", "line 2: `$` needs a shell"),
             ("a\nb\0", "line 2: there is a NUL character"),
             ("a > b", "line 1: `>` needs a shell"),
