@@ -42,7 +42,7 @@ fn an_agent_at_work_is_told_what_is_typed() {
     let mut child = person.starts(command);
     person.waits_for("squad> ");
     person.types("@ada paint the pier\r");
-    person.waits_for("bash touch begun");
+    person.waits_for("$ touch begun");
     person.types("@ada in green, not in red\r");
     person.waits_for("is told by you: in green");
     person.waits_for("The pier is green.");

@@ -31,7 +31,7 @@ fn without_login_and_provider_it_says_what_to_do() {
     let mut world = World::new(|_| []);
     world.repo.variables.retain(|name, _| !name.starts_with("COPILOT_"));
     let ended = world.run(&["engines", "copilot"]);
-    assert!(ended.code == Some(0) && ended.out.contains("not ready") && ended.out.contains("/login"), "{ended}");
+    assert!(ended.code == Some(4) && ended.out.contains("not ready") && ended.out.contains("/login"), "{ended}");
     let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "x"]);
     assert_eq!(ended.code, Some(4), "{ended}");
     // The run is on record, and the error comes last.

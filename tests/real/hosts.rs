@@ -54,6 +54,42 @@ fn asked(world: &World, mut command: Command) -> String {
 
 const PROMPT: &str = "STEP say:Hello there.";
 
+/// What the real clients say of the server that `squad mcp --register` added to their files. Claude Code also starts it.
+#[test]
+fn a_registered_server_is_known_to_its_client() {
+    let mut world = World::new(|_| []);
+    let home = PathBuf::from(&world.repo.variables["HOME"]);
+    let root = dunce::canonicalize(world.repo.root()).expect("a path").display().to_string();
+    for (name, folder) in [("CLAUDE_CONFIG_DIR", "claude"), ("COPILOT_HOME", "copilot"), ("CODEX_HOME", "codex")] {
+        std::fs::create_dir_all(home.join(folder)).expect("a folder");
+        world.repo.variables.insert(name.to_owned(), home.join(folder).display().to_string());
+    }
+    let trusted = serde_json::json!({"trusted_folders": [root], "trustedFolders": [root]}).to_string();
+    std::fs::write(home.join("copilot/config.json"), trusted).expect("a file");
+    for (client, scope, program, arguments, expected) in [
+        (
+            "claude",
+            &["--user"][..],
+            "@anthropic-ai/claude-code-linux-x64/claude",
+            &["mcp", "get", "squad"][..],
+            "Connected",
+        ),
+        ("codex", &["--user"], ".bin/codex", &["mcp", "get", "squad"], "default_tools_approval_mode: approve"),
+        ("copilot", &["--user"], "@github/copilot-linux-x64/copilot", &["mcp", "list"], "squad (local)"),
+        ("copilot", &[], "@github/copilot-linux-x64/copilot", &["mcp", "list"], "squad (local)"),
+    ] {
+        let output = world.repo.squad(&[&["mcp", "--register", client], scope].concat());
+        assert_eq!(output.code, 0, "{output}");
+        let mut command = world.repo.command(part(program).to_str().expect("a path"), &world.repo.root());
+        let said = command.args(arguments).stdin(Stdio::null()).output().expect(".ci/install-real-parts installs it");
+        let said = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        assert!(said.contains(expected), "{client} {scope:?}: {said}");
+        if client == "copilot" && !scope.is_empty() {
+            std::fs::remove_file(home.join("copilot/mcp-config.json")).expect("it was registered there");
+        }
+    }
+}
+
 fn claude(arguments: &[&str]) -> Command {
     let mut command = Command::new(part("@anthropic-ai/claude-code-linux-x64/claude"));
     command.args(arguments).args(["-p", PROMPT]);
