@@ -132,8 +132,11 @@ impl Change {
         self.added += usize::from(tag == ChangeTag::Insert);
         self.removed += usize::from(tag == ChangeTag::Delete);
         let number = number.map(|number| (number + 1).to_string()).unwrap_or_default();
-        let text: String = text.chars().take(MAX_LINE).collect();
-        let line = format!("{number:>6} {sign} {}", printable_line(&text));
+        let text = text.trim_end();
+        let shown: String = text.chars().take(MAX_LINE).collect();
+        let more = text.chars().count().saturating_sub(MAX_LINE);
+        let cut = if more > 0 { format!(" … {}", plural(more, "more character")) } else { String::new() };
+        let line = format!("{number:>6} {sign} {}{cut}", printable_line(&shown));
         self.lines.push(line.trim_end().to_owned());
     }
 
@@ -222,5 +225,7 @@ mod tests {
         let (title, body) = shown(None, &writing(None, &"x\n".repeat(MAX_LINES + 5), true));
         assert!(title.ends_with("a new file of 2005 lines"), "{title}");
         assert_eq!(body.last().map(String::as_str), Some("       … 5 more lines of it"));
+        let (_, body) = shown(None, &writing(None, &"x".repeat(MAX_LINE + 5), true));
+        assert!(body.iter().any(|line| line.ends_with("x … 5 more characters")), "{body:?}");
     }
 }
