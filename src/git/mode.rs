@@ -26,6 +26,18 @@ pub(super) fn mode_of(_metadata: &fs::Metadata) -> &'static str {
     PLAIN
 }
 
+/// Who may read and write the new version of a file stays as it was: it may hold keys.
+#[cfg(unix)]
+pub(super) fn keep_access(file: &File, old: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(old.permissions().mode() & 0o666))
+}
+
+#[cfg(not(unix))]
+pub(super) fn keep_access(_file: &File, _old: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(unix)]
 pub(super) fn make_executable(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

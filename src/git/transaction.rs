@@ -21,7 +21,7 @@ use super::{
     disk,
     error::Error,
     intent::{Contents, Intent, Planned, RawPath, Version, WorkTreeLock},
-    mode::{LINK, PROGRAM, make_executable, mode_of},
+    mode::{LINK, PROGRAM, keep_access, make_executable, mode_of},
     objects::{Sharing, identify},
     path::obstacle,
     repository::Repository,
@@ -316,8 +316,8 @@ impl<'a> Transaction<'a> {
     fn swap(&self, number: usize, file: &Planned, from: Option<&Version>, to: Option<&Version>) -> Result<bool, Error> {
         let target = self.root.join(file.path.path());
         let name = |version: Option<&Version>| if version == file.old.as_ref() { "old" } else { "new" };
+        let aside = self.temporary_path(&target, number, name(from));
         if from.is_some() {
-            let aside = self.temporary_path(&target, number, name(from));
             disk::rename(&target, &aside).map_err(Error::io("move", &target))?;
             // Check it after the move, when nobody opens it by its name any more.
             let moved = self.state_at(&aside)?;
@@ -330,7 +330,7 @@ impl<'a> Transaction<'a> {
         let existing = self.temporary_path(&target, number, name(to));
         let ready = match self.matches(&self.state_at(&existing)?, &Some(version.clone())) {
             true => existing,
-            false => self.write_temporary(number, &target, version)?,
+            false => self.write_temporary(number, (&target, &aside), version)?,
         };
         match disk::rename_new(&ready, &target) {
             // The user has just created it.
@@ -340,7 +340,13 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    fn write_temporary(&self, number: usize, target: &Path, version: &Version) -> Result<PathBuf, Error> {
+    /// `aside`: where the version before it is, if there is one.
+    fn write_temporary(
+        &self,
+        number: usize,
+        (target, aside): (&Path, &Path),
+        version: &Version,
+    ) -> Result<PathBuf, Error> {
         let folder = target.parent().unwrap_or(&self.root);
         let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
         for folder in missing.into_iter().rev() {
@@ -352,6 +358,11 @@ impl<'a> Transaction<'a> {
             LINK => disk::symlink(&bytes, &fresh),
             mode => disk::create_new(&fresh).and_then(|mut file| {
                 disk::write(&mut file, &fresh, &bytes)?;
+                if let Ok(old) = fs::symlink_metadata(aside)
+                    && old.is_file()
+                {
+                    keep_access(&file, &old)?;
+                }
                 if mode == PROGRAM {
                     make_executable(&file)?;
                 }

@@ -145,9 +145,9 @@ fn skipped(left_out: &BTreeMap<String, Omitted>) -> Vec<SkippedFile> {
 }
 
 impl Repository {
-    /// Stores the work tree in `run`'s folder as number `number`; durable with the next append, as what is written to the
-    /// work tree from now on is not before. Content unchanged since `previous` costs nothing. `objection` returns the
-    /// reason to omit a content.
+    /// Stores the work tree in `run`'s folder as number `number`; durable with the next append, and before
+    /// whatever is written to the same file system from now on. Content unchanged since `previous` costs nothing.
+    /// `objection` returns the reason to omit a content.
     pub(crate) fn take_snapshot(
         &self,
         (run, number): (&str, usize),

@@ -114,7 +114,8 @@ impl Args {
             let options = self.registered_options(context)?;
             if self.register.is_none() {
                 context.ui.data(registration::printed(context.env, client, &options)?.trim_end());
-                context.ui.hint(&format!("`squad mcp --register` adds it to {} for you", client.project_file()));
+                let (name, file) = (client.name(), client.project_file());
+                context.ui.hint(&format!("`squad mcp --register {name}` adds it to {file} for you"));
                 return Ok(0);
             }
             let scope = if self.user { Scope::User } else { Scope::Project };

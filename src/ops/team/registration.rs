@@ -79,6 +79,11 @@ impl Client {
         }
     }
 
+    /// As on the command line.
+    pub(crate) fn name(self) -> String {
+        clap::ValueEnum::to_possible_value(&self).map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
     /// The file in the project's root.
     pub(crate) fn project_file(self) -> &'static str {
         match self {
@@ -143,7 +148,7 @@ impl Client {
     }
 }
 
-/// A file of the client's that only registers the server, and whose place it is.
+/// A file of the client's that only registers the server.
 pub(crate) fn printed(env: &Env, client: Client, options: &[String]) -> Result<String, Failure> {
     let command = env.command_name();
     let variables = variables(env);
@@ -176,6 +181,10 @@ pub(crate) fn register(
             let shown = path.display().to_string();
             let file = FileChange::new(shown.trim_start_matches('/').to_owned(), old, Some(new));
             if file.changes() {
+                // A client that runs writes its file itself.
+                if fs::read(&path).ok() != file.old {
+                    return Err(cannot_write(&path, "it has changed meanwhile; try again"));
+                }
                 replace(&path, file.new.as_deref().unwrap_or_default())
                     .map_err(|error| cannot_write(&path, &error.to_string()))?;
             }
@@ -195,12 +204,8 @@ pub(crate) fn register(
             let file = FileChange::new(shown.to_owned(), old, Some(new));
             let registered = registered(client, &file, local.into_keys().collect());
             if registered.changed {
-                let mode = fs::metadata(&path).map(|old| old.permissions()).ok();
                 let change = Change::new(ChangeKind::Register, String::new(), vec![file]);
                 change.apply(env, &repository, WriteMode::WorkTree)?;
-                // A file that holds keys may be for the user's eyes only.
-                mode.map_or(Ok(()), |mode| fs::set_permissions(&path, mode))
-                    .map_err(|error| cannot_write(&path, &error.to_string()))?;
             }
             Ok(registered)
         }
@@ -238,7 +243,7 @@ fn merged(
     let unreadable = |why: String| {
         Failure::failed(format!("squad cannot read it, and has not changed it: {why}"))
             .at(path.display())
-            .hint(format!("mend it, or add what `squad mcp --print-config {}` prints", name(client)))
+            .hint(format!("mend it, or add what `squad mcp --print-config {}` prints", client.name()))
     };
     let text =
         std::str::from_utf8(old.as_deref().unwrap_or_default()).map_err(|error| unreadable(error.to_string()))?;
@@ -249,14 +254,10 @@ fn merged(
     Ok((old, new.into_bytes()))
 }
 
-fn name(client: Client) -> String {
-    clap::ValueEnum::to_possible_value(&client).map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
 fn is_link(client: Client, path: &Path) -> Failure {
     Failure::failed("it is a link, or lies behind one, and squad has not changed what that leads to")
         .at(path.display())
-        .hint(format!("add what `squad mcp --print-config {}` prints to the file itself", name(client)))
+        .hint(format!("add what `squad mcp --print-config {}` prints to the file itself", client.name()))
 }
 
 fn cannot_read(path: &Path, why: &str) -> Failure {
