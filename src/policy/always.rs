@@ -39,7 +39,7 @@ const NEVER: &str = "rm sudo doas su env command builtin exec eval source . nohu
     setsid busybox chroot flock watch parallel script ssh awk gawk mawk sed osascript cmd powershell pwsh dd tee trap alias \
     chmod chown kill at crontab export declare typeset readonly set unset cd pushd popd strace ltrace gdb taskset hyperfine \
     docker podman nerdctl kubectl helm psql mysql sqlite3 redis-cli mongosh scp sftp rsync nc ncat socat curl wget vi vim \
-    nvim emacs ed ex less more man fd tsx ts-node";
+    nvim emacs ed ex less more man fd tsx ts-node tar unzip cpio 7z patch";
 /// Programs that run a file of the project, or code: from an option or from their input.
 const INTERPRETERS: &str =
     "sh bash dash zsh ksh ash fish python pypy py node nodejs bun deno ruby perl php lua Rscript julia";
@@ -175,8 +175,10 @@ fn rule(words: &[&str]) -> Option<AlwaysRule> {
         return None;
     }
     let is_open = words.first().is_some_and(|program| is_one_of(OPEN, plain_name(program)));
-    let is_option = |word: &&&str| word.starts_with('-') && !named.contains(&(**word).to_owned());
-    let options = words.iter().filter(|_| !is_open).filter(is_option).map(|word| (*word).to_owned()).collect();
+    let mut options = BTreeSet::new();
+    if !is_open {
+        options.extend(words.iter().filter(|word| word.starts_with('-')).map(|word| (*word).to_owned()));
+    }
     Some(AlwaysRule::Command(named, options))
 }
 
@@ -188,7 +190,7 @@ fn first_words(words: &[&str]) -> Option<Vec<String>> {
     let is_module = second == Some("-m") && name.starts_with("py");
     let is_interpreter = is_one_of(INTERPRETERS, name);
     // Behind an option nobody knows which word says what is done, but where options only say how to show something.
-    let only_shows = is_one_of("ls cat head tail wc grep diff find tar", name);
+    let only_shows = is_one_of("ls cat head tail wc grep diff find", name);
     let is_hidden = match second {
         _ if is_one_of(NEVER, name) => true,
         None => is_interpreter || name == "make",
@@ -213,10 +215,11 @@ fn first_words(words: &[&str]) -> Option<Vec<String>> {
         _ => 2,
     };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@+=,%".contains(&byte);
-    // An option among the first words would stand in the place of what is done.
-    let named: Vec<String> = words.iter().take(count).map(|word| (*word).to_owned()).collect();
-    let named = if only_shows { vec![(*program).to_owned()] } else { named };
-    (!is_hidden && named.iter().all(|word| !word.is_empty() && word.bytes().all(is_plain))).then_some(named)
+    // An option among the first words stands in the place of what is done.
+    let is_name = |word: &str| !word.is_empty() && word.bytes().all(is_plain) && (is_module || !word.starts_with('-'));
+    let named = words.iter().take(if only_shows { 1 } else { count });
+    let named: Vec<String> = named.map(|word| (*word).to_owned()).collect();
+    (!is_hidden && named.iter().all(|word| is_name(word))).then_some(named)
 }
 
 /// Whether a program that another one starts is known by its name.
@@ -327,6 +330,9 @@ mod tests {
             "rg -n x",
             "cd && tail -1 README.md",
             "find . -fprint0 x",
+            "gh pr --repo x list",
+            "tar xf a.tar",
+            "python3 -m -c x",
             "find . -name a -delete",
             "find . -exec rm {} +",
             "uv run python -c x",
