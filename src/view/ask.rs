@@ -236,9 +236,11 @@ impl Terminal {
                 Pressed::Say => {
                     drop(raw.take());
                     let why = self.ask_line(&format!("Why not? {} reads it: ", proposal.agent), is_wanted);
-                    // The end of input here is a change of mind.
-                    if let Some(why) = why.filter(|why| !why.trim().is_empty()) {
-                        return Some(format!("s {}", why.trim()));
+                    match why {
+                        Some(why) if !why.trim().is_empty() => return Some(format!("s {}", why.trim())),
+                        // Ctrl-D is a change of mind, and a closed terminal is not.
+                        None if !std::io::stdin().is_terminal() => return None,
+                        _ => {}
                     }
                     raw = RawMode::begin().ok();
                 }
