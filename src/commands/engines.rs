@@ -1,6 +1,7 @@
 use super::{Context, Ended};
 use crate::error::FailureKind;
 use crate::model::{list, printable};
+use crate::ops::Workspace;
 use crate::ops::team::engines::{self, Report};
 use crate::ui::{BAD, GOOD, STRONG, Ui};
 use crate::view::{LineStyle, Mark, Text};
@@ -20,6 +21,8 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let reports = engines::check(context.env, &context.directory, self.name.as_deref())?;
+        // Without a team there is only the user's own configuration.
+        let scope = if Workspace::find(context.env, &context.directory).is_ok() { "" } else { " --user" };
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&serde_json::json!({ "engines": reports }));
@@ -27,7 +30,7 @@ impl Args {
             let is_detailed = self.name.is_some() || ui.is_verbose();
             match is_detailed {
                 true => reports.iter().for_each(|report| shown(ui, report)),
-                false => ui.texts(&listed(&reports)),
+                false => ui.texts(&listed(&reports, scope)),
             }
         }
         let is_usable = reports.iter().all(|report| report.ready || !report.chosen);
@@ -36,7 +39,7 @@ impl Args {
 }
 
 /// A line for each engine that is there or in use.
-fn listed(reports: &[Report]) -> Vec<Text> {
+fn listed(reports: &[Report], scope: &str) -> Vec<Text> {
     let is_there = |report: &&Report| report.chosen || report.installed;
     let (there, missing): (Vec<&Report>, Vec<&Report>) = reports.iter().partition(is_there);
     let label = |report: &Report| match &report.version {
@@ -55,7 +58,7 @@ fn listed(reports: &[Report]) -> Vec<Text> {
         let used = if report.chosen { "in use, " } else { "" };
         let hint = match &report.hint {
             Some(hint) if !report.ready => hint.clone(),
-            _ if report.ready && !report.chosen => format!("squad config set engine.name {}", report.name),
+            _ if report.ready && !report.chosen => format!("squad config set{scope} engine.name {}", report.name),
             _ => String::new(),
         };
         line.hanging().plain(&format!("{used}{state}")).with(LineStyle::Faint, &format!("   {hint}"))
