@@ -144,7 +144,10 @@ fn toml_value(value: &Value) -> toml_edit::Value {
         Value::Number(number) => number.as_i64().unwrap_or_default().into(),
         Value::String(text) => text.as_str().into(),
         Value::Array(items) => items.iter().map(toml_value).collect(),
-        Value::Null | Value::Object(_) => toml_edit::InlineTable::new().into(),
+        Value::Null => "".into(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key, toml_value(value))).collect::<toml_edit::InlineTable>().into()
+        }
     }
 }
 

@@ -59,6 +59,7 @@ fn run_of(output: &Output) -> String {
 }
 
 /// Other programs come and go while a command is started: their sockets were listed a moment ago.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_socket_that_is_removed_meanwhile_keeps_nobody_from_starting() {
     use std::sync::atomic::{AtomicBool, Ordering};

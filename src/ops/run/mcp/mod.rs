@@ -225,9 +225,9 @@ impl Service for McpServer {
     fn tools(&self) -> Vec<Value> {
         let mut engines = engines::names(&crate::ops::own_settings(&self.env));
         // The environment may describe one more.
-        let described = self.options.described.iter().map(|profile| profile.name.clone());
-        let others: Vec<String> = described.filter(|name| !engines.contains(name)).collect();
-        engines.extend(others);
+        if let Some(described) = self.options.described.as_ref().filter(|profile| !engines.contains(&profile.name)) {
+            engines.push(described.name.clone());
+        }
         schemas::offered(&engines, self.options.is_stateful)
     }
 
