@@ -1,4 +1,5 @@
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -34,10 +35,24 @@ pub(crate) struct Repository {
     environment: Environment,
     recent: RecentObjects,
     damage: DamageLog,
-    /// The configured user name, once known.
-    user: Arc<OnceLock<String>>,
+    /// What git said of its settings when it was first asked.
+    settings: Arc<OnceLock<Settings>>,
     /// The author identity from git, once known; a missing identity is not cached, since it can be set while we run.
     identity: Arc<OnceLock<Identity>>,
+}
+
+/// What `git var -l` prints: the configuration, then git's own variables.
+#[derive(Debug)]
+struct Settings {
+    /// The repository's configuration before git was asked.
+    config: Vec<String>,
+    listed: String,
+}
+
+impl Settings {
+    fn values(&self, prefix: &str) -> impl DoubleEndedIterator<Item = (&str, &str)> {
+        self.listed.lines().filter_map(move |line| line.strip_prefix(prefix)?.split_once('='))
+    }
 }
 
 /// What HEAD points to.
@@ -116,7 +131,7 @@ impl Repository {
                     return Err(discover::unsupported(&git_dir, format!("keeps its refs in the format {other:?}")));
                 }
             },
-            user: Arc::default(),
+            settings: Arc::default(),
             git_dir,
             environment: environment.clone(),
             recent: RecentObjects::default(),
@@ -184,12 +199,23 @@ impl Repository {
 
     /// The configured user name, from the repository's or the user's configuration. Runs `git` the first time.
     pub(crate) fn user(&self) -> Option<&str> {
-        if let Some(known) = self.user.get() {
-            return Some(known);
+        if self.settings.get().is_none() {
+            let _ = self.settings.set(self.ask_for_settings(self.own_config())?);
         }
-        let answer = self.call(&["config", "--get", "user.name"]).run().ok()?;
-        let name = answer.is_success().then(|| answer.text()).filter(|name| !name.trim().is_empty())?;
-        Some(self.user.get_or_init(|| name))
+        let name = self.settings.get()?.values("user.name").rfind(|(rest, _)| rest.is_empty())?.1;
+        (!name.trim().is_empty()).then_some(name)
+    }
+
+    fn ask_for_settings(&self, config: Vec<String>) -> Option<Settings> {
+        let answer = self.call(&["var", "-l"]).run().ok().filter(Output::is_success)?;
+        Some(Settings { config, listed: answer.text() })
+    }
+
+    /// The text of each configuration file of the repository; of one that cannot be read, an empty one.
+    pub(super) fn own_config(&self) -> Vec<String> {
+        let files = [self.common_dir.join("config"), self.git_dir.join("config.worktree")];
+        let text = |path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        files.map(|path| text(path).unwrap_or_default()).into()
     }
 
     /// The author identity git would use now. `None`: none is configured; an identity that git derives from login and
@@ -203,11 +229,18 @@ impl Repository {
         Some(self.identity.get_or_init(|| identity).clone())
     }
 
-    /// The files outside the work tree that git reads attributes from. `None`: git is older than 2.42 and does not tell.
-    pub(super) fn attribute_files(&self) -> Option<Vec<PathBuf>> {
-        let listed = self.call(&["var", "-l"]).run().ok().filter(Output::is_success)?.text();
-        let named = |line: &str| line.strip_prefix("GIT_ATTR_").and_then(|rest| Some(rest.split_once('=')?.1.into()));
-        let files: Vec<PathBuf> = listed.lines().filter_map(named).collect();
+    /// The files outside the work tree that git reads attributes from, where the repository's configuration is this one.
+    /// `None`: git is older than 2.42 and does not tell. Runs `git` unless it was asked before.
+    pub(super) fn attribute_files(&self, config: &[String]) -> Option<Vec<PathBuf>> {
+        let asked;
+        let settings = match self.settings.get().filter(|known| known.config == config) {
+            Some(known) => known,
+            None => {
+                asked = self.ask_for_settings(config.to_owned())?;
+                &asked
+            }
+        };
+        let files: Vec<PathBuf> = settings.values("GIT_ATTR_").map(|(_, path)| path.into()).collect();
         (!files.is_empty()).then(|| [files, vec![self.common_dir.join("info").join("attributes")]].concat())
     }
 

@@ -145,6 +145,24 @@ fn the_contents_of_files_are_those_that_git_would_add() {
     assert_eq!(contents.get("key.txt"), None, "it is left out");
 }
 
+/// A file of attributes that is configured after git was asked for its settings × with and without an earlier snapshot.
+#[test]
+fn attributes_are_those_of_the_configuration_there_is_now() {
+    for is_first in [true, false] {
+        let world = World::unborn(&[]);
+        world.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
+        let repository = world.repository();
+        let _ = repository.user();
+        let previous = (!is_first).then(|| take(&repository, 1, None));
+        world.write("../attributes", "b.up filter=up\n");
+        world.write("b.up", "two\n");
+        world.git(&["config", "core.attributesFile", &world.root().join("../attributes").to_string_lossy()]);
+        let paths = ["b.up".to_owned()];
+        let contents = repository.contents_of(&take(&repository, 2, previous.as_ref()), &paths).unwrap();
+        assert_eq!(contents.get("b.up"), Some(&repository.id_in_work_tree("b.up").unwrap()), "{is_first}");
+    }
+}
+
 #[test]
 fn omitted_files_are_listed_and_their_changes_noticed() {
     let world = world();

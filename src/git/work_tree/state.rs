@@ -105,14 +105,13 @@ impl RepositoryState {
         let known = known.and_then(|known| known.packed.clone());
         let Values { loose, packed } = repository.references().values(OWN, known.is_none())?;
         let packed = Some(known.unwrap_or_else(|| Arc::new(packed)));
-        let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
-        let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let config: Vec<String> = files.iter().map(|path| text(path).unwrap_or_default()).collect();
+        let config = repository.own_config();
         let same = previous.filter(|known| known.config == config).and_then(|known| known.attribute_files.clone());
-        let attribute_files = same.or_else(|| repository.attribute_files().map(Arc::new));
+        let attribute_files = same.or_else(|| repository.attribute_files(&config).map(Arc::new));
         let hooks = hooks(&repository.common_dir().join("hooks"));
         let rules = ["exclude", "attributes"]
             .map(|name| (format!("info/{name}"), repository.common_dir().join("info").join(name)));
+        let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let rules = rules.map(|(name, path)| (name, text(&path).unwrap_or_default())).into();
         let staged = BTreeMap::new();
         Ok(Self {
