@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::git::Extent;
-use crate::model::{plural, printable};
+use crate::model::{megabytes, plural, printable};
 use crate::ops::ledger::gc::{self, OnlyCopies};
 
 /// How many copies of a run are listed that stay.
@@ -17,6 +17,9 @@ const MAX_SHOWN: usize = 5;
 ///
 /// It also removes sessions that the engine stored under `.git/squad/homes`: those of completed runs after 3 days, or the
 /// oldest of them beyond 256 MiB in total, and all others after 14 days. Sessions of live runs are never removed.
+///
+/// The caches of the sandbox lie in squad's state folder, one for each project. Those that were not used for 14 days are
+/// removed, and the oldest of them beyond 2 GiB in total.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad gc\n  squad gc --json")]
 pub(super) struct Args {
@@ -50,11 +53,12 @@ impl Args {
             ui.hint("`git show REF:PATH` prints a file; `squad gc --force` removes these snapshots");
         }
         if tidied.sessions > 0 {
-            let megabytes = tidied.session_bytes as f64 / 1e6;
-            ui.data(&format!("{} removed ({megabytes:.1} MB)", plural(tidied.sessions, "stored session")));
+            let (count, size) = (plural(tidied.sessions, "stored session"), megabytes(tidied.session_bytes));
+            ui.data(&format!("{count} removed ({size})"));
         }
         if tidied.sandboxes > 0 {
-            ui.data(&format!("{} of sandboxes removed", plural(tidied.sandboxes, "old folder")));
+            let (count, size) = (plural(tidied.sandboxes, "old folder"), megabytes(tidied.sandbox_bytes));
+            ui.data(&format!("{count} of sandboxes removed ({size})"));
         }
         let extent = |extent: &Extent| {
             format!(

@@ -1,8 +1,11 @@
 use jiff::Timestamp;
 
 use super::{Context, Ended};
+use crate::env::files::Measured;
 use crate::error::Failure;
-use crate::model::{AgentState, OpenQuestion, SessionStatus, Slug, abbreviated, clock, first_line, list, plural};
+use crate::model::{
+    AgentState, OpenQuestion, SessionStatus, Slug, abbreviated, clock, first_line, list, megabytes, plural,
+};
 use crate::ops::overview::status::{RunStatus, Status, WatchStatus, status};
 use crate::ops::run::host::WatchState;
 use crate::ops::team::manifest::Due;
@@ -10,6 +13,8 @@ use crate::ops::team::workspace::restoring;
 use crate::ui::Ui;
 use crate::view::{LineStyle, Mark, Text, mark_of};
 
+/// Less than these bytes of what runs have left is not worth a line.
+const MENTIONED: u64 = 1_000_000;
 /// Columns of a mark and of what it is about.
 const LABEL: usize = 13;
 
@@ -170,6 +175,16 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
     if let Some(WatchStatus { watcher, state }) = &status.watch {
         let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
         page.add(Mark::Good, "watch", &format!("process {}, {state}", watcher.pid), "");
+    }
+    let Measured { bytes, is_whole, .. } = &status.left_by_runs;
+    if *bytes >= MENTIONED {
+        let more = if *is_whole { "" } else { "more than " };
+        page.add(
+            Mark::Neutral,
+            "leftovers",
+            &format!("{more}{} of sessions, output and caches", megabytes(*bytes)),
+            "squad gc",
+        );
     }
 }
 

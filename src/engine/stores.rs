@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::env::files::{Measured, is_folder, measure};
+
 /// The store of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredSession {
@@ -51,31 +53,12 @@ fn stored_in(sessions: &Path, beside: &Path, extension: &str) -> Vec<StoredSessi
         if id.starts_with('.') || !is_folder(&folder) {
             return None;
         }
-        let mut modified = entry.metadata().ok()?.modified().ok()?;
-        let bytes = measure(&folder, &mut modified);
+        let made = entry.metadata().ok()?.modified().ok()?;
+        let Measured { bytes, modified, .. } = measure([folder.clone()], usize::MAX);
+        let modified = modified.map_or(made, |modified| modified.max(made));
         // Behind a link it would be another place's file.
         let beside = if is_folder(beside) { beside.join(format!("{id}.{extension}")) } else { PathBuf::new() };
         Some(StoredSession { id, bytes, modified, folder, beside })
     };
     fs::read_dir(sessions).into_iter().flatten().flatten().filter_map(read).collect()
-}
-
-/// The bytes of all files below a folder, and when the last of them was written.
-fn measure(folder: &Path, modified: &mut SystemTime) -> u64 {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let Ok(about) = entry.metadata() else { continue };
-        if about.is_dir() {
-            bytes += measure(&entry.path(), modified);
-        } else {
-            bytes += about.len();
-            *modified = about.modified().map_or(*modified, |at| at.max(*modified));
-        }
-    }
-    bytes
-}
-
-/// Not by a link.
-fn is_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|about| about.is_dir())
 }

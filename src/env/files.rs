@@ -2,7 +2,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Serialize;
 
 /// Opens a file, if it is a regular one: a link is not followed, and a pipe is not waited on.
 pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
@@ -62,6 +65,47 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         file.as_file().set_permissions(old.permissions())?;
     }
     file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// What lies below some folders.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Measured {
+    /// The sum of all files' bytes.
+    pub(crate) bytes: u64,
+    /// When the last of them was written.
+    #[serde(skip)]
+    pub(crate) modified: Option<SystemTime>,
+    /// False: there is more, which was not looked at.
+    #[serde(rename = "complete")]
+    pub(crate) is_whole: bool,
+}
+
+/// Measures what lies below these folders, at most that many files and folders. Follows no links.
+pub(crate) fn measure(folders: impl IntoIterator<Item = PathBuf>, most: usize) -> Measured {
+    let mut measured = Measured { is_whole: true, ..Measured::default() };
+    let mut waiting: Vec<PathBuf> = folders.into_iter().filter(|folder| is_folder(folder)).collect();
+    let mut left = most;
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if left == 0 {
+                return Measured { is_whole: false, ..measured };
+            }
+            left -= 1;
+            let Ok(about) = entry.metadata() else { continue };
+            if about.is_dir() {
+                waiting.push(entry.path());
+            } else {
+                measured.bytes += about.len();
+                measured.modified = measured.modified.max(about.modified().ok());
+            }
+        }
+    }
+    measured
+}
+
+/// Whether there is a folder, and not a link to one.
+pub(crate) fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|about| about.is_dir())
 }
 
 fn not_regular() -> io::Error {

@@ -12,6 +12,11 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     }
 }
 
+/// `12.3 MB`.
+pub(crate) fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub(crate) fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     let mut items = items.into_iter().peekable();

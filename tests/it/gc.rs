@@ -91,6 +91,45 @@ fn sessions_of_runs_that_are_over_go_by_age_and_by_size() {
     assert!(output.out.starts_with("1 stored session removed (2.5 MB)\n"), "{output}");
 }
 
+/// What the caches of sandboxes hold × how long ago somebody worked with them; `status` counts them before.
+#[test]
+fn caches_go_by_age_and_by_size() {
+    let stored = Stored::new();
+    let state = Path::new(&stored.repo.variables["HOME"]).join(".local/state/squad");
+    let mib = 1024 * 1024;
+    let caches = [
+        ("caches/today", 3 * 1024, 0, "stays"),
+        ("caches/large", 100, 2, "goes"),
+        ("tmp/20251101-000000-000001-1-x", 1, 20, "stays"),
+        ("tmp/20251101-000000-000002-4194305-x", 1, 20, "goes"),
+        ("caches/old", 1, 15, "goes"),
+    ];
+    for (name, size, days, _) in &caches {
+        let folder = state.join(name);
+        fs::create_dir_all(folder.join("below")).expect("a folder");
+        let file = File::create(folder.join("below/file")).expect("a file");
+        file.set_len(size * mib).expect("it is ours");
+        let at = stored.now - Duration::from_secs(days * 24 * 60 * 60);
+        File::open(&folder).and_then(|folder| folder.set_modified(at)).expect("it is ours");
+    }
+    symlink("/etc", state.join("caches/today/below/link")).expect("a link");
+    let status: Value = serde_json::from_str(&stored.repo.squad(&["status", "--json"]).out).expect("JSON");
+    assert_eq!(status["left_by_runs"]["complete"], true, "{status}");
+    let bytes = status["left_by_runs"]["bytes"].as_u64().expect("a number");
+    assert_eq!(bytes / mib, 3 * 1024 + 103, "{status}");
+    let shown = stored.repo.squad(&["status"]);
+    assert!(shown.out.contains("leftovers  3329.2 MB of sessions, output and caches"), "{shown}");
+    let output = stored.repo.squad(&["gc"]);
+    assert!(output.out.contains("3 old folders of sandboxes removed (107.0 MB)\n"), "{output}");
+    for (name, .., what) in caches {
+        assert_eq!(state.join(name).exists(), what == "stays", "{name}");
+    }
+    fs::remove_dir_all(&state).expect("a folder");
+    // Less than is worth a line.
+    let shown = stored.repo.squad(&["status"]);
+    assert!(!shown.out.contains("leftovers"), "{shown}");
+}
+
 #[test]
 fn sessions_of_live_and_of_interrupted_runs_stay() {
     let stored = Stored::new();

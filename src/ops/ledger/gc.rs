@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{Extent, Repository, RunOfSnapshots};
@@ -32,6 +33,8 @@ pub(crate) struct GcReport {
     pub(crate) session_bytes: u64,
     /// Removed folders of sandboxes: caches and temporary files.
     pub(crate) sandboxes: usize,
+    /// The size of these folders.
+    pub(crate) sandbox_bytes: u64,
 }
 
 /// What the snapshots of one run hold that is nowhere else.
@@ -62,11 +65,18 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let folder = team_folder(&repository, &real(directory), &work_dir);
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
-    let sandboxes = sandbox::clear(env, KEPT);
+    let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT);
     let cleared = homes::clear(&local, &runs, env.clock.now().into());
     repository.pack()?;
     let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);
-    Ok(GcReport { before, after, snapshots, only_copies, force, sessions, session_bytes, sandboxes })
+    Ok(GcReport { before, after, snapshots, only_copies, force, sessions, session_bytes, sandboxes, sandbox_bytes })
+}
+
+/// What runs have left that [`gc`] clears by age and size: engines' sessions and output, and caches of sandboxes, those
+/// of other repositories too. At most that many files are looked at.
+pub(crate) fn left_by_runs(env: &Env, repository: &Repository, most: usize) -> Measured {
+    let local = repository.own_folder();
+    measure(["homes", "output"].map(|name| local.join(name)).into_iter().chain(sandbox::folders(env)), most)
 }
 
 /// Deletes the snapshots of old runs, and returns their number.

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-use crate::env::{Env, real};
+use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
 use crate::model::{AgentState, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
+use crate::ops::ledger::gc::left_by_runs;
 use crate::ops::ledger::log::{self, Choice, RunSummary};
 use crate::ops::run::host::{WatchState, activities};
 use crate::ops::run::lease::{self, Leases, LiveRun};
@@ -25,6 +26,9 @@ use crate::ops::team::workspace::left_out;
 use crate::ops::{Workspace, repository, team_settings};
 use crate::parse;
 use crate::view::Progress;
+
+/// So many files take about 5 ms.
+const MOST_MEASURED: usize = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Status {
@@ -63,6 +67,8 @@ pub(crate) struct Status {
     /// An unfinished merge in one of the team's files.
     #[serde(skip)]
     pub(crate) unmerged: Option<Problem>,
+    /// What runs have left on this machine.
+    pub(crate) left_by_runs: Measured,
     /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<InterruptedCommand>,
@@ -173,6 +179,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         ledger: LedgerStatus { entries, unsynced },
         withdrawn,
         unmerged,
+        left_by_runs: left_by_runs(env, &repository, MOST_MEASURED),
         // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),
     })

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::engine::{StoredSession, stored_output, stored_sessions};
+use crate::env::files::is_folder;
 use crate::model::RunId;
 use crate::ops::ledger::log::RunSummary;
 use crate::ops::run::{lease, watch};
@@ -64,7 +65,6 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
 
 /// The stored sessions of all homes.
 fn stored(homes: &Path) -> Vec<StoredSession> {
-    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_dir());
     let folders = std::fs::read_dir(homes).into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = folders.filter(|folder| is_folder(homes) && is_folder(folder));
     folders.flat_map(|folder| stored_sessions(&folder.join("copilot"))).collect()

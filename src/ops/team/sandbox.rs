@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::engine::command::Profile;
-use crate::env::{Env, real};
+use crate::env::{Env, files::measure, real};
 use crate::error::{Failure, FailureKind};
 use crate::model::{EventKind, SandboxLevel};
 use crate::ops::Project;
@@ -102,6 +102,10 @@ const CACHES: [(&str, &str); 7] = [
 /// The folders of squad's own one in which those of each sandbox lie.
 const TEMPORARY: &str = "tmp";
 const CACHED: &str = "caches";
+/// The bytes of all of them that are kept. A build of squad itself leaves half a gigabyte in the caches of cargo.
+const MOST: u64 = 2 << 30;
+/// Somebody may still work with what is not older than this.
+const IN_USE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Ways to the user's daemons: agents for keys, the session's bus, containers.
 const DAEMONS: [&str; 11] = [
@@ -292,28 +296,38 @@ fn sandbox(
     Ok(Sandbox::new(&squad, rules, folder))
 }
 
-/// Removes what sandboxes left: temporary files of killed runs, and caches of projects that nobody has worked in for
-/// long. Returns the number of folders.
-pub(crate) fn clear(env: &Env, age: Duration) -> usize {
-    let Some(state) = state_folder(env) else { return 0 };
-    let folders = [TEMPORARY, CACHED].into_iter().flat_map(|name| fs::read_dir(state.join(name)).into_iter().flatten());
+/// The folders in which those of each sandbox lie.
+pub(crate) fn folders(env: &Env) -> Vec<PathBuf> {
+    let state = state_folder(env);
+    state.iter().flat_map(|state| [TEMPORARY, CACHED].map(|name| state.join(name))).collect()
+}
+
+/// Removes what sandboxes left: temporary files of killed runs, and caches of projects in which nobody has worked for
+/// `age`, or that are the oldest beyond [`MOST`]. Returns the number of folders and their bytes.
+pub(crate) fn clear(env: &Env, age: Duration) -> (usize, u64) {
+    let entries = folders(env).into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let now: SystemTime = env.clock.now().into();
     // A watch may hold its folder for longer.
-    let is_held = |entry: &fs::DirEntry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
+    let is_held = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.rsplit('-').nth(1).and_then(|process| process.parse().ok()).is_some_and(may_be_alive)
     };
-    let is_old = |entry: &fs::DirEntry| {
-        let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-        modified.is_some_and(|modified| now.duration_since(modified).is_ok_and(|passed| passed > age))
-    };
-    // Caches may hold folders that are read-only, as Go's does; what stays is tried again by the next call.
-    folders
-        .flatten()
-        .filter(is_old)
-        .filter(|entry| !is_held(entry))
-        .filter(|entry| fs::remove_dir_all(entry.path()).is_ok())
-        .count()
+    let mut found: Vec<(SystemTime, PathBuf)> =
+        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    found.retain(|(_, path)| !is_held(path));
+    found.sort_by(|one, other| other.cmp(one));
+    let (mut kept, mut cleared) = (0, (0, 0));
+    for (modified, path) in found {
+        let passed = now.duration_since(modified).unwrap_or_default();
+        let bytes = measure([path.clone()], usize::MAX).bytes;
+        if passed <= IN_USE || passed <= age && kept + bytes <= MOST {
+            kept += bytes;
+        } else if fs::remove_dir_all(&path).is_ok() {
+            // Caches may hold folders that are read-only, as Go's does; what stays is tried again by the next call.
+            cleared = (cleared.0 + 1, cleared.1 + bytes);
+        }
+    }
+    cleared
 }
 
 /// The `.env` files of the project that git ignores: they hold what only this machine is to know.
