@@ -163,11 +163,16 @@ impl Call {
     }
 
     /// Runs it to its end; any exit status is `Ok`. `Err`: it could not be started or did not end in time.
-    pub(super) fn run(mut self) -> Result<Output, Error> {
+    pub(super) fn run(self) -> Result<Output, Error> {
+        self.run_while(|| ()).map(|(output, ())| output)
+    }
+
+    /// Like [`Self::run`], and does something else once it is started.
+    fn run_while<T>(mut self, meanwhile: impl FnOnce() -> T) -> Result<(Output, T), Error> {
         let (display, input) = (self.display.clone(), std::mem::take(&mut self.input));
         let mut failure = None;
         let answered = disk::git(&display, || {
-            self.answer(input).map_err(|error| {
+            self.answer(input, meanwhile).map_err(|error| {
                 failure = Some(error);
                 io::ErrorKind::Other.into()
             })
@@ -175,17 +180,25 @@ impl Call {
         answered.map_err(|cause| failure.unwrap_or(Error::Program { command: display, message: cause.to_string() }))
     }
 
-    fn answer(&mut self, input: Vec<u8>) -> Result<Output, Error> {
+    fn answer<T>(&mut self, input: Vec<u8>, meanwhile: impl FnOnce() -> T) -> Result<(Output, T), Error> {
         let stdin = (!input.is_empty()).then(Stdio::piped);
         let child = self.spawn(stdin, Stdio::piped)?;
-        communicate(child, input, self.timeout).map_err(|cause| self.failure(cause))
+        communicate(child, input, self.timeout, meanwhile).map_err(|cause| self.failure(cause))
     }
 
     /// Runs it; a failing exit status is an error.
     pub(super) fn succeed(self) -> Result<Output, Error> {
+        self.succeed_while(|| ()).map(|(output, ())| output)
+    }
+
+    /// Like [`Self::succeed`], and does something else once it is started.
+    pub(super) fn succeed_while<T>(self, meanwhile: impl FnOnce() -> T) -> Result<(Output, T), Error> {
         let command = self.display.clone();
-        let answer = self.run()?;
-        if answer.is_success() { Ok(answer) } else { Err(Error::Program { command, message: answer.error_line() }) }
+        let (answer, done) = self.run_while(meanwhile)?;
+        match answer.is_success() {
+            true => Ok((answer, done)),
+            false => Err(Error::Program { command, message: answer.error_line() }),
+        }
     }
 
     /// Starts it in the background.
@@ -234,7 +247,12 @@ impl Output {
 }
 
 /// Writes the child's input and reads both outputs at once, so that no pipe can fill up and block it.
-fn communicate(mut child: Child, input: Vec<u8>, timeout: Duration) -> Result<Output, String> {
+fn communicate<T>(
+    mut child: Child,
+    input: Vec<u8>,
+    timeout: Duration,
+    meanwhile: impl FnOnce() -> T,
+) -> Result<(Output, T), String> {
     let deadline = Instant::now() + timeout;
     if let Some(mut stdin) = child.stdin.take() {
         // If the child ends without reading everything, the pipe breaks; its exit status tells what happened.
@@ -242,11 +260,12 @@ fn communicate(mut child: Child, input: Vec<u8>, timeout: Duration) -> Result<Ou
     }
     let stdout = read_in_background(child.stdout.take());
     let stderr = read_in_background(child.stderr.take());
+    let done = meanwhile();
     let outputs =
         [stdout, stderr].map(|output| output.recv_timeout(deadline.saturating_duration_since(Instant::now())));
     let status = wait(&mut child, deadline);
     match (outputs, status) {
-        ([Ok(stdout), Ok(stderr)], Ok(Some(status))) => Ok(Output { status, stdout, stderr }),
+        ([Ok(stdout), Ok(stderr)], Ok(Some(status))) => Ok((Output { status, stdout, stderr }, done)),
         (_, Err(cause)) => Err(cause.to_string()),
         _ => {
             kill(&mut child);

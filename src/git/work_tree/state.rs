@@ -3,10 +3,8 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    panic::resume_unwind,
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
     time::SystemTime,
 };
 
@@ -74,12 +72,7 @@ impl RepositoryState {
         previous: Option<&Self>,
         also: impl FnOnce() -> Result<T, Error>,
     ) -> Result<(Status, Self, T), Error> {
-        let (status, state, also) = thread::scope(|scope| {
-            let status = scope.spawn(|| Status::of(repository));
-            let (state, also) = (Self::beside(repository, previous), also());
-            (status.join().unwrap_or_else(|panic| resume_unwind(panic)), state, also)
-        });
-        let status = status?;
+        let (status, (state, also)) = Status::of(repository, || (Self::beside(repository, previous), also()))?;
         let staged = status.staged.iter().map(|(path, entry)| {
             let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
             (String::from_utf8_lossy(path).into_owned(), entry)

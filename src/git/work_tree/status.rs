@@ -57,17 +57,18 @@ impl Status {
         Ok(index.entries().iter().filter(is_hidden).map(entry).collect())
     }
 
-    /// Reads the user's index without refreshing it: we must not write it.
-    pub(super) fn of(repository: &Repository) -> Result<Self, Error> {
+    /// Reads the user's index without refreshing it: we must not write it. Does something else while git looks for
+    /// changed files.
+    pub(super) fn of<T>(repository: &Repository, meanwhile: impl FnOnce() -> T) -> Result<(Self, T), Error> {
         let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "status"];
         let options = ["--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"];
         let call = repository.call(&plain).arguments(&options).variable("GIT_OPTIONAL_LOCKS", "0");
-        let listed = call.succeed()?.stdout;
+        let (listed, done) = call.succeed_while(meanwhile)?;
         let mut status = Self::default();
-        for record in listed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+        for record in listed.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
             status.note(record, repository.hash());
         }
-        Ok(status)
+        Ok((status, done))
     }
 
     /// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path` or `? path`.
