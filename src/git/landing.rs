@@ -5,6 +5,7 @@
 //! makes then can only add them. (Moving the branch first would leave an index without them, and the user's next commit
 //! would delete them.) The next landing finishes the intent or rolls it back.
 
+mod as_it_is;
 mod commit;
 mod plan;
 mod ready;
@@ -26,7 +27,7 @@ use super::{
     transaction::Transaction,
 };
 use crate::model::ChangeKind;
-use commit::{move_branch, wants_signature, write_commit};
+use commit::{NewCommit, move_branch, wants_signature, write_commit};
 use plan::{Plan, PlannedFile};
 use ready::{check_attributes, check_ready};
 use recover::recover;
@@ -125,13 +126,32 @@ pub(super) fn land(
     let edited = change.edits.iter().map(|edit| edit.path.as_str());
     change.files.iter().map(|file| file.path.as_str()).chain(edited).try_for_each(check_path)?;
     let lock = repository.lock_work_tree()?;
-    if let Some(Recovered { outcome: Outcome::Waits { reason, hint }, kind, .. }) =
-        recover(repository, &lock, committer, at)?
-    {
-        let reason = format!("`squad {kind}`, which was stopped, has to be finished first: {reason}");
-        return Ok(Landing::NotLanded { reason, hint });
+    match recovered(repository, &lock, committer, at) {
+        Ok(()) => try_to_land(repository, &lock, change, &BTreeSet::new(), committer, at),
+        Err(stop) => not_landed(stop),
     }
-    try_to_land(repository, &lock, change, &BTreeSet::new(), committer, at)
+}
+
+/// Finishes an interrupted command, which may be in the way.
+fn recovered(
+    repository: &Repository,
+    lock: &WorkTreeLock,
+    committer: Option<&Identity>,
+    at: Timestamp,
+) -> Result<(), Stop> {
+    match recover(repository, lock, committer, at)? {
+        Some(Recovered { outcome: Outcome::Waits { reason, hint }, kind, .. }) => {
+            refuse(format!("`squad {kind}`, which was stopped, has to be finished first: {reason}"), hint)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_landed(stop: Stop) -> Result<Landing, Error> {
+    match stop {
+        Stop::Refused { reason, hint } => Ok(Landing::NotLanded { reason, hint }),
+        Stop::Failed(error) => Err(error),
+    }
 }
 
 fn try_to_land(
@@ -147,8 +167,7 @@ fn try_to_land(
         match attempt(repository, lock, change, begun, committer, at) {
             Ok(Some(commit)) => return Ok(Landing::Landed { commit: commit.to_string() }),
             Ok(None) => {}
-            Err(Stop::Refused { reason, hint }) => return Ok(Landing::NotLanded { reason, hint }),
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(stop) => return not_landed(stop),
         }
     }
     Ok(Landing::NotLanded { reason: format!("the branch {} kept changing", change.branch), hint: TRY_AGAIN.into() })
@@ -163,7 +182,7 @@ fn attempt(
     committer: Option<&Identity>,
     at: Timestamp,
 ) -> Result<Option<ObjectId>, Stop> {
-    let (root, base) = check_ready(repository, change)?;
+    let (root, base) = check_ready(repository, &change.branch, change.allow_unborn)?;
     let store = repository.objects();
     // These three ask git, so run them in parallel.
     let (plan, attributes, signs) = thread::scope(|scope| {
@@ -179,19 +198,25 @@ fn attempt(
         }
         return Ok(Some(base));
     }
+    let committer = known(committer)?;
+    attributes?;
+    let new = NewCommit { branch: &change.branch, base, message: &change.message, committer, at };
+    let (commit, kept) = write_commit(repository, &mut plan.objects, plan.tree, &new, signs?)?;
+    let finish = || move_branch(repository, &new, (commit, &kept));
+    let is_moved = apply(repository, lock, root, &plan, change, (base, Some(commit)), finish)?;
+    drop(kept);
+    repository.ledger().try_tidy();
+    Ok(is_moved.then_some(commit))
+}
+
+fn known(committer: Option<&Identity>) -> Result<&Identity, Stop> {
     let Some(committer) = committer else {
         return refuse(
             "git does not know who you are",
             "git config --global user.name 'Your Name' && git config --global user.email you@example.com",
         );
     };
-    attributes?;
-    let (commit, kept) = write_commit(repository, &mut plan, base, change, committer, (at, signs?))?;
-    let finish = || move_branch(repository, change, base, (commit, &kept), committer, at);
-    let is_moved = apply(repository, lock, root, &plan, change, (base, Some(commit)), finish)?;
-    drop(kept);
-    repository.ledger().try_tidy();
-    Ok(is_moved.then_some(commit))
+    Ok(committer)
 }
 
 /// A thread's result. Its panic continues here.
@@ -202,7 +227,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 /// Why a change cannot land now, and a hint. Writes nothing.
 pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Option<(String, String)>, Error> {
     let looked = || {
-        let (root, base) = check_ready(repository, change)?;
+        let (root, base) = check_ready(repository, &change.branch, change.allow_unborn)?;
         Plan::make(repository, &repository.objects(), root, base, change, &BTreeSet::new())?;
         check_attributes(repository, change)
     };

@@ -12,7 +12,7 @@ mod state;
 mod status;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     io::ErrorKind,
     path::Path,
@@ -324,6 +324,28 @@ impl Repository {
             contents.insert(path.clone(), blob.map(|(_, id)| id.to_string()));
         }
         Ok(contents)
+    }
+
+    /// Those of these files that differed from the checked-out commit when a run's first snapshot was taken.
+    pub(crate) fn uncommitted_in(
+        &self,
+        first: &WorkTreeSnapshot,
+        paths: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, Error> {
+        let store = self.objects();
+        let (tree, parents, message) = store.commit(&first.commit)?;
+        // The snapshot of a clean work tree is the commit itself.
+        let base = if message.starts_with(SUBJECT) { parents.first().copied() } else { Some(first.commit) };
+        let (mut then, mut base) =
+            (store.finder(tree), base.map(|base| store.tree_of(&base)).transpose()?.map(|tree| store.finder(tree)));
+        let mut uncommitted = BTreeSet::new();
+        for path in paths {
+            let committed = base.as_mut().map(|base| base.find(path)).transpose()?.flatten();
+            if then.find(path)? != committed || first.left_out.contains_key(path) {
+                uncommitted.insert(path.clone());
+            }
+        }
+        Ok(uncommitted)
     }
 
     /// Deletes the snapshots of all runs that are not wanted, and returns their number. git gc, or pruning a scrub,

@@ -12,6 +12,7 @@ mod always_allowed;
 mod cancel;
 mod colleagues;
 mod commands;
+mod commit;
 mod dispatcher;
 mod engines;
 mod handing;
@@ -49,7 +50,7 @@ pub(crate) use sessions::LiveSessions;
 pub(crate) use slots::SessionOwner;
 pub(crate) use timer::Limits;
 pub(crate) use user_messages::UserMessages;
-pub(crate) use work_tree::{Action, AgentChanges, Before, Interval, TakeSnapshots, WorkTree};
+pub(crate) use work_tree::{Action, AgentChanges, Before, Interval, RunRepository, WorkTree};
 pub(crate) use workers::{Job, Work, WorkKind, Workers};
 
 #[cfg(test)]

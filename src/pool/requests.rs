@@ -69,6 +69,8 @@ pub(crate) struct RequestHandler {
     /// Command lines that check the project.
     pub(crate) checks: Vec<String>,
     pub(crate) allowed: AlwaysAllowed,
+    /// A command in the foreground carries the run, and may commit.
+    pub(crate) may_commit: bool,
 }
 
 /// Decisions and lessons recorded by agents.
@@ -232,40 +234,7 @@ impl RequestHandler {
                 reply.send(instead);
             }
             Request::Permission { call, access, tool, detail, reply } => {
-                let approval = self.permission(requester, access, &tool, &detail).await;
-                match &approval {
-                    Approval::Allow => requester.note_allowed(Some(access)),
-                    Approval::Deny(_) => requester.note_refused(Some(access)),
-                }
-                if let Approval::Deny(reason) = &approval {
-                    if access == Access::Shell {
-                        requester.commands.lock().refuse(&detail);
-                    }
-                    let detail = detail.clone();
-                    requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
-                }
-                if let Some(tree) = requester.tree.as_ref().filter(|_| approval == Approval::Allow) {
-                    let (agent, call) = (&requester.agent, call.as_deref());
-                    match access {
-                        Access::Read | Access::Network | Access::Own => {}
-                        // Such commands only show something.
-                        Access::Shell if requester.reads_only => {}
-                        Access::Write => {
-                            if let Some(path) = self.path_in_project(&detail) {
-                                tree.begin_write(agent, call.unwrap_or_default(), &path, true);
-                            }
-                            tree.is_ready().await;
-                        }
-                        Access::Shell | Access::Mcp | Access::Other => {
-                            tree.begin_command(agent, call).await;
-                        }
-                    }
-                }
-                if approval == Approval::Allow && access != Access::Read {
-                    // Whatever becomes of the run, it is known that the call began.
-                    requester.reports.flush().await;
-                }
-                reply.send(approval);
+                reply.send(self.permit(requester, call.as_deref(), access, &tool, &detail).await);
             }
             Request::Durable(reply) => {
                 requester.reports.flush().await;
@@ -284,6 +253,49 @@ impl RequestHandler {
         }
     }
 
+    /// Decides about a call, records that, and notes that it begins.
+    pub(super) async fn permit(
+        &self,
+        requester: &Requester,
+        call: Option<&str>,
+        access: Access,
+        tool: &str,
+        detail: &str,
+    ) -> Approval {
+        let approval = self.permission(requester, access, tool, detail).await;
+        match &approval {
+            Approval::Allow => requester.note_allowed(Some(access)),
+            Approval::Deny(reason) => {
+                requester.note_refused(Some(access));
+                if access == Access::Shell {
+                    requester.commands.lock().refuse(detail);
+                }
+                let (tool, detail) = (tool.to_owned(), detail.to_owned());
+                requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
+                return approval;
+            }
+        }
+        if let Some(tree) = requester.tree.as_ref() {
+            match access {
+                Access::Read | Access::Network | Access::Own => {}
+                // Such commands only show something.
+                Access::Shell if requester.reads_only => {}
+                Access::Write => {
+                    if let Some(path) = self.path_in_project(detail) {
+                        tree.begin_write(&requester.agent, call.unwrap_or_default(), &path, true);
+                    }
+                    tree.is_ready().await;
+                }
+                Access::Shell | Access::Mcp | Access::Other => tree.begin_command(&requester.agent, call).await,
+            }
+        }
+        if access != Access::Read {
+            // Whatever becomes of the run, it is known that the call began.
+            requester.reports.flush().await;
+        }
+        approval
+    }
+
     async fn tool(&self, requester: &Requester, call: ToolCall) -> ToolResult {
         let Requester { reports, agent, .. } = requester;
         let done = match tools::read(&call) {
@@ -295,6 +307,7 @@ impl RequestHandler {
             Ok(Intent::Route(_) | Intent::Status) => {
                 Err("agents that choose, review or only read cannot hand on work".to_owned())
             }
+            Ok(Intent::Commit(committing)) => self.commit(requester, &call.call, committing).await,
             Ok(Intent::Shell(_) | Intent::Files(_)) => Err("use the tools that you have for it".to_owned()),
         };
         result(done)

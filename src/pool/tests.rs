@@ -251,6 +251,7 @@ async fn a_link_in_the_project_is_judged_by_its_target() {
         cancel: workers_tests::never(),
         checks: Vec::new(),
         allowed: AlwaysAllowed::default(),
+        may_commit: false,
     };
     for (path, is_allowed) in
         [("own", true), ("link/secret", false), ("link/brief", true), ("missing", true), ("../missing", false)]

@@ -16,16 +16,16 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Reports;
-use crate::git::WorkTreeSnapshot;
-use crate::model::{Change, Content, EventKind, GitChanges, OtherRuns, Slug, TakenSnapshot, seconds};
+use crate::git::{Landing, WorkTreeSnapshot};
+use crate::model::{Change, Content, EventKind, GitChanges, OtherRuns, SkippedFile, Slug, TakenSnapshot, seconds};
 use activity::Activity;
 pub(crate) use before::{AgentChanges, Before};
-pub(crate) use intervals::Interval;
-use intervals::{changes_of, git_changes_of};
+pub(crate) use intervals::{Committable, Interval};
+use intervals::{changes_of, committable, git_changes_of};
 use lines::{add_lines, unrecorded};
 
-/// Takes snapshots. Slow, because it looks at every file.
-pub(crate) trait TakeSnapshots: Send + Sync {
+/// The repository as a run uses it. Slow: a snapshot looks at every file.
+pub(crate) trait RunRepository: Send + Sync {
     fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String>;
 
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String>;
@@ -41,6 +41,12 @@ pub(crate) trait TakeSnapshots: Send + Sync {
 
     /// What the other runs in this work tree have done since the last call, and what they are at now.
     fn others(&self) -> (OtherRuns, OtherRuns);
+
+    /// Those of these files that differed from the checked-out commit when the run's first snapshot was taken.
+    fn uncommitted(&self, first: &WorkTreeSnapshot, paths: &BTreeSet<String>) -> Result<BTreeSet<String>, String>;
+
+    /// Commits these files as they are now.
+    fn commit(&self, agent: &Slug, paths: &[String], message: &str) -> Result<Landing, String>;
 
     /// The contents of these files, whose paths are relative to the repository's root, as far as known.
     fn contents(&self, snapshot: &WorkTreeSnapshot, paths: &[String]) -> Result<BTreeMap<String, Content>, String>;
@@ -59,7 +65,7 @@ pub(crate) enum Action<'a> {
 
 /// The work tree of a run. Snapshots cut the run into intervals with known commands and tool calls.
 pub(crate) struct WorkTree {
-    source: Arc<dyn TakeSnapshots>,
+    source: Arc<dyn RunRepository>,
     /// See `Env::threads`.
     threads: bool,
     /// The project's path relative to the repository's root, ending in `/`; empty if they are the same.
@@ -83,7 +89,7 @@ struct Comparison {
 }
 
 impl WorkTree {
-    pub(crate) fn new(source: Arc<dyn TakeSnapshots>, threads: bool, prefix: String, reports: Reports) -> Arc<Self> {
+    pub(crate) fn new(source: Arc<dyn RunRepository>, threads: bool, prefix: String, reports: Reports) -> Arc<Self> {
         Arc::new(Self {
             source,
             threads,
@@ -304,6 +310,43 @@ impl WorkTree {
         let Some((from, to)) = ends else { return Vec::new() };
         let net = self.compare((0, intervals.len()), from, to).await;
         changes_of(None, &intervals, net.unwrap_or_default())
+    }
+
+    /// What an agent may commit now; `None`: unknown.
+    pub(crate) async fn committable(&self, agent: &Slug) -> Option<Committable> {
+        self.is_ready().await;
+        let _guard = self.cutting.lock().await;
+        if !self.cut().await {
+            return None;
+        }
+        let (intervals, origin, ends) = {
+            let activity = self.activity.lock();
+            if activity.lacks_first {
+                return None;
+            }
+            let ends = activity.snapshots.first().cloned().zip(activity.snapshots.last().cloned())?;
+            (activity.intervals.clone(), activity.origin.clone(), ends)
+        };
+        let (from, to) = ends;
+        let first = origin.unwrap_or_else(|| from.clone());
+        let left_out = to.left_out();
+        let net = self.compare((0, intervals.len()), from, to).await?;
+        let mut found = committable(agent, &intervals, &net);
+        let (source, paths) = (Arc::clone(&self.source), found.own.clone());
+        let uncommitted = self.run_blocking(move || source.uncommitted(&first, &paths)).await;
+        for path in uncommitted.inspect_err(|reason| self.warn(reason)).ok()? {
+            found.leave_out(path, "it held uncommitted changes before the run began");
+        }
+        for SkippedFile { path, .. } in left_out {
+            found.leave_out(path, "squad does not store what it holds: it may be a secret, or is too large");
+        }
+        Some(found)
+    }
+
+    /// Commits these files as they are now.
+    pub(crate) async fn commit(&self, agent: &Slug, paths: Vec<String>, message: String) -> Result<Landing, String> {
+        let (source, agent) = (Arc::clone(&self.source), agent.clone());
+        self.run_blocking(move || source.commit(&agent, &paths, &message)).await
     }
 
     /// The changes between two snapshots.

@@ -1,6 +1,6 @@
 //! Outcomes of a team's jobs, with a scripted engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::requests::in_project;
 use super::*;
 use crate::engine::rehearsal::{Rehearsal, Script};
 use crate::engine::{Approval, Engine, Opening, Reply, Request};
-use crate::git::WorkTreeSnapshot;
+use crate::git::{Landing, WorkTreeSnapshot};
 use crate::model::{
     Access, Change, Content, GitChanges, ModelChoice, ModelLayer, OtherRuns, Outcome, RunId, SessionSpec, Slug, Tier,
     ToolChoice,
@@ -102,6 +102,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
         cancel,
         checks: Vec::new(),
         allowed: AlwaysAllowed::default(),
+        may_commit: true,
     }
 }
 
@@ -273,7 +274,7 @@ async fn no_mode_lets_a_tool_write_gits_own_files() {
 /// A work tree in which nothing can be seen.
 struct Blind;
 
-impl TakeSnapshots for Blind {
+impl RunRepository for Blind {
     fn take(&self, _: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
         Err("no disk".to_owned())
     }
@@ -284,6 +285,14 @@ impl TakeSnapshots for Blind {
 
     fn git_changes(&self, _: &WorkTreeSnapshot, _: &WorkTreeSnapshot) -> Result<GitChanges, String> {
         Ok(GitChanges::default())
+    }
+
+    fn uncommitted(&self, _: &WorkTreeSnapshot, _: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+        Ok(BTreeSet::new())
+    }
+
+    fn commit(&self, _: &Slug, _: &[String], _: &str) -> Result<Landing, String> {
+        Err("it has no repository".to_owned())
     }
 
     fn diff(&self, _: &WorkTreeSnapshot, _: &WorkTreeSnapshot, _: &[String]) -> Result<String, String> {
@@ -354,8 +363,8 @@ fn session_ids_are_short_safe_and_unique_per_agent() {
     for id in ["squad-ada", "squad-20260105-090000-000001", "ada-20260105-090000-000001", "squad-ada-2026-01-05", ""] {
         assert_eq!(run_of_session(id), None, "{id}");
     }
-    let different: std::collections::BTreeSet<&String> = ids.iter().collect();
-    let slugs: std::collections::BTreeSet<Slug> = names.iter().map(|name| slug(name)).collect();
+    let different: BTreeSet<&String> = ids.iter().collect();
+    let slugs: BTreeSet<Slug> = names.iter().map(|name| slug(name)).collect();
     assert_eq!(different.len(), slugs.len(), "{ids:?}");
 }
 

@@ -24,6 +24,7 @@ pub(crate) enum Tool {
     Verdict,
     Route,
     Status,
+    Commit,
     Shell,
     FileOps,
 }
@@ -43,6 +44,8 @@ pub(crate) enum Intent {
     Route(Handing),
     /// Who is at what.
     Status,
+    /// Commit files.
+    Commit(Committing),
     /// Run a command.
     Shell(ShellCall),
     /// Read, write or list files.
@@ -58,17 +61,28 @@ pub(crate) struct Handing {
     pub(crate) wait: bool,
 }
 
+/// A commit of the agent's own files.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Committing {
+    pub(crate) message: String,
+    /// From the repository's root; empty: all that can be committed.
+    #[serde(default)]
+    pub(crate) paths: Vec<String>,
+}
+
 /// Longer than any decision in the trees we know; keeps one call from filling the ledger.
 const LONGEST_TEXT: usize = 64 * 1024;
 
 impl Tool {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::LogDecision,
         Self::Remember,
         Self::Decisions,
         Self::Verdict,
         Self::Route,
         Self::Status,
+        Self::Commit,
         Self::Shell,
         Self::FileOps,
     ];
@@ -81,6 +95,7 @@ impl Tool {
             Self::Verdict => "squad_verdict",
             Self::Route => "squad_route",
             Self::Status => "squad_status",
+            Self::Commit => "squad_commit",
             Self::Shell => "shell",
             Self::FileOps => "file_ops",
         }
@@ -140,6 +155,14 @@ impl Tool {
             Self::Status => {
                 ("What each team member is doing in this run, since when, and the tokens it used.", json!({}))
             }
+            Self::Commit => (
+                "Commit files that you changed, as they are now, to the checked-out branch. Files that anybody else changed \
+                 too, or that held uncommitted changes before you began, are left out. Hooks are not run.",
+                json!({
+                    "message": text("The commit message."),
+                    "paths": texts("The files, from the repository's root; omit for all that you changed."),
+                }),
+            ),
             Self::Shell => (
                 "Run a command line in the project's shell, without input. The answer is its exit code and the end of \
                  what it printed. What it leaves running is ended with it.",
@@ -166,6 +189,7 @@ impl Tool {
             Self::Remember => &["text"],
             Self::Decisions => &[],
             Self::Verdict => &["approved", "reasons"],
+            Self::Commit => &["message"],
             Self::Shell => &["command"],
             Self::FileOps => &["operation", "path"],
         };
@@ -290,6 +314,15 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             Ok(Intent::Route(Handing { agent, task, wait }))
         }
         Some(Tool::Status) => arguments::<NoArguments>(call).map(|NoArguments {}| Intent::Status),
+        Some(Tool::Commit) => {
+            let Committing { message, paths } = arguments(call)?;
+            let message = printable(message.trim());
+            if message.is_empty() {
+                return Err("`message` is empty; say what the commit changes".to_owned());
+            }
+            limited(&message)?;
+            Ok(Intent::Commit(Committing { message, paths }))
+        }
         Some(Tool::Shell) => arguments::<ShellCall>(call)?.check().map(Intent::Shell),
         Some(Tool::FileOps) => arguments::<FileCall>(call)?.check().map(Intent::Files),
     }
@@ -411,6 +444,9 @@ mod tests {
             ("squad_remember", json!({"text": 1})),
             ("squad_remember", json!([])),
             ("squad_remember", json!({"text": "x".repeat(LONGEST_TEXT + 1)})),
+            ("squad_commit", json!({})),
+            ("squad_commit", json!({"message": " \n"})),
+            ("squad_commit", json!({"message": "a", "paths": "b"})),
             ("squad_unknown", json!({})),
         ] {
             assert!(read(&call(tool, arguments)).is_err(), "{tool}");

@@ -12,6 +12,7 @@ mod ceremonies;
 mod circles;
 mod claims;
 mod colleagues;
+mod commits;
 mod config;
 mod convergence;
 #[cfg(unix)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
 
-use super::{Change, Stop, plan::Plan, refuse};
+use super::{Stop, refuse};
 use crate::git::{
     commit::{self, Identity},
     error::Error,
@@ -18,20 +18,28 @@ use crate::git::{
 /// How long a signing program may take before we assume that it waits for the user.
 const SIGNING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Writes the commit and its objects in one pack.
+/// A commit to be made on a branch.
+pub(super) struct NewCommit<'a> {
+    pub(super) branch: &'a str,
+    /// The branch's commit; `None`: it has none.
+    pub(super) base: Option<ObjectId>,
+    pub(super) message: &'a str,
+    pub(super) committer: &'a Identity,
+    pub(super) at: Timestamp,
+}
+
+/// Writes the commit of a tree, and the objects with it, in one pack.
 pub(super) fn write_commit(
     repository: &Repository,
-    plan: &mut Plan,
-    base: Option<ObjectId>,
-    change: &Change,
-    committer: &Identity,
-    (at, is_signed): (Timestamp, bool),
+    objects: &mut NewObjects,
+    tree: ObjectId,
+    new: &NewCommit<'_>,
+    is_signed: bool,
 ) -> Result<(ObjectId, KeptPack), Stop> {
-    let objects = &mut plan.objects;
     let commit = if is_signed {
-        sign(repository, objects, (plan.tree, base), change, committer, at)?
+        sign(repository, objects, tree, new)?
     } else {
-        let bytes = commit::encode(plan.tree, base.as_slice(), committer, at, &change.message);
+        let bytes = commit::encode(tree, new.base.as_slice(), new.committer, new.at, new.message);
         objects.add(objs::Kind::Commit, bytes)?
     };
     Ok((commit, repository.packs().add(objects)?))
@@ -44,10 +52,8 @@ pub(super) fn wants_signature(repository: &Repository) -> Result<bool, Error> {
 fn sign(
     repository: &Repository,
     objects: &mut NewObjects,
-    (tree, base): (ObjectId, Option<ObjectId>),
-    change: &Change,
-    committer: &Identity,
-    at: Timestamp,
+    tree: ObjectId,
+    NewCommit { base, message, committer, at, .. }: &NewCommit<'_>,
 ) -> Result<ObjectId, Stop> {
     let mut arguments = vec!["commit-tree".to_owned(), "-S".to_owned()];
     arguments.extend(base.into_iter().flat_map(|base| ["-p".to_owned(), base.to_string()]));
@@ -57,13 +63,13 @@ fn sign(
     let mut call = quarantine
         .call(repository.call(&["-c", "i18n.commitEncoding=UTF-8"]))
         .arguments(&arguments)
-        .input(commit::message_text(&change.message))
+        .input(commit::message_text(message))
         .timeout(SIGNING_TIMEOUT);
     for role in ["AUTHOR", "COMMITTER"] {
         call = call
             .variable(&format!("GIT_{role}_NAME"), &committer.name)
             .variable(&format!("GIT_{role}_EMAIL"), &committer.email)
-            .variable(&format!("GIT_{role}_DATE"), &date(at));
+            .variable(&format!("GIT_{role}_DATE"), &date(*at));
     }
     let hint = "unlock your signing key, or set commit.gpgSign to false, then try again";
     match call.run() {
@@ -85,15 +91,12 @@ fn date(at: Timestamp) -> String {
 /// Moves the branch, with HEAD's reflog, from the commit we built on. False: the branch was no longer at it.
 pub(super) fn move_branch(
     repository: &Repository,
-    change: &Change,
-    base: Option<ObjectId>,
+    NewCommit { branch, base, message, committer, at }: &NewCommit<'_>,
     (commit, kept): (ObjectId, &KeptPack),
-    committer: &Identity,
-    at: Timestamp,
 ) -> Result<bool, Error> {
-    let subject = commit::subject(&change.message);
+    let subject = commit::subject(message);
     let message = if base.is_some() { format!("commit: {subject}") } else { format!("commit (initial): {subject}") };
-    let reference = format!("refs/heads/{}", change.branch);
+    let reference = format!("refs/heads/{branch}");
     let old = base.unwrap_or(repository.hash().null());
     let arguments = ["-m", &message, &reference, &commit.to_string(), &old.to_string()];
     let answer = repository
@@ -103,13 +106,13 @@ pub(super) fn move_branch(
         .holding(kept.handle())
         .variable("GIT_COMMITTER_NAME", &committer.name)
         .variable("GIT_COMMITTER_EMAIL", &committer.email)
-        .variable("GIT_COMMITTER_DATE", &date(at))
+        .variable("GIT_COMMITTER_DATE", &date(*at))
         .run()?;
     if answer.is_success() {
         // git flushes the ref but not its folder.
         return repository.references().flush(&reference).map(|()| true);
     }
-    let is_at_base = repository.references().read(&reference)? == base;
+    let is_at_base = repository.references().read(&reference)? == *base;
     if is_at_base {
         return Err(Error::Program { command: "git update-ref".into(), message: answer.error_line() });
     }

@@ -13,9 +13,9 @@ const INDEX_TIMEOUT: Duration = Duration::from_millis(100);
 /// The work tree's root and the commit to build on, if the repository is ready for a commit.
 pub(super) fn check_ready<'a>(
     repository: &'a Repository,
-    change: &Change,
+    branch: &str,
+    allow_unborn: bool,
 ) -> Result<(&'a Path, Option<ObjectId>), Stop> {
-    let branch = &change.branch;
     let Some(root) = repository.work_dir() else {
         return refuse("the repository is bare: no branch is checked out", "use a clone with a work tree");
     };
@@ -38,7 +38,7 @@ pub(super) fn check_ready<'a>(
     }
     match &head.commit {
         Some(commit) => Ok((root, Some(repository.parse_commit(commit)?))),
-        None if change.allow_unborn => Ok((root, None)),
+        None if allow_unborn => Ok((root, None)),
         None => refuse(format!("{branch} has no commit yet"), "make the first commit, then try again"),
     }
 }

@@ -336,7 +336,8 @@ impl Executor<'_> {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
         let (branch, limits) = (requests.branch.as_deref(), [silence, tool, work]);
-        let sandbox = sandbox::explained(self.workers.pool.sandbox(), &self.project.settings.sandbox);
+        let level = self.workers.pool.sandbox();
+        let sandbox = sandbox::explained(level, &self.project.settings.sandbox, requests.may_commit);
         Situation { user, branch, permissions, sandbox, limits }.text()
     }
 }
@@ -350,6 +351,7 @@ pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, kin
         Tool::Shell | Tool::FileOps => false,
         Tool::Verdict => kind == WorkKind::Review,
         Tool::Route | Tool::Status => may_hand_on,
+        Tool::Commit => kind == WorkKind::Work && spec.tier != Tier::Lightweight,
         Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
     });
     let (tools, directory) = (tools.map(Tool::spec).collect(), project.folder.root.clone());

@@ -46,6 +46,8 @@ pub(super) fn requests(
         cancel,
         checks: checks::of_project(&project.folder.root),
         allowed: AlwaysAllowed::default(),
+        // Another process lands for a run that it only watches.
+        may_commit: order.commit && order.land.is_none(),
     }
 }
 

@@ -1,19 +1,19 @@
 //! Snapshots of the work tree for a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::Clock;
-use crate::git::{Repository, RepositoryState, WorkTreeSnapshot};
-use crate::model::{Change, Content, GitChanges, OtherRuns, RunId, list};
+use crate::git::{Landing, Repository, RepositoryState, WorkTreeSnapshot};
+use crate::model::{Change, Content, GitChanges, OtherRuns, RunId, Slug, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
 use crate::ops::run::actions::Actions;
 use crate::ops::run::lease::RunFiles;
 use crate::ops::run::local_file;
 use crate::policy::Redactor;
-use crate::pool::{Action, TakeSnapshots};
+use crate::pool::{Action, RunRepository};
 
 pub(in crate::ops) struct RunSnapshots {
     repository: Repository,
@@ -55,7 +55,7 @@ pub(super) fn kept_state(files: &RunFiles) -> Option<RepositoryState> {
     local_file::read(&files.repository)
 }
 
-impl TakeSnapshots for RunSnapshots {
+impl RunRepository for RunSnapshots {
     fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let name = (self.run.as_str(), number);
@@ -86,6 +86,17 @@ impl TakeSnapshots for RunSnapshots {
 
     fn others(&self) -> (OtherRuns, OtherRuns) {
         self.actions.others()
+    }
+
+    fn uncommitted(&self, first: &WorkTreeSnapshot, paths: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+        self.repository.uncommitted_in(first, paths).map_err(|error| error.to_string())
+    }
+
+    fn commit(&self, agent: &Slug, paths: &[String], message: &str) -> Result<Landing, String> {
+        let message = format!("{message}\n\nSquad-Run: {}\nSquad-Agent: {agent}\n", self.run);
+        let identity = self.repository.identity();
+        let landing = self.repository.commit_files(paths, &message, identity.as_ref(), self.clock.now());
+        landing.map_err(|error| error.to_string())
     }
 
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String> {

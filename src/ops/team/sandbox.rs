@@ -183,12 +183,16 @@ pub(crate) fn of_run(env: &Env, project: &Project, run: &str, attached: &[PathBu
 }
 
 /// The bounds explained to an agent, so that it need not find out by failing.
-pub(crate) fn explained(level: SandboxLevel, settings: &SandboxSettings) -> Option<String> {
+pub(crate) fn explained(level: SandboxLevel, settings: &SandboxSettings, may_commit: bool) -> Option<String> {
+    let instead = match may_commit {
+        true => "if you are asked to commit, use `squad_commit`",
+        false => "so leave your changes in the work tree",
+    };
     let writable = "what you start can write in the project and in $TMPDIR, and nowhere else";
     match level {
-        SandboxLevel::Full if !settings.opens_git => Some(format!(
-            "{writable}. `.git` is read-only: `git add` and `git commit` fail, so leave your changes in the work tree."
-        )),
+        SandboxLevel::Full if !settings.opens_git => {
+            Some(format!("{writable}. `.git` is read-only: `git add` and `git commit` fail; {instead}."))
+        }
         SandboxLevel::Full | SandboxLevel::Files => Some(format!("{writable}.")),
         SandboxLevel::Rules => None,
     }

@@ -111,6 +111,39 @@ pub(super) fn changes_of(agent: Option<&Slug>, intervals: &[Interval], net: Vec<
     changes
 }
 
+/// The changed files of which an agent's are part.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Committable {
+    /// Those that only it has changed.
+    pub(crate) own: BTreeSet<String>,
+    /// The others, each with the reason why the agent cannot commit it.
+    pub(crate) others: BTreeMap<String, String>,
+}
+
+impl Committable {
+    pub(super) fn leave_out(&mut self, path: String, why: &str) {
+        if self.own.remove(&path) {
+            self.others.insert(path, why.to_owned());
+        }
+    }
+}
+
+pub(super) fn committable(agent: &Slug, intervals: &[Interval], net: &[Change]) -> Committable {
+    let mut shares = shares(intervals);
+    let mut found = Committable::default();
+    for Change { path, .. } in net {
+        let shares = shares.remove(path.as_str()).unwrap_or_default();
+        let is_own = |kind: &Kind| matches!(kind, (ChangeClass::Own, _, Some(other)) if other == agent);
+        if shares.values().any(|share| share.by.contains(agent)) {
+            found.own.insert(path.clone());
+            if !shares.keys().all(is_own) {
+                found.leave_out(path.clone(), "somebody else has changed it too, or may have");
+            }
+        }
+    }
+    found
+}
+
 fn shares(intervals: &[Interval]) -> BTreeMap<&str, BTreeMap<Kind, Share>> {
     let mut shares: BTreeMap<&str, BTreeMap<Kind, Share>> = BTreeMap::new();
     for interval in intervals {

@@ -61,7 +61,7 @@ impl Source {
     }
 }
 
-impl TakeSnapshots for Source {
+impl RunRepository for Source {
     fn take(&self, _previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
         std::thread::sleep(self.delay);
         if self.fails.load(Ordering::Relaxed) {
@@ -84,6 +84,14 @@ impl TakeSnapshots for Source {
 
     fn git_changes(&self, _from: &WorkTreeSnapshot, _to: &WorkTreeSnapshot) -> Result<GitChanges, String> {
         Ok(GitChanges::default())
+    }
+
+    fn uncommitted(&self, _: &WorkTreeSnapshot, _: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+        Ok(BTreeSet::new())
+    }
+
+    fn commit(&self, _: &Slug, _: &[String], _: &str) -> Result<Landing, String> {
+        Err("it has no repository".to_owned())
     }
 
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {

@@ -85,7 +85,7 @@ impl MemberServer {
             }
             Intent::Search(query) => self.search(&query),
             Intent::Status => Ok(self.status(&workspace)),
-            Intent::Judge(_) | Intent::Route(_) | Intent::Shell(_) | Intent::Files(_) => {
+            Intent::Judge(_) | Intent::Route(_) | Intent::Commit(_) | Intent::Shell(_) | Intent::Files(_) => {
                 Err(format!("`{tool}` is not offered here"))
             }
         }
