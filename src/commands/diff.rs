@@ -1,7 +1,8 @@
 use super::{Context, Ended};
 use crate::model::{ChangeClass, ChangeEvidence, list, printable, printable_line};
 use crate::ops::run::changes::{FileDiff, RunDiff, diff};
-use crate::ui::{STRONG, Ui};
+use crate::ui::Ui;
+use crate::view::{LineStyle, Text, counted};
 
 /// Show what a run changed in the work tree
 ///
@@ -52,8 +53,7 @@ fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
     let width = |text: fn(&FileDiff) -> String| diff.files.iter().map(|file| text(file).chars().count()).max();
     let widths = (width(who).unwrap_or_default(), width(path).unwrap_or_default());
     for file in &diff.files {
-        let head = head(ui, file, widths);
-        ui.data(&head);
+        ui.texts(&[head(file, widths)]);
         if !is_stat {
             ui.data(printable(&file.patch).trim_end_matches('\n'));
         }
@@ -63,15 +63,16 @@ fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
     }
 }
 
-fn head(ui: &Ui, file: &FileDiff, (who_width, path_width): (usize, usize)) -> String {
+/// The line above a file's patch.
+pub(super) fn head(file: &FileDiff, (who_width, path_width): (usize, usize)) -> Text {
     let lines = match (file.added, file.removed) {
-        (Some(added), Some(removed)) => format!("+{added} -{removed}"),
-        _ => "no lines".to_owned(),
+        (Some(added), Some(removed)) => counted(added, removed),
+        _ => Text::default().plain("no lines"),
     };
-    let name = ui.out_paint(STRONG, &format!("{:<who_width$}", who(file)));
+    let line = Text::unmarked().with(LineStyle::Strong, &format!("{:<who_width$}", who(file))).plain("   ").hanging();
+    let line = line.plain(&format!("{:<path_width$}   ", path(file))).extend(&lines);
     let remark = remark(file);
-    let remark = if remark.is_empty() { remark } else { format!("   {remark}") };
-    format!("  {name}   {:<path_width$}   {lines}{remark}", path(file))
+    if remark.is_empty() { line } else { line.plain(&format!("   {remark}")) }
 }
 
 fn path(file: &FileDiff) -> String {

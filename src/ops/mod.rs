@@ -6,6 +6,7 @@
 pub(crate) mod change;
 pub(crate) mod decisions;
 pub(crate) mod ledger;
+mod output;
 pub(crate) mod overview;
 pub(crate) mod run;
 pub(crate) mod team;
@@ -21,6 +22,7 @@ use crate::error::Failure;
 use crate::model::list;
 #[cfg(feature = "bench")]
 pub(crate) use ledger::journal::append;
+pub(crate) use output::{write_file, write_text};
 pub(crate) use team::layers::own_settings;
 pub(crate) use team::project::{Project, require_merged, require_readable, team_settings};
 pub(crate) use team::workspace::{Workspace, repository};

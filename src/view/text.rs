@@ -53,6 +53,20 @@ impl Text {
         self
     }
 
+    /// Where further lines begin.
+    pub(super) fn hang(&self) -> usize {
+        self.hang
+    }
+
+    pub(super) fn spans(&self) -> impl Iterator<Item = (LineStyle, &str)> {
+        self.spans.iter().map(|(style, text)| (*style, text.as_str()))
+    }
+
+    /// Whether it begins with a gap: it belongs to the line above.
+    pub(super) fn is_continued(&self) -> bool {
+        self.spans.first().is_some_and(|(_, text)| text.trim().is_empty())
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.spans.iter().map(|(_, text)| text.width()).sum()
     }

@@ -120,7 +120,7 @@ fn uncommitted_changes_are_reported_and_not_exported() {
     let exported = repo.squad(&["export", "team.squad"]);
     assert!(exported.code == 0 && exported.err.contains("1 file with uncommitted changes"), "{exported}");
     let again = repo.squad(&["export", "team.squad"]);
-    assert!(again.code == 1 && again.err.contains("already exists") && again.err.contains("--force"), "{again}");
+    assert!(again.code == 2 && again.err.contains("already exists") && again.err.contains("--force"), "{again}");
     let bare = TestRepo::empty();
     let none = bare.squad(&["export"]);
     assert!(none.code == 3, "{none}");
@@ -155,13 +155,13 @@ fn nothing_is_written_through_a_link_or_read_from_a_device() {
     for (target, link) in [("../outside.txt", "there.squad"), ("../fresh.txt", "dangling.squad")] {
         std::os::unix::fs::symlink(target, repo.root().join(link)).expect("a link");
         let refused = repo.squad(&["export", "--force", link]);
-        assert!(refused.code == 1 && refused.err.contains("it is a link"), "{refused}");
+        assert!(refused.code == 2 && refused.err.contains("it is a link"), "{refused}");
     }
     assert!(repo.read("../outside.txt") == "mine\n" && !repo.exists("../fresh.txt"));
     let refused = repo.squad(&["export", "missing/team.squad"]);
     assert!(refused.code == 1 && refused.err.contains("cannot be written"), "{refused}");
     let refused = repo.squad(&["export", "--force", "."]);
-    assert!(refused.code == 1 && refused.err.contains("it is not a regular file"), "{refused}");
+    assert!(refused.code == 2 && refused.err.contains("it is not a regular file"), "{refused}");
     let refused = TestRepo::empty().squad(&["import", "/dev/zero"]);
     assert!(refused.code == 1 && refused.err.contains("it is not a regular file"), "{refused}");
 }

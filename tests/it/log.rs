@@ -299,3 +299,47 @@ fn a_run_is_told_as_a_story() {
     let card = &output.err[output.err.find("✓ completed").expect("a card")..];
     assert!(story.out.ends_with(card), "{output}");
 }
+
+/// The card, the story and the diff, in a file that nothing else is written over.
+#[test]
+fn a_run_is_written_as_a_page() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+        [[turn]]
+        agent = "ada"
+        steps = [
+            { write = "src/ports.toml", text = "<b>8080</b>\n" },
+            { run = "false" },
+            { say = "One port, **shared**.\n\n<script>alert(1)</script>" },
+        ]
+    "#;
+    assert_eq!(repo.rehearse(script, &["--permissions", "allow", "--agent", "ada", "Share <ports>"]).code, 0);
+    let output = repo.squad(&["log", "000001", "--html", "run.html"]);
+    assert_eq!((output.code, &*output.err), (0, "Wrote run.html.\n"), "{output}");
+    let page = repo.read("run.html");
+    for part in [
+        "<h1>Share &lt;ports&gt;</h1>",
+        "default-src 'none'; style-src 'unsafe-inline'",
+        "<strong>shared</strong>",
+        "&lt;script&gt;",
+        "write src/ports.toml",
+        "<rect class=failed",
+        "<b class=good>+&lt;b&gt;8080&lt;/b&gt;</b>",
+        "command line",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("<script") && !page.contains("src="), "{page}");
+
+    repo.write("mine.html", "mine");
+    let refused = repo.squad(&["log", "000001", "--html", "mine.html"]);
+    assert!(refused.code == 2 && refused.err.contains("already exists"), "{refused}");
+    assert_eq!(repo.read("mine.html"), "mine");
+    let refused = repo.squad(&["log", "000001", "--html", "src"]);
+    assert!(refused.code == 2 && refused.err.contains("not a regular file"), "{refused}");
+    let refused = repo.squad(&["log", "000001", "--html", "none/run.html"]);
+    assert!(refused.code == 1 && refused.err.contains("cannot be written"), "{refused}");
+    assert_eq!(repo.squad(&["log", "000001", "--html", "mine.html", "--force"]).code, 0);
+    assert_eq!(repo.read("mine.html"), page);
+    assert_eq!(repo.squad(&["log", "--html", "run.html"]).code, 2);
+}

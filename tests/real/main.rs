@@ -17,6 +17,7 @@ mod conversation;
 mod damage;
 mod engines;
 mod hosts;
+mod html;
 mod installed;
 mod left_running;
 mod mcp;

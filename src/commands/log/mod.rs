@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 
 use self::page::Page;
-use super::{Context, Ended};
+use super::{Context, Ended, diff};
 use crate::error::Failure;
-use crate::model::{RunId, Slug, plural};
-use crate::ops::ledger::log::{self, Choice, Follower};
+use crate::model::{RunId, Slug, plural, printable_line};
+use crate::ops::ledger::log::{self, Choice, Follower, Timeline};
 use crate::ops::ledger::lost;
-use crate::ops::run::{past, routing};
-use crate::ops::{Project, Workspace};
+use crate::ops::run::{changes, past, routing};
+use crate::ops::{Project, Workspace, write_text};
+use crate::record::Read;
 use crate::route::evaluate::Case;
 use crate::settings::Layer;
 use crate::ui::Ui;
+use crate::view::HtmlPage;
 
 /// How many runs are listed by default.
 const RUNS: u32 = 20;
@@ -32,6 +34,7 @@ Examples:
   squad log                        The newest runs
   squad log 602796                 One run, by the end or the beginning of its id
   squad log 602796 --events        Everything that was recorded of it
+  squad log 602796 --html run.html One page without scripts, to look at in a browser or to send
   squad log --agent backend --since yesterday
   squad log --follow               Whatever any squad in this repository records from now on
   squad log --follow --json | jq 'select(.kind == \"decision.logged\")'
@@ -59,6 +62,15 @@ pub(super) struct Args {
     /// Show every entry of RUN as it was recorded
     #[arg(long, requires = "run")]
     events: bool,
+    /// Write RUN as a page of HTML to a new FILE
+    ///
+    /// The page has no scripts and loads nothing; it can be sent to others as it is.
+    #[arg(long, value_name = "FILE", requires = "run")]
+    #[arg(conflicts_with_all = ["limit", "agent", "since", "follow", "events"])]
+    html: Option<PathBuf>,
+    /// Overwrite an existing FILE of --html
+    #[arg(long, requires = "html")]
+    force: bool,
     /// List greetings and questions, too
     #[arg(long, conflicts_with = "run")]
     all: bool,
@@ -107,6 +119,9 @@ impl Args {
             lost::settle(context.env, repository);
         }
         let mut timeline = log::timeline(repository, &prefix, Some(&run), &choice)?;
+        if let Some(file) = &self.html {
+            return self.write_html(context, &workspace, &run, &timeline, file);
+        }
         timeline.keep_last(self.limit.map_or(usize::MAX, |limit| limit as usize));
         let is_whole = choice == Choice::default() && self.limit.is_none();
         let mut page = self.page(&mut context.ui, &run, context.env.clock.zone());
@@ -117,6 +132,39 @@ impl Args {
             }
         }
         page.end(is_whole.then(|| workspace.leases().status(&run)));
+        Ok(0)
+    }
+
+    fn write_html(
+        &self,
+        context: &mut Context<'_>,
+        workspace: &Workspace,
+        run: &RunId,
+        timeline: &Timeline<'_>,
+        file: &Path,
+    ) -> Ended {
+        let mut page = HtmlPage::new(run.clone(), context.env.clock.zone());
+        for entry in timeline.entries() {
+            match entry? {
+                (_, Read::Entry(entry)) => {
+                    if let Some(kind) = entry.known_kind() {
+                        page.see(entry.at, entry.agent.as_ref(), entry.position, &kind);
+                    }
+                }
+                (path, read) => page.note(&page::not_understood(path, &read)),
+            }
+        }
+        // Another clone has the snapshots, or they are deleted: the page is the rest.
+        let diff = changes::diff(context.env, &context.directory, Some(run.as_str()), None);
+        let files = diff.as_ref().map_or(&[][..], |diff| &diff.files);
+        let patches: Vec<_> = files.iter().map(|file| (diff::head(file, (0, 0)), file.patch.as_str())).collect();
+        let page = page.finish(workspace.leases().status(run), &patches);
+        write_text(&context.directory.join(file), Some(self.force), &page)?;
+        if context.ui.json() {
+            context.value(serde_json::json!({ "run": run, "file": file }));
+        } else {
+            context.ui.say(&format!("Wrote {}.", printable_line(&file.display().to_string())));
+        }
         Ok(0)
     }
 

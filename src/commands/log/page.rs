@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
+use jiff::Zoned;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 
 use super::while_read;
 use crate::env::Clock;
@@ -9,7 +9,7 @@ use crate::model::{self, End, EventKind, Outcome, RunId, Slug, Usage, failure, f
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{FAINT, STRONG, Ui};
-use crate::view::{Card, LineStyle, Mark, Story, Text, counted, mark_of};
+use crate::view::{LineStyle, Mark, PastRun, Text, counted, mark_of, zone_name};
 
 /// The columns before a run's message, and the fewest that are left for it.
 const MESSAGE: usize = 20;
@@ -100,27 +100,6 @@ fn size(run: &RunSummary) -> String {
     if run.lines == (0, 0) { String::new() } else { format!("+{added} -{removed}") }
 }
 
-/// `UTC`, `UTC+1`, `UTC-3:30`
-fn zone_name(at: &Zoned) -> String {
-    let minutes = at.offset().seconds() / 60;
-    let (hours, rest) = (minutes.abs() / 60, minutes.abs() % 60);
-    let sign = if minutes < 0 { '-' } else { '+' };
-    match (hours, rest) {
-        (0, 0) => "UTC".to_owned(),
-        (hours, 0) => format!("UTC{sign}{hours}"),
-        (hours, rest) => format!("UTC{sign}{hours}:{rest:02}"),
-    }
-}
-
-/// What is told of a run, besides its events' lines.
-struct Told {
-    story: Story,
-    card: Card,
-    zone: TimeZone,
-    started: Option<(Timestamp, Option<String>, Option<String>)>,
-    engine: String,
-}
-
 /// Shows entries, one by one.
 pub(super) struct Page<'u> {
     ui: &'u mut Ui,
@@ -128,7 +107,7 @@ pub(super) struct Page<'u> {
     run: Option<Option<RunId>>,
     is_of_one_run: bool,
     /// `None`: entries are shown as they were recorded.
-    told: Option<Box<Told>>,
+    told: Option<Box<PastRun>>,
 }
 
 impl<'u> Page<'u> {
@@ -144,8 +123,7 @@ impl<'u> Page<'u> {
     }
 
     pub(super) fn story(ui: &'u mut Ui, run: &RunId, zone: TimeZone) -> Self {
-        let (story, card, started, engine) = Default::default();
-        let told = Some(Box::new(Told { story, card, zone, started, engine }));
+        let told = Some(Box::new(PastRun::new(run.clone(), zone)));
         Self { ui, run: Some(Some(run.clone())), is_of_one_run: true, told }
     }
 
@@ -155,40 +133,16 @@ impl<'u> Page<'u> {
             (true, read) => self.ui.value(&as_json(path, read)),
             (false, Read::Entry(entry)) if self.told.is_some() => self.tell(&entry),
             (false, Read::Entry(entry)) => self.entry(*entry),
-            (false, Read::Newer { version }) => {
-                self.ui.data(&format!("          entry of a newer squad (version {version}): {path}"));
-            }
-            (false, Read::Damaged { reason }) => {
-                self.ui.data(&format!("          damaged entry: {path}: {reason}"));
-            }
+            (false, read) => self.ui.data(&format!("          {}", not_understood(path, &read))),
         }
         while_read(self.ui)
     }
 
     fn tell(&mut self, entry: &Entry) {
         let (Some(told), Some(kind)) = (&mut self.told, entry.known_kind()) else { return };
-        let Told { story, card, zone, started, engine } = &mut **told;
-        card.see(entry.at, entry.run.as_ref(), entry.agent.as_ref(), entry.position, &kind);
-        match &kind {
-            EventKind::RunStarted { text, branch, commit, .. } => {
-                self.ui.texts(&[Text::default().with(LineStyle::Strong, &first_line(text, 500))]);
-                *started = Some((entry.at, branch.clone(), commit.clone()));
-            }
-            EventKind::EngineStarted { engine: name, version, .. } => *engine = format!(", {name} {version}"),
-            _ => {}
-        }
-        if !matches!(kind, EventKind::RunStarted { .. } | EventKind::EngineStarted { .. })
-            && let Some((at, branch, commit)) = started.take()
-        {
-            let at = at.to_zoned(zone.clone());
-            let on = branch.map(|branch| format!(", on {branch}")).unwrap_or_default();
-            let commit = commit.and_then(|commit| commit.get(..7).map(|commit| format!(" at {commit}")));
-            let when = format!("{} ({})", at.strftime("%a %-d %b %Y %H:%M"), zone_name(&at));
-            let about = format!("{when}{on}{}{engine}", commit.unwrap_or_default());
-            self.ui.texts(&[Text::default().with(LineStyle::Faint, &about)]);
-        }
-        let lines = story.see(entry.at, entry.agent.as_ref(), entry.position, &kind);
-        self.ui.texts(&lines);
+        let head = told.head(entry.at, &kind);
+        let lines = told.see(entry.at, entry.agent.as_ref(), entry.position, &kind);
+        self.ui.texts(&head.into_iter().chain(lines).collect::<Vec<_>>());
         if matches!(kind, EventKind::RoutePlanned(_)) {
             self.ui.data("");
         }
@@ -197,23 +151,18 @@ impl<'u> Page<'u> {
     /// Ends a story with the answer and the card. `state`: of a run without an end; `None`: not all of it was told.
     pub(super) fn end(&mut self, state: Option<&str>) {
         let Some(told) = &mut self.told else { return };
-        let rest = told.story.rest();
+        let rest = told.rest();
         self.ui.texts(&rest);
-        if let Some(answer) = &told.story.answer {
+        if let Some(answer) = told.answer() {
             self.ui.data("");
-            self.ui.data(&printable(answer.trim()));
+            self.ui.data(&printable(answer));
         }
         let Some(state) = state else { return };
-        let card = told.card.lines(self.ui.out_columns());
-        if card.is_empty() {
-            let run = self.run.iter().flatten().next().map_or("", RunId::short);
-            let mark = if state == "running" { Mark::Working } else { Mark::Neutral };
-            let line = Text::marked(LineStyle::Strong, mark).with(LineStyle::Strong, state).plain("; run ");
-            self.ui.texts(&[line.with(LineStyle::Faint, run)]);
-            return;
+        let end = told.end(state, self.ui.out_columns());
+        if end.len() > 1 {
+            self.ui.data("");
         }
-        self.ui.data("");
-        self.ui.texts(&card);
+        self.ui.texts(&end);
     }
 
     fn entry(&mut self, entry: Entry) {
@@ -345,4 +294,13 @@ fn call_and_end(tool: &str, detail: &str, end: &str) -> String {
 
 fn cost(usage: &Usage) -> String {
     format!("{:.1} s, {} in, {} out", usage.seconds, usage.input_tokens, usage.output_tokens)
+}
+
+/// An entry that this squad cannot show.
+pub(super) fn not_understood(path: &str, read: &Read) -> String {
+    match read {
+        Read::Entry(_) => String::new(),
+        Read::Newer { version } => format!("entry of a newer squad (version {version}): {path}"),
+        Read::Damaged { reason } => format!("damaged entry: {path}: {reason}"),
+    }
 }

@@ -1,15 +1,14 @@
 //! Measuring a team's routing.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
 use std::path::Path;
 use std::thread;
 
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::Plan;
-use crate::ops::Project;
 use crate::ops::run::past;
+use crate::ops::{Project, write_text};
 use crate::route::evaluate::{self, Case, Evaluation};
 use crate::route::{self, PastWork, Request, RouteOptions, Router};
 
@@ -52,18 +51,10 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 
 /// Writes cases to a new file. An existing file is not overwritten, because it may have been corrected by hand.
 pub(crate) fn write(path: &Path, cases: &[Case]) -> Result<(), Failure> {
-    let shown = path.display();
-    let mut file = File::create_new(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{shown} already exists")).hint("use a new file name, or delete that file first")
-        }
-        _ => Failure::usage(format!("cannot write to {shown}: {error}")),
-    })?;
     let mut lines = String::new();
     for case in cases {
-        let line = serde_json::to_string(case).map_err(|error| Failure::failed(error.to_string()))?;
-        lines.push_str(&line);
+        lines += &serde_json::to_string(case).map_err(|error| Failure::failed(error.to_string()))?;
         lines.push('\n');
     }
-    file.write_all(lines.as_bytes()).map_err(|error| Failure::failed(format!("cannot write to {shown}: {error}")))
+    write_text(path, None, &lines)
 }

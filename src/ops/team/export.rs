@@ -7,9 +7,9 @@ use serde::Serialize;
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::model::{Problem, Severity, Source, plural};
-use crate::ops::Workspace;
 use crate::ops::ledger::journal::writer;
 use crate::ops::team::secrets;
+use crate::ops::{Workspace, write_file};
 
 #[derive(Debug)]
 pub(crate) struct Options {
@@ -54,29 +54,12 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
         problems.push(Problem::new(Severity::Warning, Source::new(path.clone(), 0), "export-uncommitted", message));
     }
     let file = std::path::absolute(directory.join(target(options, &workspace))).unwrap_or_default();
-    check_target(&file, options.force)?;
-    let unwritable = |cause: std::io::Error| Failure::failed(format!("cannot be written: {cause}")).at(file.display());
-    // A link created there meanwhile is replaced, not followed.
-    let target_folder = file.parent().unwrap_or(directory);
-    let temporary = tempfile::Builder::new().prefix(".squad-").tempfile_in(target_folder).map_err(unwritable)?;
-    repository.write_bundle(&commit, &folder, options.ledger, &writer(), temporary.path())?;
-    let written = if options.force { temporary.persist(&file) } else { temporary.persist_noclobber(&file) };
-    written.map_err(|error| unwritable(error.error))?;
+    write_file(&file, Some(options.force), |draft| {
+        Ok(repository.write_bundle(&commit, &folder, options.ledger, &writer(), draft)?)
+    })?;
     let bytes = std::fs::metadata(&file).map_or(0, |facts| facts.len());
     let file = real(&file);
     Ok(Exported { file, files: files.len(), bytes, ledger: options.ledger, problems })
-}
-
-fn check_target(file: &Path, force: bool) -> Result<(), Failure> {
-    const ANOTHER: &str = "name another file";
-    let refused = |what: &str, hint: &str| Err(Failure::failed(what).at(file.display()).hint(hint));
-    match file.symlink_metadata() {
-        Err(_) => Ok(()),
-        Ok(facts) if facts.is_symlink() => refused("it is a link, and squad does not write through links", ANOTHER),
-        Ok(facts) if !facts.is_file() => refused("it is not a regular file", ANOTHER),
-        Ok(_) if force => Ok(()),
-        Ok(_) => refused("the file already exists", "name another file, or use --force"),
-    }
 }
 
 /// Larger files are not part of a team.

@@ -450,7 +450,7 @@ fn change_text(files: &FileCount, is_narrow: bool) -> Text {
 }
 
 /// `61.2k tokens in (48.0k cached), 9.4k out, $0.41`
-fn used(usage: &Usage) -> Option<String> {
+pub(super) fn used(usage: &Usage) -> Option<String> {
     let mut parts = Vec::new();
     if usage.input_tokens + usage.output_tokens > 0 {
         let cached = match usage.cache_read_tokens {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub(crate) use self::follow::{Follower, follow};
-pub(crate) use self::timeline::{added_since, timeline};
+pub(crate) use self::timeline::{Timeline, added_since, timeline};
 pub(crate) use self::when::since;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
