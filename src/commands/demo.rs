@@ -1,52 +1,55 @@
-use super::{Context, Ended, orchestrate};
+use super::{Context, Ended, orchestrate, why};
 use crate::ops::run::demo::{self, Demo};
-use crate::ui::STRONG;
+use crate::ui::{STRONG, Ui};
+
+/// A line of what the script leaves that follows from its decision.
+const LINE: &str = "app/health.py:17";
 
 /// See a team at work in a throw-away repository
 ///
 /// Creates a repository in a temporary folder, installs a team and plays a rehearsal: three agents work side by
-/// side, one records a decision, a reviewer reviews, the coordinator answers. It uses no model and touches nothing
-/// outside that folder, which stays for you to look around.
+/// side, one records a decision, a reviewer rejects the work and may not change it, and another agent revises it. It
+/// uses no model, touches nothing outside that folder, and removes it at the end.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  squad demo")]
-pub(super) struct Args {}
+#[command(after_help = "Examples:\n  squad demo\n  squad demo --keep")]
+pub(super) struct Args {
+    /// Keep the repository to look around
+    #[arg(long)]
+    keep: bool,
+}
 
 impl Args {
     pub(super) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
-        let Demo { folder, project, order } = match demo::prepare(context.env) {
+        let Demo { env, folder, project, order } = match demo::prepare(context.env) {
             Ok(demo) => demo,
             Err(failure) => return (context, Err(failure)),
         };
-        let shown = folder.display().to_string();
-        context.ui.say(&format!("A repository with a team of six: {shown}"));
-        let command = context.ui.err_paint(STRONG, &format!("squad orchestrate \"{}\"", order.message));
-        context.ui.say(&format!("$ {command}\n"));
-        let (mut context, ended) = orchestrate::perform(context, &project, order);
+        context.ui.say("A throw-away shop with a team of six.");
+        say_command(&mut context.ui, &format!("squad orchestrate \"{}\"", order.message));
+        let Context { env: outer, directory, ui, recovered } = context;
+        let inner = Context { env: &env, directory: project.work_dir.clone(), ui, recovered: None };
+        let (mut inner, ended) = orchestrate::perform(inner, &project, order, self.keep);
         let ended = ended.and_then(|code| {
-            if !context.ui.json() {
-                let history = demo::history(&project)?;
-                let ui = &mut context.ui;
-                if !history.is_empty() {
-                    ui.say("\nWhat is on the branch now:");
-                    ui.data(&history);
-                }
-                let squad = context.env.command_name();
-                let next = [
-                    (format!("cd {shown}"), ""),
-                    (format!("{squad} log"), "what happened; add a run's id for all of it"),
-                    (format!("{squad} decisions list"), "what was decided"),
-                    ("git show HEAD".to_owned(), "the decision, as a reviewer sees it"),
-                    ("git status".to_owned(), "what the agents wrote, yours to commit"),
-                    ("git log -p refs/squad/log".to_owned(), "the ledger itself"),
-                ];
-                let width = next.iter().skip(1).map(|(command, _)| command.len()).max().unwrap_or_default();
-                ui.say("\nWhere to look next:");
-                for (command, what) in next {
-                    ui.say(format!("  {command:<width$}  {what}").trim_end());
-                }
+            if code == 0 && !inner.ui.json() {
+                say_command(&mut inner.ui, &format!("squad why {LINE}"));
+                why::Args { subject: LINE.to_owned() }.run(&mut inner)?;
             }
             Ok(code)
         });
-        (context, ended)
+        let mut ui = inner.ui;
+        if self.keep {
+            drop(folder.keep());
+            ui.say(&format!("\nThe shop stays: cd {}", project.work_dir.display()));
+        } else {
+            drop(project);
+            demo::remove(folder);
+            ui.say(&format!("\nRemoved the shop; keep it with --keep. Your turn: {} init", outer.command_name()));
+        }
+        (Context { env: outer, directory, ui, recovered }, ended)
     }
+}
+
+fn say_command(ui: &mut Ui, command: &str) {
+    let command = ui.err_paint(STRONG, command);
+    ui.say(&format!("$ {command}"));
 }

@@ -25,7 +25,7 @@ Examples:
 pub(super) struct Args {
     /// A path, a path with a line, or a decision's id
     #[arg(value_name = "PATH[:LINE]|DECISION")]
-    subject: String,
+    pub(super) subject: String,
 }
 
 impl Args {

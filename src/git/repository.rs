@@ -105,12 +105,6 @@ impl Repository {
         Ok(())
     }
 
-    /// The newest commits of the current branch, one line each.
-    pub(crate) fn log(&self, count: usize) -> Result<String, Error> {
-        let count = format!("--max-count={count}");
-        self.call(&["log", "--oneline", "--no-decorate", &count]).succeed().map(|answer| answer.text())
-    }
-
     fn from_gix(found: &gix::Repository, environment: &Environment) -> Result<Self, Error> {
         let config = found.config_snapshot();
         let text = |key: &str| config.string(key).map(|value| value.to_string());

@@ -28,6 +28,12 @@ impl<S: Screen> Lines<S> {
         }
     }
 
+    /// Ends with a card that names no further commands.
+    pub(crate) fn of_passing_run(mut self) -> Self {
+        self.card.names_no_commands = true;
+        self
+    }
+
     /// The terminal that questions are asked on.
     pub(crate) fn terminal(&self) -> Terminal {
         self.terminal.clone()

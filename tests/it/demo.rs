@@ -1,23 +1,66 @@
-use crate::support::TestRepo;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use crate::support::{Output, TestRepo};
+
+/// Temporary folders of demos that are there.
+fn left_behind(repo: &TestRepo) -> Vec<String> {
+    let entries = std::fs::read_dir(repo.root().with_file_name("tmp")).expect("a folder").flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// What the real program shows; its temporary folders are the test's own.
+fn demo(repo: &TestRepo, options: &[&str]) -> Output {
+    std::fs::create_dir_all(repo.root().with_file_name("tmp")).expect("a folder");
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.arg("demo").args(options).env("TMPDIR", repo.root().with_file_name("tmp"));
+    let done = command.output().expect("squad runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Output { out: text(&done.stdout), err: text(&done.stderr), code: done.status.code().unwrap_or_default() as u8 }
+}
+
+#[cfg(unix)]
 #[test]
-fn the_demo_shows_a_team_at_work_and_leaves_its_folder_to_look_at() {
+fn the_demo_shows_what_a_team_is_and_leaves_nothing_behind() {
     let repo = TestRepo::folder();
-    let output = repo.squad(&["demo"]);
+    let since = Instant::now();
+    let output = demo(&repo, &[]);
     assert_eq!(output.code, 0, "{output}");
-    assert!(output.out.contains("squad: decide: GET /health answers"), "{output}");
-    assert!(output.out.starts_with("The service has a health endpoint."), "{output}");
-    for line in
-        ["Plan  1 backend, tester, docs   2 reviewer   tier standard", "✓ reviewer  approved", " landed on main: "]
-    {
+    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    let lines = output.out.lines().chain(output.err.lines()).count();
+    assert!(lines <= 40, "{lines}: {output}");
+    for line in [
+        "Plan  1 backend, tester, docs   2 reviewer   tier standard",
+        "✗ reviewer  write app/health.py    refused: ",
+        "✗ reviewer  rejected: A check that raises answers 500",
+        "✓ lead      write app/health.py",
+        "✓ reviewer  approved",
+        " landed on main: ",
+        "$ squad why app/health.py:17",
+        "Removed the shop",
+    ] {
         assert!(output.err.contains(line), "{line}: {output}");
     }
-    let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
-    let folder = std::path::PathBuf::from(folder.expect("the folder is named"));
-    assert!(folder.join("app/health.py").is_file() && folder.join("docs/health.md").is_file());
-    let listed = repo.squad_in(&folder, &["decisions", "list"]);
+    assert!(output.out.starts_with("The service has a health endpoint"), "{output}");
+    assert!(output.out.contains("agent     backend") && output.out.contains("decided"), "{output}");
+    assert!(!output.err.contains("squad diff"), "it is not there any more: {output}");
+    assert_eq!(left_behind(&repo), [""; 0]);
+    assert!(!repo.root().with_file_name("home").join(".local").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_kept_demo_can_be_looked_at() {
+    let repo = TestRepo::folder();
+    let output = demo(&repo, &["--keep"]);
+    let shop = output.err.lines().last().and_then(|line| line.strip_prefix("The shop stays: cd "));
+    let shop = Path::new(shop.unwrap_or_else(|| panic!("{output}")));
+    assert!(shop.join("app/health.py").is_file() && shop.join("docs/health.md").is_file());
+    let listed = repo.squad_in(shop, &["decisions", "list"]);
     assert!(listed.out.contains("in force"), "{listed}");
-    std::fs::remove_dir_all(folder).expect("it is ours");
+    let next = output.err.lines().find_map(|line| line.trim().strip_prefix("next       squad diff "));
+    let run = next.and_then(|line| line.split(' ').next()).unwrap_or_else(|| panic!("{output}"));
+    assert!(repo.squad_in(shop, &["diff", run]).out.contains("+def passes(name, check):"));
 }
 
 /// As in an image for builds, where variables are set and empty.
@@ -29,34 +72,4 @@ fn the_demo_needs_no_name() {
     }
     let output = repo.squad(&["demo"]);
     assert!(output.code == 0 && output.err.contains(" landed on main: "), "{output}");
-    let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
-    remove(&folder.expect("the folder is named"));
-}
-
-/// What it ends with can be typed as it stands, whether `squad` is on the `PATH` or not.
-#[cfg(unix)]
-#[test]
-fn the_commands_it_ends_with_work_in_that_shell() {
-    let repo = TestRepo::folder();
-    let output = repo.squad(&["demo"]);
-    let (_, next) = output.err.split_once("Where to look next:\n").expect("it says where to look");
-    let commands: Vec<&str> = next.lines().map(|line| line.trim().split("  ").next().expect("a command")).collect();
-    assert_eq!(commands.len(), 6, "{output}");
-    let done = repo.command("sh", &repo.root()).args(["-e", "-c", &commands.join("\n")]).output().expect("a shell");
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
-    assert!(said.contains("GET /health answers 200 or 503"), "{said}");
-    remove(commands[0].strip_prefix("cd ").expect("it is the first"));
-}
-
-/// A git that packs the repository in the background may still write there.
-fn remove(folder: &str) {
-    let is_gone = || std::fs::remove_dir_all(folder).is_ok() || !std::path::Path::new(folder).exists();
-    for _ in 0..500 {
-        if is_gone() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert!(is_gone(), "{folder} stays");
 }

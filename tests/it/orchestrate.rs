@@ -325,8 +325,10 @@ fn a_dry_run_starts_nobody() {
           routing examples: `login` and `password` (.squad/routing.md:7); --explain: all
 
         Sessions:
-          ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
-          rex          claude-sonnet-4.5, all tools, 0.8 KB of prompt
+          ada          claude-sonnet-4.5, all of the engine's tools, 0.8 KB of prompt
+                       and squad_log_decision, squad_remember, squad_decisions, squad_route and squad_status
+          rex          claude-sonnet-4.5, view, grep, glob and bash, 0.8 KB of prompt
+                       and squad_log_decision, squad_remember, squad_decisions and squad_verdict
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());

@@ -81,16 +81,17 @@ fn the_run_it_shows_is_a_real_one() {
     let readme = readme();
     let shown = readme.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a run");
     let repo = TestRepo::folder();
-    let output = repo.squad(&["demo"]);
+    let output = repo.squad(&["demo", "--keep"]);
     let answer = output.out.lines().next().unwrap_or_default();
     let lines: Vec<String> = output.err.lines().chain([answer]).map(masked).collect();
     for line in shown.lines() {
         let found = lines.iter().any(|real| real.starts_with(&masked(line)));
         assert!(found, "the demo has no line `{line}`:\n{output}");
     }
-    let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
+    let shop = output.err.lines().last().and_then(|line| line.strip_prefix("The shop stays: cd "));
+    let folder = Path::new(shop.expect("the folder is named")).parent().expect("the demo's");
     // git may still tidy up in it.
-    let _ = std::fs::remove_dir_all(folder.expect("the folder is named"));
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 #[test]

@@ -117,8 +117,10 @@ fn steps_are_shown_before_anything_runs() {
           the message says @ada (message); the message says @bob (message); --explain: all
 
         Sessions:
-          ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
-          bob          claude-sonnet-4.5, all tools, 0.8 KB of prompt
+          ada          claude-sonnet-4.5, all of the engine's tools, 0.8 KB of prompt
+                       and squad_log_decision, squad_remember, squad_decisions, squad_route and squad_status
+          bob          claude-sonnet-4.5, all of the engine's tools, 0.8 KB of prompt
+                       and squad_log_decision, squad_remember, squad_decisions, squad_route and squad_status
           coordinator  claude-sonnet-4.5, no tools, 1.1 KB of prompt
         --- exit 0
     "#]]

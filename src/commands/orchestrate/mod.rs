@@ -31,6 +31,6 @@ impl Args {
                 .map(|preview| show(&mut context.ui, &preview, &order.message));
             return (context, shown);
         }
-        perform(context, &project, order)
+        perform(context, &project, order, true)
     }
 }

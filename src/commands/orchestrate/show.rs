@@ -2,7 +2,7 @@
 
 use crate::commands::route::page;
 use crate::commands::{Context, Ended, say_passed_hooks};
-use crate::model::{Outcome, list, printable};
+use crate::model::{Outcome, ToolChoice, list, printable};
 use crate::ops::Project;
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{Ended as RunEnded, Order};
@@ -12,11 +12,12 @@ use crate::policy::Permissions;
 use crate::ui::Ui;
 use crate::view::{Lines, Screen, Terminal, View, asker};
 
-/// Runs an order, shows it and reports its end; also used by `squad demo`.
+/// Runs an order, shows it and reports its end; also used by `squad demo`. `stays`: its repository is there afterwards.
 pub(in crate::commands) fn perform<'a>(
     mut context: Context<'a>,
     project: &Project,
     mut order: Order,
+    stays: bool,
 ) -> (Context<'a>, Ended) {
     let ask = order.permissions == Permissions::Ask && context.ui.can_ask();
     let mut terminal = None;
@@ -24,6 +25,7 @@ pub(in crate::commands) fn perform<'a>(
         View::Json(context.ui)
     } else {
         let lines = Lines::new(context.ui);
+        let lines = if stays { lines } else { lines.of_passing_run() };
         if ask {
             order.ask = Some(asker(lines.terminal()));
             terminal = Some(lines.terminal());
@@ -113,15 +115,19 @@ pub(super) fn show(ui: &mut Ui, preview: &Preview, message: &str) -> u8 {
     ui.data("\nSessions:");
     for session in &preview.sessions {
         let tools = match &session.tools {
-            crate::model::ToolChoice::All => "all tools".to_owned(),
-            crate::model::ToolChoice::Nothing => "no tools".to_owned(),
-            crate::model::ToolChoice::ReadOnly => "read-only tools".to_owned(),
-            crate::model::ToolChoice::Only(tools) => list(tools),
+            ToolChoice::All => "all of the engine's tools".to_owned(),
+            ToolChoice::Nothing => "no tools".to_owned(),
+            ToolChoice::ReadOnly => "the engine's tools that only read".to_owned(),
+            ToolChoice::Only(tools) if tools.is_empty() => "none of the engine's tools".to_owned(),
+            ToolChoice::Only(tools) => list(tools),
         };
         let model = &session.model.id;
         let line =
             format!("  {:<12} {model}, {tools}, {:.1} KB of prompt", session.agent, session.bytes as f64 / 1000.0);
         ui.data(&printable(&line));
+        if !session.squad_tools.is_empty() {
+            ui.data(&format!("  {:<12} and {}", "", list(&session.squad_tools)));
+        }
     }
     0
 }

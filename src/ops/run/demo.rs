@@ -1,7 +1,9 @@
 //! `squad demo`: creates a throw-away repository for a rehearsal.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+
+use tempfile::TempDir;
 
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
@@ -19,24 +21,28 @@ const SCRIPT: &str = include_str!("../../../templates/rehearsal/demo.toml");
 const MESSAGE: &str = "Add a health endpoint with tests, and document it";
 
 pub(crate) struct Demo {
-    pub(crate) folder: PathBuf,
+    /// The environment, in which squad's own state is the demo's too.
+    pub(crate) env: Env,
+    /// Removed with what is in it when this is dropped.
+    pub(crate) folder: TempDir,
     pub(crate) project: Project,
     pub(crate) order: Order,
 }
 
 pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
-    let folder = tempfile::Builder::new()
-        .prefix("squad-demo-")
-        .tempdir()
-        .map_err(|error| {
-            Failure::failed(format!("cannot create a temporary folder: {error}"))
-                .hint("set TMPDIR to a folder you may write to")
-        })?
-        .keep();
-    Repository::create(&folder, &git_environment(env, &folder))?;
-    init::init(env, &folder, init::Options { commit: true, ..init::Options::default() }, |_| Ok(true))?;
+    let failed = |error: io::Error| {
+        Failure::failed(format!("cannot create a temporary folder: {error}"))
+            .hint("set TMPDIR to a folder you may write to")
+    };
+    let folder = tempfile::Builder::new().prefix("squad-demo-").tempdir().map_err(failed)?;
+    let shop = folder.path().join("shop");
+    std::fs::create_dir(&shop).map_err(failed)?;
+    let mut env = env.clone();
+    env.variables.insert("XDG_STATE_HOME".to_owned(), folder.path().join("state").display().to_string());
+    Repository::create(&shop, &git_environment(&env, &shop))?;
+    init::init(&env, &shop, init::Options { commit: true, ..init::Options::default() }, |_| Ok(true))?;
     let engine = [("engine.name", Some("rehearsal".to_owned()), "squad demo")];
-    let project = Project::open(env, &folder, settings::from_command_line(engine))?;
+    let project = Project::open(&env, &shop, settings::from_command_line(engine))?;
     let script = Script::parse(SCRIPT).map_err(Failure::failed)?;
     let order = Order {
         message: MESSAGE.to_owned(),
@@ -54,10 +60,17 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         members: Vec::new(),
         described: None,
     };
-    Ok(Demo { folder, project, order })
+    Ok(Demo { env, folder, project, order })
 }
 
-/// The branch's commits, newest first.
-pub(crate) fn history(project: &Project) -> Result<String, Failure> {
-    Ok(if project.repository.head()?.commit.is_some() { project.repository.log(20)? } else { String::new() })
+/// Removes the folder, where a git that packs the repository in the background may still write.
+pub(crate) fn remove(folder: TempDir) {
+    const ATTEMPTS: usize = 20;
+    let path = folder.keep();
+    for _ in 0..ATTEMPTS {
+        if std::fs::remove_dir_all(&path).is_ok() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
 }

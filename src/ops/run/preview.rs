@@ -3,15 +3,18 @@
 use serde::Serialize;
 
 use crate::compile::{Compiled, Task};
+use crate::engine::Opening;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Attachment, Plan, PlanKind, Slug};
 use crate::ops::Project;
 use crate::ops::ledger::contents as ledger;
+use crate::ops::run::executor::opening;
 use crate::ops::run::lockouts;
 use crate::ops::run::orchestrate::plan;
 use crate::ops::run::order::Order;
 use crate::ops::team::agents::compiler;
+use crate::pool::WorkKind;
 
 /// The plan, and the session of each agent in it.
 #[derive(Serialize)]
@@ -29,7 +32,9 @@ pub(crate) struct Preview {
 pub(crate) struct PreviewedSession {
     pub(crate) agent: Slug,
     pub(crate) model: crate::model::ModelChoice,
+    /// Which of the engine's tools.
     pub(crate) tools: crate::model::ToolChoice,
+    pub(crate) squad_tools: Vec<&'static str>,
     /// The size of prompt and context.
     pub(crate) bytes: usize,
     pub(crate) compiled_hash: String,
@@ -43,22 +48,26 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
     let task = Task::new(&order.message);
     let compiler = compiler(project, &learnings, &task);
     plan.evidence.extend(compiler.model_evidence(&plan));
-    let mut compiled: Vec<Compiled<'_>> = plan
-        .agents
-        .iter()
-        .chain(plan.reviewers())
-        .filter_map(|slug| project.team.member(slug))
-        .map(|member| compiler.agent(member, plan.tier))
-        .collect();
+    let members =
+        |slugs: Vec<&Slug>| slugs.into_iter().filter_map(|slug| project.team.member(slug)).collect::<Vec<_>>();
+    let agents = members(plan.agents.iter().collect());
+    let agents = agents.into_iter().map(|member| (compiler.agent(member, plan.tier), WorkKind::Work));
+    let reviewers = members(plan.reviewers().collect());
+    let reviewers = reviewers.into_iter().map(|member| (compiler.reviewer(member, plan.tier), WorkKind::Review));
+    let mut compiled: Vec<(Compiled<'_>, WorkKind)> = agents.chain(reviewers).collect();
     if answer.is_none() && (plan.kind != PlanKind::Agents || plan.agents.len() > 1) {
-        compiled.push(compiler.coordinator());
+        compiled.push((compiler.coordinator(), WorkKind::Answer));
     }
-    let sessions = compiled.into_iter().map(|Compiled { spec, .. }| PreviewedSession {
-        bytes: spec.prompt.len() + spec.full_context().len(),
-        agent: spec.agent,
-        model: spec.model,
-        tools: spec.tools,
-        compiled_hash: spec.compiled_hash,
+    let sessions = compiled.into_iter().map(|(Compiled { spec, .. }, kind)| {
+        let Opening { spec, tools, .. } = opening(project, spec, String::new(), kind, false);
+        PreviewedSession {
+            bytes: spec.prompt.len() + spec.full_context().len(),
+            agent: spec.agent,
+            model: spec.model,
+            tools: spec.tools,
+            squad_tools: tools.iter().map(|tool| tool.name).collect(),
+            compiled_hash: spec.compiled_hash,
+        }
     });
     Ok(Preview { sessions: sessions.collect(), plan, attachments: order.attachments.clone(), answer })
 }

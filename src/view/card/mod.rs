@@ -49,6 +49,8 @@ pub(crate) struct Card {
     calls: u64,
     end: Option<RunEnd>,
     undone: UndoState,
+    /// Nothing is there for further commands.
+    pub(crate) names_no_commands: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -204,7 +206,8 @@ impl Card {
         if self.undone.has(None) {
             rows.note("undone", Text::default().plain("all that it changed was taken back"));
         }
-        self.next(end, &changes).into_iter().for_each(|(command, why)| rows.next(&command, &why));
+        let next = if self.names_no_commands { Vec::new() } else { self.next(end, &changes) };
+        next.into_iter().for_each(|(command, why)| rows.next(&command, &why));
         std::iter::once(self.head(end)).chain(rows.lines()).collect()
     }
 
