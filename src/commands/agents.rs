@@ -109,7 +109,7 @@ fn shown(ui: &mut Ui, report: &TeamReport) {
     let counts = [
         plural(report.agents.len(), "member"),
         plural(report.rules.len(), "routing rule"),
-        plural(report.decisions.total, "decision"),
+        format!("{} in force", plural(report.decisions.in_force, "decision")),
     ];
     ui.say(&format!("\n{}", counts.into_iter().chain(more).collect::<Vec<_>>().join(", ")));
     ui.all_problems(&report.problems);

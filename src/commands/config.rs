@@ -10,12 +10,12 @@ use crate::ui::FAINT;
 
 /// View and change the configuration
 ///
-/// Later sources win: built-in defaults, the team's config.json and config.toml, your own squad/config.toml, SQUAD_
+/// Without a command, lists every setting. Later sources win: built-in defaults, the team's config.json and config.toml, your own squad/config.toml, SQUAD_
 /// variables, the command line.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -70,7 +70,7 @@ impl Args {
         let (settings, problems) = team_settings(context.env, workspace.as_ref().ok());
         require_merged(&problems)?;
         context.ui.all_problems(&problems);
-        match self.command {
+        match self.command.unwrap_or(Command::List) {
             Command::List => list(context, &settings),
             Command::Get { name } => return get(context, &settings, &name),
             Command::Set { user, name, value, .. } => {

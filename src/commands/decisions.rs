@@ -14,11 +14,12 @@ use crate::ops::Project;
 
 /// List, add, review and land the team's decisions
 ///
-/// A decision is in force when its file is on the branch and no other decision there supersedes it.
+/// Without a command, lists them. A decision is in force when its file is on the branch and no other decision there
+/// supersedes it.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -36,14 +37,14 @@ enum Command {
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
         match &self.command {
-            Command::Add(_) | Command::Supersede(_) | Command::Land(_) => true,
-            Command::Import(args) => !args.dry_run,
-            Command::List(_) | Command::Show(_) | Command::Review(_) | Command::Radar(_) => false,
+            Some(Command::Add(_) | Command::Supersede(_) | Command::Land(_)) => true,
+            Some(Command::Import(args)) => !args.dry_run,
+            _ => false,
         }
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        match self.command {
+        match self.command.unwrap_or_else(|| Command::List(list::List::default())) {
             Command::List(args) => args.run(context),
             Command::Show(args) => args.run(context),
             Command::Add(args) => args.run(context),

@@ -10,14 +10,14 @@ use crate::ui::{FAINT, STRONG, Ui};
 
 /// Restore files squad backed up before changing your work tree
 ///
-/// Before squad overwrites or removes one of your files, it saves the work tree, the index and untracked files to
+/// Without a command, lists the backups. Before squad overwrites or removes one of your files, it saves the work tree, the index and untracked files to
 /// refs/squad/rescue in this clone. It does not save, and does not overwrite, ignored files, files over 32 MiB, and
 /// uncommitted files that seem to contain a secret. A rescue has the format of a stash, so `git stash apply COMMIT`
 /// can restore it too. Rescues are never pushed.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -77,12 +77,12 @@ Examples:
 
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
-        matches!(&self.command, Command::Restore { dry_run: false, .. })
+        matches!(&self.command, Some(Command::Restore { dry_run: false, .. }))
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (env, directory, ui) = (context.env, &context.directory, &mut context.ui);
-        match self.command {
+        match self.command.unwrap_or(Command::List) {
             Command::List => {
                 let rescues = rescue::listed(env, directory)?;
                 if ui.json() {

@@ -32,9 +32,15 @@ impl Slug {
         Self::fold_but(name, |_| false)
     }
 
-    /// Like [`Slug::fold`], but transliterates other scripts: `Иван` becomes `ivan`.
+    /// Like [`Slug::fold`], but keeps letters with marks, without these, and transliterates other scripts: `Über` becomes
+    /// `uber`, `Иван` `ivan`.
     pub(crate) fn spelled(name: &str) -> Option<Self> {
-        Self::fold(name).or_else(|| Self::fold(&deunicode::deunicode(name)))
+        let plain = |c: char| match c {
+            '\u{c0}'..='\u{24f}' if c.is_alphabetic() => deunicode::deunicode_char(c).unwrap_or_default().to_owned(),
+            _ => c.to_string(),
+        };
+        let latin: String = name.chars().map(plain).collect();
+        Self::fold(&latin).or_else(|| Self::fold(&deunicode::deunicode(name)))
     }
 
     /// This slug with a number appended, to distinguish names that fold alike.

@@ -85,7 +85,7 @@ impl Decision {
 }
 
 /// The state of a decision, seen from a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DecisionState {
     InForce,

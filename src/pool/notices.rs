@@ -118,7 +118,7 @@ impl Notices {
         let owned = self.owned.get(agent).into_iter().flatten();
         let paths: Vec<&str> =
             owned.chain(state.written.get(agent).into_iter().flatten()).map(String::as_str).collect();
-        decision.scope.is_empty() || paths.is_empty() || concerns(decision, &paths)
+        decision.scope.is_empty() || paths.is_empty() || concerns(&decision.scope, &paths)
     }
 }
 

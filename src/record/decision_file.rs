@@ -7,12 +7,16 @@ use crate::model::{Decision, Slug};
 /// `.squad/decisions/<yyyy>/<mm>/<dd>-<slug>-<id>.md`, from the project's root; `undated/<slug>-<id>.md` for an
 /// imported decision without a date. A decision has the same path in every clone.
 pub(crate) fn decision_path(folder: &str, decision: &Decision) -> String {
-    let slug = Slug::fold(&decision.title).map_or_else(|| "decision".to_owned(), |slug| short(slug.as_str()));
-    let name = format!("{slug}-{}.md", decision.id);
+    let name = format!("{}-{}.md", title_in_path(decision), decision.id);
     match decision.date.as_deref().and_then(day) {
         Some((year, month, day)) => format!("{folder}/decisions/{year}/{month}/{day}-{name}"),
         None => format!("{folder}/decisions/undated/{name}"),
     }
+}
+
+/// The part of the file's name that its title gives. Decisions of the same title have the same.
+pub(crate) fn title_in_path(decision: &Decision) -> String {
+    Slug::spelled(&decision.title).map_or_else(|| "decision".to_owned(), |slug| short(slug.as_str()))
 }
 
 /// Year, month and day of a date that starts with `yyyy-mm-dd`.

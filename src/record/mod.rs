@@ -9,7 +9,7 @@ pub(crate) mod marks;
 mod scrub;
 mod text;
 
-pub(crate) use decision_file::{decision_path, render_decision};
+pub(crate) use decision_file::{decision_path, render_decision, title_in_path};
 pub(crate) use entry::{Entry, Read};
 pub(crate) use import::{SplitFile, part};
 pub(crate) use scrub::{scrubbed, scrubbed_paths, settle};

@@ -13,9 +13,9 @@ pub(super) fn is_apart(a: &Decision, b: &Decision) -> bool {
     !a.scope.is_empty() && !b.scope.is_empty() && !overlaps(a, b)
 }
 
-/// Whether the decision's scope may include one of these paths.
-pub(crate) fn concerns(decision: &Decision, paths: &[&str]) -> bool {
-    decision.scope.iter().any(|glob| paths.iter().any(|path| may_meet(tidy(glob), tidy(path))))
+/// Whether a decision's scope may include one of these paths.
+pub(crate) fn concerns(scope: &[String], paths: &[&str]) -> bool {
+    scope.iter().any(|glob| paths.iter().any(|path| may_meet(tidy(glob), tidy(path))))
 }
 
 /// Whether both have paths and some may overlap. When unsure, yes.

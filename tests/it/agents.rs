@@ -20,7 +20,7 @@ fn the_team_is_shown_as_squad_reads_it() {
         Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
         --- stderr
 
-        5 members, 3 routing rules, 0 decisions
+        5 members, 3 routing rules, 0 decisions in force
         note: .squad/team.md:6: Bob has no charter at .squad/agents/bob/charter.md
         hint: write one; until then the agent only knows its name and role
         note: .squad/team.md:7: Rex has no charter at .squad/agents/rex/charter.md
@@ -31,7 +31,7 @@ fn the_team_is_shown_as_squad_reads_it() {
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
     expect![[r#"{"name":"Ada","slug":"ada","role":"Backend Dev","kind":"agent","status":"active","charter":".squad/agents/ada/charter.md","model":"big-1","resolved_model":"big-1","model_layer":"charter","tools":["view"],"prompt_tokens":203,"compiled_hash":"c14fc1cb13dc11d6","source":".squad/team.md:5"}"#]].assert_eq(&value["agents"][0].to_string());
     expect![[r#"{"signal":"Security","agents":["ada"],"reviewer":"rex","examples":["login","password"],"source":".squad/routing.md:7"}"#]].assert_eq(&value["rules"][2].to_string());
-    assert_eq!(value["decisions"].to_string(), r#"{"total":0,"dated":0,"attributed":0,"archived":0}"#);
+    assert_eq!(value["decisions"].to_string(), r#"{"total":0,"dated":0,"attributed":0,"in_force":0,"archived":0}"#);
     let names: Vec<&String> = value.as_object().expect("an object").keys().collect();
     assert_eq!(
         names,
@@ -86,7 +86,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     expect![[r#"
         error: engine copilot: there is no Copilot CLI at /nonexistent/copilot, where COPILOT_CLI_PATH says it is
           hint: correct the path, or install the CLI with `npm install -g @github/copilot`
-        ✓ team       6 members, 13 routes, 0 decisions
+        ✓ team       6 members, 13 routes, 0 decisions in force
         copilot: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
         The agents' sandbox: rules.
         1 problem to fix
@@ -95,7 +95,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     .assert_eq(&repo.squad(&["doctor"]).to_string());
     repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
     expect![[r#"
-        ✓ team       6 members, 13 routes, 0 decisions
+        ✓ team       6 members, 13 routes, 0 decisions in force
         ✓ engine     rehearsal 0.1.0 is ready
         rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
         The agents' sandbox: rules.
@@ -459,4 +459,15 @@ fn a_list_of_agents_is_understood() {
     assert_eq!(route(&["-a", "ada,bob"]), route(&["-a", "ada", "-a", "bob"]));
     let output = repo.squad(&["orchestrate", "--timeout", "5", "x"]);
     assert!(output.code == 2 && output.err.contains("`5` has no unit; write `5s` or `5m`"), "{output}");
+}
+
+#[test]
+fn a_change_of_several_prompts_is_shown_once() {
+    let repo = TestRepo::with_small_team();
+    let team = repo.read(".squad/team.md");
+    repo.write(".squad/team.md", &format!("{team}\n## Project Context\n\n- **Language:** a rare one\n"));
+    repo.git(&["commit", "--quiet", "--all", "--message=context"]);
+    let diff = repo.squad(&["agents", "diff", "HEAD~1"]);
+    assert_eq!(diff.out.lines().filter(|line| line.starts_with("@@")).count(), 1, "{diff}");
+    assert!(diff.out.contains("Ada  ") && diff.out.contains("Bob  "), "{diff}");
 }

@@ -281,7 +281,7 @@ fn folders_that_are_links_are_said_once() {
         Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
         --- stderr
 
-        5 members, 3 routing rules, 0 decisions
+        5 members, 3 routing rules, 0 decisions in force
         warning: .squad/agents/eve: is a link out of the project's files and is not read
         warning: .squad/agents/self: is a link to a folder above it and is not followed
         note: .squad/team.md:5: Ada has no charter at .squad/agents/ada/charter.md
@@ -301,4 +301,19 @@ fn a_log_level_that_is_none_is_said() {
     repo.variables.insert("SQUAD_LOG".to_owned(), "loud".to_owned());
     let output = repo.squad(&["agents"]);
     assert!(output.code == 0 && output.err.contains("SQUAD_LOG=loud is not a level"), "{output}");
+}
+
+#[test]
+fn a_usage_error_is_whole_as_json() {
+    let repo = TestRepo::with_small_team();
+    let error = |arguments: &[&str]| {
+        let output = repo.squad(arguments);
+        assert_eq!(output.code, 2, "{output}");
+        let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
+        (value["error"]["message"].as_str().unwrap_or_default().to_owned(), value["error"]["hint"].clone())
+    };
+    let (message, _) = error(&["cancel", "--json"]);
+    assert!(message.ends_with("<RUN>"), "{message}");
+    let (message, hint) = error(&["decisions", "add", "--json", "x", "--why", "y"]);
+    assert!(message.contains("'--why'") && hint.as_str().is_some_and(|hint| hint.contains("-- --why")), "{hint}");
 }

@@ -38,9 +38,9 @@ fn who_was_asked_for_work_and_did_nothing_only_claims_it() {
     assert!(output.err.contains("squad orchestrate --resume"), "{output}");
     let (run, entries, log) = recorded(&repo);
     assert_eq!((&run["status"], &run["agents"]["ada"]), (&json!("claimed"), &json!("claimed")));
-    let claimed = entries.iter().find(|entry| entry["kind"] == "agent.claimed").expect("an end");
+    let claimed = entries.iter().find(|entry| entry["type"] == "agent.claimed").expect("an end");
     assert_eq!((&claimed["reason"], &claimed["no_tool_used"]), (&json!(REASON), &json!(true)));
-    let end = entries.iter().rfind(|entry| entry["kind"] == "run.completed").expect("an end");
+    let end = entries.iter().rfind(|entry| entry["type"] == "run.completed").expect("an end");
     let work = &end["work"][0];
     assert_eq!((&work["status"], &work["reason"]), (&json!("claimed"), &json!(REASON)));
     assert_eq!((&work["changed"], &work["verified"]), (&json!([]), &Value::Null));
@@ -63,7 +63,7 @@ fn who_was_asked_for_words_or_could_not_work_has_completed_without_a_tool() {
         assert!(output.err.contains("  ada    completed   no change   no tool used\n"), "{output}");
         let (run, entries, log) = recorded(&repo);
         assert_eq!(run["status"], "completed");
-        let end = entries.iter().find(|entry| entry["kind"] == "agent.completed").expect("an end");
+        let end = entries.iter().find(|entry| entry["type"] == "agent.completed").expect("an end");
         assert_eq!(end["no_tool_used"], true, "{end}");
         assert_eq!(log.matches("no tool used").count(), 1, "{log}");
     }
@@ -235,10 +235,10 @@ mod commands {
         assert!(output.err.contains("checked   cargo test failed, exit 101\n"), "{output}");
         let (run, entries, log) = recorded(&repo);
         assert_eq!(run["status"], "completed");
-        let end = entries.iter().find(|entry| entry["kind"] == "agent.completed").expect("an end");
+        let end = entries.iter().find(|entry| entry["type"] == "agent.completed").expect("an end");
         assert_eq!(end["commands"], json!({"passed": 2, "failed": 2}));
         assert_eq!(end["check"], json!({"command": "cargo test", "passed": false, "exit_code": 101}));
-        let work = &entries.iter().rfind(|entry| entry["kind"] == "run.completed").expect("an end")["work"][0];
+        let work = &entries.iter().rfind(|entry| entry["type"] == "run.completed").expect("an end")["work"][0];
         assert_eq!(
             (&work["commands"], &work["check"], work["verified"].is_null()),
             (&end["commands"], &end["check"], true)
@@ -252,7 +252,7 @@ mod commands {
         assert!(output.err.contains("  1 command passed, 1 failed\n"), "{output}");
         assert!(output.err.contains("checked   make check passed"), "{output}");
         let (_, entries, _) = recorded(&repo);
-        let end = entries.iter().find(|entry| entry["kind"] == "agent.completed").expect("an end");
+        let end = entries.iter().find(|entry| entry["type"] == "agent.completed").expect("an end");
         assert_eq!(end["check"]["passed"], true);
     }
 

@@ -62,7 +62,7 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
     let entries: Vec<serde_json::Value> =
         entries.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let of = |kind: &str, agent: &str| {
-        entries.iter().find(|entry| entry["kind"] == kind && entry["agent"] == agent).expect(kind)
+        entries.iter().find(|entry| entry["type"] == kind && entry["agent"] == agent).expect(kind)
     };
     let requested = of("route.requested", "ada");
     assert_eq!(requested["text"], "Cover src/api.txt with tests");

@@ -383,7 +383,8 @@ fn two_branches_that_replace_the_same_are_told_apart_when_they_meet() {
     let shown = repo.squad(&["decisions", "show", &first]).out;
     assert!(shown.contains(&theirs) && shown.contains(&ours), "{shown}");
     let settled = add(&repo, &["supersede", &theirs, "Settled"]);
-    assert_eq!(repo.squad(&["decisions", "list"]).err, "");
+    let listed = repo.squad(&["decisions", "list"]);
+    assert_eq!(listed.err, "\n4 decisions: 2 in force, 2 superseded\n", "{listed}");
     assert_eq!(state(&repo, &theirs), "superseded");
     assert_eq!(state(&repo, &settled), "in_force");
 }

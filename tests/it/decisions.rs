@@ -20,6 +20,9 @@ fn a_decision_is_added_listed_and_shown() {
     .assert_eq(&added.to_string());
     expect![[r#"
         000000000001  2026-01-05  in force    Ann           Money is integer cents
+        --- stderr
+
+        1 decision: 1 in force
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["decisions", "list"]).to_string());
@@ -242,4 +245,57 @@ fn what_says_itself_that_it_has_ended_is_not_in_force() {
     assert_eq!(repo.squad(&["agents", "show", "ada", "--prompt"]).out, prompt);
     let receipt = repo.squad(&["agents", "show", "ada", "--receipt", "--json"]).out;
     assert!(receipt.contains("its own text says that it was rejected"), "{receipt}");
+}
+
+#[test]
+fn decisions_are_found_by_word_state_author_tag_and_scope() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["decisions", "add", "--tag", "money", "--scope", "billing/**", "Prices are integer cents\n\nNo floats."]);
+    let id = repo.squad(&["decisions", "add", "Errors are plain text"]).out.trim().to_owned();
+    repo.squad(&["decisions", "supersede", &id, "Errors have a code"]);
+    let titles = |arguments: &[&str]| {
+        let output = repo.squad(&[&["decisions", "list"], arguments].concat());
+        let titles = ["Prices are integer cents", "Errors are plain text", "Errors have a code"];
+        titles.into_iter().filter(|title| output.out.contains(title)).collect::<Vec<_>>()
+    };
+    assert_eq!(titles(&[]).len(), 3);
+    assert_eq!(titles(&["FLOATS", "cents"]), ["Prices are integer cents"]);
+    assert_eq!(titles(&["--state", "superseded"]), ["Errors are plain text"]);
+    assert_eq!(titles(&["--tag", "Money"]), ["Prices are integer cents"]);
+    assert_eq!(titles(&["--scope", "billing/cart.rs"]), ["Prices are integer cents"]);
+    assert_eq!(titles(&["--scope", "docs"]), [""; 0]);
+    assert_eq!(titles(&["--author", "ann"]).len(), 3);
+    assert_eq!(titles(&["--author", "ada"]), [""; 0]);
+    let all = repo.squad(&["decisions"]);
+    assert!(all.err.contains("3 decisions: 2 in force, 1 superseded"), "{all}");
+    assert!(repo.squad(&["agents"]).err.contains("2 decisions in force"));
+    let none = repo.squad(&["decisions", "list", "nothing"]);
+    assert!(none.code == 0 && none.err.contains("None of the 3 decisions matches."), "{none}");
+    for (command, shown) in [("config", "engine.name"), ("rescue", "")] {
+        let (bare, list) = (repo.squad(&[command]), repo.squad(&[command, "list"]));
+        assert!(bare.code == 0 && bare.out.contains(shown) && bare.to_string() == list.to_string(), "{bare}");
+    }
+}
+
+#[test]
+fn the_same_decided_again_is_said() {
+    let repo = TestRepo::with_small_team();
+    let first = repo.squad(&["decisions", "add", "Ports are \u{fc}ber-shared"]);
+    assert!(!first.err.contains("warning"), "{first}");
+    assert!(repo.git(&["ls-files"]).contains("-ports-are-uber-shared-"));
+    let again = repo.squad(&["decisions", "add", "Ports are \u{fc}ber-shared!"]);
+    assert!(again.err.contains(&format!("under the same title: {}", first.out.trim())), "{again}");
+    let other = repo.squad(&["decisions", "add", "Ports are \u{fc}ber-shared and open"]);
+    assert!(!other.err.contains("warning"), "{other}");
+}
+
+#[test]
+fn the_radar_names_what_contradicts_itself_on_the_base() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["decisions", "add", "--scope", "app/**", "Prices are integer cents"]);
+    let quiet = repo.squad(&["decisions", "radar"]);
+    assert!(quiet.out.is_empty(), "{quiet}");
+    repo.squad(&["decisions", "add", "--scope", "app/**", "Prices are floats"]);
+    let radar = repo.squad(&["decisions", "radar"]);
+    assert!(radar.out.starts_with("main: contradiction: both decide app/**"), "{radar}");
 }

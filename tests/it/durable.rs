@@ -159,7 +159,7 @@ fn a_finished_call_is_durable_before_the_model_knows() {
     child.wait().expect("it ends");
     let entries = repo.squad(&["log", "--json", id(&newest(&repo))]).out;
     for kind in ["tool.started", "tool.completed"] {
-        assert!(entries.contains(&format!("\"kind\":\"{kind}\"")), "{kind}: {entries}");
+        assert!(entries.contains(&format!("\"type\":\"{kind}\"")), "{kind}: {entries}");
     }
 }
 

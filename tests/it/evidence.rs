@@ -16,14 +16,14 @@ fn entries(repo: &TestRepo) -> Vec<Value> {
 }
 
 fn one<'e>(entries: &'e [Value], kind: &str) -> &'e Value {
-    entries.iter().find(|entry| entry["kind"] == kind).expect(kind)
+    entries.iter().find(|entry| entry["type"] == kind).expect(kind)
 }
 
 /// `kind agent step.attempt ← kind agent, …` for each entry that has causes.
 fn lineage(entries: &[Value]) -> String {
     let name = |entry: &Value| {
         let agent = entry["agent"].as_str().map(|agent| format!(" {agent}")).unwrap_or_default();
-        format!("{}{agent}", entry["kind"].as_str().expect("a kind"))
+        format!("{}{agent}", entry["type"].as_str().expect("a kind"))
     };
     let names: BTreeMap<&str, String> =
         entries.iter().map(|entry| (entry["id"].as_str().expect("an id"), name(entry))).collect();
@@ -194,7 +194,7 @@ fn a_run_names_the_engine_that_was_asked_for_and_then_the_one_that_started() {
     repo.variables.insert("SQUAD_ENGINE_FALLBACK".to_owned(), "rehearsal".to_owned());
     repo.squad(&["orchestrate", "--agent", "bob", "x"]);
     let entries = entries(&repo);
-    let kinds: Vec<&str> = entries.iter().take(3).filter_map(|entry| entry["kind"].as_str()).collect();
+    let kinds: Vec<&str> = entries.iter().take(3).filter_map(|entry| entry["type"].as_str()).collect();
     assert_eq!(kinds, ["run.started", "engine.fallback", "engine.started"]);
     assert_eq!(one(&entries, "run.started")["payload"]["engine"], "copilot");
     assert_eq!(one(&entries, "engine.started")["payload"]["engine"], "rehearsal");

@@ -564,7 +564,7 @@ fn a_time_limit_is_kept_to_the_millisecond() {
         let run = result["squadId"].as_str().expect("an id");
         let log = world.repo.squad(&["log", run, "--json"]);
         let started = log.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        let started = started.into_iter().find(|entry| entry["kind"] == "run.started").expect("its first event");
+        let started = started.into_iter().find(|entry| entry["type"] == "run.started").expect("its first event");
         assert_eq!(started["payload"]["members"][0]["limit"], limit, "{started}");
     }
     let mut client = world.client(&[("PROCESS_TIMEOUT_MS", "700")]);

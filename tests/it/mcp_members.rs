@@ -211,7 +211,7 @@ fn many_members_work_under_a_cap() {
     let (mut open, mut most) = (0, 0);
     for line in events.lines() {
         let event: Value = serde_json::from_str(line).expect("JSON");
-        match event["kind"].as_str() {
+        match event["type"].as_str() {
             Some("session.created") => open += 1,
             Some("agent.completed") => open -= 1,
             _ => {}

@@ -90,7 +90,7 @@ impl World {
 
 /// The events of a kind, as recorded.
 fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["kind"] == kind).collect()
+    events.iter().filter(|event| event["type"] == kind).collect()
 }
 
 fn is_alive(id: &str) -> bool {

@@ -244,7 +244,7 @@ fn a_member_of_a_live_run_has_squads_own_tools() {
     let events = repo.squad(&["log", "--json", &run]).out;
     let of = |kind: &str| -> Value {
         let lines = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        lines.into_iter().find(|event| event["kind"] == kind).unwrap_or_default()
+        lines.into_iter().find(|event| event["type"] == kind).unwrap_or_default()
     };
     assert_eq!((&of("decision.logged")["agent"], &of("memory.logged")["agent"]), (&json!("ada"), &json!("ada")));
     // Nobody else, and not when it is over.

@@ -144,11 +144,11 @@ fn killed_in_the_middle_everything_acknowledged_is_there() {
     let entries = repo.squad(&["log", run, "--json"]).out;
     let entries: Vec<serde_json::Value> =
         entries.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let of = |kind: &str| entries.iter().find(|entry| entry["kind"] == kind).expect(kind);
+    let of = |kind: &str| entries.iter().find(|entry| entry["type"] == kind).expect(kind);
     let (end, last) = (of("agent.lost"), entries.last().expect("an entry"));
     assert_eq!((&end["payload"]["reason"], &end["step"]), (&"the process of its run died".into(), &1.into()));
     assert_eq!(end["causes"], serde_json::json!([of("session.created")["id"]]));
-    assert_eq!((&last["kind"], &last["causes"]), (&"run.completed".into(), &serde_json::json!([end["id"]])));
+    assert_eq!((&last["type"], &last["causes"]), (&"run.completed".into(), &serde_json::json!([end["id"]])));
     assert_eq!(last["payload"]["work"][0]["status"], "lost");
 }
 

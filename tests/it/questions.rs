@@ -62,7 +62,7 @@ impl Scene {
     fn entries(&self, kind: &str) -> Vec<Value> {
         let log = self.repo.squad(&["log", "--json", &self.run()]).out;
         let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        entries.filter(|entry| entry["kind"] == kind).map(|entry| entry["payload"].clone()).collect()
+        entries.filter(|entry| entry["type"] == kind).map(|entry| entry["payload"].clone()).collect()
     }
 
     /// The question as the terminal shows it, with what follows.

@@ -32,12 +32,36 @@ impl Args {
         if prompts.is_empty() {
             ui.say("No agent's prompt changes.");
         }
-        prompts.iter().for_each(|change| shown(ui, change));
+        let mut groups: Vec<(Vec<&str>, Vec<&PromptChange>)> = Vec::new();
+        for change in &prompts {
+            // The same change stands at another line in each prompt.
+            let body = change.diff.lines().filter(|line| !line.starts_with("@@")).collect();
+            match groups.iter_mut().find(|(other, _)| *other == body) {
+                Some((_, changes)) => changes.push(change),
+                None => groups.push((body, vec![change])),
+            }
+        }
+        groups.iter().for_each(|(_, changes)| shown(ui, changes));
         Ok(0)
     }
 }
 
-fn shown(ui: &mut Ui, change: &PromptChange) {
+/// Prompts that change alike.
+fn shown(ui: &mut Ui, changes: &[&PromptChange]) {
+    changes.iter().for_each(|change| heading(ui, change));
+    for line in changes.first().map_or("", |change| &change.diff).lines() {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GOOD,
+            Some(b'-') => BAD,
+            Some(b'@') => FAINT,
+            _ => anstyle::Style::new(),
+        };
+        ui.data(&ui.out_paint(style, &printable(line)));
+    }
+    ui.data("");
+}
+
+fn heading(ui: &mut Ui, change: &PromptChange) {
     let told = |told: &Prompt| format!("{} tokens on {}", told.tokens, told.model);
     let how = match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!("{}, before {}", told(after), told(before)),
@@ -48,14 +72,4 @@ fn shown(ui: &mut Ui, change: &PromptChange) {
     let name = ui.out_paint(STRONG, &printable(&change.name));
     let was = change.was.as_ref().map(|slug| format!("`{}`, before `{slug}`, ", change.agent)).unwrap_or_default();
     ui.data(&format!("{name}  {was}{}", printable(&how)));
-    for line in change.diff.lines() {
-        let style = match line.as_bytes().first() {
-            Some(b'+') => GOOD,
-            Some(b'-') => BAD,
-            Some(b'@') => FAINT,
-            _ => anstyle::Style::new(),
-        };
-        ui.data(&ui.out_paint(style, &printable(line)));
-    }
-    ui.data("");
 }

@@ -1,7 +1,7 @@
 use super::land::show;
 use crate::commands::{Context, Ended, text_or_input};
 use crate::error::Failure;
-use crate::model::Decision;
+use crate::model::{Decision, list};
 use crate::ops::decisions::landing::{self, Lander, Which};
 use crate::ops::decisions::list::{self as decisions, Addition};
 use crate::ops::{Workspace, require_readable};
@@ -52,7 +52,12 @@ impl Add {
         let workspace = Workspace::find(context.env, &context.directory)?;
         require_readable(&workspace)?;
         let decision = decisions::add(context.env, &workspace, self.addition.read(context)?)?;
+        let namesakes = decisions::namesakes(&workspace, &decision);
         land(context, &workspace, &decision);
+        if !namesakes.is_empty() {
+            context.ui.warning(&format!("decided before under the same title: {}", list(&namesakes)));
+            context.ui.hint(&format!("if it is the same, delete one; `squad decisions show {}`", namesakes[0]));
+        }
         Ok(0)
     }
 }

@@ -1,6 +1,9 @@
+use clap::ValueEnum;
+
 use crate::commands::{Context, Ended};
-use crate::model::{self, DecisionState, Problem, printable};
+use crate::model::{self, DecisionState, Problem, Slug, plural, printable};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
+use crate::review::concerns;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
 /// List every decision and its state
@@ -8,9 +11,30 @@ use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 /// The states are `in force` (its file is on this branch), `superseded` (another decision here replaces it),
 /// `unlanded` (recorded, but on no branch yet), `elsewhere` (landed only on another branch) and `withdrawn` (landed
 /// here, then its file was deleted).
-#[derive(clap::Args)]
-#[command(after_help = "Examples:\n  squad decisions list\n  squad decisions list --json | jq '.decisions[].title'")]
-pub(super) struct List {}
+#[derive(Default, clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad decisions list
+  squad decisions list cents --state in-force
+  squad decisions list --author backend --scope src/cart.rs
+  squad decisions list --json | jq '.decisions[].title'")]
+pub(super) struct List {
+    /// Only those whose id, title or text has each WORD
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+    /// Only those in STATE
+    #[arg(long, value_enum)]
+    state: Option<DecisionState>,
+    /// Only those that AUTHOR made, a member or a person
+    #[arg(long)]
+    author: Option<String>,
+    /// Only those with TAG
+    #[arg(long)]
+    tag: Option<String>,
+    /// Only those whose scope may include PATH
+    #[arg(long, value_name = "PATH")]
+    scope: Option<String>,
+}
 
 /// Show one decision
 #[derive(clap::Args)]
@@ -25,13 +49,31 @@ impl List {
         let project = super::project(context)?;
         let wrong: Vec<Problem> = project.problems.iter().filter(|problem| is_of_decisions(problem)).cloned().collect();
         context.ui.problems(&wrong);
-        let all = decisions::all(&project)?;
+        let mut all = decisions::all(&project)?;
+        let known = all.len();
+        all.retain(|decision| self.matches(decision));
         if context.ui.json() {
             context.value(serde_json::json!({ "decisions": all }));
+        } else if all.is_empty() && known > 0 {
+            context.ui.say(&format!("None of the {} matches.", plural(known, "decision")));
         } else {
             list(&mut context.ui, &all, wrong.iter().any(is_of_files));
         }
         Ok(0)
+    }
+
+    fn matches(&self, decision: &ListedDecision) -> bool {
+        let Self { words, state, author, tag, scope } = self;
+        let text = format!("{}\n{}\n{}", decision.id, decision.title, decision.text).to_lowercase();
+        let is_author = |author: &String| {
+            let same = |by: &str| by.eq_ignore_ascii_case(author) || Slug::fold(by) == Slug::fold(author);
+            decision.by.as_deref().is_some_and(same)
+        };
+        words.iter().all(|word| text.contains(&word.to_lowercase()))
+            && state.is_none_or(|state| decision.state == state)
+            && author.as_ref().is_none_or(is_author)
+            && tag.as_ref().is_none_or(|tag| decision.tags.iter().any(|other| other.eq_ignore_ascii_case(tag)))
+            && scope.as_ref().is_none_or(|path| concerns(&decision.scope, &[path]))
     }
 }
 
@@ -73,6 +115,14 @@ fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool) {
             printable(&format!("{by:<12}")),
             printable(&decision.title)
         ));
+    }
+    if !all.is_empty() {
+        let states = DecisionState::value_variants().iter().map(|state| {
+            let count = all.iter().filter(|decision| decision.state == *state).count();
+            (count, word(*state).0)
+        });
+        let states = states.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        ui.say(&format!("\n{}: {}", plural(all.len(), "decision"), states.collect::<Vec<_>>().join(", ")));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ui::{BAD, STRONG, Ui, WARN};
 /// Show decisions on different branches that contradict each other
 ///
 /// Compares the decisions each branch adds to the base with those of the other branches, and with what the base has
-/// decided since. Without REF, looks at every local and remote branch. Always exits with 0.
+/// decided since, and the base's own with each other. Without REF, looks at every local and remote branch. Always exits with 0.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,9 @@ fn show(ui: &mut Ui, radar: &Radar) {
             Certainty::Explicit => ("contradiction", BAD),
             Certainty::Likely => ("likely contradiction", WARN),
         };
-        let branches = ui.out_paint(STRONG, &printable(&between.branches.join(" and ")));
+        let [one, other] = &between.branches;
+        let branches = if one == other { one.clone() } else { format!("{one} and {other}") };
+        let branches = ui.out_paint(STRONG, &printable(&branches));
         let word = ui.out_paint(style, word);
         ui.data(&format!("{branches}: {word}: {}", printable(&between.conflict.message)));
         for (id, title) in between.conflict.decisions.iter().zip(&between.conflict.titles) {

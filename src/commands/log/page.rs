@@ -194,11 +194,14 @@ fn as_json(path: &str, read: Read) -> serde_json::Value {
     match read {
         Read::Entry(entry) => {
             let mut value = serde_json::to_value(&entry).unwrap_or_default();
+            // As in the events of `orchestrate --json`.
+            value["type"] = value["kind"].take();
+            value.as_object_mut().map(|fields| fields.shift_remove("kind"));
             value["text"] = entry.text.into();
             value
         }
-        Read::Newer { version } => serde_json::json!({"kind": "unknown", "path": path, "squad": version}),
-        Read::Damaged { reason } => serde_json::json!({"kind": "damaged", "path": path, "reason": reason}),
+        Read::Newer { version } => serde_json::json!({"type": "unknown", "path": path, "squad": version}),
+        Read::Damaged { reason } => serde_json::json!({"type": "damaged", "path": path, "reason": reason}),
     }
 }
 

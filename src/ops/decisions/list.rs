@@ -1,6 +1,7 @@
 //! Lists decisions with their states, and adds new ones. `landing` puts them on the branch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use crate::ops::team::commit::refuse_conflict_markers;
 use crate::ops::team::secrets;
 use crate::ops::{Project, Workspace, only};
 use crate::parse::{self, Files};
-use crate::record::Entry;
+use crate::record::{Entry, title_in_path};
 use crate::store;
 
 /// A decision and its state, as `squad decisions` shows it.
@@ -254,6 +255,24 @@ pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Resul
     let entry = Entry::new(id, at, Actor::User, &kind, &secrets::redactor(env, &workspace.folder.root));
     append(&workspace.repository, &workspace.ledger_prefix(), std::slice::from_ref(&entry), at)?;
     logged_decision(&entry).ok_or_else(|| Failure::failed("the decision was written but cannot be read back"))
+}
+
+/// The ids of decisions whose files in the work tree have the same title. Reads no file.
+pub(crate) fn namesakes(workspace: &Workspace, decision: &Decision) -> Vec<DecisionId> {
+    let title = format!("{}-", title_in_path(decision));
+    let folders_in =
+        |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let root = workspace.folder.path.join("decisions");
+    let years = folders_in(&root).collect::<Vec<_>>();
+    let months = years.iter().flat_map(|year| folders_in(year));
+    let files = years.iter().cloned().chain(months).flat_map(|folder| folders_in(&folder).collect::<Vec<_>>());
+    let id_of = |file: PathBuf| {
+        let name = file.file_stem()?.to_str()?;
+        // Without the day.
+        let name = name.split_once('-').filter(|(day, _)| day.parse::<u8>().is_ok()).map_or(name, |(_, rest)| rest);
+        DecisionId::parse(name.strip_prefix(&title)?)
+    };
+    files.filter_map(id_of).filter(|id| *id != decision.id).collect()
 }
 
 /// Finds a decision by its id or a prefix of it.

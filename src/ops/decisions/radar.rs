@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+use crate::compile;
 use crate::error::Failure;
 use crate::model::{Decision, DecisionId};
 use crate::ops::Workspace;
@@ -34,7 +35,7 @@ pub(crate) struct Branch {
     missed: Vec<Decision>,
 }
 
-/// A conflict between two branches, or between a branch and what the base has decided since it forked.
+/// A conflict between two branches, between a branch and what the base has decided since it forked, or within the base.
 #[derive(Serialize)]
 pub(crate) struct BranchConflict {
     /// The base, if it is one of them, comes second.
@@ -89,7 +90,10 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
             branches.push(Branch { revision, new: new.iter().map(|d| d.id.clone()).collect(), decisions: new, missed });
         }
     }
-    let mut conflicts = Vec::new();
+    // What was merged without a look at it, or decided on the base by two.
+    let in_force: Vec<Decision> = compile::in_force(&standing).into_iter().cloned().collect();
+    let of_base = |conflict| BranchConflict { branches: [base.name.clone(), base.name.clone()], conflict };
+    let mut conflicts: Vec<_> = review::within(&in_force, &in_force).into_iter().map(of_base).collect();
     let background = Background::new(&standing, branches.iter().flat_map(|branch| &branch.decisions));
     for (at, one) in branches.iter().enumerate() {
         let others = branches[at + 1..].iter().map(|other| (&other.revision.name, &other.decisions));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compile::{Budget, Compiled, Compiler, Learnings, Receipt, Sources, Task, Totals};
+use crate::compile::{Budget, Compiled, Compiler, Learnings, Receipt, Sources, Task, Totals, in_force};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
@@ -69,6 +69,8 @@ pub(crate) struct DecisionCount {
     pub(crate) total: usize,
     pub(crate) dated: usize,
     pub(crate) attributed: usize,
+    #[serde(default)]
+    pub(crate) in_force: usize,
     /// Archived decisions, which the other counts do not include.
     pub(crate) archived: usize,
 }
@@ -136,6 +138,7 @@ fn compiled_team(project: &Project) -> Result<TeamReport, Failure> {
             total: decisions.len(),
             dated: decisions.iter().filter(|decision| decision.date.is_some()).count(),
             attributed: decisions.iter().filter(|decision| decision.by.is_some()).count(),
+            in_force: in_force(decisions).len(),
             archived: project.team.archived.len(),
         },
         problems: project.problems.clone(),
