@@ -137,6 +137,7 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
         ascii,
         plain,
         colorless,
+        pages: !globals.no_pager,
     };
     let directory =
         globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
@@ -154,6 +155,7 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
         return failure.kind.exit_code();
     }
     let (mut context, ended) = arguments.run(context);
+    context.ui.end_paging();
     context.ui.all_problems(&env.damage.problems());
     let ended = ended.and_then(|code| context.ui.output_failure().map_or(Ok(code), Err));
     match ended {
@@ -209,9 +211,11 @@ fn misunderstood(mut ui: Ui, error: &clap::Error, is_unquoted: bool) -> u8 {
         });
     }
     if ui.json() {
-        let message = error.to_string();
-        let message = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        ui.failure(&Failure::usage(message).hint("see --help"));
+        let text = error.to_string();
+        let mut parts = text.trim_start_matches("error: ").split("\n\n");
+        let message = parts.next().unwrap_or_default().trim_end();
+        let tip = parts.find_map(|part| part.trim().strip_prefix("tip: "));
+        ui.failure(&Failure::usage(message).hint(tip.unwrap_or("see --help")));
     } else {
         ui.say(error.to_string().trim_end());
         if is_unquoted {

@@ -1,14 +1,17 @@
 //! All output: data to stdout, messages to stderr. Colour never carries meaning.
 
+mod pager;
+
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use self::pager::Pager;
 use crate::env::Streams;
 use crate::error::Failure;
-use crate::model::{Event, Problem, Severity, printable};
+use crate::model::{Activity, Event, Problem, Severity, printable};
 use crate::policy::is_yes;
 use crate::view::{Painter, Progress, Screen, Size, Text, line_was_ended, size};
 
@@ -34,6 +37,8 @@ pub(crate) struct OutputOptions {
     pub(crate) plain: bool,
     /// The terminal has no colours, or `NO_COLOR` (no-color.org) is set.
     pub(crate) colorless: bool,
+    /// Long output may be shown in a pager.
+    pub(crate) pages: bool,
 }
 
 /// The answer to a yes-or-no question.
@@ -54,6 +59,7 @@ pub(crate) struct Ui {
     /// The reader of stdout is gone. The work continues without output.
     out_closed: bool,
     out_error: Option<io::Error>,
+    pager: Option<Pager>,
 }
 
 /// The words next to a colour carry the meaning.
@@ -66,7 +72,7 @@ pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default();
 
 impl Ui {
     pub(crate) fn new(streams: Streams, options: OutputOptions) -> Self {
-        Self { streams, options, out_closed: false, out_error: None }
+        Self { streams, options, out_closed: false, out_error: None, pager: None }
     }
 
     /// A user interface without output.
@@ -87,9 +93,10 @@ impl Ui {
         self.streams.err_is_terminal && !self.options.quiet && !self.options.json && !self.options.plain
     }
 
-    /// A progress line for a long operation.
-    pub(crate) fn progress(&self) -> Progress {
-        Progress::new(self.shows_progress())
+    /// Shows what is done until the result is dropped.
+    pub(crate) fn progress(&self, activity: &Activity) -> Progress {
+        let is_shown = self.shows_progress() || self.says_alive();
+        Progress::of(activity, is_shown.then(|| self.shows_progress()))
     }
 
     /// Whether a user can answer questions.

@@ -34,6 +34,7 @@ impl Args {
         if context.ui.json() {
             context.value(&diff);
         } else {
+            context.page();
             show(&mut context.ui, &diff, self.stat);
         }
         Ok(0)

@@ -36,7 +36,7 @@ impl Args {
         if self.repair {
             return repaired(context, self.yes);
         }
-        let diagnosed = doctor::diagnose(context.env, &context.directory, self.prove, &context.ui.progress());
+        let diagnosed = doctor::diagnose(context.env, &context.directory, self.prove);
         let diagnosis = diagnosed.inspect_err(|_| without_team(context))?;
         let ui = &mut context.ui;
         if ui.json() {
@@ -44,8 +44,7 @@ impl Args {
         } else {
             ui.findings(diagnosis.problems.iter().map(|finding| &finding.problem));
             if let Some(proof) = &diagnosis.proof {
-                let (entries, commits) = (plural(proof.entries, "entry"), plural(proof.commits, "commit"));
-                ui.data(&format!("Read {entries} of {} in {commits}.", plural(proof.folders, "folder")));
+                ui.data(&proof.to_string());
             }
             ui.texts(&diagnosis.well.iter().map(|(about, text)| well(about, text)).collect::<Vec<_>>());
             for (engine, governed) in &diagnosis.governed {

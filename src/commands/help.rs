@@ -1,4 +1,4 @@
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
 use super::{Arguments, Context, Ended};
 use crate::error::Failure;
@@ -58,6 +58,7 @@ impl Args {
             context.ui.value(&serde_json::json!({ "help": text }));
             return Ok(0);
         }
+        context.page();
         context.ui.data(&text);
         if topic.is_some_and(|topic| Arguments::command().find_subcommand(topic.name).is_some()) {
             context.ui.hint(&format!("`squad {} --help` describes the command", words.join(" ")));
@@ -68,18 +69,17 @@ impl Args {
 
 /// The help of a command, which is named by one word or several.
 fn help_of(words: &[&str]) -> Result<String, Failure> {
-    let mut command = Arguments::command();
-    // Gives each command its whole name and the options of all.
-    command.build();
-    let mut found = &mut command;
-    for word in words {
-        let known = || list(TOPICS.iter().map(|topic| topic.name));
-        found = found.find_subcommand_mut(word).ok_or_else(|| {
-            Failure::usage(format!("there is no command or topic `{}`", words.join(" ")))
-                .hint(format!("`squad --help` lists the commands; topics: {}", known()))
-        })?;
-    }
-    let is_whole = words.is_empty();
+    let mut found = command(words).ok_or_else(|| {
+        Failure::usage(format!("there is no command or topic `{}`", words.join(" ")))
+            .hint(format!("`squad --help` lists the commands; topics: {}", list(TOPICS.iter().map(|topic| topic.name))))
+    })?;
     let help = found.render_long_help().to_string();
-    Ok(if is_whole { format!("{help}\n\n{}", listed()) } else { help })
+    Ok(if words.is_empty() { format!("{help}\n\n{}", listed()) } else { help })
+}
+
+/// A command, which is named by one word or several, with its whole name and the options of all.
+pub(super) fn command(words: &[&str]) -> Option<Command> {
+    let mut command = Arguments::command();
+    command.build();
+    words.iter().try_fold(command, |command, word| command.find_subcommand(word).cloned())
 }

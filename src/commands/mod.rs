@@ -28,8 +28,10 @@ mod history;
 mod import;
 mod init;
 mod log;
+mod man;
 mod mcp;
 mod orchestrate;
+mod pager;
 mod remove;
 mod rescue;
 mod review;
@@ -129,6 +131,9 @@ pub(crate) struct Globals {
     /// When to use colors
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: ColorChoice,
+    /// Print long output at once, without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
 }
 
 #[derive(Subcommand)]
@@ -162,6 +167,7 @@ enum Command {
     Doctor(doctor::Args),
     Demo(demo::Args),
     Help(help::Args),
+    Man(man::Args),
     Completions(completions::Args),
     #[cfg(feature = "bench")]
     #[command(hide = true)]
@@ -232,7 +238,9 @@ impl Arguments {
         }
         // The doctor lists interrupted commands among its problems.
         let is_doctor = matches!(self.command, Command::Doctor(_));
+        let progress = self.command.is_long().then(|| context.ui.progress(context.env.damage.activity()));
         let (mut context, ended) = self.perform(context);
+        drop(progress);
         if !is_doctor || ended.is_err() {
             begun::report(&mut context);
         }
@@ -270,6 +278,7 @@ impl Arguments {
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
             Command::Help(args) => args.run(&mut context),
+            Command::Man(args) => args.run(&mut context),
             Command::Completions(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Command::BenchAppend(args) => args.run(&mut context),
@@ -285,6 +294,13 @@ impl Arguments {
 }
 
 impl Command {
+    /// Whether the command may take long and says what it does meanwhile.
+    fn is_long(&self) -> bool {
+        let is_of_team = matches!(self, Self::Adopt(_) | Self::Agents(_) | Self::Export(_) | Self::Import(_));
+        let is_of_ledger = matches!(self, Self::Gc(_) | Self::Scrub(_) | Self::Status(_) | Self::Sync(_));
+        is_of_team || is_of_ledger || matches!(self, Self::Decisions(_) | Self::Doctor(_) | Self::Review(_))
+    }
+
     /// Whether the command changes commits, the index or the work tree.
     fn writes_to_the_branch(&self) -> bool {
         match self {

@@ -2,7 +2,7 @@ use clap::Subcommand;
 
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{Event, list, plural, printable_line};
+use crate::model::{Activity, Event, list, plural, printable_line};
 use crate::ops::ledger::log;
 use crate::ops::run::lockouts;
 use crate::ops::run::members::{described, require_sound};
@@ -13,7 +13,6 @@ use crate::ops::team::roles::Roles;
 use crate::ops::{Project, Workspace};
 use crate::pool::Show;
 use crate::ui::Ui;
-use crate::view::Progress;
 
 /// Have reviewers judge what changed
 ///
@@ -28,7 +27,7 @@ Examples:
   squad review                                  What is not committed
   squad review main                             What this branch has and main has not
   squad review --staged --path src              Only what is staged below src
-  squad review --engine claude,codex -n 2       Two reviewers on each of two engines
+  squad review --engine claude,codex --count 2  Two reviewers on each of two engines
   squad review -- lift                          Against a branch called lift")]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -45,8 +44,8 @@ pub(super) struct Args {
     #[arg(long, short, value_name = "NAME,…", value_delimiter = ',')]
     agent: Vec<String>,
     /// How many, of each that --agent names or in all [default: each once]
-    #[arg(short, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=16))]
-    n: Option<u8>,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=16))]
+    count: Option<u8>,
     /// Each reviews once on each of these engines
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     engine: Vec<String>,
@@ -88,7 +87,7 @@ impl Args {
         let asked = Asked {
             range: Range { base: self.base, staged: self.staged, paths },
             reviewers: self.agent,
-            count: self.n.map(usize::from),
+            count: self.count.map(usize::from),
             engines: self.engine,
         };
         let prepared = reviewing::prepare(env, &project, &roles, described.as_ref(), (&asked, None))?;
@@ -97,7 +96,7 @@ impl Args {
         let count = prepared.members.len();
         ui.say(&printable_line(&format!("{}, by {}", prepared.title, plural(count, "reviewer"))));
         let default = described.as_ref().map_or(&project.settings.engine.name, |profile| &profile.name).clone();
-        let shown = Reviewing { progress: ui.progress(), reviewers: count, ended: 0 };
+        let shown = Reviewing { activity: env.damage.activity().clone(), reviewers: count, ended: 0 };
         let result = reviewing::carry_out(env, &project, prepared, described, shown)?;
         let review = reviewing::of_run(&result, &default)
             .ok_or_else(|| Failure::failed(format!("run {} is not a review", result.run)))?;
@@ -113,7 +112,7 @@ impl Args {
 
 /// Counts the reviewers that are done. Their verdicts are the whole story: there are no lines for what they do.
 struct Reviewing {
-    progress: Progress,
+    activity: Activity,
     reviewers: usize,
     ended: usize,
 }
@@ -121,7 +120,7 @@ struct Reviewing {
 impl Show for Reviewing {
     fn show(&mut self, event: &Event) {
         self.ended += usize::from(event.kind.end().is_some());
-        self.progress.begin(&format!("reviewing: {} of {} done", self.ended, plural(self.reviewers, "reviewer")));
+        self.activity.at("reviewing", self.ended, Some(self.reviewers), "reviewer");
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Args {}
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let status = status(context.env, &context.directory, &context.ui.progress())?;
+        let status = status(context.env, &context.directory)?;
         let merged = status.unmerged.as_ref().map_or(Ok(0), |problem| Err(Failure::of_problem(problem)));
         if context.ui.json() {
             merged?;

@@ -180,8 +180,11 @@ impl Snapshot {
     /// time: for a long ledger, the list of paths alone is 100 MB.
     pub(crate) fn each(&self, mut show: impl FnMut(&File, &[u8])) -> Result<(), Error> {
         let Some(root) = self.root else { return Ok(()) };
+        let mut count = 0;
         self.reader().walk("", root, |found| {
             let file = file(found);
+            count += 1;
+            self.log.activity().at("reading the ledger", count, None, "entry");
             if let Some(bytes) = self.read(&file.path, &file.key())? {
                 show(&file, &bytes);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, Source};
+use super::{Activity, Problem, Source};
 
 /// A file or folder of the ledger that cannot be read, while everything else can.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,7 @@ pub struct DamageLog {
     passed_over: Arc<Mutex<BTreeMap<String, Problem>>>,
     /// Says something at once.
     voice: Arc<Mutex<Option<Voice>>>,
+    activity: Activity,
 }
 
 type Voice = Box<dyn FnMut(&str) + Send>;
@@ -87,6 +88,11 @@ impl DamageLog {
     pub(crate) fn add_passed_over(&self, place: &str, why: &str) {
         let problem = Problem::warning(Source::new(place.to_owned(), 0), "too-large", format!("{why}; it is skipped"));
         self.passed_over.lock().insert(place.to_owned(), problem);
+    }
+
+    /// What is going on while the ledger and the repository are read or written.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     pub(crate) fn speak_with(&self, voice: impl FnMut(&str) + Send + 'static) {

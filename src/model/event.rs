@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, Outcome, Plan,
-    RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
+    Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -256,7 +256,13 @@ kinds! {
         reason: Option<String>,
     };
     /// A person is asked for a permission or for information. `question` counts from 1 within a run.
-    "question.asked" Never QuestionAsked { question: u64, text: String };
+    "question.asked" Never QuestionAsked {
+        question: u64,
+        text: String,
+        /// What is to be permitted, if it is a question for that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proposal: Option<Box<Proposal>>,
+    };
     /// The question is answered or withdrawn.
     "question.answered" Never QuestionAnswered { question: u64 };
     /// A snapshot of the work tree has been stored.

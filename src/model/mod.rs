@@ -2,6 +2,7 @@
 //!
 //! Plain values: nothing here reads a file, a clock or the environment.
 
+mod activity;
 mod agent;
 mod change_kind;
 mod damage;
@@ -16,6 +17,7 @@ mod nearest;
 mod outcome;
 mod plan;
 mod problem;
+mod proposal;
 #[cfg(test)]
 pub(crate) mod samples;
 mod sandbox;
@@ -28,6 +30,7 @@ mod tools;
 mod undone;
 mod words;
 
+pub(crate) use activity::Activity;
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub(crate) use change_kind::ChangeKind;
 pub use damage::DamageLog;
@@ -46,6 +49,7 @@ pub(crate) use outcome::{
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
+pub(crate) use proposal::Proposal;
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,

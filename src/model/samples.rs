@@ -301,7 +301,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::CharterChanged { diff: text("-Be brief.\n+Be thorough.\n") },
         EventKind::ConnectionChanged { engine: text("copilot"), state: ConnectionState::Connecting },
         EventKind::SessionSpawning { session: text("squad-backend") },
-        EventKind::QuestionAsked { question: 1, text: text("backend asks:\n  | Which?\n>") },
+        EventKind::QuestionAsked { question: 1, text: text("backend asks:\n  | Which?\n>"), proposal: None },
         EventKind::QuestionAnswered { question: 1 },
         EventKind::UserMessage { text: text("Without the cache, please") },
         EventKind::EngineGoverned {

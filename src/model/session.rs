@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, RunId, Slug, Tier};
+use super::{Outcome, Proposal, RunId, Slug, Tier};
 
 /// Everything an engine needs to open a session for one agent. Depends only on team, settings, tier and task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -174,6 +174,8 @@ pub(crate) struct OpenQuestion {
     pub(crate) agent: Option<Slug>,
     pub(crate) since: Timestamp,
     pub(crate) text: String,
+    #[serde(skip)]
+    pub(crate) proposal: Option<Box<Proposal>>,
 }
 
 impl OpenQuestion {

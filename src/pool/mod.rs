@@ -40,7 +40,6 @@ pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use engines::Engines;
 pub(crate) use notices::Notices;
 pub(crate) use permits::Permits;
-pub(crate) use proposal::Proposal;
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Question, Recorded, RequestHandler, in_project};

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, TextDiff};
 
 use crate::engine::Writing;
-use crate::model::{Access, Slug, plural, printable, printable_line};
+use crate::model::{Access, Proposal, Slug, plural, printable, printable_line};
 
 /// Bytes of a file that is compared; of a larger one only the new lines are shown.
 const MAX_COMPARED: u64 = 1 << 20;
@@ -16,32 +15,6 @@ const MAX_LINES: usize = 2_000;
 const MAX_LINE: usize = 1_000;
 /// Unchanged lines around a change.
 const CONTEXT: usize = 2;
-
-/// A question for a permission. Its texts are printable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Proposal {
-    pub(crate) agent: Slug,
-    /// `ada wants to write docs/health.md, a new file of 38 lines`
-    pub(crate) title: String,
-    /// The change, or the command.
-    pub(crate) body: Vec<String>,
-    /// It may only be allowed by someone who has seen all of it.
-    pub(crate) is_command: bool,
-    /// What "always" would cover; `None`: it is asked each time.
-    pub(crate) always: Option<String>,
-}
-
-impl Proposal {
-    /// The question as one text, for a line as answer.
-    pub(crate) fn text(&self) -> String {
-        let always = match &self.always {
-            Some(rule) => format!(", a always for {}: {rule}, r always in this run", self.agent),
-            None => String::new(),
-        };
-        let body: String = self.body.iter().map(|line| format!("{line}\n")).collect();
-        format!("{}\n{body}y yes, once{always}, n no, or say why not: ", self.title)
-    }
-}
 
 /// `path` is where a write leads, relative to the project's root.
 pub(super) fn proposal(

@@ -10,11 +10,10 @@ use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
 use super::commands::CommandLog;
-use super::proposal::Proposal;
 use super::{AlwaysAllowed, Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::env::{ProjectPath, follow};
-use crate::model::{Access, Decision, EventKind, Judgement, Slug, first_words, list, marked, without_hidden};
+use crate::model::{Access, Decision, EventKind, Judgement, Proposal, Slug, first_words, list, marked, without_hidden};
 use crate::policy::{PathScope, Permissions, is_in_inbox, names_git};
 use crate::program::git_folders;
 use crate::tools::{self, Intent};
@@ -424,7 +423,9 @@ impl RequestHandler {
     ) -> Option<String> {
         let ask = self.ask.as_ref()?;
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        reports.tell(agent, EventKind::QuestionAsked { question: number, text: text.clone() });
+        let asked =
+            EventKind::QuestionAsked { question: number, text: text.clone(), proposal: proposal.clone().map(Box::new) };
+        reports.tell(agent, asked);
         let _guard = QuestionGuard { reports, agent, number };
         let (sender, answer) = oneshot::channel();
         ask(Question { number, text, proposal }, sender);

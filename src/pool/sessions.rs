@@ -77,9 +77,9 @@ impl Inner {
     fn note(&mut self, event: &Event) {
         let questions = &mut self.activity.questions;
         match &event.kind {
-            EventKind::QuestionAsked { question, text } => {
+            EventKind::QuestionAsked { question, text, .. } => {
                 let (question, agent, text) = (*question, event.agent.clone(), text.clone());
-                questions.push(OpenQuestion { question, agent, since: event.at, text });
+                questions.push(OpenQuestion { question, agent, since: event.at, text, proposal: None });
             }
             EventKind::QuestionAnswered { question } => questions.retain(|open| open.question != *question),
             _ => {}

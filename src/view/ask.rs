@@ -13,11 +13,12 @@ use tokio::sync::oneshot;
 use super::Screen;
 use super::dialog::{Dialog, Pressed};
 use super::keys::{KeyInput, Keys, RawMode};
+use super::progress::ticker;
 use super::region::{self, screen_size};
 use super::rows::Rows;
 use super::text::{Painter, Text};
-use crate::model::{Event, printable};
-use crate::pool::{Ask, Proposal, Question};
+use crate::model::{Event, Proposal, printable};
+use crate::pool::{Ask, Question};
 
 /// A withdrawn question is noticed within a tenth of a second.
 const LONGEST_SETTLING: Duration = Duration::from_secs(1);
@@ -62,6 +63,9 @@ impl State {
         if self.pauses == 0 {
             let size = screen_size();
             let rows = self.rows.lines(size, Instant::now());
+            // What scrolls out of the screen could not be taken away again.
+            let taken = region::height(self.question.iter().map(Text::width), size.columns);
+            let rows = rows.into_iter().take(size.lines.saturating_sub(1 + taken));
             let lines: Vec<Text> = self.question.iter().cloned().chain(rows).collect();
             region::draw(&lines, painter);
             self.drawn = Some(Instant::now());
@@ -76,9 +80,8 @@ impl Terminal {
         let terminal = Self { state, is_animated, says_alive, painter: screen.painter() };
         if is_animated || says_alive {
             let (state, painter) = (Arc::downgrade(&terminal.state), terminal.painter);
-            let keep = move || keep_shown(&state, is_animated, painter);
             // Without a thread, rows change with events only.
-            drop(std::thread::Builder::new().name("rows".to_owned()).spawn(keep));
+            ticker("rows", TICK, move || keep_shown(&state, is_animated, painter));
         }
         terminal
     }
@@ -199,7 +202,7 @@ impl Terminal {
         // Without a region, lines of the run would hide the question.
         let _paused = (!self.is_animated).then(|| self.pause());
         let _question = Shown(self);
-        let (mut dialog, since) = (Dialog::new(proposal), Instant::now());
+        let (mut dialog, since) = (Dialog::new(proposal.clone()), Instant::now());
         let (mut keys, _waker) = Keys::new().ok()?;
         let mut raw = RawMode::begin().ok();
         self.show(&mut dialog, behind());
@@ -251,7 +254,7 @@ impl Terminal {
     }
 
     /// Shows a question as it stands now.
-    fn show(&self, dialog: &mut Dialog<'_>, behind: Vec<String>) {
+    fn show(&self, dialog: &mut Dialog, behind: Vec<String>) {
         dialog.behind = behind;
         let lines = dialog.lines(screen_size());
         let mut state = self.state.lock();
@@ -303,24 +306,22 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// Redraws the rows, whose times go on when nothing happens, or says who works.
-fn keep_shown(state: &Weak<Mutex<State>>, is_animated: bool, painter: Painter) {
-    loop {
-        std::thread::sleep(TICK);
-        let Some(state) = state.upgrade() else { return };
-        let mut state = state.lock();
-        if state.rows.is_empty() || state.pauses > 0 {
-            continue;
-        }
-        if is_animated {
-            state.draw(painter);
-        } else if state.written.is_some_and(|written| written.elapsed() >= SILENCE) {
-            state.written = Some(Instant::now());
-            let line = painter.paint(&state.rows.alive(Instant::now()));
-            // Nobody reads a closed stream.
-            let _ = writeln!(std::io::stderr(), "{line}");
-        }
+/// Redraws the rows, whose times go on when nothing happens, or says who works. `false`: the run is over.
+fn keep_shown(state: &Weak<Mutex<State>>, is_animated: bool, painter: Painter) -> bool {
+    let Some(state) = state.upgrade() else { return false };
+    let mut state = state.lock();
+    if state.rows.is_empty() || state.pauses > 0 {
+        return true;
     }
+    if is_animated {
+        state.draw(painter);
+    } else if state.written.is_some_and(|written| written.elapsed() >= SILENCE) {
+        state.written = Some(Instant::now());
+        let line = painter.paint(&state.rows.alive(Instant::now()));
+        // Nobody reads a closed stream.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+    true
 }
 
 /// Output of a run, except rows.

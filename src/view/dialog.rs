@@ -1,22 +1,25 @@
 //! A question for a permission as it stands on the screen, and what a key does to it.
 
+use std::cell::Cell;
+
 use super::region::{Size, height};
 use super::text::{Mark, Text};
 use super::{LineStyle, keys::Key};
-use crate::pool::Proposal;
+use crate::model::Proposal;
 
 /// Below this width, each answer has a line of its own.
 const NARROW: usize = 70;
 /// Lines that the body of a question has at least.
 const MIN_BODY: usize = 3;
 
-pub(super) struct Dialog<'q> {
-    proposal: &'q Proposal,
+#[derive(Debug)]
+pub(super) struct Dialog {
+    proposal: Proposal,
     /// It has stood for long enough to be answered.
     pub(super) is_ready: bool,
     shows_help: bool,
     /// All of the body has been shown, or fits.
-    is_seen: bool,
+    is_seen: Cell<bool>,
     /// The body stands above the question.
     is_above: bool,
     /// Who asks next.
@@ -33,8 +36,8 @@ pub(super) enum Pressed {
     ShowAll,
 }
 
-impl<'q> Dialog<'q> {
-    pub(super) fn new(proposal: &'q Proposal) -> Self {
+impl Dialog {
+    pub(super) fn new(proposal: Proposal) -> Self {
         let (is_ready, shows_help, is_seen, is_above, behind) = Default::default();
         Self { proposal, is_ready, shows_help, is_seen, is_above, behind }
     }
@@ -47,8 +50,9 @@ impl<'q> Dialog<'q> {
             'r' if self.may_allow() && self.proposal.always.is_some() => Pressed::Answer("r"),
             'n' => Pressed::Answer("n"),
             's' => Pressed::Say,
-            'd' if !self.is_seen => {
-                (self.is_seen, self.is_above, self.shows_help) = (true, true, false);
+            'd' if !self.is_seen.get() => {
+                self.is_seen.set(true);
+                (self.is_above, self.shows_help) = (true, false);
                 Pressed::ShowAll
             }
             _ => self.help(),
@@ -62,7 +66,7 @@ impl<'q> Dialog<'q> {
 
     /// Nobody allows a command that they have not seen to its end.
     fn may_allow(&self) -> bool {
-        self.is_seen || !self.proposal.is_command
+        self.is_seen.get() || !self.proposal.is_command
     }
 
     pub(super) fn title(&self) -> Text {
@@ -80,12 +84,13 @@ impl<'q> Dialog<'q> {
     }
 
     /// The question as it stands, on a screen of this size.
-    pub(super) fn lines(&mut self, size: Size) -> Vec<Text> {
+    pub(super) fn lines(&self, size: Size) -> Vec<Text> {
         let mut title = self.title();
         if let Some(next) = self.behind.first() {
             let count = self.behind.len() + 1;
             title = title.with(LineStyle::Faint, &format!("   (question 1 of {count}; {next} asks next)"));
         }
+        let was_seen = self.is_seen.get();
         let mut lines = title.wrapped(size.columns);
         if !self.is_above {
             self.push_body(size, &mut lines);
@@ -94,11 +99,22 @@ impl<'q> Dialog<'q> {
             let choices = self.choices(size.columns);
             lines.extend(choices.iter().flat_map(|line| Text::unmarked().plain(line).wrapped(size.columns)));
         }
-        lines
+        if height(lines.iter().map(Text::width), size.columns) < size.lines {
+            return lines;
+        }
+        // What does not fit cannot be taken away again.
+        self.is_seen.set(was_seen);
+        let choices = self.choices(0);
+        let keys = choices.iter().filter_map(|choice| choice.split_once(' ')).map(|(key, _)| key);
+        let keys = keys.filter(|key| key.len() == 1).collect::<Vec<_>>().join(" ");
+        let keys = Text::unmarked().plain(&keys);
+        let room = size.lines.saturating_sub(2).max(1);
+        let title = title.wrapped(size.columns).into_iter().take(room).map(|line| line.cut(size.columns));
+        title.chain(self.is_ready.then(|| keys.cut(size.columns))).collect()
     }
 
     /// The beginning of the body that fits.
-    fn push_body(&mut self, size: Size, lines: &mut Vec<Text>) {
+    fn push_body(&self, size: Size, lines: &mut Vec<Text>) {
         let room = (size.lines * 2 / 3).saturating_sub(5).max(MIN_BODY);
         let body: Vec<Text> = self.body().collect();
         let mut taken = 0;
@@ -108,7 +124,7 @@ impl<'q> Dialog<'q> {
         };
         let count = body.iter().take_while(fits).count();
         let more = body.len() - count;
-        self.is_seen |= more == 0;
+        self.is_seen.set(self.is_seen.get() || more == 0);
         lines.extend(body.into_iter().take(count));
         if more > 0 {
             let noun = if more == 1 { "line" } else { "lines" };
@@ -129,7 +145,7 @@ impl<'q> Dialog<'q> {
         let first = answers.len();
         answers.push("n no".to_owned());
         answers.push(format!("s no, and say why ({agent} reads it)"));
-        if !self.is_seen {
+        if !self.is_seen.get() {
             let then = if self.may_allow() { "" } else { ", then y allows it" };
             answers.push(format!("d show all{then}"));
         }
@@ -168,18 +184,22 @@ mod tests {
         }
     }
 
-    fn shown(dialog: &mut Dialog<'_>, columns: usize) -> String {
-        let lines = dialog.lines(Size { lines: 24, columns });
-        assert!(lines.len() < 24 && lines.iter().all(|line| line.width() <= columns), "{lines:?}");
+    fn shown(dialog: &Dialog, columns: usize) -> String {
+        shown_at(dialog, Size { lines: 24, columns })
+    }
+
+    fn shown_at(dialog: &Dialog, size: Size) -> String {
+        let lines = dialog.lines(size);
+        assert!(lines.len() < size.lines && lines.iter().all(|line| line.width() <= size.columns), "{lines:?}");
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
     #[test]
     fn a_question_names_each_answer() {
         let asked = proposal(38, false, Some("writes in this project"));
-        let mut dialog = Dialog::new(&asked);
+        let mut dialog = Dialog::new(asked.clone());
         dialog.behind = vec!["tester".to_owned()];
-        assert!(!shown(&mut dialog, 100).contains("yes, once"), "it has just come");
+        assert!(!shown(&dialog, 100).contains("yes, once"), "it has just come");
         dialog.is_ready = true;
         expect![[r#"
             ! docs wants to write docs/health.md, a new file of 38 lines   (question 1 of 2; tester asks next)
@@ -198,7 +218,7 @@ mod tests {
               y yes, once    a always for docs: writes in this project    r always in this run, for any agent
               n no    s no, and say why (docs reads it)    d show all    ? help
         "#]]
-        .assert_eq(&shown(&mut dialog, 100));
+        .assert_eq(&shown(&dialog, 100));
         dialog.behind.clear();
         assert_eq!(dialog.press(Key::Char('d')), Pressed::ShowAll);
         assert_eq!(dialog.press(Key::Enter), Pressed::Nothing);
@@ -213,15 +233,15 @@ mod tests {
               One key answers, without Enter; other keys answer nothing.
               `always` covers what it names until this run ends.
         "#]]
-        .assert_eq(&shown(&mut dialog, 60));
+        .assert_eq(&shown(&dialog, 60));
     }
 
     #[test]
     fn a_key_answers_only_what_is_offered() {
         let asked = proposal(2, false, None);
-        let mut dialog = Dialog::new(&asked);
+        let mut dialog = Dialog::new(asked.clone());
         dialog.is_ready = true;
-        shown(&mut dialog, 100);
+        shown(&dialog, 100);
         for (key, pressed) in [
             (Key::Char('a'), Pressed::Nothing),
             (Key::Char('r'), Pressed::Nothing),
@@ -236,15 +256,15 @@ mod tests {
         ] {
             assert_eq!(dialog.press(key), pressed, "{key:?}");
         }
-        assert!(shown(&mut dialog, 100).contains("There is no `always`"));
+        assert!(shown(&dialog, 100).contains("There is no `always`"));
     }
 
     #[test]
     fn a_command_is_allowed_once_all_of_it_was_shown() {
         let asked = proposal(200, true, Some("cargo test"));
-        let mut dialog = Dialog::new(&asked);
+        let mut dialog = Dialog::new(asked.clone());
         dialog.is_ready = true;
-        let before = shown(&mut dialog, 100);
+        let before = shown(&dialog, 100);
         assert!(before.contains("d show all, then y allows it") && !before.contains("yes, once"), "{before}");
         assert_eq!(dialog.press(Key::Char('y')), Pressed::Nothing);
         assert_eq!(dialog.press(Key::Char('a')), Pressed::Nothing);
@@ -256,9 +276,19 @@ mod tests {
     fn any_screen_has_room() {
         let asked = proposal(50, false, Some("writes in this project"));
         for (lines, columns) in (1..30).flat_map(|lines| [(lines, 1), (lines, 20), (lines, 300)]) {
-            let mut dialog = Dialog::new(&asked);
+            let mut dialog = Dialog::new(asked.clone());
             dialog.is_ready = true;
-            assert!(!dialog.lines(Size { lines, columns }).is_empty());
+            let shown = dialog.lines(Size { lines, columns });
+            let height = height(shown.iter().map(Text::width), columns);
+            assert!(!shown.is_empty() && (height < lines || lines < 3), "{lines} {columns}: {shown:?}");
         }
+        let dialog = Dialog { is_ready: true, ..Dialog::new(asked) };
+        expect![[r#"
+            ! docs wants to
+              write
+              docs/health.md, a
+              y a r n s d ?
+        "#]]
+        .assert_eq(&shown_at(&dialog, Size { lines: 5, columns: 20 }));
     }
 }

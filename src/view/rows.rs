@@ -119,7 +119,7 @@ impl Rows {
                 }
             }
             (_, EventKind::RunCompleted { .. }) => self.rows.clear(),
-            (None, EventKind::QuestionAsked { question, text }) => {
+            (None, EventKind::QuestionAsked { question, text, .. }) => {
                 self.asks(&Slug::coordinator(), *question, text, event, now);
             }
             (None, EventKind::QuestionAnswered { .. }) => self.rows.retain(|row| row.agent != Slug::coordinator()),
@@ -138,7 +138,7 @@ impl Rows {
                 (row.begun, row.state, row.last) = (Some(now), State::Thinks, now);
                 return;
             }
-            EventKind::QuestionAsked { question, text } => return self.asks(agent, *question, text, event, now),
+            EventKind::QuestionAsked { question, text, .. } => return self.asks(agent, *question, text, event, now),
             EventKind::Usage(usage) => self.usage += usage,
             _ => {}
         }
@@ -172,7 +172,13 @@ impl Rows {
     }
 
     fn asks(&mut self, agent: &Slug, question: u64, text: &str, event: &Event, now: Instant) {
-        let asked = OpenQuestion { question, agent: event.agent.clone(), since: event.at, text: text.to_owned() };
+        let asked = OpenQuestion {
+            question,
+            agent: event.agent.clone(),
+            since: event.at,
+            text: text.to_owned(),
+            proposal: None,
+        };
         let short = asked.short();
         let row = self.row(agent, now);
         row.waits_since.get_or_insert(now);
@@ -350,7 +356,7 @@ mod tests {
         let (call, tool, detail) = ("c".to_owned(), "bash".to_owned(), "python3 -m unittest".to_owned());
         scene.see(35, "tester", EventKind::ToolStarted { call, tool, detail });
         let text = "docs wants to write docs/health.md, a new file of 38 lines\n     1 + # Health".to_owned();
-        scene.see(13, "docs", EventKind::QuestionAsked { question: 1, text });
+        scene.see(13, "docs", EventKind::QuestionAsked { question: 1, text, proposal: None });
         scene
     }
 

@@ -250,7 +250,15 @@ fn what_says_itself_that_it_has_ended_is_not_in_force() {
 #[test]
 fn decisions_are_found_by_word_state_author_tag_and_scope() {
     let repo = TestRepo::with_small_team();
-    repo.squad(&["decisions", "add", "--tag", "money", "--scope", "billing/**", "Prices are integer cents\n\nNo floats."]);
+    repo.squad(&[
+        "decisions",
+        "add",
+        "--tag",
+        "money",
+        "--scope",
+        "billing/**",
+        "Prices are integer cents\n\nNo floats.",
+    ]);
     let id = repo.squad(&["decisions", "add", "Errors are plain text"]).out.trim().to_owned();
     repo.squad(&["decisions", "supersede", &id, "Errors have a code"]);
     let titles = |arguments: &[&str]| {

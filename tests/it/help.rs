@@ -72,3 +72,70 @@ fn help_of_a_command_is_that_of_its_flag() {
     let json = repo.squad(&["help", "ci", "--json"]);
     assert!(json.code == 0 && json.out.starts_with("{\"help\":\"# squad in CI"), "{json}");
 }
+
+#[test]
+fn each_command_has_a_page_for_man() {
+    let repo = TestRepo::folder();
+    let page = repo.squad(&["man", "decisions", "add"]);
+    assert!(page.code == 0 && page.out.contains(".TH squad-decisions-add 1"), "{page}");
+    assert!(page.out.contains(r"\-\-scope"), "{page}");
+    let whole = repo.squad(&["man"]);
+    assert!(whole.code == 0 && whole.out.contains("Exit codes: 0 done"), "{whole}");
+    let wrong = repo.squad(&["man", "nothing"]);
+    assert!(wrong.code == 2 && wrong.err.contains("there is no command `nothing`"), "{wrong}");
+    let all = repo.squad(&["man", "--to", "pages"]);
+    assert!(all.code == 0 && all.err == "Wrote the pages to REPO/pages.\n", "{all}");
+    let pages: Vec<_> = std::fs::read_dir(repo.root().join("pages")).expect("a folder").flatten().collect();
+    let names: Vec<String> = pages.iter().map(|page| page.file_name().to_string_lossy().into_owned()).collect();
+    for name in ["squad.1", "squad-log.1", "squad-decisions-add.1"] {
+        assert!(names.iter().any(|other| other == name), "{names:?}");
+    }
+    // Commands that nobody types have none.
+    assert!(!names.iter().any(|name| name.contains("carry")), "{names:?}");
+    repo.write("file", "");
+    let refused = repo.squad(&["man", "--to", "file"]);
+    assert!(refused.code == 1 && refused.err.contains("file"), "{refused}");
+}
+
+/// What `squad help ledger` shows at a terminal, as a person sees it.
+#[cfg(unix)]
+fn at_a_terminal(pager: Option<&str>, options: &[&str]) -> String {
+    let mut repo = TestRepo::folder();
+    for (name, value) in [("TERM", "xterm"), ("NO_COLOR", "1")] {
+        repo.variables.insert(name.to_owned(), value.to_owned());
+    }
+    repo.write("../pager", "#!/bin/sh\necho \"paged with $LESS and $1\"\ncat\necho 'end of pages'\n");
+    let script = repo.root().with_file_name("pager").display().to_string();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    let mut person = crate::terminal::Person::sits_down();
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args(["help", "ledger"]).args(options);
+    if let Some(pager) = pager {
+        command.env("PAGER", pager.replace("SCRIPT", &script));
+    }
+    let mut child = person.starts(command);
+    loop {
+        let count = person.screen.len();
+        person.reads();
+        if person.screen.len() == count {
+            break;
+        }
+    }
+    assert!(child.wait().expect("it ends").success());
+    person.screen
+}
+
+#[cfg(unix)]
+#[test]
+fn a_person_reads_long_output_in_a_pager() {
+    let paged = at_a_terminal(Some("SCRIPT word"), &[]);
+    assert!(paged.starts_with("paged with FRX and word\r\n# The ledger"), "{paged}");
+    assert!(paged.ends_with("end of pages\r\n"), "{paged}");
+    let plain = at_a_terminal(Some("SCRIPT"), &["--no-pager"]);
+    assert!(plain.starts_with("# The ledger"), "{plain}");
+    // Without one, or with one that fails, nothing is lost.
+    for pager in ["", "cat", "nothing-of-this-name", "./pager", "false", "sh -c false"] {
+        assert_eq!(at_a_terminal(Some(pager), &[]), plain, "{pager}");
+    }
+    assert!(!at_a_terminal(Some("SCRIPT"), &["--json"]).contains("paged"));
+}

@@ -147,10 +147,10 @@ fn a_question_nobody_else_answers_waits_for_whoever_is_at_the_watch() {
         assert!(since.elapsed() < PATIENCE, "{}", scene.status());
     }
     assert!(scene.status().contains("waits for your answer, "));
-    scene.person.types("ay");
-    scene.person.waits_for("or say why not: y_");
+    scene.person.types("a");
+    scene.person.waits_for("y yes, once");
     assert!(!scene.repo.exists("a.txt"));
-    scene.person.types("\r");
+    scene.person.types("y");
     scene.person.waits_for("✓ completed in ");
     assert!(scene.repo.exists("a.txt"));
     scene.person.types("\u{4}");
@@ -168,9 +168,9 @@ fn a_question_that_is_answered_at_the_watch_is_no_question_elsewhere_and_the_oth
         other.is_asked("ada wants to write a.txt");
         scene.person.waits_for("asks: wants to write a.txt");
         scene.person.types("a");
-        scene.person.waits_for("or say why not: _");
+        scene.person.waits_for("y yes, once");
         match is_here {
-            true => scene.person.types("y\r"),
+            true => scene.person.types("y"),
             false => other.types("y"),
         }
         other.waits_for("; run ");
@@ -216,7 +216,7 @@ fn a_stopped_watch_gives_the_terminal_back_and_goes_on() {
     scene.person.screen.clear();
     resize(&scene.person, 30, 40);
     signal(&scene.watch, "WINCH");
-    scene.person.waits_for("…");
+    scene.person.waits_for("c cancels; a answers; ? keys; q ends");
     scene.person.types("q");
     let screen = scene.ends(0);
     assert!(screen.lines().all(|line| line.chars().filter(|letter| !letter.is_control()).count() < 60), "{screen}");

@@ -170,7 +170,7 @@ fn runs_and_entries_are_chosen_by_agent_time_and_number() {
     };
     assert_eq!(runs(&[]), ["09:00:41", "09:00:21", "09:00:01"]);
     assert_eq!(runs(&["--agent", "Bob"]), ["09:00:41", "09:00:01"]);
-    assert_eq!(runs(&["--agent", "bob", "-n1"]), ["09:00:41"]);
+    assert_eq!(runs(&["--agent", "bob", "--limit=1"]), ["09:00:41"]);
     assert!(runs(&["--agent", "rex"]).is_empty());
     assert_eq!(runs(&["--since", "2026-01-05T09:00:21Z"]), ["09:00:41", "09:00:21"]);
     assert_eq!(runs(&["--since", "2026-01-05"]).len(), 3);
@@ -191,7 +191,7 @@ fn runs_and_entries_are_chosen_by_agent_time_and_number() {
     "#]]
     .assert_eq(
         &repo
-            .squad(&["log", "20260105-090012", "--agent", "ada", "--since", "2026-01-05T09:00:19Z", "-n", "2"])
+            .squad(&["log", "20260105-090012", "--agent", "ada", "--since", "2026-01-05T09:00:19Z", "--limit", "2"])
             .to_string(),
     );
 }
@@ -209,7 +209,7 @@ fn following_begins_with_what_is_there() {
     let events = repo.squad(&["log", run, "--events"]);
     assert_eq!(repo.squad(&["log", "--follow", "--events", run]).to_string(), events.to_string());
     assert_eq!(repo.squad(&["log", "--follow", "--json", run]).out, repo.squad(&["log", "--json", run]).out);
-    assert_eq!(repo.squad(&["log", "--follow", "-n", "3"]).code, 2);
+    assert_eq!(repo.squad(&["log", "--follow", "--limit", "3"]).code, 2);
 }
 
 /// Greetings are folded away, what changed is counted, and an undone run says so.

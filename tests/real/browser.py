@@ -90,7 +90,7 @@ def look(browser):
     browser.value("document.querySelectorAll('details').forEach(part => part.open = true)")
     for width in (360, 1280):
         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
-        seen["overflow"][width] = browser.value("document.documentElement.scrollWidth - innerWidth")
+        seen["overflow"][width] = browser.value("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         for scheme in ("light", "dark"):
             browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
             seen["colors"][scheme] = browser.value("getComputedStyle(document.body).backgroundColor")

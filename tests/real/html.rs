@@ -13,7 +13,6 @@ const SCRIPT: &str = r#"
 agent = "ada"
 steps = [
   { tool = "squad_log_decision", args = { title = "Ports are shared", what = "One port.", why = "Less to open." } },
-  { read = ".squad/team.md" },
   { write = "src/a_file_with_a_very_long_name_that_does_not_fit_a_telephone/ports.toml", text = "<b>8080</b>\n" },
   { run = "echo one; echo two; false" },
   { say = "First.\n\nSecond, <img src=https://example.com/x.png>.\n\nThird.\n\nFourth.\n\nFifth." },

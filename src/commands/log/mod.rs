@@ -37,7 +37,7 @@ Examples:
   squad log 602796 --html run.html One page without scripts, to look at in a browser or to send
   squad log --agent backend --since yesterday
   squad log --follow               Whatever any squad in this repository records from now on
-  squad log --follow --json | jq 'select(.kind == \"decision.logged\")'
+  squad log --follow --json | jq 'select(.type == \"decision.logged\")'
   squad log --json | jq '.runs[0]'
   squad log --export-routing cases.jsonl && squad route --eval cases.jsonl
 
@@ -46,7 +46,7 @@ pub(super) struct Args {
     /// The run's short or whole id, or a prefix of it
     run: Option<String>,
     /// How many runs to show (20 by default), or how many of RUN's newest entries
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Only runs that AGENT was chosen for or worked in; with RUN, only its entries
     #[arg(long, value_name = "AGENT")]
@@ -124,6 +124,7 @@ impl Args {
         }
         timeline.keep_last(self.limit.map_or(usize::MAX, |limit| limit as usize));
         let is_whole = choice == Choice::default() && self.limit.is_none();
+        context.page();
         let mut page = self.page(&mut context.ui, &run, context.env.clock.zone());
         for entry in timeline.entries() {
             let (path, read) = entry?;

@@ -147,6 +147,8 @@ pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<R
 
 /// Reviews a range from commits and the ledger, never from the work tree.
 pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Failure> {
+    let activity = workspace.repository.damage().activity();
+    activity.begin("reading both teams");
     let head = files_at(workspace, &range.head.commit)?;
     refuse_conflict_markers(&head, &range.head.name)?;
     let (start, head) = (TeamOfFiles::new(files_at(workspace, range.start())?), TeamOfFiles::new(head));
@@ -176,6 +178,7 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
             range.base.name, range.head.name
         ));
     }
+    activity.begin("comparing decisions and prompts");
     let conflicts = conflicts(&decisions, &before, &after, &target);
     let unlanded = unlanded(workspace, &range, &decisions, &after, &mut notes)?;
     Ok(Review {

@@ -16,7 +16,6 @@ use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrites, Index, Place, ReviewFact, Row, Ruling, Unlanded};
 use crate::ops::ledger::undone::undone;
 use crate::policy::Redactor;
-use crate::view::Progress;
 
 /// A branch, in any clone, on which a decision has landed, and the commit.
 #[derive(Clone)]
@@ -172,9 +171,8 @@ pub(crate) struct Amount {
     pub(crate) unsynced: usize,
 }
 
-pub(crate) fn amount(repository: &Repository, prefix: &str, progress: &Progress) -> Result<Amount, Error> {
-    let report_progress = |counted| progress.at("counting the ledger", counted, "entry");
-    let Some(mut index) = Index::open_with_progress(repository, prefix, &report_progress)? else {
+pub(crate) fn amount(repository: &Repository, prefix: &str) -> Result<Amount, Error> {
+    let Some(mut index) = Index::open(repository, prefix)? else {
         return Ok(Amount { entries: 0, unsynced: 0 });
     };
     let entries = index.count();

@@ -8,7 +8,6 @@ use crate::model::{Damage, DamageKind, EventKind};
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{Index, newer};
 use crate::record::{Entry, Read};
-use crate::view::Progress;
 
 /// The result of reading the whole ledger.
 #[derive(Default)]
@@ -27,16 +26,9 @@ pub(in crate::ops) struct Examined {
 /// The maximum number of misplaced entries to report.
 const MAX_MISPLACED: usize = 100;
 
-/// Entries between two progress reports.
-const PROGRESS_STEP: usize = 1_000;
-
 /// Reads every entry. Damage goes to the repository's damage log.
-pub(in crate::ops) fn examine(
-    repository: &Repository,
-    snapshot: &Snapshot,
-    progress: &Progress,
-) -> Result<Examined, Error> {
-    let (mut examined, mut seen) = (Examined::default(), 0);
+pub(in crate::ops) fn examine(repository: &Repository, snapshot: &Snapshot) -> Result<Examined, Error> {
+    let mut examined = Examined::default();
     let hasher = RandomState::new();
     let mut decisions: BTreeMap<String, Vec<DecisionEntry>> = BTreeMap::new();
     snapshot.each(|file, bytes| {
@@ -46,10 +38,6 @@ pub(in crate::ops) fn examine(
         }
         if let Some((folder, _)) = file.path.rsplit_once('/') {
             examined.folders.insert(hasher.hash_one(folder));
-        }
-        seen += 1;
-        if seen % PROGRESS_STEP == 0 {
-            progress.at("reading the ledger", seen, "entry");
         }
         let damage = match read(bytes) {
             Ok((entry, kind)) => {

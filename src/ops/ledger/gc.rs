@@ -58,6 +58,8 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let before = repository.extent()?;
     let local = repository.own_folder();
     let leases = lease::look(&local);
+    let activity = env.damage.activity();
+    activity.begin("looking for snapshots that may go");
     let (snapshots, only_copies) = forget_snapshots(env, &repository, &leases, force)?;
     for (_, path) in lease::repository_files(&local).filter(|(run, _)| leases.status(run) != "running") {
         let _ = std::fs::remove_file(path);
@@ -65,8 +67,10 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let folder = team_folder(&repository, &real(directory), &work_dir);
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
+    activity.begin("removing what ended runs left");
     let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT);
     let cleared = homes::clear(&local, &runs, env.clock.now().into());
+    activity.begin("packing the repository");
     repository.pack()?;
     let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);
     Ok(GcReport { before, after, snapshots, only_copies, force, sessions, session_bytes, sandboxes, sandbox_bytes })

@@ -14,7 +14,6 @@ use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
 use crate::policy::Redactor;
 use crate::record::Entry;
-use crate::view::Progress;
 
 /// The repairs made, or planned in a dry run.
 #[derive(Debug, Default, Serialize)]
@@ -107,7 +106,7 @@ struct Findings {
 fn find_damage(env: &Env, repository: &Repository) -> Result<Findings, Failure> {
     env.damage.take();
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Default::default()) };
-    examine(repository, &snapshot, &Progress::new(false))?;
+    examine(repository, &snapshot)?;
     let found = env.damage.take().into_iter().filter(|damage| damage.kind != DamageKind::Newer);
     let (displaced, damage) = found.partition(|damage| damage.kind == DamageKind::Displaced);
     Ok(Findings { damage, displaced, lost: repository.lost_objects()? })

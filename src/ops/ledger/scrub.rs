@@ -74,7 +74,10 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, dry_run: bool)
         done.entries = rewrite(&repository, &redactor, &id, at)?;
     }
     let clean = |bytes: &[u8]| redactor.bytes(bytes).map(|(clean, _)| clean);
-    for rescue in repository.rescues()? {
+    let (activity, rescues) = (env.damage.activity(), repository.rescues()?);
+    let count = rescues.len();
+    for (number, rescue) in rescues.into_iter().enumerate() {
+        activity.at("reading the rescues", number, Some(count), "rescue");
         let files = repository.affected_files(&rescue, &clean)?;
         let text = |text: &str| redactor.text(text, &mut Vec::new());
         if files.is_empty() && text(&rescue.message) == rescue.message {
@@ -88,6 +91,7 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, dry_run: bool)
     }
     // In a dry run, the scrub record that identifies old copies does not exist yet.
     done.remotes = if dry_run { Vec::new() } else { repository.stale_copies(true)? };
+    activity.begin("reading the branches");
     done.branches = on_branches(&repository, &redactor)?;
     let local = repository.own_folder();
     if !dry_run {
@@ -95,6 +99,7 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, dry_run: bool)
         repository.forget_snapshots(|_| false)?;
         remove_derived(&local)?;
     }
+    activity.begin("reading what engines left");
     done.local = in_files(&local, &redactor);
     Ok(done)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Destination, Difference, PushResult, Refusal, Remote, Repository};
-use crate::model::{list, plural};
+use crate::model::{Activity, list, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::lost;
 use crate::ops::repository;
@@ -71,6 +71,8 @@ pub(crate) fn sync(
     };
     let lock = repository.own_folder().join("sync.lock");
     let _lock = lock::acquire(&lock, "syncing", repository.damage(), None)?;
+    let activity = repository.damage().activity();
+    activity.begin(format!("fetching the ledger from {name}"));
     if !(options.dry_run || options.own_ref) {
         // The next fetch overwrites earlier copies, so merge them first.
         synced.taken = merge_fetched(&remote, remote.difference()?)?;
@@ -95,7 +97,7 @@ pub(crate) fn sync(
     }
     let own = own_reference(env, &remote)?;
     let fell_back = recorded_reference.is_some_and(|reference| reference.starts_with("refs/heads/"));
-    Exchange { remote, own, fell_back, difference, synced, refused: Vec::new(), rounds: 0, stalls: 0 }.run()
+    Exchange { activity, remote, own, fell_back, difference, synced, refused: Vec::new(), rounds: 0, stalls: 0 }.run()
 }
 
 /// Merges the fetched ledgers into ours. Returns the number of new entries.
@@ -132,6 +134,7 @@ fn own_reference(env: &Env, remote: &Remote<'_>) -> Result<String, Failure> {
 /// time, or the host says that it hides them, the ledger goes to a branch. Every sync reads all refs and tries the
 /// ledger's regular ref first, so clones need not make the same decision.
 struct Exchange<'a> {
+    activity: &'a Activity,
     remote: Remote<'a>,
     /// The remote ref that only this clone writes.
     own: String,
@@ -169,6 +172,7 @@ enum Step {
 impl Exchange<'_> {
     fn run(mut self) -> Result<Synced, Failure> {
         for attempt in 0..ATTEMPTS {
+            self.activity.begin(format!("sending the ledger to {}", self.synced.remote));
             self.synced.taken += merge_fetched(&self.remote, self.difference)?;
             match self.attempt()? {
                 Step::Delivered(to) => return self.delivered(to),

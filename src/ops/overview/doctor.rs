@@ -1,10 +1,11 @@
 //! Finds problems of the repository, the team, the configuration and the engine, with hints to fix them.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::compile;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{DecisionState, Problem, SandboxLevel, Severity, Source, list, plural};
@@ -21,7 +22,6 @@ use crate::ops::team::shell;
 use crate::ops::team::templates::Templates;
 use crate::program::Programs;
 use crate::settings::Origin;
-use crate::view::Progress;
 
 #[derive(Serialize)]
 pub(crate) struct Diagnosis {
@@ -38,11 +38,23 @@ pub(crate) struct Diagnosis {
 }
 
 /// A problem and the area it belongs to.
-#[derive(Serialize)]
 pub(crate) struct Finding {
     pub(crate) area: Area,
-    #[serde(flatten)]
     pub(crate) problem: Problem,
+}
+
+/// An engine or a folder is no file, and has no line.
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Problem { file, line, severity, code, message, hint } = &self.problem;
+        let is_file =
+            self.area == Area::Team || *line > 0 || file.contains(['/', '.']) && Path::new(file).is_relative();
+        serde_json::json!({
+            "area": self.area, "file": is_file.then_some(file), "line": (*line > 0).then_some(line),
+            "severity": severity, "code": code, "message": message, "hint": hint,
+        })
+        .serialize(serializer)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -62,7 +74,7 @@ impl Diagnosis {
 }
 
 /// Checks everything, and starts the engine as a test. Fails without a repository or a team.
-pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Progress) -> Result<Diagnosis, Failure> {
+pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diagnosis, Failure> {
     let project = Project::open_or_recorded(env, directory)?;
     let mut problems = repository(&project)?;
     for problem in &project.problems {
@@ -79,6 +91,7 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     if problems.iter().all(|finding| finding.area != Area::Team || finding.problem.severity == Severity::Note) {
         well.push(("team", team(&project)));
     }
+    env.damage.activity().begin("asking the engines");
     let (found, governed, ready) = engines(env, &project)?;
     problems.extend(found);
     well.extend(ready.into_iter().map(|name| ("engine", format!("{name} is ready"))));
@@ -86,13 +99,13 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
     problems.extend(found);
     let proof = match proves {
         true => {
-            let (proof, found) = prove::prove(&project.repository, progress)?;
+            let (proof, found) = prove::prove(&project.repository)?;
             problems.extend(found.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
             Some(proof)
         }
         false => {
             if let Some(snapshot) = project.repository.ledger().snapshot()? {
-                examine(&project.repository, &snapshot, progress)?;
+                examine(&project.repository, &snapshot)?;
             }
             None
         }
@@ -106,7 +119,8 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool, progress: &Pro
 fn team(project: &Project) -> String {
     let members = plural(project.team.members.len(), "member");
     let routes = plural(project.team.rules.len(), "route");
-    format!("{members}, {routes}, {}", plural(project.decisions().len(), "decision"))
+    let decisions = plural(compile::in_force(project.decisions()).len(), "decision");
+    format!("{members}, {routes}, {decisions} in force")
 }
 
 /// The engines in use that are ready, where there is no team to look at.

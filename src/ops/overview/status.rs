@@ -25,7 +25,6 @@ use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::left_out;
 use crate::ops::{Workspace, repository, team_settings};
 use crate::parse;
-use crate::view::Progress;
 
 /// So many files take about 5 ms.
 const MOST_MEASURED: usize = 4_000;
@@ -118,7 +117,7 @@ pub(crate) struct LedgerStatus {
 }
 
 /// Reads the team only if it was exported or has changed: prompts and editors call this often.
-pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result<Status, Failure> {
+pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let start = real(directory);
     let folder = crate::ops::team::workspace::team_folder(&repository, &start, &work_dir);
@@ -128,7 +127,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     // A broken link in the place of the folder also prevents `squad init`.
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
-    let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
+    let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix)?;
     let local = repository.own_folder();
     let Leases { live, dead } = lease::look(&local);
     let advised = |run: RunId| {

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::DamageLog;
+use crate::ops::runtime;
 use crate::pool::Canceller;
 use crate::view::{clear_region, keys::restore};
 
@@ -51,6 +52,22 @@ impl Signals {
         restore();
         clear_region();
         std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
+    }
+}
+
+/// Leaves Ctrl-C to the program that has the terminal, such as a pager.
+pub(crate) fn leave_interrupts(env: &Env) {
+    if env.signals
+        && let Ok(runtime) = runtime(env)
+    {
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                // It listens from the first time it is asked, and nothing undoes that.
+                _ = tokio::signal::ctrl_c() => {}
+                () = std::future::ready(()) => {}
+            }
+        });
     }
 }
 

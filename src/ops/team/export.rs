@@ -42,6 +42,8 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
         return Err(Failure::failed(format!("{folder}/team.md is not committed"))
             .hint("commit the team first: only committed files are exported"));
     };
+    let activity = env.damage.activity();
+    activity.begin("reading the team");
     let files = repository.files_at(&commit, &folder, |_| Some(MAX_SIZE))?;
     let texts = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
     let mut problems = secrets::suspicious(env, &workspace.work_dir, texts);
@@ -54,6 +56,7 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
         problems.push(Problem::new(Severity::Warning, Source::new(path.clone(), 0), "export-uncommitted", message));
     }
     let file = std::path::absolute(directory.join(target(options, &workspace))).unwrap_or_default();
+    activity.begin("writing the file");
     write_file(&file, Some(options.force), |draft| {
         Ok(repository.write_bundle(&commit, &folder, options.ledger, &writer(), draft)?)
     })?;

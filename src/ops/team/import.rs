@@ -55,7 +55,9 @@ struct Contents {
 pub(crate) fn import(env: &Env, directory: &Path, options: &Options) -> Result<Imported, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let file = real(&directory.join(&options.file));
+    env.damage.activity().begin("reading the file");
     let read = read(&repository, &file);
+    env.damage.activity().begin("writing the team");
     read.and_then(|contents| install(env, (&repository, &work_dir), options, contents))
 }
 

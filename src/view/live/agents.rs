@@ -151,11 +151,11 @@ impl Agents {
                 }
             }
             (_, EventKind::RunCompleted { .. }) => self.end_run(&event.run),
-            (agent, EventKind::QuestionAsked { question, text }) => {
+            (agent, EventKind::QuestionAsked { question, text, proposal }) => {
                 // Questions of the run itself are shown as the coordinator's.
                 let asks = agent.clone().unwrap_or_else(Slug::coordinator);
-                let (question, agent, text) = (*question, agent.clone(), text.clone());
-                let question = OpenQuestion { question, agent, since: event.at, text };
+                let (question, agent, text, proposal) = (*question, agent.clone(), text.clone(), proposal.clone());
+                let question = OpenQuestion { question, agent, since: event.at, text, proposal };
                 match self.work_of(&asks, &event.run) {
                     Some((work, _)) => work.questions.push(question),
                     None => self.begin(event, &asks, None).questions.push(question),

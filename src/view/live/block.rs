@@ -28,8 +28,11 @@ const KEYS: [&str; 7] = [
     "Ctrl-Z          stop; `fg` goes on",
 ];
 
+/// In the status line, those that can be missed most first.
+const CHOICES: [&str; 6] = ["Enter looks in", "up/down choose", "c cancels", "a answers", "? keys", "q ends"];
+
 pub(super) fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
-    let footer = footer(agents, controls, size.lines);
+    let footer = footer(agents, controls, size);
     let room = size.lines.saturating_sub(footer.len() + 1);
     let mut block = rows(agents, controls, now, Size { lines: room, ..size });
     block.extend(footer);
@@ -98,14 +101,18 @@ fn line(agents: &Agents, key: &Key, row: &Row, name: usize, now: Timestamp, widt
 }
 
 /// The lines below the rows: dialog and status.
-fn footer(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
+fn footer(agents: &Agents, controls: &Controls, size: Size) -> Vec<String> {
     let mut footer = Vec::new();
     match &controls.dialog {
         Dialog::None => {}
         Dialog::Help => footer.extend(KEYS.map(str::to_owned)),
         Dialog::Cancel { run, agent } => footer.push(format!("cancel the work of {agent} in run {}? y/n", run.short())),
+        Dialog::Permission { asked, .. } => {
+            footer.extend(asked.lines(size).iter().map(Text::to_string));
+            footer.push("  (Esc leaves it open)".to_owned());
+        }
         Dialog::Answer { question, text, .. } => {
-            let most = question_lines(lines);
+            let most = question_lines(size.lines);
             let asked: Vec<&str> = question.text.lines().collect();
             // The last line matters most: for permissions it says what `y` means.
             let left_out = asked.len().saturating_sub(most);
@@ -121,7 +128,7 @@ fn footer(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
             footer.push(format!("{}{end}_   (Enter answers, Esc leaves it open)", with_space(last)));
         }
     }
-    footer.push(status(agents, controls));
+    footer.push(status(agents, controls, size.columns.saturating_sub(1)));
     footer
 }
 
@@ -139,18 +146,24 @@ fn with_space(text: &str) -> String {
     if text.ends_with(' ') || text.is_empty() { text.to_owned() } else { format!("{text} ") }
 }
 
-fn status(agents: &Agents, controls: &Controls) -> String {
+/// What is going on, and the keys, each whole or not at all.
+fn status(agents: &Agents, controls: &Controls, width: usize) -> String {
     if controls.is_ending {
         return "ending: running work is being stopped; press Ctrl-C or q again to exit at once".to_owned();
     }
     let runs = if agents.runs() == 0 { "no run".to_owned() } else { plural(agents.runs(), "run") };
     let engine = if agents.engine.is_empty() { String::new() } else { format!("{} ", agents.engine) };
-    let keys = match (&controls.notice, &controls.inspected) {
-        (Some(notice), _) => notice.clone(),
-        (None, Some(agent)) => format!("viewing {agent}: Esc goes back"),
-        (None, None) => "up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends".to_owned(),
-    };
-    format!("{engine}{}; {runs}; {keys}", agents.connection)
+    let mut entries = vec![format!("{engine}{}", agents.connection), runs];
+    match (&controls.notice, &controls.inspected) {
+        (Some(notice), _) => entries.push(notice.clone()),
+        (None, Some(agent)) => entries.push(format!("viewing {agent}: Esc goes back")),
+        (None, None) => entries.extend(CHOICES.map(str::to_owned)),
+    }
+    // The last are needed most.
+    while entries.len() > 1 && entries.join("; ").width() > width {
+        entries.remove(0);
+    }
+    entries.join("; ")
 }
 
 fn spent(usage: &Usage) -> Vec<String> {

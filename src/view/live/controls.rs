@@ -3,6 +3,7 @@
 use super::agents::{Agents, Key as RowKey};
 use crate::model::{OpenQuestion, RunId, Slug};
 use crate::view::channel::UserCommand;
+use crate::view::dialog::{Dialog as PermissionDialog, Pressed};
 use crate::view::keys::Key;
 
 #[derive(Default)]
@@ -25,10 +26,17 @@ pub(super) enum Dialog {
         run: RunId,
         agent: Slug,
     },
+    /// One key answers.
+    Permission {
+        run: RunId,
+        question: OpenQuestion,
+        asked: PermissionDialog,
+    },
     Answer {
         run: RunId,
         question: OpenQuestion,
-        /// The answer typed so far.
+        /// What the answer begins with, and what was typed of it so far.
+        before: &'static str,
         text: String,
     },
 }
@@ -74,7 +82,8 @@ impl Controls {
                     Action::Nothing
                 }
             },
-            Dialog::Answer { run, question, text } => self.answer(key, run, question, text),
+            Dialog::Permission { run, question, asked } => self.permit(key, run, question, asked),
+            Dialog::Answer { run, question, before, text } => self.answer(key, run, question, (before, text)),
         }
     }
 
@@ -121,8 +130,14 @@ impl Controls {
         let work = agents.rows().get(key).and_then(|row| row.work.as_ref());
         match work.and_then(|work| Some((work.run.clone(), work.questions.first()?.clone()))) {
             Some((run, question)) => {
+                if let Some(proposal) = &question.proposal {
+                    let mut asked = PermissionDialog::new((**proposal).clone());
+                    asked.is_ready = true;
+                    self.dialog = Dialog::Permission { run, question, asked };
+                    return Action::Nothing;
+                }
                 let action = Action::ShowQuestion(key.agent.clone(), question.text.clone());
-                self.dialog = Dialog::Answer { run, question, text: String::new() };
+                self.dialog = Dialog::Answer { run, question, before: "", text: String::new() };
                 action
             }
             None => {
@@ -132,9 +147,44 @@ impl Controls {
         }
     }
 
-    fn answer(&mut self, key: Key, run: RunId, question: OpenQuestion, mut text: String) -> Action {
+    fn permit(&mut self, key: Key, run: RunId, question: OpenQuestion, mut asked: PermissionDialog) -> Action {
         match key {
-            Key::Enter => return Action::UserCommand(UserCommand::Answer { run, question: question.question, text }),
+            Key::Escape => return Action::Nothing,
+            Key::Control('d') => return Action::End,
+            _ => {}
+        }
+        let mut action = Action::Nothing;
+        match asked.press(key) {
+            Pressed::Nothing => {}
+            Pressed::Answer(answer) => {
+                let (question, text) = (question.question, answer.to_owned());
+                return Action::UserCommand(UserCommand::Answer { run, question, text });
+            }
+            Pressed::Say => {
+                let asker = question.agent.as_ref().map_or("squad", Slug::as_str);
+                let question = OpenQuestion { text: format!("Why not? {asker} reads it: "), ..question };
+                self.dialog = Dialog::Answer { run, question, before: "s ", text: String::new() };
+                return Action::Nothing;
+            }
+            Pressed::ShowAll => {
+                let lines: Vec<String> = asked.body().map(|line| line.to_string()).collect();
+                let asker = question.agent.clone().unwrap_or_else(Slug::coordinator);
+                action = Action::ShowQuestion(asker, format!("{}\n{}", asked.title(), lines.join("\n")));
+            }
+        }
+        self.dialog = Dialog::Permission { run, question, asked };
+        action
+    }
+
+    fn answer(&mut self, key: Key, run: RunId, question: OpenQuestion, typed: (&'static str, String)) -> Action {
+        let (before, mut text) = typed;
+        match key {
+            // No reason is a change of mind.
+            Key::Enter if !before.is_empty() && text.trim().is_empty() => return Action::Nothing,
+            Key::Enter => {
+                let (question, text) = (question.question, format!("{before}{text}"));
+                return Action::UserCommand(UserCommand::Answer { run, question, text });
+            }
             Key::Escape => return Action::Nothing,
             Key::Control('d') if text.is_empty() => return Action::End,
             Key::Char(letter) => text.push(letter),
@@ -142,7 +192,7 @@ impl Controls {
             Key::Control('u') => text.clear(),
             _ => {}
         }
-        self.dialog = Dialog::Answer { run, question, text };
+        self.dialog = Dialog::Answer { run, question, before, text };
         Action::Nothing
     }
 
@@ -151,7 +201,9 @@ impl Controls {
         let is_over = match &self.dialog {
             Dialog::None | Dialog::Help => false,
             Dialog::Cancel { run, agent } => !agents.works_in(run, agent),
-            Dialog::Answer { run, question, .. } => !agents.is_open(run, question.question),
+            Dialog::Permission { run, question, .. } | Dialog::Answer { run, question, .. } => {
+                !agents.is_open(run, question.question)
+            }
         };
         if is_over {
             self.notice = Some(match std::mem::take(&mut self.dialog) {

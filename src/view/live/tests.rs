@@ -5,11 +5,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::agents::Agents;
 use super::block::{block, partial_line};
-use super::controls::{Action, Controls};
+use super::controls::{Action, Controls, Dialog};
 use super::recent::Recent;
 use crate::model::samples::every_kind;
 use crate::model::{
-    ConnectionState, End, EntryId, Event, EventKind, Plan, PlanKind, Position, RunId, Slug, Tier, Usage,
+    ConnectionState, End, EntryId, Event, EventKind, Plan, PlanKind, Position, Proposal, RunId, Slug, Tier, Usage,
 };
 use crate::view::channel::UserCommand;
 use crate::view::every_kind_tests::{ESCAPES, commands, planted};
@@ -70,7 +70,7 @@ fn connection(state: ConnectionState) -> Event {
 }
 
 fn question(number: u64, text: &str) -> EventKind {
-    EventKind::QuestionAsked { question: number, text: text.to_owned() }
+    EventKind::QuestionAsked { question: number, text: text.to_owned(), proposal: None }
 }
 
 fn tool(tool: &str, detail: &str) -> EventKind {
@@ -130,10 +130,10 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  idle
-          bob  idle
-        rehearsal 1.0 connected; no run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+            > ada  idle
+              bob  idle
+            rehearsal 1.0 connected; no run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     agents = at_work();
     let usage = Usage { input_tokens: 12_345, output_tokens: 987, cost_usd: Some(0.123), ..Usage::default() };
@@ -149,12 +149,12 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  shell cargo test --workspace                             1:02  12k in 987 out  $0.12
-          ada  active     0000c2  is writing                                                                               0:58
-          bob  suspended
-          zoe  waiting    0000c2  waits for its turn                                                                       0:59
-        rehearsal 1.0 connected; 2 runs; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+            > ada  active     0000b1 step 1/2  shell cargo test --workspace                             1:02  12k in 987 out  $0.12
+              ada  active     0000c2  is writing                                                                               0:58
+              bob  suspended
+              zoe  waiting    0000c2  waits for its turn                                                                       0:59
+            rehearsal 1.0 connected; 2 runs; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     // After the end, its own session stays and the extra one is gone.
     agents.note(&at(RUN, "ada", 20, EventKind::Completed(End::default())));
@@ -166,11 +166,11 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  idle       completed                                                                       12k in 987 out  $0.12
-          bob  spawning
-          zoe  waiting    0000c2  waits for its turn                                                                       0:59
-        rehearsal 1.0 reconnecting; 2 runs; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+            > ada  idle       completed                                                                       12k in 987 out  $0.12
+              bob  spawning
+              zoe  waiting    0000c2  waits for its turn                                                                       0:59
+            rehearsal 1.0 reconnecting; 2 runs; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
 }
 
@@ -186,12 +186,12 @@ fn a_small_terminal_shows_what_fits() {
         &controls,
         Size { lines: 6, columns: 48 },
         &expect![[r#"
-        > a-very-long-n…  idle
-          ada             active     0000b1 step 1/2  …
-          bob             idle
-          and 3 more
-        rehearsal 1.0 connected; 1 run; up/down choose…
-    "#]],
+            > a-very-long-n…  idle
+              ada             active     0000b1 step 1/2  …
+              bob             idle
+              and 3 more
+            c cancels; a answers; ? keys; q ends
+        "#]],
     );
     for _ in 0..5 {
         controls.press(Key::Down, &agents);
@@ -201,12 +201,12 @@ fn a_small_terminal_shows_what_fits() {
         &controls,
         Size { lines: 6, columns: 48 },
         &expect![[r#"
-          cyd             idle
-          dan             idle
-        > eve             idle
-          and 3 more
-        rehearsal 1.0 connected; 1 run; up/down choose…
-    "#]],
+              cyd             idle
+              dan             idle
+            > eve             idle
+              and 3 more
+            c cancels; a answers; ? keys; q ends
+        "#]],
     );
     for size in [(2, 20), (3, 10), (4, 3), (2, 1)] {
         let (lines, columns) = size;
@@ -229,10 +229,10 @@ fn output_of_models_cannot_move_the_cursor() {
         &Controls::default(),
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b                                 1:02
-          bob  idle
-        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+            > ada  active     0000b1 step 1/2  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b                                 1:02
+              bob  idle
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     agents.note(&at(RUN, "ada", 5, question(1, "ada asks:\n  | \u{1b}[1A?\n> ")));
     let mut controls = Controls::default();
@@ -254,10 +254,10 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
-          bob  idle
-        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+            > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
+              bob  idle
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     let ada = Slug::fold("ada").expect("a slug");
     assert_eq!(controls.press(Key::Char('a'), &agents), Action::ShowQuestion(ada, asks.to_owned()));
@@ -269,13 +269,13 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
-          bob  idle
-        ada wants to write a.txt, a new file of 1 line
-             1 + x
-        y yes, once, n no, or say why not: y_   (Enter answers, Esc leaves it open)
-        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+            > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
+              bob  idle
+            ada wants to write a.txt, a new file of 1 line
+                 1 + x
+            y yes, once, n no, or say why not: y_   (Enter answers, Esc leaves it open)
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     let answer = UserCommand::Answer { run: RunId::new(RUN), question: 7, text: "y".to_owned() };
     assert_eq!(controls.press(Key::Enter, &agents), Action::UserCommand(answer));
@@ -313,6 +313,53 @@ fn a_question_is_answered_by_key() {
     assert_eq!(agents.rows().len(), 2);
 }
 
+/// The same question, with the same keys, as at the terminal of a run.
+#[test]
+fn a_permission_is_answered_with_one_key() {
+    let mut agents = at_work();
+    let proposal = Proposal {
+        agent: Slug::fold("ada").expect("a slug"),
+        title: "ada wants to write a.txt, a new file of 1 line".to_owned(),
+        body: vec!["     1 + x".to_owned()],
+        is_command: false,
+        always: Some("writes in this project".to_owned()),
+    };
+    let asked = EventKind::QuestionAsked { question: 7, text: proposal.text(), proposal: Some(Box::new(proposal)) };
+    agents.note(&at(RUN, "ada", 5, asked));
+    let mut controls = Controls::default();
+    let answer = |text: &str| {
+        Action::UserCommand(UserCommand::Answer { run: RunId::new(RUN), question: 7, text: text.to_owned() })
+    };
+    assert_eq!(controls.press(Key::Char('a'), &agents), Action::Nothing);
+    inputs(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
+          bob  idle
+        ! ada wants to write a.txt, a new file of 1 line
+             1 + x
+          y yes, once    a always for ada: writes in this project    r always in this run, for any agent
+          n no    s no, and say why (ada reads it)    ? help
+          (Esc leaves it open)
+        rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+    "#]],
+    );
+    // Enter answers nothing, and Esc leaves it open.
+    assert_eq!(controls.press(Key::Enter, &agents), Action::Nothing);
+    assert_eq!(controls.press(Key::Escape, &agents), Action::Nothing);
+    assert!(matches!(controls.dialog, Dialog::None));
+    for (keys, text) in [("ay", "y"), ("ar", "r"), ("aa", "a"), ("an", "n")] {
+        let pressed: Vec<Action> = keys.chars().map(|key| controls.press(Key::Char(key), &agents)).collect();
+        assert_eq!(pressed, [Action::Nothing, answer(text)], "{keys}");
+    }
+    for key in "asno".chars() {
+        assert_eq!(controls.press(Key::Char(key), &agents), Action::Nothing);
+    }
+    assert_eq!(controls.press(Key::Enter, &agents), answer("s no"));
+}
+
 #[test]
 fn work_is_cancelled_by_key_and_only_after_a_yes() {
     let agents = at_work();
@@ -323,11 +370,11 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
-          bob  idle
-        cancel the work of ada in run 0000b1? y/n
-        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+            > ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
+              bob  idle
+            cancel the work of ada in run 0000b1? y/n
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     assert_eq!(controls.press(Key::Char('n'), &agents), Action::Nothing);
     controls.press(Key::Char('c'), &agents);
@@ -344,17 +391,17 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
         &controls,
         WIDE,
         &expect![[r#"
-          ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
-        > bob  idle
-        up, down, k, j  choose an agent
-        Enter           look into it; Esc goes back
-        c               cancel its work
-        a               answer what it asks
-        ?               these keys
-        q, Ctrl-D       end the watch and what runs in it, like Ctrl-C
-        Ctrl-Z          stop; `fg` goes on
-        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
-    "#]],
+              ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
+            > bob  idle
+            up, down, k, j  choose an agent
+            Enter           look into it; Esc goes back
+            c               cancel its work
+            a               answer what it asks
+            ?               these keys
+            q, Ctrl-D       end the watch and what runs in it, like Ctrl-C
+            Ctrl-Z          stop; `fg` goes on
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     assert_eq!(controls.press(Key::Escape, &agents), Action::Nothing);
     assert_eq!(controls.press(Key::Enter, &agents), Action::Inspect(slug("bob")));
@@ -383,7 +430,7 @@ fn a_message_in_pieces_is_shown_once() {
 #[test]
 fn no_kind_lets_an_escape_sequence_into_the_block() {
     let now = "2026-01-05T09:01:05Z".parse().expect("a time stamp");
-    let asked = EventKind::QuestionAsked { question: 1, text: format!("May I?\n{ESCAPES} y/n") };
+    let asked = EventKind::QuestionAsked { question: 1, text: format!("May I?\n{ESCAPES} y/n"), proposal: None };
     let mut shown = 0;
     for kind in every_kind().into_iter().chain([asked]) {
         for dialog in ["", "?", "a", "c"] {

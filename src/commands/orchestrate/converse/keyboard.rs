@@ -160,21 +160,19 @@ impl Keyboard<'_> {
         let terminal = self.terminal.clone();
         let paused = terminal.pause();
         let mut begun = first.to_string();
-        let mut is_whole = false;
         while let Some(key) = keys.buffered() {
             match key {
-                Key::Enter => {
-                    is_whole = true;
-                    break;
-                }
+                Key::Enter => begun.push('\n'),
                 Key::Char(letter) => begun.push(letter),
                 Key::Backspace => drop(begun.pop()),
                 _ => {}
             }
         }
-        let typed = if is_whole {
-            self.ui.lock().say(&printable(&format!("{PROMPT}{begun}")));
-            parse_line(&begun)
+        // Lines that come at once are pasted, and one message.
+        let typed = if begun.ends_with('\n') {
+            let text = begun.trim_end_matches('\n');
+            self.ui.lock().say(&printable(&format!("{PROMPT}{text}")));
+            parse_line(text)
         } else {
             self.prompt.read_one(&begun)
         };

@@ -98,8 +98,8 @@ pub(super) fn parse_line(line: &str) -> Option<Typed> {
         "/resume" => Typed::Resume,
         "/status" => Typed::Status,
         "/agents" => Typed::Agents,
-        "/help" | "/?" | "?" => Typed::Help,
-        "/quit" | "/exit" | "/q" => Typed::Leave,
+        "/help" | "/?" | "?" | "help" => Typed::Help,
+        "/quit" | "/exit" | "/q" | "quit" | "exit" => Typed::Leave,
         word if is_word(word) => Typed::Unknown(word.to_owned()),
         message => Typed::Message(message.to_owned()),
     })
@@ -183,7 +183,11 @@ mod tests {
     fn a_line_is_a_message_unless_it_is_a_command() {
         assert_eq!(parse_line("  "), None);
         assert_eq!(parse_line("/status "), Some(Typed::Status));
-        assert_eq!(parse_line("/quit"), Some(Typed::Leave));
+        for word in ["/quit", "quit", "exit "] {
+            assert_eq!(parse_line(word), Some(Typed::Leave));
+        }
+        assert_eq!(parse_line("help"), Some(Typed::Help));
+        assert_eq!(parse_line("help me"), Some(Typed::Message("help me".to_owned())));
         assert_eq!(parse_line("/cancel"), Some(Typed::Cancel(None)));
         assert_eq!(parse_line("/cancel  @ada"), Some(Typed::Cancel(Some("ada".to_owned()))));
         assert_eq!(parse_line("/staus"), Some(Typed::Unknown("/staus".to_owned())));

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Error, Folder, Readable, Snapshot, Walk};
+use crate::model::Activity;
 
 /// A folder with at most this many entries is one span. A larger limit would make reading the newest entries slow, a
 /// smaller one would make many files.
@@ -92,12 +93,11 @@ impl Head {
         prefix: &str,
         tip: String,
         old: Option<Self>,
-        report_progress: &dyn Fn(usize),
+        activity: &Activity,
     ) -> Result<(Self, Vec<String>), Error> {
         let old = old.map(|old| old.places).unwrap_or_default();
         let mut is_whole = true;
-        let mut builder =
-            NodeBuilder { snapshot, visited: Walk::default(), divided: Vec::new(), report_progress, counted: 0 };
+        let mut builder = NodeBuilder { snapshot, visited: Walk::default(), divided: Vec::new(), activity, counted: 0 };
         let mut places = Vec::new();
         for (at, place) in Place::ALL.iter().enumerate() {
             let found = snapshot.find_folder(&place.path(prefix))?;
@@ -146,7 +146,7 @@ struct NodeBuilder<'a> {
     visited: Walk,
     /// The paths of folders that are no longer spans.
     divided: Vec<String>,
-    report_progress: &'a dyn Fn(usize),
+    activity: &'a Activity,
     /// Entries counted so far.
     counted: usize,
 }
@@ -173,7 +173,7 @@ impl NodeBuilder<'_> {
                 is_whole = listing.is_whole;
             }
             self.counted += entries;
-            (self.report_progress)(self.counted);
+            self.activity.at("counting the ledger", self.counted, None, "entry");
             return Ok(whole(if is_whole { key } else { String::new() }, entries));
         }
         let mut below = Vec::with_capacity(folders.len());

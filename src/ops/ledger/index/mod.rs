@@ -122,15 +122,6 @@ impl Runs {
 impl<'a> Index<'a> {
     /// `None`: the ledger is empty.
     pub(in crate::ops) fn open(repository: &'a Repository, prefix: &str) -> Result<Option<Self>, Error> {
-        Self::open_with_progress(repository, prefix, &|_| {})
-    }
-
-    /// Like [`Self::open`], and reports the number of entries counted so far: the first time there may be many.
-    pub(in crate::ops) fn open_with_progress(
-        repository: &'a Repository,
-        prefix: &str,
-        report_progress: &dyn Fn(usize),
-    ) -> Result<Option<Self>, Error> {
         let Some(tip) = repository.ledger().tip()? else { return Ok(None) };
         let cache_folder = cache_folder(repository);
         let name = file_name(prefix);
@@ -139,7 +130,7 @@ impl<'a> Index<'a> {
             Some(head) if head.tip == tip => Self { repository, name, cache_folder, tip, head, known_damage, snapshot },
             cached => {
                 let now = repository.ledger().snapshot_at(&tip)?.require_readable()?;
-                let (head, divided) = Head::derive(&now, prefix, tip.clone(), cached, report_progress)?;
+                let (head, divided) = Head::derive(&now, prefix, tip.clone(), cached, repository.damage().activity())?;
                 for path in divided.iter().map(|path| file_name(path)) {
                     [EntryHeader::TABLE, EntryFacts::TABLE, FileWrites::TABLE, RUNS]
                         .iter()
@@ -336,7 +327,8 @@ impl<'a> Index<'a> {
 
     /// The paths of folders whose index does not match the ledger.
     pub(in crate::ops) fn stale_spans(&self, prefix: &str) -> Result<Vec<String>, Error> {
-        let (head, _) = Head::derive(self.snapshot()?, prefix, self.tip.clone(), None, &|_| {})?;
+        let (head, _) =
+            Head::derive(self.snapshot()?, prefix, self.tip.clone(), None, self.repository.damage().activity())?;
         let mut stale = Vec::new();
         for place in Place::ALL {
             if !head.is_like(&self.head, place) {

@@ -26,11 +26,13 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 use super::engine_key::EngineKey;
 use crate::error::Failure;
-use crate::model::{Attachment, ConnectionState, Event, RunActivity, RunId, SessionState, SessionStatus, Slug, Tier};
+use crate::model::{
+    Attachment, ConnectionState, Event, Proposal, RunActivity, RunId, SessionState, SessionStatus, Slug, Tier,
+};
 use crate::ops::decisions::landing::Landed;
 use crate::ops::run::order::{Conversation, Ended, NamedMember, Order};
 use crate::policy::Permissions;
-use crate::pool::{Ask, Proposal};
+use crate::pool::Ask;
 use crate::route::RouteOptions;
 
 /// Most bytes of a line, far more than any message needs.

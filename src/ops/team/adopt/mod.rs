@@ -108,6 +108,8 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Chan
     };
     let _lock = mode.lock(&workspace, "adopt")?;
     require_readable(&workspace)?;
+    let activity = env.damage.activity();
+    activity.begin("reading the other tool's team");
     let files = ToolFiles::read(&workspace, mode)?;
     let Plan { changes, adopted } = Plan::new(&files, workspace.folder.name, &KnownFiles::of(env));
     let message = message(&files, &changes);
@@ -121,6 +123,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Chan
         other_squad: shell::other_squad(env),
         ..adopted
     };
+    activity.begin("writing the team");
     if mode.is_dry_run() {
         let refused = mode.uses_branch().then(|| change.require_committable(&workspace.repository).err()).flatten();
         adopted.obstacle = refused.map(|failure| Obstacle { message: failure.message, hint: failure.hint });
