@@ -208,7 +208,7 @@ mod tests {
     const EVIL: &str = "</script></title><img src=x onerror=alert(1)>\"'&\u{202e}\u{1b}[2J\u{0}";
 
     fn page(kinds: &[(i64, &str, EventKind)]) -> String {
-        let mut page = HtmlPage::new(RunId::new("20260105-090000-000001".to_owned()), TimeZone::UTC);
+        let mut page = HtmlPage::new(RunId::new("20260105-090000-000001"), TimeZone::UTC);
         for (second, agent, kind) in kinds {
             let at = Timestamp::from_second(*second).expect("a time");
             page.see(at, Slug::fold(agent).as_ref(), Position::new(1, 1), kind);
