@@ -34,8 +34,8 @@ impl Args {
         }
         let mut groups: Vec<(Vec<&str>, Vec<&PromptChange>)> = Vec::new();
         for change in &prompts {
-            // The same change stands at another line in each prompt.
-            let body = change.diff.lines().filter(|line| !line.starts_with("@@")).collect();
+            // The same change stands at another line, and between others, in each prompt.
+            let body = change.diff.lines().filter(|line| line.starts_with(['+', '-'])).collect();
             match groups.iter_mut().find(|(other, _)| *other == body) {
                 Some((_, changes)) => changes.push(change),
                 None => groups.push((body, vec![change])),
