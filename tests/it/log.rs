@@ -139,7 +139,7 @@ fn status_says_what_is_going_on() {
     .assert_eq(&repo.squad(&["status"]).to_string());
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     expect![[r#"
-        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":15,"unsynced":15}}
+        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":15,"unsynced":15},"left_by_runs":{"bytes":0,"complete":true}}
         --- exit 0
     "#]].assert_eq(&repo.squad(&["status", "--json"]).to_string());
 }

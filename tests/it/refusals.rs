@@ -12,7 +12,8 @@ fn refs(shared: &Shared) -> String {
 
 fn unsynced(shared: &Shared, place: &std::path::Path) -> String {
     let status = shared.repo.squad_in(place, &["status", "--json"]);
-    status.out.split("\"unsynced\":").nth(1).expect("a count").trim_end_matches(['}', '\n']).to_owned()
+    let count = status.out.split("\"unsynced\":").nth(1).expect("a count");
+    count.split(['}', ',']).next().unwrap_or_default().to_owned()
 }
 
 /// A hook that declines so many pushes.
