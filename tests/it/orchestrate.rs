@@ -326,7 +326,7 @@ fn a_dry_run_starts_nobody() {
 
         Sessions:
           ada          claude-sonnet-4.5, all of the engine's tools, 0.8 KB of prompt
-                       and squad_log_decision, squad_remember, squad_decisions, squad_route and squad_status
+                       and squad_log_decision, squad_remember, squad_decisions, squad_route, squad_status and squad_commit
           rex          claude-sonnet-4.5, view, grep, glob and bash, 0.8 KB of prompt
                        and squad_log_decision, squad_remember, squad_decisions and squad_verdict
         --- exit 0

@@ -118,9 +118,9 @@ fn steps_are_shown_before_anything_runs() {
 
         Sessions:
           ada          claude-sonnet-4.5, all of the engine's tools, 0.8 KB of prompt
-                       and squad_log_decision, squad_remember, squad_decisions, squad_route and squad_status
+                       and squad_log_decision, squad_remember, squad_decisions, squad_route, squad_status and squad_commit
           bob          claude-sonnet-4.5, all of the engine's tools, 0.8 KB of prompt
-                       and squad_log_decision, squad_remember, squad_decisions, squad_route and squad_status
+                       and squad_log_decision, squad_remember, squad_decisions, squad_route, squad_status and squad_commit
           coordinator  claude-sonnet-4.5, no tools, 1.1 KB of prompt
         --- exit 0
     "#]]
