@@ -308,6 +308,29 @@ fn a_lightweight_turn_only_reads() {
     world.assert_left_in_order(&ended);
 }
 
+/// In the sandbox its own git cannot write.
+#[test]
+fn an_agent_commits_with_squads_tool() {
+    let world = World::new(|root| {
+        let commit = call("squad_commit", &json!({ "message": "Add the endpoint" }));
+        let steps =
+            [&create(&root.join("ada.txt"), "ada\n"), &shell("git add -A && git commit -m no"), &commit, "say:Done."];
+        [plays("ada", &steps.map(|step: &str| step))]
+    });
+    world.repo.write("yours.txt", "yours\n");
+    let ended = world.run(&["orchestrate", "--json", "--permissions", "allow", "--agent", "ada", "Add it and commit"]);
+    ended.assert_status(0, "completed", &json!({ "ada": "completed" }));
+    let results = ended.of("tool.completed");
+    let result =
+        |tool: &str| results.iter().find(|event| event["tool"] == tool).map(|event| event["result"].to_string());
+    assert!(result("bash").is_some_and(|said| said.contains("Read-only file system")), "{ended}");
+    assert!(result("squad_commit").is_some_and(|said| said.contains("Committed as ")), "{ended}");
+    let shown = world.repo.git(&["show", "--format=%s", "--name-status", "HEAD"]);
+    assert_eq!(shown, "Add the endpoint\n\nA\tada.txt\n", "{ended}");
+    assert_eq!(world.repo.git(&["status", "--porcelain"]), "?? yours.txt\n", "{ended}");
+    assert_eq!(ended.only("agent.completed")["git"]["commits"].as_array().map(Vec::len), Some(1), "{ended}");
+}
+
 const CHOOSE: &str = "Choose who works on the message";
 const ANSWER: &str = "Write the final answer";
 

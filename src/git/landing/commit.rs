@@ -56,7 +56,7 @@ fn sign(
     NewCommit { base, message, committer, at, .. }: &NewCommit<'_>,
 ) -> Result<ObjectId, Stop> {
     let mut arguments = vec!["commit-tree".to_owned(), "-S".to_owned()];
-    arguments.extend(base.into_iter().flat_map(|base| ["-p".to_owned(), base.to_string()]));
+    arguments.extend(base.iter().flat_map(|base| ["-p".to_owned(), base.to_string()]));
     arguments.push(tree.to_string());
     let quarantine = Quarantine::new(repository)?;
     quarantine.put(objects)?;
