@@ -116,6 +116,7 @@ mod undo;
 mod unmerged;
 mod upgrade;
 mod upgrade_properties;
+mod upgrade_table;
 mod verdicts;
 #[cfg(unix)]
 mod waits;
