@@ -93,6 +93,7 @@ mod resume;
 mod review;
 #[cfg(unix)]
 #[cfg(unix)]
+mod review_cross;
 mod review_diff;
 mod review_odd;
 mod route;
