@@ -194,6 +194,10 @@ fn what_cannot_be_reviewed_is_said() {
     assert!(branch.code == 0 && branch.err.contains("Review 1 file against lift ("), "{branch}");
     let path = repo.squad(&["review", "lift", "--path", "docs"]);
     assert!(path.code == 2, "{path}");
+    for elsewhere in ["../x", "/etc"] {
+        let path = repo.squad(&["review", "--path", elsewhere]);
+        assert!(path.code == 2 && path.err.contains(&format!("{elsewhere} is outside the repository")), "{path}");
+    }
     let outside = TestRepo::folder().squad(&["review"]);
     assert_eq!(outside.code, 3, "{outside}");
 }

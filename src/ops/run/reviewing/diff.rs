@@ -1,6 +1,6 @@
 //! The change under review: a unified diff, computed once, and cut by file where it is long.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use crate::env::Env;
 use crate::env::files::read_regular;
@@ -59,6 +59,12 @@ impl Diff {
                 (Some(fork.unwrap_or(named)), name.clone())
             }
         };
+        let leads_out = |path: &&String| {
+            Path::new(path).components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+        };
+        if let Some(path) = range.paths.iter().find(leads_out) {
+            return Err(Failure::usage(format!("{} is outside the repository", printable_line(path))));
+        }
         let bytes = repository.unified_diff(base.as_deref(), range.staged, &range.paths)?;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if !range.staged {
