@@ -130,7 +130,7 @@ fn said(number: usize, lines: &[usize; 2], quotes: &[String; 2], defects: &[Defe
         for (index, defect) in defects.iter().enumerate() {
             let (line, quote) = (lines[index], quotes[index].clone());
             // Two different defects under one title, in every fifth change.
-            let title = if number % 5 == 0 { "It is wrong." } else { defect.what };
+            let title = if number.is_multiple_of(5) { "It is wrong." } else { defect.what };
             match (errs, index) {
                 (false, _) => {
                     let quote = if place < 2 { quote } else { format!("+{quote}") };
@@ -155,9 +155,12 @@ fn is_mute(number: usize, by: &str) -> bool {
     number % 4 == 3 && by == REVIEWERS[(number + 1) % 2]
 }
 
-/// The script of one review, and what must come out: each finding with what the others say of it.
-fn script(number: usize, path: &str, said: &[Said]) -> (String, BTreeMap<(String, usize, String), Vec<String>>) {
-    let (mut script, mut expected) = (String::new(), BTreeMap::new());
+/// What the others say of a finding, by who found it, its line and what it says.
+type Opinions = BTreeMap<(String, usize, String), Vec<String>>;
+
+/// The script of one review, and what must come out of it.
+fn script(number: usize, path: &str, said: &[Said]) -> (String, Opinions) {
+    let (mut script, mut expected) = (String::new(), Opinions::new());
     for by in REVIEWERS {
         let own = said.iter().filter(|one| one.by == by);
         let findings = own.enumerate().map(|(index, one)| {
@@ -198,7 +201,7 @@ fn sixty_planted_defects_come_through_reviewers_of_whom_half_err() {
         filler(0).collect::<String>() + lines[0] + &between + lines[1] + "\n" + &filler(2).collect::<String>()
     };
     for (number, (path, [one, two])) in planted.iter().enumerate() {
-        repo.write(path, &text(number, [one.good, two.good], number % 3 == 0));
+        repo.write(path, &text(number, [one.good, two.good], number.is_multiple_of(3)));
     }
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--message=first"]);
@@ -208,7 +211,7 @@ fn sixty_planted_defects_come_through_reviewers_of_whom_half_err() {
     let mut found_by_two = 0;
     for (number, (path, defects)) in planted.iter().enumerate() {
         // Both on one line, in every third change.
-        let is_one = number % 3 == 0;
+        let is_one = number.is_multiple_of(3);
         let changed = text(number, [defects[0].bad, defects[1].bad], is_one);
         repo.write(path, &changed);
         let line_of = |bad: &str, nth: usize| {
@@ -243,7 +246,7 @@ fn sixty_planted_defects_come_through_reviewers_of_whom_half_err() {
                 .collect();
             let key = (one.by.to_owned(), one.line, one.what.clone());
             let all = expected.get(&key).cloned().unwrap_or_default();
-            if one.is_there && !(is_one && number % 5 == 0) {
+            if one.is_there && !(is_one && number.is_multiple_of(5)) {
                 assert_eq!(opinions, all, "{path}: {review}");
             }
             found_by_two += usize::from(one.is_true);

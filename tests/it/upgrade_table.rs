@@ -8,8 +8,11 @@ use squad::Release;
 
 use crate::support::TestRepo;
 
+/// Old and new text.
+type Edit = (&'static str, &'static str);
+
 /// A file, an edit elsewhere than squad's, and one of the same lines.
-const FILES: [(&str, (&str, &str), (&str, &str)); 3] = [
+const FILES: [(&str, Edit, Edit); 3] = [
     (
         "agents/tester/charter.md",
         ("# Tester — Test engineer", "# Tester — Our test engineer"),
@@ -65,7 +68,7 @@ fn what_the_team_changed_and_what_squad_changed_come_together() {
 }
 
 /// `edit`: old and new text, and whether squad changes nothing near it.
-fn check(init: &[&str], fresh: &TestRepo, path: &str, edit: Option<((&str, &str), bool)>, squad_changes: bool) {
+fn check(init: &[&str], fresh: &TestRepo, path: &str, edit: Option<(Edit, bool)>, squad_changes: bool) {
     let path = format!(".squad/{path}");
     let mut repo = installed(init, vec![release(1, true)]);
     if let Some(((old, new), _)) = edit {
