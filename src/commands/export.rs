@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::{Context, Ended};
-use crate::model::{plural, printable};
+use crate::model::{list, plural, printable};
 use crate::ops::team::export::{self, Options};
 
 /// Write the team to a file for `squad import`
@@ -34,10 +34,11 @@ impl Args {
             return Ok(0);
         }
         context.ui.all_problems(&exported.problems);
-        let ledger = if exported.ledger { " and the ledger" } else { "" };
+        let files = (exported.files > 0).then(|| plural(exported.files, "file"));
+        let what = list(files.into_iter().chain(exported.ledger.then(|| "the ledger".to_owned())));
         let kilobytes = exported.bytes.div_ceil(1024);
         let file = printable(&exported.file.display().to_string());
-        context.ui.say(&format!("Exported {}{ledger} to {file}, {kilobytes} KB.", plural(exported.files, "file")));
+        context.ui.say(&format!("Exported {what} to {file}, {kilobytes} KB."));
         Ok(0)
     }
 }

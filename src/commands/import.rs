@@ -62,6 +62,7 @@ fn said(context: &mut Context<'_>, imported: &Imported, is_shown: bool) {
     match (&imported.commit, &imported.reason) {
         (Some(commit), _) => ui.say(&format!("Imported {files}, committed in {}.", short(commit))),
         (None, Some(reason)) => ui.say(&format!("Imported {files}, not committed: {reason}.")),
+        (None, None) if imported.is_ledger_alone => {}
         (None, None) if imported.files.is_empty() => ui.say("The team is there already, with the same files."),
         (None, None) => ui.say(&format!("{files} would be written.")),
     }

@@ -7,7 +7,7 @@ use crate::ops::ledger::log;
 use crate::ops::run::lockouts;
 use crate::ops::run::members::{described, require_sound};
 use crate::ops::run::order::flag_settings;
-use crate::ops::run::reviewing::{self, Asked, Range, Review};
+use crate::ops::run::reviewing::{self, Asked, Bench, Opinion, Range, Review};
 use crate::ops::team::engines;
 use crate::ops::team::roles::Roles;
 use crate::ops::{Project, Workspace};
@@ -28,6 +28,7 @@ Examples:
   squad review main                             What this branch has and main has not
   squad review --staged --path src              Only what is staged below src
   squad review --engine claude,codex --count 2  Two reviewers on each of two engines
+  squad review --count 3 --cross                Three, who then answer each other's findings
   squad review -- lift                          Against a branch called lift")]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -49,6 +50,12 @@ pub(super) struct Args {
     /// Each reviews once on each of these engines
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     engine: Vec<String>,
+    /// Each then agrees or disagrees with what the others found, without being told who did
+    #[arg(long)]
+    cross: bool,
+    /// Print the findings as ReviewBench reads them, for the pull request in its variables; the exit code is 0
+    #[arg(long, conflicts_with = "json")]
+    reviewbench: bool,
 }
 
 #[derive(Subcommand)]
@@ -77,6 +84,7 @@ impl Args {
             return lift.run(context);
         }
         let (env, directory) = (context.env, context.directory.clone());
+        let bench = self.reviewbench.then(|| Bench::of(env)).transpose()?;
         let engine = engines::without_team(env, &directory, None);
         let flags = engine.map(|engine| ("engine".to_owned(), engine)).into_iter().collect();
         let project = Project::open_without_team(env, &directory, flag_settings(&flags))?;
@@ -89,17 +97,23 @@ impl Args {
             reviewers: self.agent,
             count: self.count.map(usize::from),
             engines: self.engine,
+            cross: self.cross,
         };
         let prepared = reviewing::prepare(env, &project, &roles, described.as_ref(), (&asked, None))?;
         let ui = &mut context.ui;
         prepared.notes.iter().for_each(|note| ui.warning(note));
         let count = prepared.members.len();
-        ui.say(&printable_line(&format!("{}, by {}", prepared.title, plural(count, "reviewer"))));
+        let reviewers = plural(if self.cross { count / 2 } else { count }, "reviewer");
+        ui.say(&printable_line(&format!("{}, by {reviewers}", prepared.title)));
         let default = described.as_ref().map_or(&project.settings.engine.name, |profile| &profile.name).clone();
-        let shown = Reviewing { activity: env.damage.activity().clone(), reviewers: count, ended: 0 };
+        let shown = Reviewing { activity: env.damage.activity().clone(), members: count, ended: 0 };
         let result = reviewing::carry_out(env, &project, prepared, described, shown)?;
         let review = reviewing::of_run(&result, &default)
             .ok_or_else(|| Failure::failed(format!("run {} is not a review", result.run)))?;
+        if let Some(bench) = bench {
+            ui.data(&bench.findings(&review).to_string());
+            return Ok(0);
+        }
         if ui.json() {
             ui.value(&review);
         } else {
@@ -113,23 +127,24 @@ impl Args {
 /// Counts the reviewers that are done. Their verdicts are the whole story: there are no lines for what they do.
 struct Reviewing {
     activity: Activity,
-    reviewers: usize,
+    members: usize,
     ended: usize,
 }
 
 impl Show for Reviewing {
     fn show(&mut self, event: &Event) {
         self.ended += usize::from(event.kind.end().is_some());
-        self.activity.at("reviewing", self.ended, Some(self.reviewers), "reviewer");
+        self.activity.at("reviewing", self.ended, Some(self.members), "reviewer");
     }
 }
 
 fn show(ui: &mut Ui, review: &Review) {
-    let mut is_elsewhere = false;
-    for ((is_not_in_diff, path, line), findings) in reviewing::places(&review.findings) {
-        if is_not_in_diff && !is_elsewhere {
-            is_elsewhere = true;
-            ui.data("not found in the diff:");
+    const HEADINGS: [&str; 3] = ["", "too long to be shown, so not checked:", "not found in the diff:"];
+    let mut shown = 0;
+    for ((rank, path, line), findings) in reviewing::places(&review.findings) {
+        if rank != shown {
+            shown = rank;
+            ui.data(HEADINGS[usize::from(rank)]);
         }
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
         ui.data(&printable_line(&format!("{path}{line}")));
@@ -141,6 +156,10 @@ fn show(ui: &mut Ui, review: &Review) {
             }
             let said = format!("{} ({}): {}", finding.by, finding.engine, finding.text);
             ui.data(&printable_line(&format!("  {:<8} {}", finding.severity, said.replace('\n', " "))));
+            for Opinion { by, engine, answer, evidence } in &finding.answers {
+                let said = format!("           {by} ({engine}) {answer}s: {evidence}");
+                ui.data(&printable_line(&said.replace('\n', " ")));
+            }
         }
     }
     for verdict in &review.verdicts {

@@ -53,18 +53,22 @@ pub(crate) struct BundledLedger {
 }
 
 impl Repository {
-    /// Writes the team's folder at a commit to a file, optionally with the ledger.
+    /// Writes the team's folder at a commit to a file, if there is one, optionally with the ledger.
     pub(crate) fn write_bundle(
         &self,
         commit: &str,
-        folder: &str,
+        folder: Option<&str>,
         with_ledger: bool,
         writer: &Identity,
         file: &Path,
     ) -> Result<(), Error> {
         let (store, commit) = (self.objects(), self.parse_commit(commit)?);
-        let found = store.find(store.tree_of(&commit)?, folder)?.filter(|(mode, _)| mode.is_tree());
-        let Some((_, tree)) = found else { return Err(Error::damaged(Path::new(folder), "it is not in the commit")) };
+        let mut root = String::new();
+        if let Some(folder) = folder {
+            let found = store.find(store.tree_of(&commit)?, folder)?.filter(|(mode, _)| mode.is_tree());
+            let missing = || Error::damaged(Path::new(folder), "it is not in the commit");
+            root = format!("040000 tree {}\t{FOLDER}\n", found.ok_or_else(missing)?.1);
+        }
         // Use a temporary repository, so that this one stays unchanged.
         let place = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let git = |arguments: &[&str]| Call::new(self.environment(), place.path(), arguments);
@@ -72,7 +76,7 @@ impl Repository {
         let alternates = place.path().join("objects").join("info").join("alternates");
         let objects = [self.objects_directory().as_os_str().as_encoded_bytes(), b"\n"].concat();
         fs::write(&alternates, objects).map_err(Error::io("write to", &alternates))?;
-        let root = git(&["mktree"]).input(format!("040000 tree {tree}\t{FOLDER}\n")).succeed()?.text();
+        let root = git(&["mktree"]).input(root).succeed()?.text();
         let (name, email) = (format!("user.name={}", writer.name), format!("user.email={}", writer.email));
         let made = ["-c", &name, "-c", &email, "commit-tree", "-m", "squad: a team", root.trim()];
         let at = format!("{} +0000", store.time_of(&commit)?);

@@ -44,6 +44,10 @@ fn parse_message(mut value: Value) -> Result<ClientJsonRpcMessage, Value> {
     if !is_response && !object.get("method").is_some_and(Value::is_string) {
         return Err(invalid_request(id, "`method` is missing"));
     }
+    // Some clients write it where they have none.
+    if object.get("params").is_some_and(Value::is_null) {
+        object.shift_remove("params");
+    }
     if object.get("params").is_some_and(|params| !params.is_object()) {
         return Err(error_response(id, ErrorData::invalid_params("`params` is not an object", None)));
     }
@@ -67,6 +71,7 @@ mod tests {
             Err(response) => (response["id"].clone(), response["error"]["code"].clone()),
             Ok(message) => panic!("{line}: {message:?}"),
         };
+        assert!(parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}"#).is_ok());
         assert_eq!(error("{"), (Value::Null, json!(-32700)));
         assert_eq!(error(&"[".repeat(100_000)), (Value::Null, json!(-32700)));
         assert_eq!(error("7"), (Value::Null, json!(-32600)));

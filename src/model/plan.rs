@@ -94,6 +94,10 @@ pub(crate) struct GivenMember {
     /// The role in the caller's words.
     pub(crate) role: String,
     pub(crate) task: String,
+    /// The member of the same run for whom it answers the findings of the others, when all have ended. It has no task
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answers_for: Option<Slug>,
     /// Its working directory, relative to the project's root with `/`; `None`: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<String>,

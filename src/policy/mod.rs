@@ -19,5 +19,5 @@ pub(crate) use check_commands::{CheckResult, check_in, looks_like_check};
 pub(crate) use paths::{PathScope, is_git, is_in_inbox, is_portable, names_git};
 pub(crate) use permission::{PermissionAnswer, Permissions, REVIEWING, Ruling, is_yes, rule};
 pub(crate) use redact::{EMAIL, Redaction, Redactor, SCRUBBED};
-pub(crate) use review_commands::only_shows_changes;
+pub(crate) use review_commands::{READS_GIT, only_reads_git};
 pub(crate) use shell_rules::forbidden;

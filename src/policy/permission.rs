@@ -27,8 +27,9 @@ impl Permissions {
                  outside the project is read, and may refuse."
             }
             Self::Ask | Self::Deny => {
-                "deny. Reading the project is allowed. Changing files, running commands, reaching the network and reading \
-                 outside the project are refused, and nobody is there to ask: say what you would do instead of trying."
+                "deny. Reading the project is allowed, and so are `git diff`, `log`, `show`, `status`, `blame` and `grep`. \
+                 Changing files, running other commands, reaching the network and reading outside the project are \
+                 refused, and nobody is there to ask: say what you would do instead of trying."
             }
         }
     }
@@ -44,9 +45,9 @@ impl Permissions {
 }
 
 /// The rules for a reviewer, explained to it. They hold in every mode.
-pub(crate) const REVIEWING: &str = "read only, because you review. Reading the project is allowed, and so are the commands \
-                                    `git diff`, `git log` and `git show`. Changing files and running other commands are \
-                                    refused, and nobody is asked.";
+pub(crate) const REVIEWING: &str = "read only, because you review. Reading the project is allowed, and so are `git diff`, \
+                                    `log`, `show`, `status`, `blame` and `grep`. Changing files and running other \
+                                    commands are refused, and nobody is asked.";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {

@@ -1,9 +1,14 @@
-//! Commands that a reviewer may run.
+//! Commands that only read git, which those may run who may change nothing.
 
-/// Whether a command only shows changes: a single `git diff`, `git log` or `git show`, without shell syntax and without
-/// options that write a file, start a program or leave the repository.
-pub(crate) fn only_shows_changes(command: &str) -> bool {
-    const OPTIONS: [&str; 4] = ["--output", "--ext-diff", "--textconv", "--no-index"];
+/// The commands, as people are told.
+pub(crate) const READS_GIT: &str = "`git diff`, `log`, `show`, `status`, `blame` and `grep`";
+
+/// Whether a command only reads git: a single one of [`READS_GIT`], without shell syntax and without options or paths
+/// that write a file, start a program or leave the repository.
+pub(crate) fn only_reads_git(command: &str) -> bool {
+    const COMMANDS: [&str; 6] = ["diff", "log", "show", "status", "blame", "grep"];
+    const OPTIONS: [&str; 6] =
+        ["--output", "--ext-diff", "--textconv", "--no-index", "--open-files-in-pager", "--contents"];
     // Also braces and wildcards: `{--output=a,}` expands to an option, and a file's name may do the same.
     const SHELLS: [char; 16] = ['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '\n', '\r', '{', '*', '?', '['];
     if command.contains(SHELLS) {
@@ -12,31 +17,44 @@ pub(crate) fn only_shows_changes(command: &str) -> bool {
     // For the shell, quotes only group words.
     let plain = command.replace(['"', '\''], "");
     let mut words = plain.split_whitespace().filter(|word| *word != "--no-pager");
-    if words.next() != Some("git") || !matches!(words.next(), Some("diff" | "log" | "show")) {
+    let (program, name) = (words.next(), words.next().unwrap_or_default());
+    if program != Some("git") || !COMMANDS.contains(&name) {
         return false;
     }
     // git accepts an unambiguous prefix of an option.
     let is_refused = |word: &str| {
-        let name = word.split('=').next().unwrap_or(word);
-        name.len() > "--o".len() && OPTIONS.iter().any(|option| option.starts_with(name))
+        let option = word.split('=').next().unwrap_or(word);
+        option.len() > "--o".len() && OPTIONS.iter().any(|known| known.starts_with(option))
     };
-    !words.any(is_refused)
+    // `git grep` starts a pager with `-O`, also among other letters, and reads patterns from a file with `-f`.
+    let has_letter =
+        |word: &str| name == "grep" && word.starts_with('-') && !word.starts_with("--") && word.contains(['O', 'f']);
+    // With a path elsewhere, `git diff` compares files that are in no repository.
+    let leads_out = |word: &str| {
+        word.starts_with(['/', '~']) || word.split('/').any(|part| part == "..") || word.get(1..3) == Some(":/")
+    };
+    !words.any(|word| is_refused(word) || has_letter(word) || leads_out(word))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::only_shows_changes;
+    use super::only_reads_git;
 
     #[test]
-    fn a_reviewer_may_only_show_changes() {
+    fn what_reads_git_is_told_from_what_does_more() {
         for allowed in [
             "git diff",
             "git --no-pager diff HEAD~1 -- src/a.rs",
             "git log --oneline -5",
             "git show --stat HEAD",
             "git log --format=\"%h %s\" main..HEAD",
+            "git status --porcelain -b",
+            "git blame -L 3,9 HEAD~2 -- src/a.rs",
+            "git grep -n --heading 'fn main' HEAD -- src",
+            "git show HEAD:src/a.rs",
+            "git log -S'x' --oneline",
         ] {
-            assert!(only_shows_changes(allowed), "{allowed}");
+            assert!(only_reads_git(allowed), "{allowed}");
         }
         for refused in [
             "",
@@ -54,6 +72,22 @@ mod tests {
             "git diff --ext-diff",
             "git log -p --textconv",
             "git diff --no-index /etc/passwd a",
+            "git diff /etc/passwd /dev/null",
+            "git diff a ../../x",
+            "git diff ~/.ssh/id a",
+            "git diff C:/x a",
+            "git grep -O x",
+            "git grep -nOless x",
+            "git grep --open-files-in-pager=sh x",
+            "git grep --ope x",
+            "git grep --no-index x",
+            "git grep -f /etc/passwd",
+            "git grep -if patterns",
+            "git blame --contents /etc/passwd a",
+            "git blame --cont=x a",
+            "git stash",
+            "git branch -D x",
+            "git status > a",
             "git -c core.pager=rm diff",
             "git -C .. diff",
             "git diff | sh",
@@ -66,7 +100,7 @@ mod tests {
             "cargo test",
             "GIT_EXTERNAL_DIFF=rm git diff",
         ] {
-            assert!(!only_shows_changes(refused), "{refused}");
+            assert!(!only_reads_git(refused), "{refused}");
         }
     }
 }

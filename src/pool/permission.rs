@@ -8,7 +8,9 @@ use super::requests::{RequestHandler, Requester, in_project};
 use crate::engine::Approval;
 use crate::env::{follow, real};
 use crate::model::{Access, EventKind, Slug, list};
-use crate::policy::{PathScope, PermissionAnswer, Ruling, always_rules, forbidden, only_shows_changes, rule};
+use crate::policy::{
+    PathScope, PermissionAnswer, Permissions, READS_GIT, Ruling, always_rules, forbidden, only_reads_git, rule,
+};
 
 /// How a request was decided by a person.
 struct Decided {
@@ -55,11 +57,12 @@ impl RequestHandler {
         {
             return deny(reason);
         }
+        let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
+        if may_only_read && access == Access::Shell && only_reads_git(detail) {
+            return Some(Approval::Allow);
+        }
         if requester.is_reviewing() && access == Access::Shell {
-            return Some(match only_shows_changes(detail) {
-                true => Approval::Allow,
-                false => Approval::Deny("reviewers may run only `git diff`, `git log` and `git show`".to_owned()),
-            });
+            return deny(format!("reviewers may run only {READS_GIT}, without options that do more"));
         }
         None
     }

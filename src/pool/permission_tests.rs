@@ -31,23 +31,62 @@ impl Scene {
         Self { handler: requests(Permissions::Ask, Some(ask)), asked }
     }
 
+    /// Nobody is there to ask.
+    fn alone(permissions: Permissions) -> Self {
+        Self { handler: requests(permissions, None), asked: Arc::default() }
+    }
+
     async fn runs(&self, agent: &str, command: &str) -> Approval {
         self.wants(agent, Access::Shell, command).await
     }
 
     async fn wants(&self, agent: &str, access: Access, detail: &str) -> Approval {
+        self.asked_by(requester(agent, false), access, detail).await
+    }
+
+    async fn asked_by(&self, requester: Requester, access: Access, detail: &str) -> Approval {
         let (reply, answer) = Reply::channel();
         let (tool, detail) = ("shell".to_owned(), detail.to_owned());
         let request = Request::Permission { call: None, access, tool, detail, reply };
-        // Nobody records anything here.
-        let (reports, _) = Reports::channel();
-        let agent = Slug::fold(agent).expect("a name");
-        self.handler.answer(&Requester::new(agent, reports, false, None), request).await;
+        self.handler.answer(&requester, request).await;
         answer.await.expect("an answer")
     }
 
     fn count(&self) -> usize {
         self.asked.lock().len()
+    }
+}
+
+fn requester(agent: &str, reads_only: bool) -> Requester {
+    // Nobody records anything here.
+    let (reports, _) = Reports::channel();
+    Requester::new(Slug::fold(agent).expect("a name"), reports, reads_only, None)
+}
+
+/// Whoever may change nothing may still read git; nobody else gets more than before.
+#[tokio::test(start_paused = true)]
+async fn those_who_may_only_read_read_git_too() {
+    for (command, of_deny, of_reader, of_reviewer) in [
+        ("git diff HEAD~1 -- src", true, true, true),
+        ("git status --short", true, true, true),
+        ("git blame src/a.rs", true, true, true),
+        ("git grep -n main", true, true, true),
+        ("git grep -Oless main", false, false, false),
+        ("git diff --output=x", false, false, false),
+        ("git diff /etc/passwd x", false, false, false),
+        ("git log > x", false, false, false),
+        ("git commit -m x", false, false, false),
+        ("cargo test", false, false, false),
+    ] {
+        let is_allowed = async |permissions, reads_only: bool, reviews: bool| {
+            let requester = requester("ada", reads_only);
+            let requester = if reviews { requester.reviewing() } else { requester };
+            Scene::alone(permissions).asked_by(requester, Access::Shell, command).await == Approval::Allow
+        };
+        assert_eq!(is_allowed(Permissions::Deny, false, false).await, of_deny, "{command}: deny");
+        assert_eq!(is_allowed(Permissions::Ask, true, false).await, of_reader, "{command}: a reader");
+        assert_eq!(is_allowed(Permissions::Ask, true, true).await, of_reviewer, "{command}: a reviewer");
+        assert!(!is_allowed(Permissions::Ask, false, false).await, "{command}: ask");
     }
 }
 

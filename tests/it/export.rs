@@ -46,6 +46,28 @@ fn a_team_arrives_byte_for_byte_with_its_ledger() {
 }
 
 #[test]
+fn without_a_team_the_ledger_is_exported() {
+    let (mut from, to) = (TestRepo::empty(), TestRepo::empty());
+    from.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+    from.write("a.txt", "one\n");
+    from.git(&["add", "--all"]);
+    from.git(&["commit", "--quiet", "--message=first"]);
+    from.write("a.txt", "two\n");
+    assert_eq!(from.squad(&["review"]).code, 0);
+    let refused = from.squad(&["export", "it.squad"]);
+    assert!(refused.code == 3 && refused.err.contains("`--ledger` exports what was recorded"), "{refused}");
+    let exported = from.squad(&["export", "it.squad", "--ledger"]);
+    assert!(exported.code == 0 && exported.err.starts_with("Exported the ledger to "), "{exported}");
+    copied(&from, &to, "it.squad");
+    let imported = to.squad(&["import", "../it.squad"]);
+    assert!(imported.code == 0 && imported.err.ends_with("of the ledger were added.\n"), "{imported}");
+    assert!(!imported.err.contains("team"), "{imported}");
+    let log = to.squad(&["log"]);
+    assert!(log.out.contains("Review 1 file against HEAD") && !to.exists(".squad"), "{log}");
+    to.assert_sound();
+}
+
+#[test]
 fn the_ledger_is_exported_only_on_request_and_exports_are_reproducible() {
     let (from, to) = (team(), TestRepo::empty());
     assert_eq!(from.squad(&["decisions", "add", "Money is integer cents"]).code, 0);

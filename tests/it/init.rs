@@ -10,7 +10,7 @@ fn installs_a_team_in_one_commit() {
           team      lead, backend, frontend, tester, docs, reviewer  (preset default)
           engine    copilot  (not installed: `squad engines` shows how)
           missing   purpose, users, stack, build and test: write them in .squad/team.md
-        Installed a team in .squad/: 11 files, committed in 3001249f5f.
+        Installed a team in .squad/: 11 files, committed in 51dc8694fb.
 
         Next:
           squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why
@@ -323,18 +323,67 @@ fn only_a_yes_installs() {
     }
 }
 
-/// The first engine whose program is there runs a team whose own is not.
+/// The first engine that is ready runs a team whose own is not; where none is, the way to log in is shown, and works.
 #[cfg(unix)]
 #[test]
-fn an_engine_that_is_installed_is_chosen() {
+fn an_engine_that_is_ready_is_chosen() {
     let repo = TestRepo::empty();
     let folder = crate::support::temporary::folder();
     let bin = folder.path();
-    std::fs::write(bin.join("codex"), "#!/bin/sh\n").expect("a program");
-    std::fs::set_permissions(bin.join("codex"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    let program = |name: &str, check: &str, login: &str| {
+        let kept = bin.join(format!("{name}.login"));
+        let kept = kept.display();
+        let text = format!("#!/bin/sh\ncase \"$*\" in\n'{check}') [ -e '{kept}' ];;\n'{login}') : >'{kept}';;\nesac\n");
+        std::fs::write(bin.join(name), text).expect("a program");
+        std::fs::set_permissions(bin.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    };
     let path = format!("{}:/usr/bin:/bin", bin.display());
-    let output = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root()).arg("init").env("PATH", &path).output();
-    let said = String::from_utf8(output.expect("it runs").stderr).expect("UTF-8");
-    assert!(said.contains("engine    codex  (installed; copilot is not)"), "{said}");
+    let run = |arguments: &[&str]| {
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        let output = command.args(arguments).env("PATH", &path).output().expect("it runs");
+        String::from_utf8(output.stderr).expect("UTF-8") + &String::from_utf8_lossy(&output.stdout)
+    };
+    let engine = |said: &str| -> String {
+        let line = said.lines().find(|line| line.trim().starts_with("engine "));
+        line.unwrap_or_else(|| panic!("{said}")).trim().to_owned()
+    };
+    program("claude", "auth status", "auth login");
+    let said = engine(&run(&["init", "--dry-run"]));
+    let how = "run `claude auth login`; or set ANTHROPIC_API_KEY";
+    assert_eq!(said, format!("engine    claude  (claude is installed, but not logged in; {how})"));
+    program("codex", "login status", "login");
+    assert!(engine(&run(&["init", "--dry-run"])).contains("claude is installed, but not logged in"));
+    let shown = run(&["engines"]);
+    let logins: Vec<&str> = shown.split('`').skip(1).step_by(2).filter(|one| one.contains("login")).collect();
+    assert_eq!(logins, ["claude auth login", "codex login"], "{shown}");
+    let log_in = |line: &str| {
+        let status = std::process::Command::new("sh").args(["-c", line]).env("PATH", &path).status();
+        assert!(status.expect("it runs").success());
+    };
+    log_in(logins[1]);
+    assert_eq!(engine(&run(&["init", "--dry-run"])), "engine    codex  (ready; copilot is not installed)");
+    log_in(logins[0]);
+    assert_eq!(engine(&run(&["init", "--dry-run"])), "engine    claude  (ready; copilot is not installed)");
+    std::fs::remove_file(bin.join("claude.login")).expect("it was logged in");
+    assert_eq!(engine(&run(&["init"])), "engine    codex  (ready; copilot is not installed)");
     assert!(repo.read(".squad/config.toml").contains("\nname = \"codex\"\n"));
+}
+
+/// The commands that it names as the next ones.
+#[test]
+fn the_next_steps_can_be_taken() {
+    let mut repo = TestRepo::empty();
+    repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+    let said = repo.squad(&["init"]).err;
+    let steps: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("  squad ")).collect();
+    assert_eq!(steps.len(), 3, "{said}");
+    for step in steps {
+        let line = step.split("   ").next().expect("a command");
+        let words: Vec<&str> = match line.split_once('"') {
+            Some((words, message)) => words.split_whitespace().chain([message.trim_end_matches('"')]).collect(),
+            None => line.split_whitespace().collect(),
+        };
+        let output = repo.squad(&words);
+        assert_eq!(output.code, 0, "{line}: {output}");
+    }
 }

@@ -93,6 +93,7 @@ mod resume;
 mod review;
 #[cfg(unix)]
 #[cfg(unix)]
+mod review_cross;
 mod review_diff;
 mod review_odd;
 mod route;
@@ -116,6 +117,7 @@ mod undo;
 mod unmerged;
 mod upgrade;
 mod upgrade_properties;
+mod upgrade_table;
 mod verdicts;
 #[cfg(unix)]
 mod waits;

@@ -27,8 +27,12 @@ impl Server {
     }
 
     fn start_at(repo: &TestRepo, address: &str, options: &[&str]) -> Self {
+        Self::start_with(repo, address, &[&["--engine", "rehearsal"], options].concat())
+    }
+
+    fn start_with(repo: &TestRepo, address: &str, options: &[&str]) -> Self {
         let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-        command.args(["mcp", "--http", address, "--engine", "rehearsal"]).args(options).stdin(Stdio::null());
+        command.args(["mcp", "--http", address]).args(options).stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad starts");
         let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let mut next = || said.next().expect("a line").expect("UTF-8");
@@ -189,4 +193,36 @@ fn an_address_that_others_can_reach_is_asked_for_by_name_and_a_weak_token_is_ref
     repo.variables.insert("SQUAD_MCP_TOKEN".to_owned(), "short".to_owned());
     let output = repo.squad(&["mcp", "--http", "0"]);
     assert!(output.code == 2 && output.err.contains("SQUAD_MCP_TOKEN"), "{output}");
+}
+
+/// Several clients may call one server: each has its own engine, and one that says no name has none of another's.
+#[cfg(unix)]
+#[test]
+fn each_client_has_its_own_engine() {
+    let folder = crate::support::temporary::folder();
+    let mut repo = TestRepo::empty();
+    for name in ["claude", "codex"] {
+        let program = folder.path().join(name);
+        std::fs::write(&program, "#!/bin/sh\ncat >/dev/null\n").expect("a program");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    }
+    let path = format!("{}:{}", folder.path().display(), repo.variables["PATH"]);
+    repo.variables.insert("PATH".to_owned(), path);
+    let server = Server::start_with(&repo, "0", &[]);
+    let headers = [("Mcp-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "list_engines")];
+    for (client, expected) in
+        [("codex-mcp-client", "codex"), ("", "claude"), ("codex", "codex"), ("claude-code", "claude")]
+    {
+        let mut meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                              "io.modelcontextprotocol/clientCapabilities": {}});
+        if !client.is_empty() {
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": client, "version": "1"});
+        }
+        let params = json!({"name": "list_engines", "arguments": {}, "_meta": meta});
+        let answer =
+            server.post(&headers, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}));
+        let engines = answer.result()["structuredContent"]["engines"].clone();
+        let chosen = engines.as_array().into_iter().flatten().find(|engine| engine["chosen"] == true).cloned();
+        assert_eq!(chosen.map(|engine| engine["name"].clone()), Some(json!(expected)), "{client}: {engines}");
+    }
 }

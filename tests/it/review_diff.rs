@@ -10,7 +10,7 @@ use crate::mcp_client::McpClient;
 use crate::support::{TestRepo, temporary};
 
 /// A repository without a team, with one change that is not committed, and reviewers that play this script.
-fn changed(script: &str) -> TestRepo {
+pub(crate) fn changed(script: &str) -> TestRepo {
     let mut repo = TestRepo::empty();
     repo.write("cart.py", "def total(items):\n    return sum(items)\n\n\ndef count(items):\n    return len(items)\n");
     repo.git(&["add", "--all"]);
@@ -26,11 +26,11 @@ fn changed(script: &str) -> TestRepo {
     repo
 }
 
-fn says(agent: &str, text: &str) -> String {
+pub(crate) fn says(agent: &str, text: &str) -> String {
     format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = {} }}]\n", json!(text))
 }
 
-fn finding(line: u64, quote: &str, severity: &str, text: &str) -> Value {
+pub(crate) fn finding(line: u64, quote: &str, severity: &str, text: &str) -> Value {
     json!({"path": "cart.py", "line": line, "quote": quote, "severity": severity, "text": text})
 }
 
@@ -144,6 +144,40 @@ fn each_engine_gets_the_whole_diff_and_one_that_is_not_there_stops_no_other() {
     assert!(none.code == 4 && none.err.contains("nobody can review: gemini is not installed"), "{none}");
 }
 
+/// Nobody can tell whether a finding in a file that did not fit is in the diff; it is not taken for an invented one.
+#[test]
+fn findings_in_what_was_too_long_stand_apart() {
+    let in_long =
+        json!({"path": "long.txt", "line": 9, "quote": "word 8", "severity": "low", "text": "Too many words."});
+    let found = json!({"verdict": "reject", "findings": [
+        finding(2, "invented()", "high", "It is not there."),
+        in_long,
+        finding(6, "return len(items) - 1", "critical", "Off by one."),
+    ]});
+    let repo = changed(&says("reviewer", &found.to_string()));
+    repo.write("long.txt", &(0..20_000).map(|number| format!("word {number}\n")).collect::<String>());
+    let output = repo.squad(&["review"]);
+    expect![[r#"
+        cart.py:6
+          > return len(items) - 1
+          critical reviewer (rehearsal): Off by one.
+        too long to be shown, so not checked:
+        long.txt:9
+          > word 8
+          low      reviewer (rehearsal): Too many words.
+        not found in the diff:
+        cart.py:2
+          > invented()
+          high     reviewer (rehearsal): It is not there.
+        rejected by reviewer (rehearsal)
+        --- stderr
+        warning: the diff is too long to be shown whole; left out: long.txt
+        Review 2 files against HEAD (15f085e4df), by 1 reviewer
+        --- exit 1
+    "#]]
+    .assert_eq(&output.to_string());
+}
+
 #[test]
 fn what_cannot_be_reviewed_is_said() {
     let repo = changed(&says("reviewer", "{\"verdict\": \"approve\"}"));
@@ -160,6 +194,10 @@ fn what_cannot_be_reviewed_is_said() {
     assert!(branch.code == 0 && branch.err.contains("Review 1 file against lift ("), "{branch}");
     let path = repo.squad(&["review", "lift", "--path", "docs"]);
     assert!(path.code == 2, "{path}");
+    for elsewhere in ["../x", "/etc"] {
+        let path = repo.squad(&["review", "--path", elsewhere]);
+        assert!(path.code == 2 && path.err.contains(&format!("{elsewhere} is outside the repository")), "{path}");
+    }
     let outside = TestRepo::folder().squad(&["review"]);
     assert_eq!(outside.code, 3, "{outside}");
 }

@@ -25,7 +25,7 @@ fn world() -> World {
     })
 }
 
-fn world_of(scripts: impl FnOnce(&Path) -> [Script; 2]) -> World {
+pub(crate) fn world_of(scripts: impl FnOnce(&Path) -> [Script; 2]) -> World {
     let mut world = World::new(scripts);
     let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);

@@ -29,6 +29,7 @@ mod prompt;
 mod resume;
 mod steps;
 mod support;
+mod three_hosts;
 mod watch;
 mod watch_kills;
 mod workflow;

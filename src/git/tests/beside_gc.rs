@@ -228,7 +228,7 @@ fn a_bundle_comes_in_beside_a_gc_whole_or_not_at_all() {
         source.append(&format!("log/2026/03/04/{number}.md"), &number.to_string());
     }
     let (head, bundle) = (source.git(&["rev-parse", "HEAD"]), source.folder.path().join("team.squad"));
-    source.repository().write_bundle(head.trim(), ".squad", true, &ada(), &bundle).unwrap();
+    source.repository().write_bundle(head.trim(), Some(".squad"), true, &ada(), &bundle).unwrap();
     for round in 0..4 {
         let world = World::new();
         world.append("log/2026/03/04/ours.md", "ours");

@@ -78,6 +78,21 @@ pub(crate) fn first_installed(env: &Env, directory: &Path, settings: &Settings, 
     std::iter::once(preferred.to_owned()).chain(names(settings)).find(is_there)
 }
 
+/// The engines for a new team: the usual one first, then the others up to the first that is ready. Starts what it looks at.
+pub(crate) fn until_ready(env: &Env, directory: &Path, settings: &Settings) -> Result<Vec<Report>, Failure> {
+    let (runtime, usual) = (runtime(env)?, &settings.engine.name);
+    let is_other = |name: &String| name != usual && EngineKind::parse(name) != Some(EngineKind::Rehearsal);
+    let mut reports: Vec<Report> = Vec::new();
+    for name in std::iter::once(usual.clone()).chain(names(settings).into_iter().filter(is_other)) {
+        if reports.last().is_some_and(|last| last.ready) {
+            break;
+        }
+        reports.push(runtime.block_on(report(&name, env, None, directory, settings)));
+        share_login(&mut reports);
+    }
+    Ok(reports)
+}
+
 /// Where there is no team, and nobody has chosen an engine: the preferred one, or the first that is installed.
 pub(crate) fn without_team(env: &Env, directory: &Path, preferred: Option<&str>) -> Option<String> {
     let settings = crate::ops::own_settings(env);

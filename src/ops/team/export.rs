@@ -30,13 +30,20 @@ pub(crate) struct Exported {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Exports the team of the checked-out commit.
+/// Exports the team of the checked-out commit. Without a team there is only the ledger.
 pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<Exported, Failure> {
-    let workspace = Workspace::find(env, directory)?;
+    let workspace = Workspace::find_or_recorded(env, directory)?;
+    let has_team = Workspace::find(env, directory).is_ok();
+    if !has_team && !options.ledger {
+        return Err(Failure::team("there is no team to export").hint("`--ledger` exports what was recorded"));
+    }
     let repository = &workspace.repository;
     let folder = workspace.folder_in_repository();
     let committed = repository.head()?.commit;
-    let has = |commit: &String| repository.has_at(commit, &format!("{folder}/team.md"));
+    let has = |commit: &String| match has_team {
+        true => repository.has_at(commit, &format!("{folder}/team.md")),
+        false => Ok(true),
+    };
     let Some(commit) = committed.map(|commit| Ok::<_, Failure>(has(&commit)?.then_some(commit))).transpose()?.flatten()
     else {
         return Err(Failure::failed(format!("{folder}/team.md is not committed"))
@@ -44,7 +51,10 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
     };
     let activity = env.damage.activity();
     activity.begin("reading the team");
-    let files = repository.files_at(&commit, &folder, |_| Some(MAX_SIZE))?;
+    let files = match has_team {
+        true => repository.files_at(&commit, &folder, |_| Some(MAX_SIZE))?,
+        false => Vec::new(),
+    };
     let texts = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
     let mut problems = secrets::suspicious(env, &workspace.work_dir, texts);
     if !options.force {
@@ -58,7 +68,7 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
     let file = std::path::absolute(directory.join(target(options, &workspace))).unwrap_or_default();
     activity.begin("writing the file");
     write_file(&file, Some(options.force), |draft| {
-        Ok(repository.write_bundle(&commit, &folder, options.ledger, &writer(), draft)?)
+        Ok(repository.write_bundle(&commit, has_team.then_some(&*folder), options.ledger, &writer(), draft)?)
     })?;
     let bytes = std::fs::metadata(&file).map_or(0, |facts| facts.len());
     let file = real(&file);

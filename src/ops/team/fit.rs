@@ -94,23 +94,58 @@ pub(super) fn select_agents(files: &mut TeamFiles, agents: &[String]) -> Result<
         return Err(Failure::usage(format!("squad installs no agent `{unknown}`"))
             .hint(format!("it installs {}; `squad agents add` adds others", list(&known))));
     }
-    let is_removed = |slug: &str| known.iter().any(|one| one == slug) && !agents.iter().any(|one| one == slug);
-    let remaining = roster.lines().filter(|line| slug_of(line).is_none_or(|slug| !is_removed(&slug)));
+    let selection = Selection::new(&known, agents);
+    let remaining = roster.lines().filter(|line| slug_of(line).is_none_or(|slug| !selection.removes(&slug)));
     let remaining: String = remaining.map(|line| format!("{line}\n")).collect();
-    let fallback = FALLBACK_AGENTS.into_iter().find(|slug| agents.iter().any(|one| one == slug));
-    let fallback = fallback.or(agents.first().map(String::as_str)).map(capitalized).unwrap_or_default();
-    let routing = text(files, ROUTING);
-    let routing: String = routing.lines().map(|line| format!("{}\n", rerouted(line, &is_removed, &fallback))).collect();
     put(files, ROSTER, remaining);
-    put(files, ROUTING, routing);
-    files.retain(|path, _| path.split('/').nth(1).is_none_or(|slug| !path.starts_with("agents/") || !is_removed(slug)));
-    let charters: Vec<String> = files.keys().filter(|path| path.ends_with("/charter.md")).cloned().collect();
-    for path in charters {
-        let charter = text(files, &path);
-        let charter = charter.lines().map(|line| format!("{}\n", without_removed(line, &is_removed))).collect();
-        put(files, &path, charter);
+    files.retain(|path, _| {
+        path.split('/').nth(1).is_none_or(|slug| !path.starts_with("agents/") || !selection.removes(slug))
+    });
+    for (path, bytes) in files.iter_mut() {
+        *bytes = selection.tailored(path, bytes);
     }
     Ok(())
+}
+
+/// Which agents of a team are installed, and what that makes of its files.
+pub(super) struct Selection {
+    removed: Vec<String>,
+    /// Who gets the work of those that are not.
+    fallback: String,
+}
+
+impl Selection {
+    /// `known`: the slugs of all agents; `agents`: of those that are installed.
+    pub(super) fn new(known: &[String], agents: &[String]) -> Self {
+        let removed = known.iter().filter(|slug| !agents.contains(slug)).cloned().collect();
+        let fallback = FALLBACK_AGENTS.into_iter().find(|slug| agents.iter().any(|one| one == slug));
+        let fallback = fallback.or(agents.first().map(String::as_str)).map(capitalized).unwrap_or_default();
+        Self { removed, fallback }
+    }
+
+    fn removes(&self, slug: &str) -> bool {
+        self.removed.iter().any(|removed| removed == slug)
+    }
+
+    /// The routing, or a charter, without the agents that are not installed. Other files, and other lines, stay as they
+    /// are, so that an upgrade finds them unchanged.
+    pub(super) fn tailored(&self, path: &str, bytes: &[u8]) -> Vec<u8> {
+        let is_removed = |slug: &str| self.removes(slug);
+        let tailor = |line: &str| match path {
+            ROUTING => rerouted(line, &is_removed, &self.fallback),
+            _ => without_removed(line, &is_removed),
+        };
+        match std::str::from_utf8(bytes) {
+            Ok(text) if !self.removed.is_empty() && (path == ROUTING || path.ends_with("/charter.md")) => {
+                let tailor = |line: &str| {
+                    let inner = line.trim_end_matches(['\r', '\n']);
+                    tailor(inner) + &line[inner.len()..]
+                };
+                text.split_inclusive('\n').map(tailor).collect::<String>().into_bytes()
+            }
+            _ => bytes.to_vec(),
+        }
+    }
 }
 
 pub(crate) fn capitalized(slug: &str) -> String {
@@ -125,8 +160,10 @@ fn rerouted(line: &str, is_removed: &impl Fn(&str) -> bool, fallback: &str) -> S
     };
     let (worker, reviewer) = who.split_once(" + ").map_or((who, None), |(worker, reviewer)| (worker, Some(reviewer)));
     let slug = |name: &str| name.split(' ').next().unwrap_or_default().to_lowercase();
-    let worker = if is_removed(&slug(worker)) { fallback } else { worker };
+    let is_gone = is_removed(&slug(worker));
+    let worker = if is_gone { fallback } else { worker };
     match reviewer.filter(|reviewer| !is_removed(&slug(reviewer)) && slug(reviewer) != slug(worker)) {
+        kept if !is_gone && kept == reviewer => line.to_owned(),
         Some(reviewer) => format!("| {signal} | {worker} + {reviewer} | {examples} |"),
         None => format!("| {signal} | {worker} | {examples} |"),
     }

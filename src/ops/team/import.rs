@@ -40,6 +40,9 @@ pub(crate) struct Imported {
     pub(crate) reason: Option<String>,
     /// New ledger entries.
     pub(crate) entries: usize,
+    /// There is no team in it.
+    #[serde(skip)]
+    pub(crate) is_ledger_alone: bool,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -99,7 +102,8 @@ fn install(
 ) -> Result<Imported, Failure> {
     let Contents { files, ledger, mut problems } = contents;
     let entries = ledger.as_ref().map_or(0, |ledger| ledger.entries);
-    if !files.iter().any(|file| file.path == "team.md") {
+    let is_ledger_alone = files.is_empty() && ledger.is_some();
+    if !is_ledger_alone && !files.iter().any(|file| file.path == "team.md") {
         return Err(Failure::team("it contains no team.md").at(options.file.display()));
     }
     let texts = files.iter().map(|file| (file.path.as_str(), file.bytes.as_slice()));
@@ -108,14 +112,14 @@ fn install(
         secrets::refuse(&suspicious, "remove it and export the team again, or import it anyway with --force")?;
     }
     problems.extend(suspicious);
-    let is_installed = is_installed(work_dir, &files)?;
+    let is_installed = is_ledger_alone || is_installed(work_dir, &files)?;
     let in_folder = |NewFile { path, bytes, executable }: NewFile| FileChange {
         executable,
         ..FileChange::added(format!("{FOLDER}/{path}"), bytes)
     };
     let files: Vec<FileChange> = if is_installed { Vec::new() } else { files.into_iter().map(in_folder).collect() };
     let paths = files.iter().map(|file| file.path.clone()).collect();
-    let mut imported = Imported { files: paths, commit: None, reason: None, entries, problems };
+    let mut imported = Imported { files: paths, commit: None, reason: None, entries, is_ledger_alone, problems };
     if options.dry_run {
         return Ok(imported);
     }

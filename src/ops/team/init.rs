@@ -71,7 +71,7 @@ pub(crate) fn init(
         let known = &mut proposal;
         **known = Proposal::new(env, directory, survey, options.agents, |slug| {
             !is_own_preset && team.contains_key(&format!("agents/{slug}/charter.md"))
-        });
+        })?;
         if !agree(known)? {
             return Ok(Installed::Proposed(proposal));
         }

@@ -1,11 +1,14 @@
 //! What `squad init` is about to write: each line with its source, for a user who may change it first.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::engines;
 pub(crate) use super::survey::Fact;
 use super::survey::Survey;
 use crate::env::Env;
+use crate::error::Failure;
 use crate::model::list;
 use crate::ops::own_settings;
 
@@ -44,11 +47,11 @@ pub(crate) const YOURS: &str = "yours";
 impl Proposal {
     pub(super) fn new(
         env: &Env,
-        directory: &std::path::Path,
+        directory: &Path,
         survey: Survey,
         agents: Vec<String>,
         is_built_in: impl Fn(&str) -> bool,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let (preset, fitting) = survey.team();
         let are_known = fitting.iter().all(|slug| is_built_in(slug));
         let (agents, team) = match agents.is_empty() {
@@ -56,18 +59,9 @@ impl Proposal {
             true if are_known => (fitting.into_iter().map(str::to_owned).collect(), format!("preset {preset}")),
             true => (agents, "all of the preset".to_owned()),
         };
-        let settings = own_settings(env);
-        let usual = settings.engine.name.clone();
-        let (engine, used_engine) = match engines::first_installed(env, directory, &settings, &usual) {
-            Some(found) if found == usual => (None, Fact { value: usual, source: "installed".to_owned() }),
-            Some(found) => {
-                let source = format!("installed; {usual} is not");
-                (Some(found.clone()), Fact { value: found, source })
-            }
-            None => (None, Fact { value: usual, source: "not installed: `squad engines` shows how".to_owned() }),
-        };
+        let (engine, used_engine) = engine(env, directory)?;
         let stack = survey.stack();
-        Self {
+        Ok(Self {
             purpose: survey.purpose,
             kind: survey.kind.map(|kind| Fact { value: kind.value.name().to_owned(), source: kind.source }),
             stack,
@@ -83,7 +77,7 @@ impl Proposal {
             team,
             engine,
             used_engine,
-        }
+        })
     }
 
     /// The owners of folders that are on the team.
@@ -128,4 +122,25 @@ impl Proposal {
         ];
         all.into_iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| name).collect()
     }
+}
+
+/// The engine that is ready, else one that is installed: what to write into the configuration, if it is not the usual one,
+/// and how that is known.
+fn engine(env: &Env, directory: &Path) -> Result<(Option<String>, Fact), Failure> {
+    let settings = own_settings(env);
+    let usual = &settings.engine.name;
+    let reports = engines::until_ready(env, directory, &settings)?;
+    let ready = reports.last().filter(|last| last.ready);
+    let Some(found) = ready.or_else(|| reports.iter().find(|report| report.installed)) else {
+        let source = "not installed: `squad engines` shows how".to_owned();
+        return Ok((None, Fact { value: usual.clone(), source }));
+    };
+    let is_other = found.name != *usual;
+    let source = match found.complaint() {
+        Some(complaint) if !found.ready => complaint,
+        _ if is_other && reports[0].installed => format!("ready; {usual} is not"),
+        _ if is_other => format!("ready; {usual} is not installed"),
+        _ => "ready".to_owned(),
+    };
+    Ok((is_other.then(|| found.name.clone()), Fact { value: found.name.clone(), source }))
 }

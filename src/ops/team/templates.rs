@@ -69,9 +69,9 @@ impl Templates {
         self.texts.insert(hash(&text), text);
     }
 
-    /// Whether any release had this text.
-    pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
-        self.texts.contains_key(&hash(bytes))
+    /// The texts of all releases.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.texts.values()
     }
 }
 

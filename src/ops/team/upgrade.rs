@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::model::{ChangeKind, SkippedFile};
 use crate::ops::Workspace;
 use crate::ops::change::{Change, Changed, Conflict, FileChange, Merged, Tree, WriteMode, conflict_copy, merged, same};
-use crate::ops::team::fit::without_ownership;
+use crate::ops::team::fit::{Selection, without_ownership};
 use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
 use crate::ops::team::preset::Preset;
@@ -147,6 +147,14 @@ fn find_bases(
     Ok(())
 }
 
+/// The agents of the templates that the team has.
+fn installed(templates: &Templates, manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Selection {
+    let slug = |path: &String| Some(path.strip_prefix("agents/")?.strip_suffix("/charter.md")?.to_owned());
+    let there = manifest.files.iter().filter(|(path, _)| files.contains_key(*path));
+    let there: Vec<String> = there.filter_map(|(path, owned)| slug(owned.template.as_ref().unwrap_or(path))).collect();
+    Selection::new(&templates.files.keys().filter_map(slug).collect::<Vec<_>>(), &there)
+}
+
 /// What an upgrade does to the files that squad owns. Paths are from the repository's root.
 #[derive(Default)]
 struct Plan {
@@ -169,11 +177,15 @@ impl Plan {
         let folder = workspace.folder_in_repository();
         let full = |path: &str| format!("{folder}/{path}");
         let change = |path: &String, new| FileChange::new(full(path), files.get(path).cloned(), new);
+        let selection = installed(templates, manifest, files);
         let mut next = manifest.clone();
         (next.release, next.files) = (templates.release, BTreeMap::new());
         for (path, owned) in &manifest.files {
-            let (ours, base) = (files.get(path), templates.text(&owned.base));
-            let Some(new) = templates.files.get(owned.template.as_ref().unwrap_or(path)) else {
+            let name = owned.template.as_ref().unwrap_or(path);
+            let tailored = |text: &[u8]| selection.tailored(name, text);
+            let base = templates.text(&owned.base).map(tailored);
+            let (ours, base) = (files.get(path), base.as_deref());
+            let Some(new) = templates.files.get(name) else {
                 // Squad does not install it any more.
                 match (ours, base) {
                     (None, _) => {}
@@ -182,9 +194,12 @@ impl Plan {
                 }
                 continue;
             };
-            next.files.insert(path.clone(), Owned { base: hash(new), ..owned.clone() });
+            let hash = hash(new);
+            let is_newest = hash == owned.base;
+            next.files.insert(path.clone(), Owned { base: hash, ..owned.clone() });
+            let new = &tailored(new);
             let merged = match (ours, base) {
-                _ if hash(new) == owned.base => Merged::Unchanged,
+                _ if is_newest => Merged::Unchanged,
                 (None, _) => {
                     plan.unmanaged.push(full(path));
                     Merged::Unchanged
@@ -199,7 +214,8 @@ impl Plan {
                 Merged::Changed(new) => plan.changes.push(change(path, Some(new))),
                 Merged::Conflict(text) => {
                     let new = format!("{}{NEW}", full(path));
-                    plan.copies.extend(conflict_copy(&workspace.work_dir, &new, &text, |old| templates.contains(old))?);
+                    let is_squads = |old: &[u8]| templates.texts().any(|text| text == old || tailored(text) == old);
+                    plan.copies.extend(conflict_copy(&workspace.work_dir, &new, &text, is_squads)?);
                     plan.conflicts.push(Conflict { path: full(path), new });
                 }
             }

@@ -127,6 +127,7 @@ impl Checker<'_> {
             id,
             role: member.role_id.clone(),
             task: member.task.clone(),
+            answers_for: None,
             directory: self.directory(member.cwd.as_deref(), wrong),
             chat: self.chat(member, wrong),
             keeps_chat: self.options.is_stateful,

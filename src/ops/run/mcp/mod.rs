@@ -42,6 +42,7 @@ use arguments::checked;
 use roles::KnownRoles;
 
 /// The server's options.
+#[derive(Clone)]
 pub(crate) struct Options {
     /// A folder with more roles.
     pub(crate) roles: Option<PathBuf>,
@@ -58,14 +59,15 @@ pub(crate) struct Options {
     pub(crate) flags: BTreeMap<String, String>,
 }
 
+#[derive(Clone)]
 pub(crate) struct McpServer {
     env: Env,
     directory: PathBuf,
     options: Options,
-    /// What the client calls itself, as of its last call.
-    client: Mutex<String>,
+    /// What the client of this call calls itself: over HTTP there may be several.
+    client: Option<String>,
     /// The roles when they were last read.
-    known: Mutex<Option<Arc<KnownRoles>>>,
+    known: Arc<Mutex<Option<Arc<KnownRoles>>>>,
     /// A process for the next run, started after the first one: starting a process takes longer than some members
     /// work. It ends with the server, however the server ends.
     spare: Arc<Mutex<Option<Runner>>>,
@@ -94,7 +96,7 @@ pub(crate) struct Check {
 impl McpServer {
     pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
         let (env, directory) = (env.clone(), directory.to_owned());
-        Self { env, directory, options, client: Mutex::default(), known: Mutex::default(), spare: Arc::default() }
+        Self { env, directory, options, client: None, known: Arc::default(), spare: Arc::default() }
     }
 
     pub(crate) fn check(&self) -> Result<Check, Failure> {
@@ -195,8 +197,8 @@ impl McpServer {
         let mut flags = self.options.flags.clone();
         let is_free = self.options.described.is_none() && !flags.contains_key("engine");
         if is_free {
-            let client = self.client.lock().clone();
-            let found = engines::without_team(&self.env, &self.directory, engines::of_client(&client));
+            let preferred = self.client.as_deref().and_then(engines::of_client);
+            let found = engines::without_team(&self.env, &self.directory, preferred);
             flags.extend(found.map(|engine| ("engine".to_owned(), engine)));
         }
         flags
@@ -237,20 +239,18 @@ impl Service for McpServer {
             Ok(given) => given,
             Err(problems) => return Ok(ToolResult::error(&problems)),
         };
-        if let Some(client) = &call.client_name {
-            self.client.lock().clone_from(client);
-        }
+        let server = Self { client: call.client_name.clone(), ..self.clone() };
         let done = match tool {
-            "list_roles" => self.list_roles(given),
-            "start_squad_members" => self.start_members(given, call),
-            "review_changes" => self.review_changes(given, call),
-            "list_engines" => self.list_engines(),
-            "get_run" => self.get_run(given, call),
-            "cancel_run" => self.cancel_run(given, call),
-            "orchestrate" => self.orchestrate(given, call),
-            "log_decision" => self.log_decision(given),
-            "list_decisions" => self.list_decisions(given),
-            "init_squad" => self.init_squad(given, call),
+            "list_roles" => server.list_roles(given),
+            "start_squad_members" => server.start_members(given, call),
+            "review_changes" => server.review_changes(given, call),
+            "list_engines" => server.list_engines(),
+            "get_run" => server.get_run(given, call),
+            "cancel_run" => server.cancel_run(given, call),
+            "orchestrate" => server.orchestrate(given, call),
+            "log_decision" => server.log_decision(given),
+            "list_decisions" => server.list_decisions(given),
+            "init_squad" => server.init_squad(given, call),
             _ => return Err(no_tool()),
         };
         Ok(done.unwrap_or_else(|failure| failed(&failure)))

@@ -27,6 +27,8 @@ struct ReviewChanges {
     reviewers: Option<Reviewers>,
     #[serde(default)]
     engines: Vec<String>,
+    #[serde(default)]
+    cross: bool,
     squad_id: Option<String>,
 }
 
@@ -58,7 +60,7 @@ impl McpServer {
             Some(Reviewers::Count(count)) => (Vec::new(), Some(count)),
             None => (Vec::new(), None),
         };
-        let asked = Asked { range, reviewers, count, engines: asked.engines };
+        let asked = Asked { range, reviewers, count, engines: asked.engines, cross: asked.cross };
         let (described, limit) = (self.options.described.as_ref(), Some(self.options.limit));
         let prepared = reviewing::prepare(&self.env, &project, &roles, described, (&asked, limit))?;
         let request =

@@ -117,7 +117,7 @@ fn start_squad_members() -> Value {
             "task": text("The whole task: the member does not see your conversation."),
             "cwd": text("A folder of the project to work in. Default: the project's root."),
             "chatId": text("Continues an earlier member's chat, if the server keeps chats."),
-            "engine": text("The engine to run it on. Default: the project's."),
+            "engine": text("Default: the project's."),
             "timeoutSec": {"type": "integer", "minimum": 1, "maximum": MOST_SECONDS,
                            "description": "Time limit in seconds."},
         }),
@@ -126,7 +126,7 @@ fn start_squad_members() -> Value {
     let members = json!({"type": "array", "items": member, "minItems": 1, "maxItems": MOST_MEMBERS});
     let wait = json!({"type": "boolean", "default": true, "description":
         "Whether to wait. For what is still `running` then, call `get_run`."});
-    let metadata = json!({"type": "object", "description": "For your own notes; squad ignores it."});
+    let metadata = json!({"type": "object", "description": "Your own notes; squad ignores it."});
     let mut tool = tool(
         "start_squad_members",
         "Start members",
@@ -156,7 +156,9 @@ fn review_changes() -> Value {
                 "staged": {"type": "boolean", "default": false, "description": "Only what is staged."},
                 "paths": texts("Only these files and folders."),
                 "reviewers": reviewers,
-                "engines": texts("Each reviewer works on each of these. Default: the project's engine."),
+                "engines": texts("Each reviewer works on each. Default: the project's engine."),
+                "cross": {"type": "boolean", "default": false,
+                          "description": "Each then answers the others' findings, blind."},
                 "squadId": text("A review that was still running."),
             }),
             &[],

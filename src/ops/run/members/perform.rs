@@ -1,4 +1,5 @@
-//! Runs the named members side by side in one step, within the limit of concurrent agents.
+//! Runs the named members side by side, within the limit of concurrent agents: in one step, or in two where some answer
+//! the others.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::model::{
 };
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::run::order::NamedMember;
-use crate::pool::{Job, WorkKind, session_id};
+use crate::ops::run::reviewing::cross;
+use crate::pool::{Job, Work, WorkKind, session_id};
 use crate::route::asks_for_work;
 use crate::tools::Tool;
 
@@ -23,9 +25,10 @@ pub(in crate::ops) fn plan(members: &[NamedMember]) -> Plan {
         source: "mcp".to_owned(),
         weight: 1.0,
     });
+    let steps = steps(members).map(|step| step.iter().map(|member| member.given.id.clone()).collect());
     Plan {
         kind: PlanKind::Agents,
-        steps: vec![agents.clone()],
+        steps: steps.into_iter().filter(|step: &Vec<_>| !step.is_empty()).collect(),
         agents,
         reviewer: None,
         other_reviewers: Vec::new(),
@@ -36,25 +39,54 @@ pub(in crate::ops) fn plan(members: &[NamedMember]) -> Plan {
     }
 }
 
+/// Those that work at once, and those that answer them.
+fn steps(members: &[NamedMember]) -> [Vec<&NamedMember>; 2] {
+    members.iter().partition::<Vec<_>, _>(|member| member.given.answers_for.is_none()).into()
+}
+
 impl Executor<'_> {
     pub(in crate::ops::run) async fn members(&self, results: &mut Results) {
-        let workers = self.workers.at(Position::new(1, 1));
-        let members = &self.order.members;
+        let [first, second] = steps(&self.order.members);
+        let tasks = first.iter().map(|named| Some(named.given.task.clone())).collect();
+        let done = self.member_step(1, &first, tasks).await;
+        let said: Vec<_> = done.iter().map(|work| (&work.agent, work.text.as_str())).collect();
+        let task = first.first().map_or("", |named| named.given.task.as_str());
+        let task_of = |named: &&NamedMember| cross::task(task, &said, named.given.answers_for.as_ref()?);
+        let tasks: Vec<_> = second.iter().map(task_of).collect();
+        results.work.extend(done);
+        if !second.is_empty() {
+            results.work.extend(self.member_step(2, &second, tasks).await);
+        }
+    }
+
+    /// Those without a task have nothing to do.
+    async fn member_step(&self, step: u32, members: &[&NamedMember], tasks: Vec<Option<String>>) -> Vec<Work> {
+        let workers = self.workers.at(Position::new(step, 1));
         let agents = members.iter().map(|member| member.given.id.clone()).collect();
         workers.reports.tell(None, EventKind::StepStarted { agents });
-        let jobs: Vec<Job> = members.iter().map(|member| self.member_job(member)).collect();
+        let (mut given, mut jobs, mut idle) = (Vec::new(), Vec::new(), Vec::new());
+        for (named, task) in members.iter().zip(tasks) {
+            match task {
+                Some(task) => {
+                    jobs.push(self.member_job(named, &task));
+                    given.push(*named);
+                }
+                None => idle.push(workers.skip(&named.given.id, "the others found nothing that it could answer")),
+            }
+        }
         let in_session: Vec<bool> = jobs.iter().map(|job| self.is_in_session(&job.opening.spec)).collect();
-        let done = workers.fan_out(jobs).await;
-        for ((named, work), _) in members.iter().zip(&done).zip(in_session).filter(|(_, in_session)| *in_session) {
+        let mut done = workers.fan_out(jobs).await;
+        for ((named, work), _) in given.iter().zip(&done).zip(in_session).filter(|(_, in_session)| *in_session) {
             // Engines with sessions have no output but the last message, which the ledger has too.
             let _ = self.output(named, "stdout").write(&work.text);
         }
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
         workers.reports.tell(None, EventKind::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
-        results.work.extend(done);
+        done.extend(idle);
+        done
     }
 
-    fn member_job(&self, named: &NamedMember) -> Job {
+    fn member_job(&self, named: &NamedMember, task: &str) -> Job {
         let given = &named.given;
         let own = named.agent.as_ref().and_then(|agent| self.project.team.member(agent)).cloned();
         let member = own.unwrap_or_else(|| of_role(named));
@@ -63,19 +95,19 @@ impl Executor<'_> {
         job.situation = String::new();
         job.limit = given.limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok());
         job.must_resume = given.chat.is_some();
-        job.asks_for_work = asks_for_work(&given.task);
+        job.asks_for_work = asks_for_work(task);
         let mut spec = job.opening.spec;
         spec.agent = given.id.clone();
         spec.prompt = named.body.clone();
         spec.engine = given.engine.clone().or(spec.engine);
         if self.is_in_session(&spec) {
-            job.prompt = shape::message(&given.task, given.keeps_chat && given.chat.is_none());
+            job.prompt = shape::message(task, given.keeps_chat && given.chat.is_none());
             let told = shape::whole(given.chat.is_none().then_some(&named.body), &job.prompt);
             // A failure here does not undo the work.
             let _ = self.output(named, "prompt").write(&told);
         } else {
             // Command engines combine role and task themselves, and get none of squad's tools.
-            job.prompt.clone_from(&given.task);
+            task.clone_into(&mut job.prompt);
             if named.agent.is_none() {
                 (spec.team, spec.context) = (String::new(), String::new());
             }

@@ -222,7 +222,7 @@ impl MemberResult {
     fn take(&mut self, kind: EventKind) {
         if let Some((outcome, end)) = kind.end() {
             self.status = match outcome {
-                Outcome::Completed => Status::Completed,
+                Outcome::Completed | Outcome::Skipped => Status::Completed,
                 Outcome::TimedOut => Status::Timeout,
                 _ => Status::Error,
             };

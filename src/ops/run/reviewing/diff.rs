@@ -1,11 +1,11 @@
 //! The change under review: a unified diff, computed once, and cut by file where it is long.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use crate::env::Env;
 use crate::env::files::read_regular;
 use crate::error::Failure;
-use crate::model::{list, plural, printable_line, without_hidden};
+use crate::model::{plural, printable_line, without_hidden};
 use crate::ops::Workspace;
 use crate::ops::team::secrets::redactor;
 
@@ -14,8 +14,13 @@ const SHOWN: usize = 120 * 1024;
 /// Most new files whose text is read, and most bytes of each.
 const NEW_FILES: usize = 100;
 const NEW_SIZE: u64 = 256 * 1024;
+/// Most files that did not fit and are named.
+const NAMED: usize = 500;
 /// The line around a diff in a task.
-const FENCE: &str = "~~~~~~~~~~";
+pub(super) const FENCE: &str = "~~~~~~~~~~";
+/// Before the name of a file of which only the beginning is shown, and before the number of those not named.
+const REST: &str = "the rest of ";
+const MORE: &str = "… and ";
 
 /// What to compare.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +59,12 @@ impl Diff {
                 (Some(fork.unwrap_or(named)), name.clone())
             }
         };
+        let leads_out = |path: &&String| {
+            Path::new(path).components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+        };
+        if let Some(path) = range.paths.iter().find(leads_out) {
+            return Err(Failure::usage(format!("{} is outside the repository", printable_line(path))));
+        }
         let bytes = repository.unified_diff(base.as_deref(), range.staged, &range.paths)?;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if !range.staged {
@@ -89,7 +100,7 @@ impl Diff {
                 let mut end = head.floor_char_boundary(SHOWN);
                 end = head[..end].rfind('\n').map_or(end, |at| at + 1);
                 shown.push_str(&head[..end]);
-                left_out.push(format!("the rest of {path}"));
+                left_out.push(format!("{REST}{path}"));
             } else {
                 left_out.push((*path).to_owned());
             }
@@ -104,19 +115,91 @@ impl Diff {
 
     /// The diff as a part of a task.
     pub(super) fn fenced(&self) -> String {
-        let left_out = match self.left_out.len() {
-            0 => String::new(),
-            _ => format!("\nToo long to be shown, so read them yourself: {}.\n", list(self.left_out.iter().take(50))),
-        };
-        format!("{FENCE} diff\n{}\n{FENCE}\n{left_out}", self.text.trim_end())
+        let mut named: Vec<&str> = self.left_out.iter().map(String::as_str).take(NAMED).collect();
+        let more = format!("{MORE}{} more", self.left_out.len() - named.len());
+        if self.left_out.len() > named.len() {
+            named.push(&more);
+        }
+        Shown { diff: &self.text, left_out: named }.fenced()
     }
 }
 
-/// The diff in a task that [`Diff::fenced`] made.
-pub(super) fn of_task(task: &str) -> &str {
-    let start = format!("{FENCE} diff\n");
-    let inner = task.find(&start).and_then(|at| task.get(at + start.len()..)).unwrap_or_default();
-    inner.rfind(&format!("\n{FENCE}\n")).and_then(|end| inner.get(..=end)).unwrap_or_default()
+/// What a reviewer was shown.
+pub(super) struct Shown<'a> {
+    diff: &'a str,
+    /// The files that did not fit.
+    left_out: Vec<&'a str>,
+}
+
+/// Whether a quote stands where a finding says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Quoted {
+    /// On this line, if it is on one only.
+    InDiff(Option<u64>),
+    /// The file did not fit, so nobody can tell.
+    Unchecked,
+    Nowhere,
+}
+
+impl<'a> Shown<'a> {
+    /// Reads a task that has [`Diff::fenced`] in it. No line of a diff begins like a fence.
+    pub(super) fn of_task(task: &'a str) -> Self {
+        let block = |name: &str| {
+            let start = format!("\n{FENCE} {name}\n");
+            let inner = task.find(&start).and_then(|at| task.get(at + start.len()..)).unwrap_or_default();
+            inner.find(&format!("\n{FENCE}\n")).and_then(|end| inner.get(..=end)).unwrap_or_default()
+        };
+        Self { diff: block("diff"), left_out: block("files").lines().collect() }
+    }
+
+    pub(super) fn fenced(&self) -> String {
+        let diff = format!("{FENCE} diff\n{}\n{FENCE}\n", self.diff.trim_end());
+        if self.left_out.is_empty() {
+            return diff;
+        }
+        let files = self.left_out.join("\n");
+        format!("{diff}\nThese did not fit, so read them yourself:\n\n{FENCE} files\n{files}\n{FENCE}\n")
+    }
+
+    pub(super) fn find(&self, path: &str, quote: &str) -> Quoted {
+        let quoted: Vec<String> = quote.lines().map(plain).filter(|line| !line.is_empty()).collect();
+        // A reviewer may quote a line with the mark of the diff, or a part of it.
+        let is_whole =
+            |line: &str, quote: &str| line == quote || Some(line) == quote.strip_prefix(['+', '-']).map(str::trim);
+        let has = |line: &str, quote: &str| is_whole(line, quote) || (quote.len() > 8 && line.contains(quote));
+        let of_path = sections(self.diff).into_iter().filter(|(known, _)| *known == path);
+        let of_path: Vec<Vec<(u64, String)>> = of_path.map(|(_, section)| numbered(section)).collect();
+        for lines in of_path.iter().filter(|_| !quoted.is_empty()) {
+            if quoted.iter().all(|quote| lines.iter().any(|(_, line)| has(line, quote))) {
+                let mut at: Vec<_> = lines.iter().filter(|(_, line)| has(line, &quoted[0])).collect();
+                let whole: Vec<_> = at.iter().copied().filter(|(_, line)| is_whole(line, &quoted[0])).collect();
+                at = if whole.is_empty() { at } else { whole };
+                return Quoted::InDiff(if let [(number, _)] = at[..] { Some(*number) } else { None });
+            }
+        }
+        let is_cut = self.left_out.iter().any(|file| file.strip_prefix(REST).unwrap_or(file) == path);
+        let is_unnamed = of_path.is_empty() && self.left_out.last().is_some_and(|last| last.starts_with(MORE));
+        if is_cut || is_unnamed { Quoted::Unchecked } else { Quoted::Nowhere }
+    }
+}
+
+fn plain(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of a file's hunks, with their numbers in the new file; a removed line has that of the line after it.
+fn numbered(section: &str) -> Vec<(u64, String)> {
+    let (mut number, mut lines) = (0, Vec::new());
+    for line in section.lines().skip_while(|line| !line.starts_with("@@")) {
+        if let Some(header) = line.strip_prefix("@@") {
+            let begin = header.split_once('+').and_then(|(_, new)| new.split([',', ' ']).next()?.parse().ok());
+            number = begin.unwrap_or_default();
+        } else if let Some(line) = line.strip_prefix(['+', '-', ' ']).map(plain) {
+            lines.push((number, line));
+        }
+        number += u64::from(line.starts_with(['+', ' ']));
+    }
+    lines
 }
 
 /// Each file's part of a diff, with its path.
@@ -133,26 +216,6 @@ fn path_of(section: &str) -> &str {
     let named = header.filter_map(|line| line.strip_prefix("+++ b/").or_else(|| line.strip_prefix("--- a/"))).last();
     let first = || section.lines().next().unwrap_or_default().rsplit_once(" b/").map_or("", |(_, path)| path);
     named.map(|path| path.trim_end_matches('\t')).filter(|path| !path.is_empty()).unwrap_or_else(first)
-}
-
-/// Whether a file's part of the diff has the quoted lines.
-pub(super) fn has_quote(diff: &str, path: &str, quote: &str) -> bool {
-    let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let quoted: Vec<String> = quote.lines().map(plain).filter(|line| !line.is_empty()).collect();
-    let of_path = sections(diff).into_iter().filter(|(known, _)| *known == path).map(|(_, section)| section);
-    let in_hunks = |section: &str| -> Vec<String> {
-        let hunks = section.lines().skip_while(|line| !line.starts_with("@@"));
-        let lines = hunks.filter_map(|line| line.strip_prefix(['+', '-', ' ']));
-        lines.map(plain).collect()
-    };
-    // A reviewer may quote a line with the mark of the diff.
-    let is_in = |lines: &[String], quote: &String| {
-        let bare = quote.strip_prefix(['+', '-']).map(str::trim);
-        lines.iter().any(|line| {
-            line == quote || Some(line.as_str()) == bare || (quote.len() > 8 && line.contains(quote.as_str()))
-        })
-    };
-    !quoted.is_empty() && of_path.map(in_hunks).any(|lines| quoted.iter().all(|quote| is_in(&lines, quote)))
 }
 
 /// Keeps line ends, and tabs.
@@ -187,28 +250,38 @@ fn of_new_file(root: &Path, path: &str) -> String {
 mod tests {
     use super::*;
 
-    const DIFF: &str = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n fn a() {\n-    one();\n+    two(1,  2);\n\
+    const DIFF: &str = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -5,2 +7,2 @@ mod x\n fn a() {\n-    one();\n+    two(1,  2);\n\
         diff --git a/b.md b/b.md\nnew file mode 100644\n--- /dev/null\n+++ b/b.md\n@@ -0,0 +1,1 @@\n+words\n\
         diff --git a/c.png b/c.png\nBinary files a/c.png and b/c.png differ\n";
 
     #[test]
     fn quotes_are_found_in_the_files_they_are_from() {
+        let long = vec!["d".to_owned(); 2].into_iter().chain(["the rest of a.rs".to_owned()]).collect();
+        let diff = Diff { base: String::new(), text: DIFF.to_owned(), files: 4, left_out: long };
+        let task = format!("Review.\n\n{}\nEnd.\n", diff.fenced());
+        let shown = Shown::of_task(&task);
         for (path, quote, expected) in [
-            ("a.rs", "    two(1,  2);", true),
-            ("a.rs", "two(1, 2);", true),
-            ("a.rs", "+    two(1, 2);", true),
-            ("a.rs", "one();", true),
-            ("a.rs", "fn a() {\n    two(1, 2);", true),
-            ("a.rs", "three();", false),
-            ("b.md", "two(1, 2);", false),
-            ("b.md", "words", true),
-            ("b.md", "word", false),
-            ("c.png", "words", false),
-            ("a.rs", " \n", false),
-            ("a.rs", "+++ b/a.rs", false),
+            ("a.rs", "    two(1,  2);", Quoted::InDiff(Some(8))),
+            ("a.rs", "two(1, 2);", Quoted::InDiff(Some(8))),
+            ("a.rs", "+    two(1, 2);", Quoted::InDiff(Some(8))),
+            ("a.rs", "one();", Quoted::InDiff(Some(8))),
+            ("a.rs", "fn a() {\n    two(1, 2);", Quoted::InDiff(Some(7))),
+            ("a.rs", "three();", Quoted::Unchecked),
+            ("a.rs", " \n", Quoted::Unchecked),
+            ("a.rs", "+++ b/a.rs", Quoted::Unchecked),
+            ("b.md", "two(1, 2);", Quoted::Nowhere),
+            ("b.md", "words", Quoted::InDiff(Some(1))),
+            ("b.md", "word", Quoted::Nowhere),
+            ("c.png", "words", Quoted::Nowhere),
+            ("d", "words", Quoted::Unchecked),
+            ("e", "words", Quoted::Nowhere),
         ] {
-            assert_eq!(has_quote(DIFF, path, quote), expected, "{path}: {quote}");
+            assert_eq!(shown.find(path, quote), expected, "{path}: {quote}");
         }
+        let twice = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n-x()\n+x()\n+y()\n";
+        let shown = Shown { diff: twice, left_out: vec!["… and 3 more"] };
+        assert_eq!(shown.find("a", "x()"), Quoted::InDiff(None));
+        assert_eq!((shown.find("a", "z()"), shown.find("b", "z()")), (Quoted::Nowhere, Quoted::Unchecked));
     }
 
     #[cfg(unix)]
@@ -228,11 +301,15 @@ mod tests {
         let diff = Diff::cut("HEAD".to_owned(), DIFF, str::to_owned);
         assert_eq!((diff.files, diff.text.as_str(), diff.left_out.len()), (3, DIFF, 0));
         let task = format!("Review.\n\n{}\nEnd.\n", diff.fenced());
-        assert_eq!(of_task(&task), DIFF);
+        assert_eq!(Shown::of_task(&task).diff, DIFF);
         let long = format!("{DIFF}diff --git a/d b/d\n--- a/d\n+++ b/d\n@@ -1 +1 @@\n{}", "+x\n".repeat(SHOWN));
         let diff = Diff::cut("HEAD".to_owned(), &long, str::to_owned);
         assert_eq!((diff.text.as_str(), diff.left_out), (DIFF, vec!["d".to_owned()]));
         let alone = Diff::cut("HEAD".to_owned(), long.get(DIFF.len()..).expect("the rest"), str::to_owned);
         assert!(alone.text.len() > SHOWN - 10 && alone.left_out == ["the rest of d"], "{:?}", alone.left_out);
+        let many = Diff { left_out: (0..NAMED + 3).map(|number| number.to_string()).collect(), ..alone };
+        let task = format!("Review.\n\n{}\n", many.fenced());
+        let named = Shown::of_task(&task).left_out;
+        assert_eq!((named.len(), named[NAMED]), (NAMED + 1, "… and 3 more"));
     }
 }

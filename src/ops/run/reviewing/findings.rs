@@ -1,9 +1,11 @@
 //! What reviewers answered: verdicts, and findings grouped by place. None is merged with another: the same title is not
 //! the same defect, and neither is the same line.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::diff::has_quote;
+use super::diff::{Quoted, Shown};
 use crate::model::{first_line, without_hidden};
 
 /// Most findings of one reviewer that count.
@@ -23,6 +25,29 @@ pub(crate) struct Finding {
     pub(crate) engine: String,
     pub(crate) model: Option<String>,
     pub(crate) in_diff: bool,
+    /// Its file did not fit into what the reviewers were shown, so nobody can tell whether it is in the diff.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unchecked: bool,
+    /// What the other reviewers say of it, if they were asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) answers: Vec<Opinion>,
+}
+
+/// What a reviewer says of another's finding.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Opinion {
+    pub(crate) by: String,
+    pub(crate) engine: String,
+    /// `agree` or `disagree`.
+    pub(crate) answer: &'static str,
+    pub(crate) evidence: String,
+}
+
+impl Finding {
+    /// Where it belongs: what is in the diff, then what could not be checked, then what is not there.
+    pub(crate) fn rank(&self) -> u8 {
+        if self.in_diff { 0 } else { 2 - u8::from(self.unchecked) }
+    }
 }
 
 /// A reviewer's answer, if it is one.
@@ -37,21 +62,7 @@ pub(super) struct Answer {
 struct Given {
     verdict: String,
     #[serde(default)]
-    findings: Vec<GivenFinding>,
-}
-
-#[derive(Deserialize)]
-struct GivenFinding {
-    #[serde(default)]
-    path: String,
-    #[serde(default)]
-    line: serde_json::Value,
-    #[serde(default)]
-    quote: String,
-    #[serde(default)]
-    severity: String,
-    #[serde(default)]
-    text: String,
+    findings: Value,
 }
 
 /// Who answered.
@@ -63,49 +74,67 @@ pub(super) struct Author<'a> {
 }
 
 /// Reads the first JSON object in an answer that says a verdict. `None`: there is none.
-pub(super) fn answer(text: &str, diff: &str, author: Author<'_>) -> Option<Answer> {
-    let given = text.match_indices('{').find_map(|(at, _)| {
-        let mut values = serde_json::Deserializer::from_str(text.get(at..)?).into_iter::<Given>();
-        values.next()?.ok()
-    })?;
+pub(super) fn answer(text: &str, shown: &Shown<'_>, author: Author<'_>) -> Option<Answer> {
+    let given: Given = object(text)?;
     let verdict = given.verdict.to_lowercase();
     let rejects = verdict.starts_with("reject") || verdict.contains("request");
     if !rejects && !verdict.starts_with("approve") {
         return None;
     }
-    let more = given.findings.len().saturating_sub(MOST);
-    let findings = given.findings.into_iter().take(MOST).map(|finding| of(finding, diff, author)).collect();
-    Some(Answer { rejects, findings, more })
+    let all = given.findings.as_array().map_or(&[][..], Vec::as_slice);
+    let findings = all.iter().take(MOST).map(|finding| of(finding, shown, author)).collect();
+    Some(Answer { rejects, findings, more: all.len().saturating_sub(MOST) })
 }
 
-fn of(given: GivenFinding, diff: &str, author: Author<'_>) -> Finding {
-    let plain = |text: String| without_hidden(text.trim().chars().take(LONGEST).collect());
-    let path = plain(given.path).trim_start_matches("./").to_owned();
+/// The first JSON object in an answer that has what is looked for.
+pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
+    text.match_indices('{').find_map(|(at, _)| {
+        let mut values = serde_json::Deserializer::from_str(text.get(at..)?).into_iter::<T>();
+        values.next()?.ok()
+    })
+}
+
+/// A field that should hold a text.
+pub(super) fn text_of(given: &Value, field: &str) -> String {
+    plain(given[field].as_str().unwrap_or_default())
+}
+
+fn plain(text: &str) -> String {
+    without_hidden(text.trim().chars().take(LONGEST).collect())
+}
+
+fn of(given: &Value, shown: &Shown<'_>, author: Author<'_>) -> Finding {
+    let path = text_of(given, "path").trim_start_matches("./").to_owned();
+    let quote = given["quote"].as_str().unwrap_or_default();
     // Some quote a line with the mark of the diff.
-    let bare = given.quote.strip_prefix(['+', '-']).filter(|bare| has_quote(diff, &path, bare)).map(str::to_owned);
-    let quote = bare.unwrap_or(given.quote);
-    let in_diff = has_quote(diff, &path, &quote);
-    let line = given.line.as_u64().or_else(|| given.line.as_str()?.split(['-', ' ']).next()?.parse().ok());
-    let severity = match given.severity.to_lowercase().as_str() {
-        severity @ ("critical" | "high" | "medium" | "low") => severity.to_owned(),
+    let bare = quote.strip_prefix(['+', '-']).map(|bare| (bare, shown.find(&path, bare)));
+    let bare = bare.filter(|(_, quoted)| matches!(quoted, Quoted::InDiff(_)));
+    let (quote, quoted) = bare.unwrap_or_else(|| (quote, shown.find(&path, quote)));
+    let line = &given["line"];
+    let said = line.as_u64().or_else(|| line.as_str()?.split(['-', ' ']).next()?.parse().ok());
+    let severity = match text_of(given, "severity").to_lowercase() {
+        severity if ["critical", "high", "medium", "low"].contains(&severity.as_str()) => severity,
         _ => "medium".to_owned(),
     };
     Finding {
-        path,
-        line,
-        quote: first_line(&plain(quote.lines().map(str::trim).collect::<Vec<_>>().join(" ⏎ ")), 300),
+        // Reviewers count badly, and quote well.
+        line: if let Quoted::InDiff(Some(line)) = quoted { Some(line) } else { said },
+        quote: first_line(&plain(&quote.lines().map(str::trim).collect::<Vec<_>>().join(" ⏎ ")), 300),
         severity,
-        text: plain(given.text),
+        text: text_of(given, "text"),
         by: author.by.to_owned(),
         engine: author.engine.to_owned(),
         model: author.model.map(str::to_owned),
-        in_diff,
+        in_diff: matches!(quoted, Quoted::InDiff(_)),
+        unchecked: quoted == Quoted::Unchecked,
+        answers: Vec::new(),
+        path,
     }
 }
 
 /// By place, so that those at one place stand together; what is not in the diff comes last.
 pub(super) fn grouped(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by(|a, b| (!a.in_diff, &a.path, a.line, &a.by).cmp(&(!b.in_diff, &b.path, b.line, &b.by)));
+    findings.sort_by(|a, b| (a.rank(), &a.path, a.line, &a.by).cmp(&(b.rank(), &b.path, b.line, &b.by)));
     findings
 }
 
@@ -116,13 +145,16 @@ mod tests {
     const DIFF: &str = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n+x = 1\n+y = 2\n";
 
     fn read(text: &str) -> Option<Answer> {
-        answer(text, DIFF, Author { by: "rex", engine: "claude", model: None })
+        let task = format!("\n~~~~~~~~~~ diff\n{DIFF}~~~~~~~~~~\n");
+        answer(text, &Shown::of_task(&task), Author { by: "rex", engine: "claude", model: None })
     }
 
     #[test]
     fn answers_are_read_however_they_are_wrapped() {
         for (text, rejects) in [
             (r#"{"verdict":"approve"}"#, Some(false)),
+            (r#"{"verdict":"approve","findings":[null,{"path":1,"line":[],"quote":null}]}"#, Some(false)),
+            (r#"{"verdict":"reject","findings":null}"#, Some(true)),
             ("Here it is { well }:\n```json\n{\"verdict\": \"REJECT\", \"findings\": []}\n```\nBye.", Some(true)),
             (r#"{"verdict":"request changes"}"#, Some(true)),
             (r#"{"verdict":"maybe"}"#, None),
