@@ -94,9 +94,9 @@ impl Repository {
 
     /// The files below a folder that differ from the checked-out commit, without ignored ones.
     pub(crate) fn changed_below(&self, folder: &str) -> Result<Vec<String>, Error> {
-        let status =
-            ["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--"];
-        let changed = self.call(&status).arguments(&[folder]).succeed()?.stdout;
+        let status = ["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
+        let call = self.call(&status).arguments(&["--ignore-submodules=dirty", "--", folder]);
+        let changed = call.succeed()?.stdout;
         // Two letters and a space before each path.
         let paths = changed.split(|byte| *byte == 0).filter_map(|line| line.get(3..));
         Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())

@@ -102,7 +102,9 @@ pub(super) fn changed(repository: &Repository, paths: &[&str]) -> Result<BTreeSe
     let requested: BTreeSet<&str> =
         if paths.len() <= MAX_PATTERNS { paths.iter().copied().collect() } else { top_folders(paths) };
     let requested: Vec<&str> = requested.into_iter().collect();
-    let call = repository.call(&["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--"]);
+    let call = repository.call(&["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no"]);
+    // Of a submodule only its commit counts: git runs in it otherwise, with a configuration that an agent may have written.
+    let call = call.arguments(&["--ignore-submodules=dirty", "--"]);
     let answer = call.arguments(&requested).variable("GIT_OPTIONAL_LOCKS", "0").succeed()?;
     // `XY path`
     let records = answer.stdout.split(|byte| *byte == 0).filter_map(|record| record.get(3..));

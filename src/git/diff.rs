@@ -8,11 +8,13 @@ const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 impl Repository {
     /// A unified diff against a commit, or against nothing. No program but git runs for it.
     pub(crate) fn unified_diff(&self, base: Option<&str>, staged: bool, paths: &[String]) -> Result<Vec<u8>, Error> {
-        const OPTIONS: [&str; 8] = [
+        const OPTIONS: [&str; 9] = [
             "diff",
             "--no-color",
             "--no-ext-diff",
             "--no-textconv",
+            // Else git runs in them, with a configuration that an agent may have written.
+            "--ignore-submodules=dirty",
             "--find-renames",
             "--unified=3",
             "--src-prefix=a/",

@@ -2,7 +2,9 @@
 
 use std::env;
 
-use super::{error::Error, repository::Repository};
+use gix::index::entry::Mode;
+
+use super::{error::Error, repository::Repository, rescue::read_index};
 
 #[derive(Debug, Default)]
 pub(crate) struct StagedMoves {
@@ -17,6 +19,13 @@ impl Repository {
         let listed = self.call(&list).succeed()?.stdout;
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
+    }
+
+    /// Where submodules lie, as `/` paths from the work tree's root.
+    pub(crate) fn submodules(&self) -> Result<Vec<String>, Error> {
+        let index = read_index(&self.git_dir().join("index"), self)?;
+        let links = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
+        Ok(links.map(|entry| entry.path(&index).to_string()).collect())
     }
 
     /// The files below a folder that the next commit would add or delete. Empty before the first commit, and while a

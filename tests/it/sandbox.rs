@@ -85,6 +85,32 @@ fn a_socket_that_is_removed_meanwhile_keeps_nobody_from_starting() {
     assert!(!output.out.contains("cannot be set up"), "{output}");
 }
 
+/// A submodule that is checked out, and one that is not: git would run what an agent's configuration there names.
+#[test]
+fn the_configuration_of_a_submodule_is_not_the_agents() {
+    let Some(world) = World::at("full") else { return };
+    let repo = &world.repo;
+    let lib = repo.root().with_file_name("lib");
+    repo.git(&["init", "--quiet", &lib.display().to_string()]);
+    let lib = lib.display().to_string();
+    let ann = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"];
+    repo.git(&[&["-C", &lib][..], &ann, &["commit", "--quiet", "--allow-empty", "--message=lib"]].concat());
+    for name in ["sub", "empty"] {
+        repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &lib, name]);
+    }
+    repo.git(&["commit", "--quiet", "--message=submodules"]);
+    repo.git(&["submodule", "--quiet", "deinit", "--force", "empty"]);
+    let before = repo.read("sub/.git");
+    let output = world.run(&[
+        "rm -f sub/.git; mv sub/.git sub/git",
+        "git init -q empty || mkdir empty/.git",
+        "echo work > sub/file && cat sub/file",
+    ]);
+    assert!(results(&output).contains("work"), "the rest of it is the project's: {output}");
+    assert_eq!(repo.read("sub/.git"), before, "{output}");
+    assert!(!repo.exists("empty/.git"), "{output}");
+}
+
 #[test]
 fn writes_land_in_the_project_and_nowhere_else() {
     for level in LEVELS {

@@ -277,6 +277,13 @@ fn sandbox(
         if !project.settings.sandbox.opens_git {
             rules.read_only = git_folders(&root);
             rules.read_only.push(root.join(".git"));
+            // In a submodule git runs what its own configuration names, also for whoever asks for the project's status.
+            let submodules = project.repository.submodules().map_err(|error| error.to_string())?;
+            let work_dir = real(&project.work_dir);
+            rules.read_only.extend(submodules.iter().map(|path| {
+                let (folder, git) = (work_dir.join(path), work_dir.join(path).join(".git"));
+                if git.exists() { git } else { folder }
+            }));
         }
         rules.hidden.extend(["runs", "watch", "homes", "output"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
