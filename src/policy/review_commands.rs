@@ -7,11 +7,23 @@ pub(crate) const READS_GIT: &str = "`git diff`, `log`, `show`, `status`, `blame`
 /// that write a file, start a program or leave the repository.
 pub(crate) fn only_reads_git(command: &str) -> bool {
     const COMMANDS: [&str; 6] = ["diff", "log", "show", "status", "blame", "grep"];
-    const OPTIONS: [&str; 6] =
-        ["--output", "--ext-diff", "--textconv", "--no-index", "--open-files-in-pager", "--contents"];
+    const OPTIONS: [&str; 8] = [
+        "--output",
+        "--ext-diff",
+        "--textconv",
+        "--no-index",
+        "--open-files-in-pager",
+        "--contents",
+        // These start the pager for manuals, and the program that checks signatures.
+        "--help",
+        "--show-signature",
+    ];
     // Also braces and wildcards: `{--output=a,}` expands to an option, and a file's name may do the same.
     const SHELLS: [char; 16] = ['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '\n', '\r', '{', '*', '?', '['];
-    if command.contains(SHELLS) {
+    // Quotes of PowerShell. Its other shells' escape is `^`, which for git stands behind a commit.
+    const TYPOGRAPHIC: [char; 6] = ['“', '”', '„', '‘', '’', '‚'];
+    let is_escape = |pair: &[u8]| matches!(pair, [b'^', letter] if letter.is_ascii_alphabetic());
+    if command.contains(SHELLS) || command.contains(TYPOGRAPHIC) || command.as_bytes().windows(2).any(is_escape) {
         return false;
     }
     // For the shell, quotes only group words.
@@ -29,11 +41,18 @@ pub(crate) fn only_reads_git(command: &str) -> bool {
     // `git grep` starts a pager with `-O`, also among other letters, and reads patterns from a file with `-f`.
     let has_letter =
         |word: &str| name == "grep" && word.starts_with('-') && !word.starts_with("--") && word.contains(['O', 'f']);
-    // With a path elsewhere, `git diff` compares files that are in no repository.
-    let leads_out = |word: &str| {
-        word.starts_with(['/', '~']) || word.split('/').any(|part| part == "..") || word.get(1..3) == Some(":/")
+    // With a path elsewhere, `git diff` compares files that are in no repository, and `git blame` shows lines of one that
+    // it takes for a list. For zsh, `=cat` is a path.
+    let is_outside = |path: &str| {
+        path.starts_with(['/', '~', '=']) || path.split('/').any(|part| part == "..") || path.get(1..3) == Some(":/")
     };
-    !words.any(|word| is_refused(word) || has_letter(word) || leads_out(word))
+    let leads_out = |word: &str| match word.strip_prefix('-') {
+        Some(option) if !option.starts_with('-') => option.contains(['/', '~']) || option.contains(".."),
+        Some(option) => option.split_once('=').is_some_and(|(_, value)| is_outside(value)),
+        None => is_outside(word),
+    };
+    // Formats of a signature check it.
+    !words.any(|word| word.contains("%G") || is_refused(word) || has_letter(word) || leads_out(word))
 }
 
 #[cfg(test)]
@@ -53,6 +72,8 @@ mod tests {
             "git grep -n --heading 'fn main' HEAD -- src",
             "git show HEAD:src/a.rs",
             "git log -S'x' --oneline",
+            "git diff HEAD^ HEAD~2^2 --stat=80",
+            "git log --since=2026-01-01 main..HEAD",
         ] {
             assert!(only_reads_git(allowed), "{allowed}");
         }
@@ -85,6 +106,20 @@ mod tests {
             "git grep -if patterns",
             "git blame --contents /etc/passwd a",
             "git blame --cont=x a",
+            "git blame -S/etc/passwd a",
+            "git blame -wS/etc/passwd a",
+            "git blame -S /etc/passwd a",
+            "git blame --ignore-revs-file=/etc/passwd a",
+            "git blame --ignore-revs-file=../passwd a",
+            "git blame --ignore-revs-file ~/passwd a",
+            "git diff -O/etc/passwd",
+            "git diff -O../order",
+            "git diff -a =cat =ls",
+            "git diff --out“put”=a",
+            "git diff --out^put=a",
+            "git log --help",
+            "git log --show-sig",
+            "git log --format=%GG",
             "git stash",
             "git branch -D x",
             "git status > a",
