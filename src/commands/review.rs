@@ -53,7 +53,8 @@ pub(super) struct Args {
     /// Each then agrees or disagrees with what the others found, without being told who did
     #[arg(long)]
     cross: bool,
-    /// Print the findings as ReviewBench reads them, for the pull request in its variables; the exit code is 0
+    /// Print the findings as ReviewBench reads them, for the pull request in its variables. Exits with 1 only if
+    /// nobody has reviewed
     #[arg(long, conflicts_with = "json")]
     reviewbench: bool,
 }
@@ -111,8 +112,13 @@ impl Args {
         let review = reviewing::of_run(&result, &default)
             .ok_or_else(|| Failure::failed(format!("run {} is not a review", result.run)))?;
         if let Some(bench) = bench {
+            let unanswered = review.verdicts.iter().filter(|verdict| verdict.verdict == "none");
+            for verdict in unanswered.clone() {
+                let why = verdict.reason.as_deref().unwrap_or("no verdict");
+                ui.warning(&printable_line(&format!("{} has not reviewed: {why}", verdict.role)));
+            }
             ui.data(&bench.findings(&review).to_string());
-            return Ok(0);
+            return Ok(u8::from(unanswered.count() == review.verdicts.len()));
         }
         if ui.json() {
             ui.value(&review);

@@ -12,6 +12,7 @@ use crate::model::{
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::run::order::NamedMember;
 use crate::ops::run::reviewing::cross;
+use crate::ops::team::secrets;
 use crate::pool::{Job, Work, WorkKind, session_id};
 use crate::route::asks_for_work;
 use crate::tools::Tool;
@@ -49,14 +50,22 @@ impl Executor<'_> {
         let [first, second] = steps(&self.order.members);
         let tasks = first.iter().map(|named| Some(named.given.task.clone())).collect();
         let done = self.member_step(1, &first, tasks).await;
-        let said: Vec<_> = done.iter().map(|work| (&work.agent, work.text.as_str())).collect();
-        let task = first.first().map_or("", |named| named.given.task.as_str());
-        let task_of = |named: &&NamedMember| cross::task(task, &said, named.given.answers_for.as_ref()?);
-        let tasks: Vec<_> = second.iter().map(task_of).collect();
+        let tasks = if second.is_empty() { Vec::new() } else { self.second_tasks(&first, &second, &done) };
         results.work.extend(done);
         if !second.is_empty() {
             results.work.extend(self.member_step(2, &second, tasks).await);
         }
+    }
+
+    /// What those of the second step have to answer. The texts are redacted as the ledger's are, from which the findings
+    /// are numbered again.
+    fn second_tasks(&self, first: &[&NamedMember], second: &[&NamedMember], done: &[Work]) -> Vec<Option<String>> {
+        let redactor = secrets::redactor(self.env, &self.project.work_dir);
+        let texts: Vec<String> = done.iter().map(|work| redactor.text(&work.text, &mut Vec::new())).collect();
+        let said: Vec<_> = done.iter().map(|work| &work.agent).zip(texts.iter().map(String::as_str)).collect();
+        let task = first.first().map_or("", |named| named.given.task.as_str());
+        let task_of = |named: &&NamedMember| cross::task(task, &said, named.given.answers_for.as_ref()?);
+        second.iter().map(task_of).collect()
     }
 
     /// Those without a task have nothing to do.

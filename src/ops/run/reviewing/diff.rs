@@ -18,6 +18,8 @@ const NEW_SIZE: u64 = 256 * 1024;
 const NAMED: usize = 500;
 /// The line around a diff in a task.
 pub(super) const FENCE: &str = "~~~~~~~~~~";
+/// Before each of them, so that no name can end the list.
+const ITEM: &str = "- ";
 /// Before the name of a file of which only the beginning is shown, and before the number of those not named.
 const REST: &str = "the rest of ";
 const MORE: &str = "… and ";
@@ -86,9 +88,10 @@ impl Diff {
     fn cut(base: String, text: &str, clean: impl Fn(&str) -> String) -> Self {
         let sections = sections(text);
         let (mut shown, mut left_out) = (String::new(), Vec::new());
+        let name = |path: &str| printable_line(&clean(path));
         for (path, section) in &sections {
             if !shown.is_empty() && shown.len() + section.len() > SHOWN {
-                left_out.push((*path).to_owned());
+                left_out.push(name(path));
                 continue;
             }
             // More than is shown, so that what is cut in the middle of a secret is not.
@@ -100,9 +103,9 @@ impl Diff {
                 let mut end = head.floor_char_boundary(SHOWN);
                 end = head[..end].rfind('\n').map_or(end, |at| at + 1);
                 shown.push_str(&head[..end]);
-                left_out.push(format!("{REST}{path}"));
+                left_out.push(format!("{REST}{}", name(path)));
             } else {
-                left_out.push((*path).to_owned());
+                left_out.push(name(path));
             }
         }
         Self { base, text: shown, files: sections.len(), left_out }
@@ -149,7 +152,10 @@ impl<'a> Shown<'a> {
             let inner = task.find(&start).and_then(|at| task.get(at + start.len()..)).unwrap_or_default();
             inner.find(&format!("\n{FENCE}\n")).and_then(|end| inner.get(..=end)).unwrap_or_default()
         };
-        Self { diff: block("diff"), left_out: block("files").lines().collect() }
+        Self {
+            diff: block("diff"),
+            left_out: block("files").lines().filter_map(|line| line.strip_prefix(ITEM)).collect(),
+        }
     }
 
     pub(super) fn fenced(&self) -> String {
@@ -157,8 +163,8 @@ impl<'a> Shown<'a> {
         if self.left_out.is_empty() {
             return diff;
         }
-        let files = self.left_out.join("\n");
-        format!("{diff}\nThese did not fit, so read them yourself:\n\n{FENCE} files\n{files}\n{FENCE}\n")
+        let files: String = self.left_out.iter().map(|file| format!("{ITEM}{file}\n")).collect();
+        format!("{diff}\nThese did not fit, so read them yourself:\n\n{FENCE} files\n{files}{FENCE}\n")
     }
 
     pub(super) fn find(&self, path: &str, quote: &str) -> Quoted {
