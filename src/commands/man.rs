@@ -5,8 +5,13 @@ use clap::CommandFactory;
 use clap_mangen::{Man, generate_to};
 
 use super::{Arguments, Context, Ended, help};
+use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::model::printable;
+use crate::ops::write_text;
+
+/// Bytes of an old page that is looked at.
+const MAX_PAGE: u64 = 1 << 20;
 
 /// Print the manual page of squad or of a command
 #[derive(clap::Args)]
@@ -28,7 +33,15 @@ impl Args {
             let folder = context.directory.join(folder);
             let unwritable = |error: io::Error| Failure::failed(error.to_string()).at(folder.display());
             std::fs::create_dir_all(&folder).map_err(unwritable)?;
-            generate_to(Arguments::command(), &folder).map_err(unwritable)?;
+            let made = tempfile::tempdir().map_err(unwritable)?;
+            generate_to(Arguments::command(), &made).map_err(unwritable)?;
+            for page in std::fs::read_dir(&made).map_err(unwritable)?.flatten() {
+                let place = folder.join(page.file_name());
+                let is_squads = read_regular(&place, MAX_PAGE)
+                    .is_some_and(|old| String::from_utf8_lossy(&old).contains("\n.TH squad"));
+                let text = std::fs::read_to_string(page.path()).map_err(unwritable)?;
+                write_text(&place, if is_squads { Some(true) } else { None }, &text)?;
+            }
             context.ui.say(&format!("Wrote the pages to {}.", printable(&folder.display().to_string())));
             return Ok(0);
         }

@@ -16,7 +16,11 @@ pub(crate) fn write_file(
     let unwritable = |cause: std::io::Error| Failure::failed(format!("cannot be written: {cause}")).at(path.display());
     let folder = path.parent().unwrap_or(&path);
     // A link created there meanwhile is replaced, not followed.
-    let draft = tempfile::Builder::new().prefix(".squad-").tempfile_in(folder).map_err(unwritable)?;
+    let mut builder = tempfile::Builder::new();
+    // As any program makes a file: who may read it is the person's umask.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let draft = builder.prefix(".squad-").tempfile_in(folder).map_err(unwritable)?;
     write(draft.path())?;
     let written = if force == Some(true) { draft.persist(&path) } else { draft.persist_noclobber(&path) };
     written.map(drop).map_err(|error| unwritable(error.error))

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use pulldown_cmark::{CowStr, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CodeBlockKind, CowStr, Options, Parser, Tag, TagEnd, html};
 
 use self::timeline::Timeline;
 use super::card::used;
@@ -172,19 +172,26 @@ fn colored(patch: &str) -> String {
     format!("<pre>{}</pre>", printable(patch).lines().map(line).collect::<String>())
 }
 
-/// Untrusted Markdown: its HTML is shown as text, nothing is loaded, and links lead only to pages.
+/// Untrusted Markdown: its HTML is shown as text, nothing is loaded, and links lead only to pages. Entities may stand for
+/// what cannot be seen.
 fn markdown(text: &str) -> String {
-    let text = printable(text);
-    let parser = Parser::new_ext(&text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
+    let shown = |text: CowStr<'_>| CowStr::from(printable(&text));
+    let parser = Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     let safe = parser.filter_map(|event| match event {
-        pulldown_cmark::Event::Html(text) | pulldown_cmark::Event::InlineHtml(text) => {
-            Some(pulldown_cmark::Event::Text(text))
-        }
+        pulldown_cmark::Event::Html(text)
+        | pulldown_cmark::Event::InlineHtml(text)
+        | pulldown_cmark::Event::Text(text) => Some(pulldown_cmark::Event::Text(shown(text))),
+        pulldown_cmark::Event::Code(text) => Some(pulldown_cmark::Event::Code(shown(text))),
         pulldown_cmark::Event::Start(Tag::Image { .. }) | pulldown_cmark::Event::End(TagEnd::Image) => None,
         pulldown_cmark::Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
             let is_page = ["https://", "http://"].iter().any(|scheme| dest_url.starts_with(scheme));
-            let dest_url = if is_page { dest_url } else { CowStr::Borrowed("#") };
+            let dest_url = if is_page { shown(dest_url) } else { CowStr::Borrowed("#") };
+            let (title, id) = (shown(title), shown(id));
             Some(pulldown_cmark::Event::Start(Tag::Link { link_type, dest_url, title, id }))
+        }
+        // The language of a block of code is an attribute.
+        pulldown_cmark::Event::Start(Tag::CodeBlock(_)) => {
+            Some(pulldown_cmark::Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)))
         }
         event => Some(event),
     });
@@ -231,8 +238,9 @@ mod tests {
             wrote: None,
         };
         let end = End { text: evil.clone(), reason: evil.clone(), ..End::default() };
-        let answer =
-            format!("{EVIL}\n\n[a](javascript:alert(1)) [b](https://x.example/) ![c](https://x.example/c.png)\n");
+        let answer = format!(
+            "{EVIL} &#x202e; &#27; `&#x1b;`\n\n[x](https://x.example/ \"&#x202e;\")\n\n[a](javascript:alert(1)) [b](https://x.example/) ![c](https://x.example/c.png)\n"
+        );
         let page = page(&[
             (0, "ada", EventKind::Message { text: evil.clone() }),
             (1, "ada", called),
