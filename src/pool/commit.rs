@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::requests::{RequestHandler, Requester};
+use super::requests::{RequestHandler, Requester, in_project};
 use super::work_tree::Committable;
 use crate::engine::Approval;
 use crate::git::Landing;
@@ -23,51 +23,60 @@ impl RequestHandler {
             let only = "squad commits only in a command that the user runs in the foreground and that may commit";
             return Err(format!("{only}; leave your changes in the work tree and say so"));
         }
-        let detail = as_command(&message, &paths);
+        let unknown = || "it is not known which changes are yours, so squad commits none".to_owned();
+        let (found, snapshot) = tree.committable(&requester.agent).await.ok_or_else(unknown)?;
+        let paths = paths.iter().map(|path| self.in_repository(tree.prefix(), path)).collect();
+        let (files, left) = chosen(found, paths);
+        if files.is_empty() {
+            return Err(format!("there is nothing of yours to commit{}", named(&left)));
+        }
+        let detail = as_command(&message, &files);
         if let Approval::Deny(reason) =
             self.permit(requester, Some(call), Access::Shell, Tool::Commit.name(), &detail).await
         {
             return Err(reason);
         }
-        let done = match tree.committable(&requester.agent).await {
-            None => Err("it is not known which changes are yours, so squad commits none".to_owned()),
-            Some(found) => {
-                let (files, left) = chosen(found, paths);
-                match files.is_empty() {
-                    true => Err(format!("there is nothing of yours to commit{}", named(&left))),
-                    false => {
-                        let shown = list(&files);
-                        let done = tree.commit(&requester.agent, files, message).await;
-                        done.map(|landing| (landing, shown, named(&left)))
-                    }
-                }
-            }
-        };
+        // What was asked about, whatever has happened until there was an answer.
+        let done = tree.commit(&requester.agent, snapshot, files.clone(), message).await;
         // Not every engine reports the end of such a call.
         tree.end_call(&requester.agent, call, done.is_ok());
         match done? {
-            (Landing::Landed { commit }, files, left) => {
+            Landing::Landed { commit } => {
                 let commit = commit.get(..12).unwrap_or(&commit);
-                Ok(format!("Committed as {commit}: {files}.{left}"))
+                Ok(format!("Committed as {commit}: {}.{}", list(&files), named(&left)))
             }
-            (Landing::NotLanded { reason, hint }, ..) => Err(format!("nothing is committed: {reason} ({hint})")),
+            Landing::NotLanded { reason, hint } => Err(format!("nothing is committed: {reason} ({hint})")),
         }
+    }
+}
+
+impl RequestHandler {
+    /// A path as a model names it, relative to the repository's root.
+    fn in_repository(&self, prefix: &str, path: &str) -> String {
+        let root = self.project.strip_suffix(prefix.trim_end_matches('/')).unwrap_or(&self.project);
+        in_project(root, path).unwrap_or_else(|| path.to_owned())
     }
 }
 
 /// The files to commit, and those that are left out, with the reason.
 fn chosen(found: Committable, paths: Vec<String>) -> (Vec<String>, BTreeMap<String, String>) {
-    let Committable { own, others } = found;
-    let wanted: BTreeSet<String> = match paths.is_empty() {
-        true => own.iter().chain(others.keys()).cloned().collect(),
-        false => paths.into_iter().map(|path| path.trim_start_matches("./").to_owned()).collect(),
+    const BY_COMMAND: &str =
+        "it changed while your command ran, or since you wrote it: name it in `paths` if that was you";
+    let Committable { own, by_command, others } = found;
+    let is_named = !paths.is_empty();
+    let wanted: BTreeSet<String> = match is_named {
+        false => own.iter().chain(&by_command).chain(others.keys()).cloned().collect(),
+        true => paths.into_iter().collect(),
     };
-    let reason = |path: &String| {
-        let why = others.get(path).map_or("you have not changed it in this run", |why| why);
-        (path.clone(), why.to_owned())
+    let reason = |path: String| {
+        let why = others.get(&path).map(String::as_str);
+        let why = why.or_else(|| by_command.contains(&path).then_some(BY_COMMAND));
+        let why = why.unwrap_or("you have not changed it in this run").to_owned();
+        (path, why)
     };
-    let (files, left): (Vec<String>, Vec<String>) = wanted.into_iter().partition(|path| own.contains(path));
-    (files, left.iter().map(reason).collect())
+    let is_chosen = |path: &String| own.contains(path) || is_named && by_command.contains(path);
+    let (files, left): (Vec<String>, Vec<String>) = wanted.into_iter().partition(is_chosen);
+    (files, left.into_iter().map(reason).collect())
 }
 
 fn named(left: &BTreeMap<String, String>) -> String {
@@ -76,12 +85,8 @@ fn named(left: &BTreeMap<String, String>) -> String {
 }
 
 /// The call as the rules on commands and a person read it.
-fn as_command(message: &str, paths: &[String]) -> String {
+fn as_command(message: &str, files: &[String]) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-    let mut command = format!("git commit -m {}", quoted(message));
-    if !paths.is_empty() {
-        command.push_str(" --");
-        paths.iter().for_each(|path| command.push_str(&format!(" {}", quoted(path))));
-    }
-    command
+    let files: String = files.iter().map(|path| format!(" {}", quoted(path))).collect();
+    format!("git commit -m {} --{files}", quoted(message))
 }

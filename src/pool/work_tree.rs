@@ -45,8 +45,17 @@ pub(crate) trait RunRepository: Send + Sync {
     /// Those of these files that differed from the checked-out commit when the run's first snapshot was taken.
     fn uncommitted(&self, first: &WorkTreeSnapshot, paths: &BTreeSet<String>) -> Result<BTreeSet<String>, String>;
 
-    /// Commits these files as they are now.
-    fn commit(&self, agent: &Slug, paths: &[String], message: &str) -> Result<Landing, String>;
+    /// Commits these files as a snapshot has them.
+    fn commit(
+        &self,
+        agent: &Slug,
+        snapshot: &WorkTreeSnapshot,
+        paths: &[String],
+        message: &str,
+    ) -> Result<Landing, String>;
+
+    /// A hash of what a file holds now; `None`: there is none.
+    fn fingerprint(&self, path: &str) -> Option<blake3::Hash>;
 
     /// The contents of these files, whose paths are relative to the repository's root, as far as known.
     fn contents(&self, snapshot: &WorkTreeSnapshot, paths: &[String]) -> Result<BTreeMap<String, Content>, String>;
@@ -219,6 +228,9 @@ impl WorkTree {
     pub(crate) fn end_call(self: &Arc<Self>, agent: &Slug, call: &str, ok: bool) {
         let mut activity = self.activity.lock();
         if let Some(naming) = activity.naming.remove(&(agent.clone(), call.to_owned())) {
+            for path in &naming.paths {
+                activity.written.insert(path.clone(), self.source.fingerprint(path));
+            }
             match ok || naming.is_allowed {
                 true => naming.paths.iter().for_each(|path| self.source.announce(Action::Write(agent, path))),
                 false => {
@@ -312,41 +324,59 @@ impl WorkTree {
         changes_of(None, &intervals, net.unwrap_or_default())
     }
 
-    /// What an agent may commit now; `None`: unknown.
-    pub(crate) async fn committable(&self, agent: &Slug) -> Option<Committable> {
+    /// What an agent may commit now, as the snapshot has it; `None`: unknown.
+    pub(crate) async fn committable(&self, agent: &Slug) -> Option<(Committable, WorkTreeSnapshot)> {
         self.is_ready().await;
         let _guard = self.cutting.lock().await;
         if !self.cut().await {
             return None;
         }
-        let (intervals, origin, ends) = {
+        let (intervals, origin, ends, written) = {
             let activity = self.activity.lock();
             if activity.lacks_first {
                 return None;
             }
             let ends = activity.snapshots.first().cloned().zip(activity.snapshots.last().cloned())?;
-            (activity.intervals.clone(), activity.origin.clone(), ends)
+            (activity.intervals.clone(), activity.origin.clone(), ends, activity.written.clone())
         };
         let (from, to) = ends;
         let first = origin.unwrap_or_else(|| from.clone());
-        let left_out = to.left_out();
-        let net = self.compare((0, intervals.len()), from, to).await?;
+        let net = self.compare((0, intervals.len()), from, to.clone()).await?;
         let mut found = committable(agent, &intervals, &net);
-        let (source, paths) = (Arc::clone(&self.source), found.own.clone());
+        let is_as_written =
+            |path: &String| written.get(path).is_some_and(|left| *left == self.source.fingerprint(path));
+        let since: Vec<String> = found.own.iter().filter(|path| !is_as_written(path)).cloned().collect();
+        for path in since {
+            found.own.remove(&path);
+            found.by_command.insert(path);
+        }
+        let paths = found.own.union(&found.by_command).cloned().collect();
+        let source = Arc::clone(&self.source);
         let uncommitted = self.run_blocking(move || source.uncommitted(&first, &paths)).await;
         for path in uncommitted.inspect_err(|reason| self.warn(reason)).ok()? {
             found.leave_out(path, "it held uncommitted changes before the run began");
         }
-        for SkippedFile { path, .. } in left_out {
-            found.leave_out(path, "squad does not store what it holds: it may be a secret, or is too large");
+        for SkippedFile { path, why } in to.left_out() {
+            found.leave_out(path, &why);
         }
-        Some(found)
+        Some((found, to))
     }
 
-    /// Commits these files as they are now.
-    pub(crate) async fn commit(&self, agent: &Slug, paths: Vec<String>, message: String) -> Result<Landing, String> {
+    /// Commits these files as a snapshot has them.
+    pub(crate) async fn commit(
+        &self,
+        agent: &Slug,
+        snapshot: WorkTreeSnapshot,
+        paths: Vec<String>,
+        message: String,
+    ) -> Result<Landing, String> {
         let (source, agent) = (Arc::clone(&self.source), agent.clone());
-        self.run_blocking(move || source.commit(&agent, &paths, &message)).await
+        self.run_blocking(move || source.commit(&agent, &snapshot, &paths, &message)).await
+    }
+
+    /// The project's path relative to the repository's root, ending in `/`; empty if they are the same.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// The changes between two snapshots.

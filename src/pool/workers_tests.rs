@@ -291,8 +291,12 @@ impl RunRepository for Blind {
         Ok(BTreeSet::new())
     }
 
-    fn commit(&self, _: &Slug, _: &[String], _: &str) -> Result<Landing, String> {
+    fn commit(&self, _: &Slug, _: &WorkTreeSnapshot, _: &[String], _: &str) -> Result<Landing, String> {
         Err("it has no repository".to_owned())
+    }
+
+    fn fingerprint(&self, _: &str) -> Option<blake3::Hash> {
+        None
     }
 
     fn diff(&self, _: &WorkTreeSnapshot, _: &WorkTreeSnapshot, _: &[String]) -> Result<String, String> {

@@ -37,6 +37,7 @@ fn run_script(repo: &TestRepo, script: &str, agents: &[&str], options: &[&str]) 
     (output, answer.unwrap_or_default())
 }
 
+const MINE: &str = ", paths = ['mine.txt']";
 const ALLOW: [&str; 2] = ["--permissions", "allow"];
 
 /// The files of the newest commit, each with what it did to it.
@@ -54,7 +55,8 @@ fn exactly_the_files_of_the_agent_are_committed() {
     repo.write("new by you.txt", "x\n");
     let work =
         "echo more >> mine.txt; rm gone.txt; chmod +x run.sh; mkdir d; echo 'ü' > 'd/new ü.txt'; echo z >> yours.txt";
-    let (output, answer) = run(&repo, work, "", &ALLOW);
+    let all = ", paths = ['mine.txt', 'gone.txt', 'run.sh', 'd/new ü.txt', 'yours.txt']";
+    let (output, answer) = run(&repo, work, all, &ALLOW);
     assert_eq!(output.code, 0, "{output}");
     assert_eq!(committed(&repo), ["A \"d/new \\303\\274.txt\"", "D gone.txt", "M mine.txt", "M run.sh"], "{answer}");
     assert!(answer.contains("Left out: yours.txt: it held uncommitted changes before the run began"), "{answer}");
@@ -119,7 +121,7 @@ fn where_nothing_may_be_committed_nothing_changes() {
     let nobody: &[&[&str]] = &[&["config", "user.name", ""], &["config", "user.email", ""]];
     let (allow, none): (&[&str], &[&[&str]]) = (&ALLOW, &[]);
     for (name, options, commands, why) in [
-        ("a mode", &["--permissions", "deny"][..], none, "is not allowed in this run"),
+        ("a mode", &["--permissions", "deny"][..], none, "there is nothing of yours to commit"),
         ("an option", &["--permissions", "allow", "--no-commit"], none, "in the foreground"),
         ("a detached HEAD", allow, detach, "HEAD is detached"),
         ("a merge", allow, merge, "a merge is in progress"),
@@ -144,12 +146,13 @@ fn where_nothing_may_be_committed_nothing_changes() {
 #[test]
 fn a_file_of_two_agents_is_left_to_the_user() {
     let repo = repo();
-    let turn = |agent: &str, work: &str| {
+    let turn = |agent: &str, text: &str| {
         let tool = "{ tool = \"squad_commit\", args = { message = \"Mine\" } }";
-        format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ run = '''{work}''' }}, {tool}, {{ say = \"Done.\" }}]\n")
+        let write = |path: &str| format!("{{ write = \"{path}\", text = \"{text}\" }}");
+        let (mine, new) = (write("mine.txt"), write(&format!("{agent}.txt")));
+        format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{mine}, {new}, {tool}, {{ say = \"Done.\" }}]\n")
     };
-    let script = turn("ada", "echo a >> mine.txt; echo a > ada.txt")
-        + &turn("bob", "sleep 0.2; echo b >> mine.txt; echo b > bob.txt");
+    let script = turn("ada", "a") + &turn("bob", "b");
     repo.write("../script.toml", &script);
     let script = repo.root().join("../script.toml").display().to_string();
     let output =
@@ -165,17 +168,49 @@ fn a_file_of_two_agents_is_left_to_the_user() {
 fn a_second_commit_has_what_changed_since_the_first() {
     let repo = repo();
     let tool = |message: &str| format!("{{ tool = \"squad_commit\", args = {{ message = \"{message}\" }} }}");
-    let script = format!(
-        "[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"echo a >> mine.txt\" }}, {}, {{ run = \"echo b >> mine.txt\" }}, {}, {}, {{ say = \"Done.\" }}]\n",
-        tool("One"),
-        tool("Two"),
-        tool("Three")
-    );
+    let write = |text: &str| format!("{{ write = \"mine.txt\", text = \"{text}\" }}");
+    let steps = [write("a"), tool("One"), write("b"), tool("Two"), tool("Three")].join(", ");
+    let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{steps}, {{ say = \"Done.\" }}]\n");
     let (output, _) = run_script(&repo, &script, &["ada"], &ALLOW);
     assert_eq!(output.code, 0, "{output}");
     assert_eq!(repo.git(&["log", "--format=%s", "-2"]), "Two\nOne\n", "{output}");
-    assert_eq!(output.out.matches("there is nothing to commit").count(), 1, "{output}");
+    assert_eq!(output.out.matches("the branch has these files as they are").count(), 1, "{output}");
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
+}
+
+/// Whatever may have changed while a command ran is the agent's only if it says so.
+#[test]
+fn what_a_command_may_have_changed_has_to_be_named() {
+    let repo = repo();
+    let (output, answer) = run(&repo, "echo more >> mine.txt", "", &ALLOW);
+    assert!(answer.contains("Left out: mine.txt: it changed while your command ran"), "{answer}\n{output}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), " M mine.txt\n");
+}
+
+/// What is in the index × whether the commit can be signed: nothing is committed, and the index is as before.
+#[test]
+fn what_is_staged_is_not_lost() {
+    let stash = "git stash list >/dev/null; echo a > mine.txt; git stash -q; echo b > mine.txt; git commit -qam b; git stash pop -q; true";
+    for (work, signs, status, why) in [
+        (
+            "echo a >> mine.txt; git add mine.txt; echo b >> mine.txt",
+            true,
+            "MM mine.txt\n",
+            "staged with other content",
+        ),
+        ("git rm -q --cached mine.txt; echo a >> mine.txt", true, "D  mine.txt\n?? mine.txt\n", "staged with other"),
+        ("echo a >> mine.txt; git add mine.txt", false, "M  mine.txt\n", "could not be signed"),
+        (stash, true, "UU mine.txt\n", "is in conflict"),
+    ] {
+        let repo = repo();
+        if !signs {
+            repo.git(&["config", "commit.gpgSign", "true"]);
+            repo.git(&["config", "gpg.program", "false"]);
+        }
+        let (output, answer) = run(&repo, work, MINE, &ALLOW);
+        assert!(answer.contains(why), "{work}: {answer}\n{output}");
+        assert_eq!(repo.git(&["status", "--porcelain"]), status, "{work}");
+    }
 }
 
 /// The sandbox makes `.git` read-only for what the agent starts, and not for squad.
@@ -184,7 +219,7 @@ fn a_second_commit_has_what_changed_since_the_first() {
 fn an_agent_in_the_sandbox_commits_with_squads_tool() {
     let mut repo = repo();
     repo.variables.insert("SQUAD_SANDBOX_LEVEL".into(), "full".into());
-    let (output, answer) = run(&repo, "echo more >> mine.txt; git commit -qam mine || echo refused", "", &ALLOW);
+    let (output, answer) = run(&repo, "echo more >> mine.txt; git commit -qam mine || echo refused", MINE, &ALLOW);
     assert!(output.out.contains("Read-only file system"), "{output}");
     assert!(answer.starts_with("Committed as "), "{answer}\n{output}");
     assert_eq!(committed(&repo), ["M mine.txt"]);

@@ -1,42 +1,48 @@
-//! Committing what files hold in the work tree, as `git commit --only` does.
+//! Committing files as a snapshot of the work tree has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use gix::objs::tree::EntryMode;
+use gix::{ObjectId, index::entry::Stage, objs::tree::EntryMode};
 use jiff::Timestamp;
 
 use super::{
-    Landing, NewCommit, Stop, check_ready, known, move_branch, not_landed, recovered, refuse, wants_signature,
-    write_commit,
+    Landing, NewCommit, Stop, TRY_AGAIN, check_ready, known, move_branch, not_landed, recovered, refuse,
+    wants_signature, write_commit,
 };
 use crate::git::{
-    commit::Identity, error::Error, objects::NewObjects, path::check_path, references::parse_id, repository::Repository,
+    commit::Identity, error::Error, objects::NewObjects, repository::Repository, rescue::read_index,
+    work_tree::WorkTreeSnapshot,
 };
 
+/// Mode and blob of files; `None`: there is none.
+type Entries = BTreeMap<String, Option<(EntryMode, ObjectId)>>;
+
 impl Repository {
-    /// Commits what these files hold in the work tree, and nothing else, to the checked-out branch: with the user's
-    /// signature if that is configured, without hooks. What is staged of other files stays so. Paths are relative to the
-    /// root; a file that is gone is removed.
-    ///
-    /// The index is changed first: if this process is killed before the branch moves, the files are staged.
+    /// Commits these files as a snapshot has them, and nothing else, to the checked-out branch: with the user's signature
+    /// if that is configured, without hooks. One that it lacks is removed. What is staged of other files stays so, and the
+    /// work tree is not looked at. Paths are relative to the root.
     pub(crate) fn commit_files(
         &self,
+        snapshot: &WorkTreeSnapshot,
         paths: &[String],
         message: &str,
         committer: Option<&Identity>,
         at: Timestamp,
     ) -> Result<Landing, Error> {
-        paths.iter().map(String::as_str).try_for_each(check_path)?;
+        let store = self.objects();
+        let mut finder = store.finder(snapshot.tree());
+        let files = paths.iter().map(|path| Ok((path.clone(), finder.find(path)?)));
+        let files: Entries = files.collect::<Result<_, Error>>()?;
         let lock = self.lock_work_tree()?;
         let committed =
-            recovered(self, &lock, committer, at).and_then(|()| commit_files(self, paths, message, committer, at));
+            recovered(self, &lock, committer, at).and_then(|()| commit_files(self, &files, message, committer, at));
         committed.map_or_else(not_landed, |commit| Ok(Landing::Landed { commit }))
     }
 }
 
 fn commit_files(
     repository: &Repository,
-    paths: &[String],
+    files: &Entries,
     message: &str,
     committer: Option<&Identity>,
     at: Timestamp,
@@ -46,53 +52,65 @@ fn commit_files(
     };
     let (_, base) = check_ready(repository, &branch, false)?;
     let new = NewCommit { branch: &branch, base, message, committer: known(committer)?, at };
-    let status = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=no", "--"];
-    let status = repository.call(&status).arguments(paths).succeed()?.stdout;
-    // `1 XY …`: what is staged differs from the commit, and the work tree from what is staged.
-    let is_other =
-        |record: &&[u8]| matches!(record, [b'1', b' ', staged, work, ..] if *staged != b'.' && *work != b'.');
-    if let Some(record) = status.split(|byte| *byte == 0).find(is_other) {
-        let path = record.splitn(9, |byte| *byte == b' ').last().unwrap_or_default();
-        let path = String::from_utf8_lossy(path);
-        return refuse(format!("{path} is staged with other content"), format!("git restore --staged {path}"));
-    }
-    let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-    let staged =
-        repository.call(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]).input(input.clone());
-    staged.succeed()?;
-    let committed = commit_staged(repository, paths, &new);
-    if !matches!(committed, Ok(Some(_))) {
-        let reset = ["reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul"];
-        repository.call(&reset).input(input).succeed()?;
-    }
-    match committed? {
-        Some(commit) => Ok(commit),
-        None => refuse("there is nothing to commit: the branch has these files as they are", "see `git status`"),
-    }
-}
-
-/// Commits these files as the index has them. `None`: the branch has them already.
-fn commit_staged(repository: &Repository, paths: &[String], new: &NewCommit<'_>) -> Result<Option<String>, Stop> {
     let store = repository.objects();
-    let listed = repository.call(&["ls-files", "--stage", "-z", "--"]).arguments(paths).succeed()?.stdout;
-    let mut edits: BTreeMap<Vec<u8>, _> = paths.iter().map(|path| (path.clone().into_bytes(), None)).collect();
-    for record in listed.split(|byte| *byte == 0) {
-        // `MODE ID STAGE\tPATH`
-        let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
-        let mut fields = record[..tab].split(|byte| *byte == b' ');
-        let mode = fields.next().and_then(EntryMode::from_bytes);
-        let id = fields.next().and_then(|id| parse_id(id, repository.hash()));
-        edits.insert(record[tab + 1..].to_vec(), mode.zip(id));
-    }
-    let base = new.base.map(|base| store.tree_of(&base)).transpose()?;
+    let base = base.map(|base| store.tree_of(&base)).transpose()?;
+    let before = staged(repository, files, base)?;
+    let edits = files.iter().map(|(path, entry)| (path.clone().into_bytes(), *entry)).collect();
     let mut objects = NewObjects::new(repository.hash());
     let tree = repository.edited(&store, base, &edits, &mut objects)?;
     if base == Some(tree) {
-        return Ok(None);
+        return refuse("the branch has these files as they are", "see `git status`");
     }
-    let (commit, kept) = write_commit(repository, &mut objects, tree, new, wants_signature(repository)?)?;
-    match move_branch(repository, new, (commit, &kept))? {
-        true => Ok(Some(commit.to_string())),
-        false => refuse(format!("the branch {} moved meanwhile", new.branch), super::TRY_AGAIN),
+    // A signature may take as long as a person does.
+    let (commit, kept) = write_commit(repository, &mut objects, tree, &new, wants_signature(repository)?)?;
+    if staged(repository, files, base)? != before {
+        return refuse("the index changed meanwhile", TRY_AGAIN);
     }
+    // If this process is killed before the branch moves, the files are staged. The other way round the index would lack
+    // them, and the user's next commit would take them out again.
+    stage(repository, files)?;
+    match move_branch(repository, &new, (commit, &kept)) {
+        Ok(true) => Ok(commit.to_string()),
+        moved => {
+            stage(repository, &before)?;
+            moved?;
+            refuse(format!("the branch {branch} moved meanwhile"), TRY_AGAIN)
+        }
+    }
+}
+
+/// What the index has of these files. Fails if something is staged that would be lost.
+fn staged(repository: &Repository, files: &Entries, base: Option<ObjectId>) -> Result<Entries, Stop> {
+    let index = read_index(&repository.git_dir().join("index"), repository)?;
+    let mut entries: Entries = files.keys().map(|path| (path.clone(), None)).collect();
+    for entry in index.entries() {
+        let Ok(path) = str::from_utf8(entry.path(&index)) else { continue };
+        let Some(known) = entries.get_mut(path) else { continue };
+        if entry.stage() != Stage::Unconflicted {
+            return refuse(format!("{path} is in conflict"), "resolve it: `git status` tells how");
+        }
+        *known = entry.mode.to_tree_entry_mode().map(|mode| (mode, entry.id));
+    }
+    let store = repository.objects();
+    let mut committed = base.map(|tree| store.finder(tree));
+    for (path, entry) in &entries {
+        let committed = committed.as_mut().map(|tree| tree.find(path)).transpose()?.flatten();
+        let is_wanted = files.get(path) == Some(entry);
+        if *entry != committed && !is_wanted {
+            return refuse(format!("{path} is staged with other content"), format!("git restore --staged {path}"));
+        }
+    }
+    Ok(entries)
+}
+
+/// Puts these entries into the index.
+fn stage(repository: &Repository, entries: &Entries) -> Result<(), Error> {
+    let (gone, there): (BTreeSet<_>, BTreeSet<_>) = entries.keys().partition(|path| entries[*path].is_none());
+    let line = |path: &String| match entries[path] {
+        Some((mode, id)) => format!("{:o} {id}\t{path}\0", mode.value()),
+        None => format!("0 {}\t{path}\0", repository.hash().null()),
+    };
+    // A file may take the place of a folder.
+    let info: String = gone.into_iter().chain(there).map(line).collect();
+    repository.call(&["update-index", "--add", "--replace", "-z", "--index-info"]).input(info).succeed().map(drop)
 }

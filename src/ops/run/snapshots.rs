@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::Clock;
+use crate::env::files::read_regular;
 use crate::git::{Landing, Repository, RepositoryState, WorkTreeSnapshot};
 use crate::model::{Change, Content, GitChanges, OtherRuns, RunId, Slug, list};
 use crate::ops::Project;
@@ -14,6 +15,9 @@ use crate::ops::run::lease::RunFiles;
 use crate::ops::run::local_file;
 use crate::policy::Redactor;
 use crate::pool::{Action, RunRepository};
+
+/// Bytes of a file of which squad knows whether it has changed.
+const LARGEST: u64 = 32 << 20;
 
 pub(in crate::ops) struct RunSnapshots {
     repository: Repository,
@@ -92,11 +96,22 @@ impl RunRepository for RunSnapshots {
         self.repository.uncommitted_in(first, paths).map_err(|error| error.to_string())
     }
 
-    fn commit(&self, agent: &Slug, paths: &[String], message: &str) -> Result<Landing, String> {
+    fn commit(
+        &self,
+        agent: &Slug,
+        snapshot: &WorkTreeSnapshot,
+        paths: &[String],
+        message: &str,
+    ) -> Result<Landing, String> {
         let message = format!("{message}\n\nSquad-Run: {}\nSquad-Agent: {agent}\n", self.run);
         let identity = self.repository.identity();
-        let landing = self.repository.commit_files(paths, &message, identity.as_ref(), self.clock.now());
+        let landing = self.repository.commit_files(snapshot, paths, &message, identity.as_ref(), self.clock.now());
         landing.map_err(|error| error.to_string())
+    }
+
+    fn fingerprint(&self, path: &str) -> Option<blake3::Hash> {
+        let bytes = read_regular(&self.repository.work_dir()?.join(path), LARGEST)?;
+        Some(blake3::hash(&bytes))
     }
 
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String> {

@@ -33,6 +33,8 @@ pub(super) struct Activity {
     pub(super) running: BTreeMap<Slug, Running>,
     /// The paths that calls in progress name, by agent and call.
     pub(super) naming: BTreeMap<(Slug, String), Naming>,
+    /// What each file held when the last call that wrote it had ended.
+    pub(super) written: BTreeMap<String, Option<blake3::Hash>>,
     /// All files that agents' tools said they write.
     pub(super) named: BTreeMap<Slug, BTreeSet<String>>,
     /// Where interrupted agents began.

@@ -114,15 +114,17 @@ pub(super) fn changes_of(agent: Option<&Slug>, intervals: &[Interval], net: Vec<
 /// The changed files of which an agent's are part.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Committable {
-    /// Those that only it has changed.
+    /// Those that only it has changed, by tools that named them.
     pub(crate) own: BTreeSet<String>,
+    /// Those that changed while its commands ran, and nobody else's.
+    pub(crate) by_command: BTreeSet<String>,
     /// The others, each with the reason why the agent cannot commit it.
     pub(crate) others: BTreeMap<String, String>,
 }
 
 impl Committable {
     pub(super) fn leave_out(&mut self, path: String, why: &str) {
-        if self.own.remove(&path) {
+        if self.own.remove(&path) || self.by_command.remove(&path) {
             self.others.insert(path, why.to_owned());
         }
     }
@@ -135,8 +137,11 @@ pub(super) fn committable(agent: &Slug, intervals: &[Interval], net: &[Change]) 
         let shares = shares.remove(path.as_str()).unwrap_or_default();
         let is_own = |kind: &Kind| matches!(kind, (ChangeClass::Own, _, Some(other)) if other == agent);
         if shares.values().any(|share| share.by.contains(agent)) {
-            found.own.insert(path.clone());
-            if !shares.keys().all(is_own) {
+            let is_named = shares.keys().all(|(_, how, _)| *how == Some(ChangeEvidence::Named));
+            if is_named { &mut found.own } else { &mut found.by_command }.insert(path.clone());
+            if path.contains(char::REPLACEMENT_CHARACTER) {
+                found.leave_out(path.clone(), "its name is not UTF-8");
+            } else if !shares.keys().all(is_own) {
                 found.leave_out(path.clone(), "somebody else has changed it too, or may have");
             }
         }

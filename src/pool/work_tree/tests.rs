@@ -90,8 +90,12 @@ impl RunRepository for Source {
         Ok(BTreeSet::new())
     }
 
-    fn commit(&self, _: &Slug, _: &[String], _: &str) -> Result<Landing, String> {
+    fn commit(&self, _: &Slug, _: &WorkTreeSnapshot, _: &[String], _: &str) -> Result<Landing, String> {
         Err("it has no repository".to_owned())
+    }
+
+    fn fingerprint(&self, _: &str) -> Option<blake3::Hash> {
+        None
     }
 
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {
