@@ -110,7 +110,7 @@ fn a_folder_is_found_whatever_letters_its_name_may_have() {
         | Zoë | f | |\n| Carl | g | .squad/agents/_alumni/carl/charter.md |\n| Bo | h | .squad/agents/nowhere/charter.md |\n| The J | i | agents/the%20j/charter.md |\n";
     let (team, _) = with_folders(text, &["elodie", "juergen", "orsted", "ivan", "_alumni/carl", "the j"]);
     let slugs: Vec<&str> = team.members.iter().map(|m| m.slug.as_str()).collect();
-    assert_eq!(slugs, ["elodie", "juergen", "orsted", "ivan", "tai-lang", "zo", "carl", "bo", "the-j"]);
+    assert_eq!(slugs, ["elodie", "juergen", "orsted", "ivan", "tai-lang", "zoe", "carl", "bo", "the-j"]);
     let charters = team.members.iter().filter(|m| m.charter.is_some()).count();
     assert_eq!(charters, 6);
 }
