@@ -314,7 +314,7 @@ fn an_agent_commits_with_squads_tool() {
     let world = World::new(|root| {
         let commit = call("squad_commit", &json!({ "message": "Add the endpoint" }));
         let steps =
-            [&create(&root.join("ada.txt"), "ada\n"), &shell("git add -A && git commit -m no"), &commit, "say:Done."];
+            [&create(&root.join("ada.txt"), "ada\n"), &shell("git add -A; git commit -m no"), &commit, "say:Done."];
         [plays("ada", &steps.map(|step: &str| step))]
     });
     world.repo.write("yours.txt", "yours\n");
