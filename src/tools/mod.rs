@@ -160,7 +160,7 @@ impl Tool {
                  too, or that held uncommitted changes before you began, are left out. Hooks are not run.",
                 json!({
                     "message": text("The commit message."),
-                    "paths": texts("The files, from the repository's root; omit for all that you changed."),
+                    "paths": texts("The files, from the repository's root; omit for all that your file tools changed, and name what a command of yours changed."),
                 }),
             ),
             Self::Shell => (
