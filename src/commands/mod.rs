@@ -32,6 +32,7 @@ mod man;
 mod mcp;
 mod orchestrate;
 mod pager;
+mod policy;
 mod remove;
 mod rescue;
 mod review;
@@ -153,6 +154,7 @@ enum Command {
     Status(status::Args),
     Cancel(cancel::Args),
     Mcp(mcp::Args),
+    Policy(policy::Args),
     Why(why::Args),
     Sync(sync::Args),
     History(history::Args),
@@ -264,6 +266,7 @@ impl Arguments {
             Command::Status(args) => args.run(&mut context),
             Command::Cancel(args) => args.run(&mut context),
             Command::Mcp(args) => args.run(&mut context),
+            Command::Policy(args) => args.run(&mut context),
             Command::Why(args) => args.run(&mut context),
             Command::Sync(args) => args.run(&mut context),
             Command::History(args) => args.run(&mut context),

@@ -53,7 +53,7 @@ use crate::model::{
     AvailableModels, Charter, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, is_denied,
     tools_but, tools_called, without_hidden,
 };
-use crate::settings::Settings;
+use crate::settings::{PolicySubject, PolicyWord, Settings};
 use compiled::{ReceiptData, Selected};
 use decisions::Ranked;
 use fixed_parts::{agent_prompt, history_file, own_context, roster_of_owners, team_context};
@@ -179,7 +179,7 @@ impl<'a> Compiler<'a> {
             effort: model_choice::effort(charter, &model, tier, &self.offer),
             model,
             engine: settings.engine_of(&member.names(), charter.and_then(|charter| charter.engine.as_deref())),
-            tools: tools(charter, tier),
+            tools: left_by_policy(tools(charter, tier), settings, &member.names(), tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),
         };
@@ -254,6 +254,29 @@ fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
     }
     known.retain(|tool| !is_denied(denied, tool));
     ToolChoice::Only(known)
+}
+
+/// What the rules of `[policy]` on tools leave. Rules with patterns, and rules on the tools of servers, are judged when a
+/// tool is called.
+fn left_by_policy(choice: ToolChoice, settings: &Settings, names: &[String], tier: Tier) -> ToolChoice {
+    let rules = settings.policy_rules().filter(|rule| rule.subject == PolicySubject::Tools && rule.is_for(names, tier));
+    let (denying, only): (Vec<_>, Vec<_>) = rules
+        .filter(|rule| matches!(rule.word, PolicyWord::Deny | PolicyWord::Only))
+        .partition(|rule| rule.word == PolicyWord::Deny);
+    let is_left = |tool: &String| {
+        !denying.iter().any(|rule| is_denied(&rule.patterns, tool))
+            && only.iter().all(|rule| is_denied(&rule.patterns, tool))
+    };
+    let all = || tools_but(&[]).into_iter();
+    match choice {
+        _ if denying.is_empty() && only.is_empty() => choice,
+        ToolChoice::All => ToolChoice::Only(all().filter(is_left).collect()),
+        ToolChoice::Only(tools) if tools.iter().any(|tool| tool == "*") => {
+            ToolChoice::Only(all().filter(is_left).collect())
+        }
+        ToolChoice::Only(tools) => ToolChoice::Only(tools.into_iter().filter(is_left).collect()),
+        ToolChoice::Nothing | ToolChoice::ReadOnly => choice,
+    }
 }
 
 /// The shell is among them for the commands that show changes; others are refused.

@@ -22,7 +22,7 @@ impl Proposal {
     /// The question as one text, for a line as answer.
     pub(crate) fn text(&self) -> String {
         let always = match &self.always {
-            Some(rule) => format!(", a always for {}: {rule}, r always in this run", self.agent),
+            Some(rule) => format!(", a always for {}: {rule}, r always in this run, k in later runs too", self.agent),
             None => String::new(),
         };
         let body: String = self.body.iter().map(|line| format!("{line}\n")).collect();

@@ -80,7 +80,7 @@ fn is_plain_file(path: &str) -> bool {
 }
 
 /// The host that an address surely leads to.
-fn host(address: &str) -> Option<String> {
+pub(super) fn host(address: &str) -> Option<String> {
     let address = address.trim().to_ascii_lowercase();
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
     let host = rest.split(['/', '?', '#']).next()?;
@@ -90,21 +90,27 @@ fn host(address: &str) -> Option<String> {
 
 /// A rule for each command of a line that consists of plain commands.
 fn command_rules(line: &str, project: &str) -> Option<BTreeSet<AlwaysRule>> {
+    let commands = plain_commands(line)?;
+    let rule_of = |words: &Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if words.iter().any(|word| leads_outside(word, project)) { None } else { rule(&words) }
+    };
+    commands.iter().map(rule_of).collect()
+}
+
+/// The words of each command of a line that consists of plain commands: nothing in them is known only when they run, and
+/// they write no file by a redirection. `None`: another line, or an empty one.
+pub(super) fn plain_commands(line: &str) -> Option<Vec<Vec<String>>> {
     let nodes = parse(line)?;
     let mut rest: Vec<&Node> = nodes.iter().collect();
-    let mut rules = BTreeSet::new();
+    let mut commands = Vec::new();
     while let Some(node) = rest.pop() {
         match &node.kind {
             NodeKind::Command { assignments, words, redirects } => {
                 if !assignments.is_empty() || !redirects.iter().all(goes_nowhere) {
                     return None;
                 }
-                let words: Vec<String> = words.iter().map(literal).collect::<Option<_>>()?;
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                if words.iter().any(|word| leads_outside(word, project)) {
-                    return None;
-                }
-                rules.insert(rule(&words)?);
+                commands.push(words.iter().map(literal).collect::<Option<_>>()?);
             }
             NodeKind::Pipeline { commands, .. } => rest.extend(commands),
             NodeKind::List { items } => rest.extend(items.iter().map(|item| &item.command)),
@@ -112,7 +118,7 @@ fn command_rules(line: &str, project: &str) -> Option<BTreeSet<AlwaysRule>> {
             _ => return None,
         }
     }
-    (!rules.is_empty()).then_some(rules)
+    (!commands.is_empty()).then_some(commands)
 }
 
 /// `2>&1`, `>/dev/null`

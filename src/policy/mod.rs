@@ -9,6 +9,10 @@ mod paths;
 mod permission;
 mod redact;
 mod review_commands;
+mod rule_commands;
+mod rules;
+#[cfg(test)]
+mod rules_tests;
 mod secret_patterns;
 mod shell;
 mod shell_rules;
@@ -20,4 +24,5 @@ pub(crate) use paths::{PathScope, is_git, is_in_inbox, is_portable, names_git};
 pub(crate) use permission::{PermissionAnswer, Permissions, REVIEWING, Ruling, is_yes, rule};
 pub(crate) use redact::{EMAIL, Redaction, Redactor, SCRUBBED};
 pub(crate) use review_commands::{READS_GIT, only_reads_git};
+pub(crate) use rules::{Answer, Answered, PolicyRequest, PolicyRules};
 pub(crate) use shell_rules::forbidden;

@@ -86,6 +86,8 @@ pub(crate) enum PermissionAnswer {
     /// And whatever else is like it, of this agent or of all.
     ForAgent,
     ForRun,
+    /// In later runs too.
+    Keep,
     /// With the reason, for the model.
     No(Option<String>),
 }
@@ -100,6 +102,7 @@ impl PermissionAnswer {
             "y" | "yes" => Self::Once,
             "a" | "always" => Self::ForAgent,
             "r" => Self::ForRun,
+            "k" => Self::Keep,
             "" | "n" | "no" => Self::No(None),
             _ => Self::No(Some(text.trim().to_owned())),
         }

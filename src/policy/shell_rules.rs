@@ -23,13 +23,13 @@ const HIDDEN: &str = "this command line hides what it runs, and names a command 
                       command out in full";
 
 /// Programs that run the command in their arguments.
-const WRAPPERS: [&str; 21] = [
+pub(super) const WRAPPERS: [&str; 21] = [
     "env", "sudo", "doas", "su", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "xargs",
     "stdbuf", "setsid", "busybox", "chroot", "flock", "watch", "parallel", "script",
 ];
-const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
+pub(super) const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
 /// Scripts in scripts, and programs that run others.
-const MAX_DEPTH: usize = 8;
+pub(super) const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 16;
 /// Combinations of the values that a script's variables may have. Each is judged.
 const MAX_VARIANTS: usize = 16;
@@ -273,13 +273,13 @@ fn is_forced(word: &str) -> bool {
 }
 
 /// Whether these are short options, with this one among them. What follows `-o` is its value.
-fn is_cluster(word: &str, option: char) -> bool {
+pub(super) fn is_cluster(word: &str, option: char) -> bool {
     let Some(letters) = word.strip_prefix('-') else { return false };
     let is_plain = letters.chars().all(|c| c.is_ascii_alphanumeric());
     is_plain && letters.chars().take_while(|letter| *letter != 'o' || option == 'o').any(|letter| letter == option)
 }
 
-fn name_of(program: &str) -> &str {
+pub(super) fn name_of(program: &str) -> &str {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     name.strip_suffix(".exe").unwrap_or(name)
 }

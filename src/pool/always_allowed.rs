@@ -1,4 +1,4 @@
-//! What a person has allowed with "always" in this run: for one agent, or for all.
+//! What a person has allowed with "always": in this run, for one agent or for all, or in an earlier one.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -10,23 +10,36 @@ use crate::policy::AlwaysRule;
 
 pub(super) type Rules = BTreeSet<AlwaysRule>;
 
-pub(crate) struct AlwaysAllowed(watch::Sender<BTreeSet<(Option<Slug>, AlwaysRule)>>);
+pub(crate) struct AlwaysAllowed {
+    here: watch::Sender<BTreeSet<(Option<Slug>, AlwaysRule)>>,
+    /// In an earlier run, in the words in which it was shown.
+    kept: BTreeSet<String>,
+}
 
 impl Default for AlwaysAllowed {
     fn default() -> Self {
-        Self(watch::Sender::new(BTreeSet::new()))
+        Self::new(BTreeSet::new())
     }
 }
 
 impl AlwaysAllowed {
+    pub(crate) fn new(kept: BTreeSet<String>) -> Self {
+        Self { here: watch::Sender::new(BTreeSet::new()), kept }
+    }
+
     pub(super) fn add(&self, agent: Option<&Slug>, rules: &Rules) {
-        self.0.send_modify(|allowed| allowed.extend(rules.iter().map(|rule| (agent.cloned(), rule.clone()))));
+        self.here.send_modify(|allowed| allowed.extend(rules.iter().map(|rule| (agent.cloned(), rule.clone()))));
     }
 
     /// What allows all of a request.
     pub(super) fn covering(&self, agent: &Slug, rules: &Rules) -> Option<String> {
-        let allowed = self.0.borrow();
-        let is_of = |whom: Option<&Slug>, rule: &AlwaysRule| allowed.contains(&(whom.cloned(), rule.clone()));
+        let allowed = self.here.borrow();
+        let is_of = |whom: Option<&Slug>, rule: &AlwaysRule| {
+            allowed.contains(&(whom.cloned(), rule.clone())) || self.kept.contains(&rule.to_string())
+        };
+        if rules.iter().all(|rule| self.kept.contains(&rule.to_string())) {
+            return Some(format!("kept: {}", list(rules)));
+        }
         if rules.iter().all(|rule| is_of(None, rule)) {
             return Some(named(None, rules));
         }
@@ -36,7 +49,7 @@ impl AlwaysAllowed {
     /// Waits until an answer to another question allows this too.
     pub(super) async fn covers(&self, agent: &Slug, rules: Option<&Rules>) -> String {
         let Some(rules) = rules else { return pending().await };
-        let mut changes = self.0.subscribe();
+        let mut changes = self.here.subscribe();
         loop {
             if let Some(by) = self.covering(agent, rules) {
                 return by;

@@ -21,7 +21,10 @@ impl Workers {
     /// Answers a request. It drops its handles on the run before waiting, so that the engine can end without an answer.
     pub(super) async fn answer(self, requester: Arc<Requester>, request: Request) {
         let intent = match (&request, &requester.caller) {
-            (Request::Tool(call, _), Some(caller)) => tools::read(call).ok().zip(Some(caller)),
+            // Another answer tells the agent that a rule denies it.
+            (Request::Tool(call, _), Some(caller)) if !self.requests.denies_tool(&requester, &call.tool) => {
+                tools::read(call).ok().zip(Some(caller))
+            }
             _ => None,
         };
         let done = match intent {

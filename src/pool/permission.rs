@@ -9,7 +9,8 @@ use crate::engine::Approval;
 use crate::env::{follow, real};
 use crate::model::{Access, EventKind, Slug, list};
 use crate::policy::{
-    PathScope, PermissionAnswer, Permissions, READS_GIT, Ruling, always_rules, forbidden, only_reads_git, rule,
+    Answer, Answered, PathScope, PermissionAnswer, Permissions, PolicyRequest, READS_GIT, Ruling, always_rules,
+    forbidden, only_reads_git, rule,
 };
 
 /// How a request was decided by a person.
@@ -22,49 +23,81 @@ struct Decided {
 
 impl RequestHandler {
     pub(super) async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
-        if let Some(approval) = self.without_mode(requester, access, detail) {
-            return approval;
+        if let Some(reason) = self.never(requester, access, detail) {
+            return Approval::Deny(reason);
+        }
+        let by_rule = self.by_rule(requester, access, tool, detail);
+        if let Some(Answered { answer: Answer::Deny, .. }) = &by_rule {
+            return Approval::Deny(by_rule.map(|answered| answered.reason()).unwrap_or_default());
+        }
+        let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
+        if may_only_read && access == Access::Shell && only_reads_git(detail) {
+            return Approval::Allow;
+        }
+        if requester.is_reviewing() && access == Access::Shell {
+            return Approval::Deny(format!("reviewers may run only {READS_GIT}, without options that do more"));
         }
         let (place, scope) = self.read_from(access, detail);
-        match rule(self.permissions, access, &scope) {
-            _ if place.is_some_and(|place| self.attached.contains(&place)) => Approval::Allow,
-            Ruling::Allow => Approval::Allow,
-            Ruling::Deny(reason) => Approval::Deny(reason),
-            Ruling::Ask => self.ask_permission(requester, access, tool, detail).await,
+        match (by_rule, rule(self.permissions, access, &scope)) {
+            (Some(Answered { answer: Answer::Allow, .. }), Ruling::Allow) => Approval::Allow,
+            (Some(answered @ Answered { answer: Answer::Allow, .. }), _) => {
+                let (tool, detail, rule) = (tool.to_owned(), detail.to_owned(), Some(answered.rule));
+                requester.tell(EventKind::PermissionAnswered { tool, detail, allowed: true, rule, reason: None });
+                Approval::Allow
+            }
+            (Some(answered), _) => self.ask_permission(requester, access, (tool, detail), Some(&answered)).await,
+            (None, _) if place.is_some_and(|place| self.attached.contains(&place)) => Approval::Allow,
+            (None, Ruling::Allow) => Approval::Allow,
+            (None, Ruling::Deny(reason)) => Approval::Deny(reason),
+            (None, Ruling::Ask) => self.ask_permission(requester, access, (tool, detail), None).await,
         }
     }
 
-    /// What holds in every mode.
-    fn without_mode(&self, requester: &Requester, access: Access, detail: &str) -> Option<Approval> {
-        let deny = |reason: String| Some(Approval::Deny(reason));
+    /// What `[policy]` says.
+    fn by_rule(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Option<Answered> {
+        let Requester { agent, tier, .. } = requester;
+        let path = (access == Access::Write).then(|| self.path_in_project(detail)).flatten();
+        self.policy.answer(&PolicyRequest { agent, tier: *tier, access, tool, detail, path: path.as_deref() })
+    }
+
+    pub(super) fn denies_tool(&self, requester: &Requester, tool: &str) -> bool {
+        self.by_rule(requester, Access::Own, tool, "").is_some_and(|answered| answered.answer == Answer::Deny)
+    }
+
+    /// Whether a rule lets an agent use one of squad's own tools, or a person does.
+    pub(super) async fn own_tool(&self, requester: &Requester, tool: &str, arguments: &str) -> Result<(), String> {
+        let approval = match self.by_rule(requester, Access::Own, tool, arguments) {
+            Some(answered) if answered.answer == Answer::Deny => Approval::Deny(answered.reason()),
+            Some(answered) if answered.answer == Answer::Ask => {
+                self.ask_permission(requester, Access::Own, (tool, arguments), Some(&answered)).await
+            }
+            _ => Approval::Allow,
+        };
+        let Approval::Deny(reason) = approval else { return Ok(()) };
+        requester.note_refused(None);
+        let (tool, detail) = (tool.to_owned(), arguments.to_owned());
+        requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
+        Err(reason)
+    }
+
+    /// Why no mode and no rule allows it.
+    fn never(&self, requester: &Requester, access: Access, detail: &str) -> Option<String> {
         // A server's tool may change anything.
         if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
-            return deny("agents that review, choose or answer may read files, but not change them".to_owned());
+            return Some("agents that review, choose or answer may read files, but not change them".to_owned());
         }
         if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(detail)).flatten() {
-            return deny(reason);
+            return Some(reason);
         }
         if access == Access::Write && !self.locked.is_empty() {
             // The path as named, and where its links lead.
             let paths = [in_project(&self.project, detail), self.path_in_project(detail)];
             let why = |path: String| self.locked.get(&(requester.agent.clone(), path));
             if let Some(why) = paths.into_iter().flatten().find_map(why) {
-                return deny(why.clone());
+                return Some(why.clone());
             }
         }
-        if access == Access::Shell
-            && let Some(reason) = forbidden(detail, &self.project)
-        {
-            return deny(reason);
-        }
-        let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
-        if may_only_read && access == Access::Shell && only_reads_git(detail) {
-            return Some(Approval::Allow);
-        }
-        if requester.is_reviewing() && access == Access::Shell {
-            return deny(format!("reviewers may run only {READS_GIT}, without options that do more"));
-        }
-        None
+        (access == Access::Shell).then(|| forbidden(detail, &self.project)).flatten()
     }
 
     /// Where a path that is read really leads: a link in the project may point anywhere.
@@ -77,7 +110,14 @@ impl RequestHandler {
         (place.map(|place| place.display().to_string()), scope)
     }
 
-    async fn ask_permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
+    /// `by`: the rule that wants it.
+    async fn ask_permission(
+        &self,
+        requester: &Requester,
+        access: Access,
+        (tool, detail): (&str, &str),
+        by: Option<&Answered>,
+    ) -> Approval {
         let agent = &requester.agent;
         let path = (access == Access::Write).then(|| self.path_in_project(detail)).flatten();
         let rules = always_rules(access, detail, path.as_deref(), &self.project);
@@ -89,6 +129,18 @@ impl RequestHandler {
         if let Some(by) = rules.as_ref().and_then(|rules| self.allowed.covering(agent, rules)) {
             answered(Decided { is_allowed: true, rule: Some(by), reason: None });
             return Approval::Allow;
+        }
+        if !requester.may_ask(self.most_questions) {
+            return Approval::Deny(format!(
+                "asked {} times in this piece of work, and `policy.questions` allows no more",
+                self.most_questions
+            ));
+        }
+        if let (Some(by), None) = (by, &self.ask) {
+            return Approval::Deny(format!(
+                "the rule `{}` ({}) wants a person asked, and nobody is there",
+                by.rule, by.source
+            ));
         }
         let always = rules.as_ref().map(list);
         let writing = requester.announced(|writing| {
@@ -117,10 +169,14 @@ impl RequestHandler {
             Some(PermissionAnswer::ForAgent) => Some(agent),
             _ => None,
         };
+        let is_kept = answer == Some(PermissionAnswer::Keep);
         match (answer, rules) {
             (Some(PermissionAnswer::Once), _) => allow(None),
-            (Some(PermissionAnswer::ForAgent | PermissionAnswer::ForRun), Some(rules)) => {
+            (Some(PermissionAnswer::ForAgent | PermissionAnswer::ForRun | PermissionAnswer::Keep), Some(rules)) => {
                 self.allowed.add(whom, rules);
+                if let (true, Some(keep)) = (is_kept, &self.keep) {
+                    keep(rules.iter().map(ToString::to_string).collect());
+                }
                 allow(Some(named(whom, rules)))
             }
             (Some(PermissionAnswer::No(Some(why))), _) => deny(format!("{}: {why}", refused()), Some(why)),

@@ -189,7 +189,8 @@ mod tests {
         assert_eq!(asked.title, "ada wants to read a[U+000A]! bob[U+001B], outside the project");
         let asked = proposal("/p", &ada, (Access::Shell, "sh", "a\n\u{1b}b"), None, None, Some("a".to_owned()));
         assert_eq!(asked.body, ["  $ a", "    [U+001B]b"]);
-        let (text, choices) = (asked.text(), "y yes, once, a always for ada: a, r always in this run, n no");
+        let (text, choices) =
+            (asked.text(), "y yes, once, a always for ada: a, r always in this run, k in later runs too, n no");
         assert!(text.starts_with("ada wants to run a command\n  $ a\n") && text.contains(choices), "{text}");
     }
 

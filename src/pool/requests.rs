@@ -13,13 +13,18 @@ use super::commands::CommandLog;
 use super::{AlwaysAllowed, Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::env::{ProjectPath, follow};
-use crate::model::{Access, Decision, EventKind, Judgement, Proposal, Slug, first_words, list, marked, without_hidden};
-use crate::policy::{PathScope, Permissions, is_in_inbox, names_git};
+use crate::model::{
+    Access, Decision, EventKind, Judgement, Proposal, Slug, Tier, first_words, list, marked, without_hidden,
+};
+use crate::policy::{PathScope, Permissions, PolicyRules, is_in_inbox, names_git};
 use crate::program::git_folders;
 use crate::tools::{self, Intent};
 
 /// Asks a person. The answer may take any time; dropping the sender means no answer.
 pub(crate) type Ask = Arc<dyn Fn(Question, oneshot::Sender<String>) + Send + Sync>;
+
+/// Keeps rules, in the words in which a person was shown them.
+pub(crate) type Keep = Arc<dyn Fn(Vec<String>) + Send + Sync>;
 
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +48,9 @@ pub(crate) struct RequestHandler {
     /// Absolute paths of files attached by the user, which may always be read.
     pub(crate) attached: BTreeSet<String>,
     pub(crate) permissions: Permissions,
+    pub(crate) policy: PolicyRules,
+    /// Most questions that an agent may ask in one piece of work.
+    pub(crate) most_questions: u64,
     /// The project's root, in the form that paths are compared with.
     pub(crate) project: String,
     /// The branch that decisions are made for.
@@ -68,6 +76,8 @@ pub(crate) struct RequestHandler {
     /// Command lines that check the project.
     pub(crate) checks: Vec<String>,
     pub(crate) allowed: AlwaysAllowed,
+    /// Keeps what a person allows in later runs too.
+    pub(crate) keep: Option<Keep>,
     /// A command in the foreground carries the run, and may commit.
     pub(crate) may_commit: bool,
 }
@@ -88,6 +98,7 @@ const MAX_FOUND: usize = 20;
 /// The agent that makes requests, with counts of what was granted.
 pub(crate) struct Requester {
     pub(crate) agent: Slug,
+    pub(crate) tier: Tier,
     pub(crate) reports: Reports,
     /// Its role forbids changes: a reviewer, the coordinator, an agent of a read-only tier.
     pub(crate) reads_only: bool,
@@ -101,6 +112,8 @@ pub(crate) struct Requester {
     /// Only writes and commands.
     changes_refused: AtomicU64,
     changes_allowed: AtomicU64,
+    /// What it has asked a person.
+    questions: AtomicU64,
     /// What its tools have said they are about to write, until they ask for it.
     announced: Mutex<Vec<Writing>>,
     /// A reviewer's verdict so far; `None`: it reviews nothing.
@@ -111,9 +124,11 @@ pub(crate) struct Requester {
 
 impl Requester {
     pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
-        let (refused, changes_refused, changes_allowed, commands, is_confined, announced) = Default::default();
+        let (refused, changes_refused, changes_allowed, questions) = Default::default();
+        let (commands, is_confined, announced) = Default::default();
         Self {
             agent,
+            tier: Tier::default(),
             reports,
             reads_only,
             tree,
@@ -122,10 +137,15 @@ impl Requester {
             is_confined,
             changes_refused,
             changes_allowed,
+            questions,
             announced,
             judgement: None,
             caller: None,
         }
+    }
+
+    pub(crate) fn at_tier(self, tier: Tier) -> Self {
+        Self { tier, ..self }
     }
 
     pub(crate) fn reviewing(self) -> Self {
@@ -177,6 +197,11 @@ impl Requester {
         let count = self.changes_refused.load(Ordering::Relaxed);
         let is_kept = count > 0 && self.changes_allowed.load(Ordering::Relaxed) == 0 && !self.reads_only;
         is_kept.then_some(count)
+    }
+
+    /// Counts a question, unless there have been so many.
+    pub(super) fn may_ask(&self, most: u64) -> bool {
+        self.questions.fetch_add(1, Ordering::Relaxed) < most
     }
 
     pub(super) fn is_reviewing(&self) -> bool {
@@ -240,7 +265,8 @@ impl RequestHandler {
                 reply.send(());
             }
             Request::Unasked(reply) => {
-                let may_act = self.permissions == Permissions::Allow && !requester.reads_only;
+                let restricted = self.policy.restricts(&requester.agent, requester.tier);
+                let may_act = self.permissions == Permissions::Allow && !requester.reads_only && restricted.is_none();
                 requester.is_confined.store(!may_act, Ordering::Relaxed);
                 // It makes no further requests, so all of its turn may be a command.
                 if let (true, Some(tree)) = (may_act, &requester.tree) {
@@ -297,6 +323,9 @@ impl RequestHandler {
 
     async fn tool(&self, requester: &Requester, call: ToolCall) -> ToolResult {
         let Requester { reports, agent, .. } = requester;
+        if let Err(reason) = self.own_tool(requester, &call.tool, &call.arguments.to_string()).await {
+            return result(Err(reason));
+        }
         let done = match tools::read(&call) {
             Err(wrong) => Err(wrong),
             Ok(Intent::Decide(decision)) => self.decide(reports, agent, *decision).await,
@@ -407,6 +436,12 @@ impl RequestHandler {
 
     async fn question(&self, requester: &Requester, text: &str, choices: &[String], reply: Reply<Option<String>>) {
         let Requester { agent, reports, .. } = requester;
+        if !requester.may_ask(self.most_questions) {
+            let most = self.most_questions;
+            return reply.send(Some(format!(
+                "no more questions: {most} are as many as `policy.questions` allows; decide yourself"
+            )));
+        }
         let choices = if choices.is_empty() { String::new() } else { format!("\n({})", choices.join(" / ")) };
         let question = format!("{agent} asks:\n{}> ", marked(&format!("{text}{choices}")));
         let answer = self.ask_person(reports, Some(agent), question, None).await;

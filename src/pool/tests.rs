@@ -237,21 +237,8 @@ async fn a_link_in_the_project_is_judged_by_its_target() {
     let (reports, _messages) = Reports::channel();
     let requests = RequestHandler {
         attached: [outside.path().canonicalize().expect("a folder").join("brief").display().to_string()].into(),
-        permissions: Permissions::Deny,
         project: root.display().to_string(),
-        branch: None,
-        decisions: Vec::new(),
-        recorded: Default::default(),
-        recorded_here: Default::default(),
-        notices: Notices::default(),
-        user_messages: Arc::default(),
-        locked: Default::default(),
-        ask: None,
-        asked: Default::default(),
-        cancel: workers_tests::never(),
-        checks: Vec::new(),
-        allowed: AlwaysAllowed::default(),
-        may_commit: false,
+        ..workers_tests::requests(Permissions::Deny, None)
     };
     for (path, is_allowed) in
         [("own", true), ("link/secret", false), ("link/brief", true), ("missing", true), ("../missing", false)]

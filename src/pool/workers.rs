@@ -257,7 +257,8 @@ impl Workers {
         let has_no_means = matches!(spec.tools, ToolChoice::Nothing | ToolChoice::ReadOnly);
         let tree = self.tree.clone().filter(|_| !has_no_means);
         let reads_only = job.kind != WorkKind::Work || has_no_means;
-        let mut requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
+        let mut requester =
+            Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree).at_tier(spec.tier);
         let (permit, tier) = (self.permit(&spec.agent), spec.tier);
         match job.kind {
             WorkKind::Review => requester = requester.reviewing(),

@@ -16,7 +16,7 @@ use crate::model::{
     Access, Change, Content, GitChanges, ModelChoice, ModelLayer, OtherRuns, Outcome, RunId, SessionSpec, Slug, Tier,
     ToolChoice,
 };
-use crate::policy::Permissions;
+use crate::policy::{Permissions, PolicyRules};
 
 pub(super) fn slug(name: &str) -> Slug {
     Slug::fold(name).expect("a slug")
@@ -89,6 +89,8 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
     RequestHandler {
         attached,
         permissions,
+        policy: PolicyRules::default(),
+        most_questions: u64::MAX,
         project,
         branch,
         decisions,
@@ -102,6 +104,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
         cancel,
         checks: Vec::new(),
         allowed: AlwaysAllowed::default(),
+        keep: None,
         may_commit: true,
     }
 }

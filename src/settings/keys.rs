@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use toml::Value;
 
+use super::policy::{PolicyEntry, PolicyWord};
 use super::{Origin, Settings, parse_duration};
 use crate::model::{Problem, SandboxLevel, Severity, Tier};
 
@@ -15,15 +16,17 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     /// The value names programs or endpoints, or weakens a protection, so a repository may not set it.
     pub(super) guarded: bool,
+    /// The values of all layers hold side by side.
+    pub(super) adds_up: bool,
     pub(super) set: Set,
 }
 
 const fn free(name: &'static str, set: Set) -> Key {
-    Key { name, guarded: false, set }
+    Key { name, guarded: false, adds_up: false, set }
 }
 
 const fn guarded_key(name: &'static str, set: Set) -> Key {
-    Key { name, guarded: true, set }
+    Key { name, guarded: true, adds_up: false, set }
 }
 
 pub(super) const KEYS: &[Key] = &[
@@ -73,6 +76,21 @@ pub(super) const KEYS: &[Key] = &[
         };
         put(&mut s.sandbox.opens_git, opens)
     }),
+    free("policy.questions", |s, _, v| {
+        let number = integer(v)?;
+        let count = u64::try_from(number).ok().filter(|count| *count > 0);
+        put(&mut s.policy.questions, count.ok_or_else(|| format!("must be above 0, not {number}")))
+    }),
+    guarded_key("policy.kept.*", |s, project, v| {
+        s.policy.kept.insert(project.to_owned(), texts(v)?);
+        Ok(())
+    }),
+    Key {
+        name: "policy.*",
+        guarded: false,
+        adds_up: true,
+        set: |_, name, v| PolicyEntry::read(name, v, &Origin::Default).map(drop),
+    },
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
@@ -188,7 +206,7 @@ fn text(value: &Value) -> Result<String, String> {
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
-fn texts(value: &Value) -> Result<Vec<String>, String> {
+pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of strings", value))?.iter().map(text).collect()
 }
 
@@ -244,11 +262,17 @@ pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
 
 /// Whether a value of a limit, or of the sandbox, lets agents do more than `built_in`.
 pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
+    if let Some(rule) =
+        name.strip_prefix("policy.").and_then(|rule| PolicyEntry::read(rule, value, &Origin::Default).ok())
+    {
+        return rule.word == PolicyWord::Allow;
+    }
     let mut tried = built_in.clone();
     if find(name).is_none_or(|(key, rest)| (key.set)(&mut tried, rest, value).is_err()) {
         return false;
     }
     let is_weaker = tried.sandbox.level > built_in.sandbox.level || tried.sandbox.opens_git;
+    let asks_more = tried.policy.questions > built_in.policy.questions;
     let (tried, built_in) = (&tried.sessions, &built_in.sessions);
     // Each setting changes only its own field.
     is_weaker
@@ -257,10 +281,14 @@ pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
         || tried.limit > built_in.limit
         || tried.idle_timeout > built_in.idle_timeout
         || tried.max_concurrent > built_in.max_concurrent
+        || asks_more
 }
 
 /// Why a repository may not set that value.
 pub(super) fn loosening(name: &str, built_in: &Settings) -> String {
+    if name.starts_with("policy.") && name.ends_with(".allow") {
+        return "a repository may deny and have people asked, but not allow".to_owned();
+    }
     let limit = built_in.values.get(name).map(|(value, _)| value.to_string()).unwrap_or_default();
     let what = if name.starts_with("sandbox.") { "weaken" } else { "raise it above" };
     format!("a repository may not {what} the built-in `{name} = {limit}`")

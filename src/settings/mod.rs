@@ -9,6 +9,7 @@
 mod engine_profile;
 mod keys;
 mod layer;
+mod policy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,6 +21,7 @@ pub(crate) use engine_profile::{
 pub(crate) use keys::BAD_VALUE;
 pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
+pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
 use crate::model::{Problem, SandboxLevel, Severity, Source, Tier};
 
@@ -70,6 +72,7 @@ pub(crate) struct Settings {
     pub(crate) sessions: Sessions,
     pub(crate) routing: RoutingSettings,
     pub(crate) sandbox: SandboxSettings,
+    pub(crate) policy: PolicySettings,
     pub(crate) engine: EngineSettings,
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
@@ -80,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) agent_engines: BTreeMap<String, String>,
     /// The effective value and its origin, by key.
     values: BTreeMap<String, (toml::Value, Origin)>,
+    /// The values of all layers, lowest first, where one does not replace another.
+    added: Vec<(String, toml::Value, Origin)>,
 }
 
 #[derive(Clone, Debug)]
@@ -131,6 +136,14 @@ pub(crate) struct SandboxSettings {
     pub(crate) read: Vec<String>,
     /// Whether commands may write in the project's `.git` at level `full`.
     pub(crate) opens_git: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PolicySettings {
+    /// Most questions that an agent may ask a person in one piece of work.
+    pub(crate) questions: u64,
+    /// What a person has allowed with "always" for later runs too, by the project's root.
+    pub(crate) kept: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Clone, Debug)]
@@ -208,6 +221,9 @@ require = false
 read = []
 git = "read-only"
 
+[policy]
+questions = 30
+
 [engine]
 name = "copilot"
 fallback = []
@@ -247,6 +263,7 @@ impl Settings {
                 continue;
             }
             match (key.set)(&mut settings, rest, &value) {
+                Ok(()) if key.adds_up => settings.added.push((name, value, origin)),
                 Ok(()) => {
                     settings.values.insert(name, (value, origin));
                 }
@@ -295,6 +312,7 @@ impl Settings {
             },
             routing: RoutingSettings { threshold: 1.0 },
             sandbox: SandboxSettings { level: SandboxLevel::Full, require: false, read: Vec::new(), opens_git: false },
+            policy: PolicySettings { questions: u64::MAX, kept: BTreeMap::new() },
             engine: EngineSettings {
                 name: String::new(),
                 fallback: Vec::new(),
@@ -306,6 +324,7 @@ impl Settings {
             engines: BTreeMap::new(),
             agent_engines: BTreeMap::new(),
             values: BTreeMap::new(),
+            added: Vec::new(),
         }
     }
 
@@ -323,7 +342,16 @@ impl Settings {
 
     /// All values in effect: name, value as written, and origin.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &toml::Value, &Origin)> {
-        self.values.iter().map(|(name, (value, origin))| (name.as_str(), value, origin))
+        let added = self.added.iter().map(|(name, value, origin)| (name.as_str(), value, origin));
+        self.values.iter().map(|(name, (value, origin))| (name.as_str(), value, origin)).chain(added)
+    }
+
+    /// The rules of `[policy]`, of all layers.
+    pub(crate) fn policy_rules(&self) -> impl Iterator<Item = PolicyEntry> {
+        let read = |(name, value, origin): &(String, toml::Value, Origin)| {
+            PolicyEntry::read(name.strip_prefix("policy.")?, value, origin).ok()
+        };
+        self.added.iter().filter_map(read)
     }
 
     /// Values that are for MCP servers only.

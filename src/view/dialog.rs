@@ -48,6 +48,7 @@ impl Dialog {
             'y' if self.may_allow() => Pressed::Answer("y"),
             'a' if self.may_allow() && self.proposal.always.is_some() => Pressed::Answer("a"),
             'r' if self.may_allow() && self.proposal.always.is_some() => Pressed::Answer("r"),
+            'k' if self.may_allow() && self.proposal.always.is_some() => Pressed::Answer("k"),
             'n' => Pressed::Answer("n"),
             's' => Pressed::Say,
             'd' if !self.is_seen.get() => {
@@ -143,6 +144,9 @@ impl Dialog {
             }
         }
         let first = answers.len();
+        if self.may_allow() && self.proposal.always.is_some() {
+            answers.push("k in later runs too".to_owned());
+        }
         answers.push("n no".to_owned());
         answers.push(format!("s no, and say why ({agent} reads it)"));
         if !self.is_seen.get() {
@@ -153,7 +157,9 @@ impl Dialog {
         if self.shows_help {
             answers.push("One key answers, without Enter; other keys answer nothing.".to_owned());
             answers.push(match self.proposal.always {
-                Some(_) => "`always` covers what it names until this run ends.".to_owned(),
+                Some(_) => {
+                    "`always` covers what it names until this run ends, k until `squad policy remove`.".to_owned()
+                }
                 None => "There is no `always`: this is asked each time.".to_owned(),
             });
         }
@@ -216,7 +222,7 @@ mod tests {
                 11 + line 11
                    … 27 more lines
               y yes, once    a always for docs: writes in this project    r always in this run, for any agent
-              n no    s no, and say why (docs reads it)    d show all    ? help
+              k in later runs too    n no    s no, and say why (docs reads it)    d show all    ? help
         "#]]
         .assert_eq(&shown(&dialog, 100));
         dialog.behind.clear();
@@ -227,11 +233,13 @@ mod tests {
               y yes, once
               a always for docs: writes in this project
               r always in this run, for any agent
+              k in later runs too
               n no
               s no, and say why (docs reads it)
               ? help
               One key answers, without Enter; other keys answer nothing.
-              `always` covers what it names until this run ends.
+              `always` covers what it names until this run ends, k until
+              `squad policy remove`.
         "#]]
         .assert_eq(&shown(&dialog, 60));
     }
@@ -287,7 +295,7 @@ mod tests {
             ! docs wants to
               write
               docs/health.md, a
-              y a r n s d ?
+              y a r k n s d ?
         "#]]
         .assert_eq(&shown_at(&dialog, Size { lines: 5, columns: 20 }));
     }

@@ -16,6 +16,7 @@ fn every_value_is_listed_with_its_source() {
         models.lightweight = "small"         (.squad/config.json:1)
         models.override.ada = "mine"         (HOME/config/squad/config.toml:2)
         models.premium = "claude-opus-4.5"   (default)
+        policy.questions = 30                (default)
         routing.threshold = 0.7              (default)
         sandbox.git = "read-only"            (default)
         sandbox.level = "rules"              (SQUAD_SANDBOX_LEVEL)

@@ -79,6 +79,7 @@ mod orchestrate;
 mod outcome;
 mod outcome_chance;
 mod panics;
+mod policy;
 mod precedence;
 mod process;
 mod programs;

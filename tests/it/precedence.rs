@@ -42,6 +42,8 @@ const KEYS: &[Key] = &[
     key("sessions.compaction_threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
     key("sessions.default_tier", [("\"full\"", "full"), ("\"standard\"", "standard")]),
     key("routing.threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
+    Key { name: "policy.kept.shop", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
+    key("policy.questions", [("2", "2"), ("3", "3")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
@@ -122,6 +124,7 @@ fn variable(name: &str) -> Option<String> {
         | "models.roles.tester"
         | "engines.mine.program"
         | "agents.ada.engine"
+        | "policy.kept.shop"
         | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
     }

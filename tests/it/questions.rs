@@ -177,7 +177,7 @@ fn a_question_on_a_screen_is_seen_whole_and_refused_with_a_reason() {
                     15 + line 15
                        … 25 more lines
                   y yes, once    a always for ada: writes in this project    r always in this run, for any agent
-                  n no    s no, and say why (ada reads it)    d show all    ? help
+                  k in later runs too    n no    s no, and say why (ada reads it)    d show all    ? help
             "#]]
             .assert_eq(&before),
             _ => expect![[r#"
@@ -201,6 +201,7 @@ fn a_question_on_a_screen_is_seen_whole_and_refused_with_a_reason() {
                   y yes, once
                   a always for ada: writes in this project
                   r always in this run, for any agent
+                  k in later runs too
                   n no
                   s no, and say why (ada reads it)
                   d show all
@@ -281,4 +282,41 @@ fn an_interrupt_ends_a_question_and_a_dumb_terminal_shows_it() {
         assert_eq!(repo.exists("n.txt"), typed.is_some());
         assert!(term != "dumb" || !person.screen.contains('\u{1b}'), "{}", person.screen);
     }
+}
+
+/// It holds in this project's later runs, for what it named, until it is removed.
+#[test]
+fn what_is_kept_is_not_asked_again() {
+    let script = |command: &str| {
+        format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{command}\" }}, {{ say = \"Done.\" }}]\n")
+    };
+    let mut scene = Scene::begins(&script("true 1 && cat a.txt"), 100, &["--agent", "ada", "Work"]);
+    scene.person.is_asked("  $ true 1 && cat a.txt");
+    scene.person.types("k");
+    assert_eq!(scene.ends(), Some(0), "{}", scene.person.screen);
+    let repo = &scene.repo;
+    let listed = repo.squad(&["policy"]).out;
+    assert!(listed.contains("true 1") && listed.contains("cat"), "{listed}");
+    let own = repo.read("../home/config/squad/config.toml");
+    let judged = |what: &str| repo.squad(&["policy", "test", what]).out;
+    assert!(judged("cat b.txt").starts_with("allow") && judged("true 2").starts_with("ask"), "{own}");
+    for (command, asks) in [("cat b.txt", false), ("true 2", true)] {
+        repo.write("../script.toml", &script(command));
+        let mut person = Person::sits_down();
+        let mut run = repo.command(BINARY, &repo.root());
+        run.args(["orchestrate", "--script", "../script.toml", "--permissions", "ask", "--agent", "ada", "Work"]);
+        let mut child = person.starts(run);
+        if asks {
+            person.is_asked("  $ true 2");
+            person.types("n");
+        }
+        person.waits_for("; run ");
+        assert_eq!(child.wait().expect("it ends").code(), Some(if asks { 5 } else { 0 }), "{}", person.screen);
+        assert_eq!(person.screen.contains("y yes, once"), asks, "{}", person.screen);
+    }
+    assert_eq!(repo.squad(&["policy", "remove", "cat"]).code, 0);
+    assert!(judged("cat b.txt").starts_with("ask"));
+    assert_eq!(repo.squad(&["policy", "remove", "cat"]).code, 2);
+    assert_eq!(repo.squad(&["policy", "remove", "true 1"]).code, 0);
+    assert_eq!(repo.read("../home/config/squad/config.toml").trim(), "[policy.kept]");
 }

@@ -247,7 +247,7 @@ async fn with_engine(
         Err(not_started) => return (without_engine(not_started, run, reports, &tree).await, None),
     };
     let requests =
-        RequestHandler { user_messages, ..setup::requests(project, order, head, past, lockouts, cancel.clone()) };
+        RequestHandler { user_messages, ..setup::requests(env, project, order, head, past, lockouts, cancel.clone()) };
     let owner = match &order.conversation {
         Some(conversation) => SessionOwner { id: conversation.id.clone(), is_conversation: true },
         None => SessionOwner { id: run.clone(), is_conversation: false },

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::compile;
+use crate::env::Env;
 use crate::git::Head;
 use crate::model::Slug;
 use crate::ops::Project;
@@ -14,8 +15,9 @@ use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
 use crate::ops::team::checks;
+use crate::ops::team::config::{ConfigFile, Place};
 use crate::ops::team::project::core_agents;
-use crate::pool::{AlwaysAllowed, Cancel, Limits, Notices, Recorded, RequestHandler};
+use crate::pool::{AlwaysAllowed, Cancel, Keep, Limits, Notices, Recorded, RequestHandler};
 use crate::settings::Sessions;
 
 pub(super) fn limits(sessions: &Sessions) -> Limits {
@@ -23,6 +25,7 @@ pub(super) fn limits(sessions: &Sessions) -> Limits {
 }
 
 pub(super) fn requests(
+    env: &Env,
     project: &Project,
     order: &Order,
     head: &Head,
@@ -33,6 +36,8 @@ pub(super) fn requests(
     RequestHandler {
         attached: attachments::absolute(project, &order.attachments),
         permissions: order.permissions,
+        policy: project.policy(),
+        most_questions: project.settings.policy.questions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
@@ -45,10 +50,24 @@ pub(super) fn requests(
         asked: Default::default(),
         cancel,
         checks: checks::of_project(&project.folder.root),
-        allowed: AlwaysAllowed::default(),
+        allowed: AlwaysAllowed::new(project.kept_rules().into_iter().collect()),
+        keep: Some(keep(env, project)),
         // Another process lands for a run that it only watches.
         may_commit: order.commit && order.land.is_none(),
     }
+}
+
+/// Writes what a person allows in later runs too into the user's own configuration.
+fn keep(env: &Env, project: &Project) -> Keep {
+    let file = ConfigFile::find(env, None, Place::User);
+    let (name, log) = (project.kept_name(), env.damage.clone());
+    Arc::new(move |rules| {
+        let kept = file.as_ref().map_err(|failure| failure.message.clone());
+        let kept = kept.and_then(|file| file.add(&name, &rules).map_err(|failure| failure.message));
+        if let Err(reason) = kept {
+            log.say(&format!("warning: it holds in this run, and could not be kept: {reason}"));
+        }
+    })
 }
 
 /// The paths that each member owns.

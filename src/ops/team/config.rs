@@ -69,6 +69,38 @@ impl ConfigFile {
         self.change(name, None)
     }
 
+    /// Adds items to a list, or begins it.
+    pub(crate) fn add(&self, name: &str, items: &[String]) -> Result<(), Failure> {
+        self.edit(name, |list| {
+            let new = items.iter().filter(|item| !list.contains(item)).cloned().collect::<Vec<_>>();
+            list.extend(new);
+        })
+        .map(drop)
+    }
+
+    /// Removes an item from a list, and the list with its last one. Returns whether it was there.
+    pub(crate) fn remove(&self, name: &str, item: &str) -> Result<bool, Failure> {
+        self.edit(name, |list| list.retain(|known| known != item))
+    }
+
+    /// Edits a list of strings. Returns whether it changed.
+    fn edit(&self, name: &str, edit: impl FnOnce(&mut Vec<String>)) -> Result<bool, Failure> {
+        let _lock = lock::acquire(&self.lock, "changing the configuration", &self.log, None)?;
+        let path = real(&self.path);
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let (layer, _) = settings::from_toml(&text, |_| settings::Origin::Default);
+        let value = layer.entries.into_iter().find(|(known, ..)| known == name).map(|(_, value, _)| value);
+        let old: Vec<String> = value.and_then(|value| value.try_into().ok()).unwrap_or_default();
+        let mut list = old.clone();
+        edit(&mut list);
+        let changed = list != old;
+        if changed {
+            let new = (!list.is_empty()).then(|| toml::Value::from(list));
+            write(&path, &self.lock.with_extension("new"), name, new.as_ref())?;
+        }
+        Ok(changed)
+    }
+
     /// Returns whether the file changed.
     fn change(&self, name: &str, new: Option<&toml::Value>) -> Result<bool, Failure> {
         let _lock = lock::acquire(&self.lock, "changing the configuration", &self.log, None)?;
@@ -125,7 +157,7 @@ fn with(text: &str, name: &str, new: Option<&toml::Value>) -> Result<String, Str
     let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
     let old = &text[mark.len()..];
     // In names such as `models.roles.a.b`, the last part may contain dots.
-    let limit = if name.starts_with("models.") { 3 } else { usize::MAX };
+    let limit = if name.starts_with("models.") || name.starts_with("policy.kept.") { 3 } else { usize::MAX };
     let parts: Vec<&str> = name.splitn(limit, '.').collect();
     let changed = match new {
         Some(new) => {

@@ -19,6 +19,7 @@ pub(crate) mod manifest;
 pub(crate) mod members;
 pub(crate) mod membership;
 mod own_file;
+pub(crate) mod policy;
 pub(crate) mod preset;
 pub(crate) mod project;
 pub(crate) mod prompts;

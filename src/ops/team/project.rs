@@ -12,6 +12,7 @@ use crate::ops::ledger::contents::{newest_first, order_of};
 use crate::ops::team::cache::{Cache, CachedTeam};
 use crate::ops::team::layers::settings;
 use crate::parse;
+use crate::policy::PolicyRules;
 use crate::settings::{Layer, Origin, Sessions, Settings};
 use crate::store;
 
@@ -35,6 +36,21 @@ impl Project {
     /// Reads everything. Opens teams with errors too; commands check for the errors that matter to them.
     pub(crate) fn open(env: &Env, directory: &Path, flags: Layer) -> Result<Self, Failure> {
         Ok(Opening::new(env, Workspace::find(env, directory)?, flags).read())
+    }
+
+    /// The rules of `[policy]`.
+    pub(crate) fn policy(&self) -> PolicyRules {
+        PolicyRules::new(self.settings.policy_rules(), &self.team).0
+    }
+
+    /// What a person has allowed in this project's later runs too.
+    pub(crate) fn kept_rules(&self) -> Vec<String> {
+        self.settings.policy.kept.get(&self.folder.root.display().to_string()).cloned().unwrap_or_default()
+    }
+
+    /// The setting that holds them.
+    pub(crate) fn kept_name(&self) -> String {
+        format!("policy.kept.{}", self.folder.root.display())
     }
 
     /// For commands that look at what is recorded; see [`Workspace::find_or_recorded`].
@@ -143,6 +159,7 @@ impl Opening {
         let new: Vec<Problem> = new.collect();
         problems.extend(new);
         problems.extend(core_problems(&team, &settings));
+        problems.extend(PolicyRules::new(settings.policy_rules(), &team).1);
         Project { workspace, team, settings, problems }
     }
 }

@@ -336,15 +336,15 @@ fn a_permission_is_answered_with_one_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
-          bob  idle
-        ! ada wants to write a.txt, a new file of 1 line
-             1 + x
-          y yes, once    a always for ada: writes in this project    r always in this run, for any agent
-          n no    s no, and say why (ada reads it)    ? help
-          (Esc leaves it open)
-        rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
-    "#]],
+            > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
+              bob  idle
+            ! ada wants to write a.txt, a new file of 1 line
+                 1 + x
+              y yes, once    a always for ada: writes in this project    r always in this run, for any agent
+              k in later runs too    n no    s no, and say why (ada reads it)    ? help
+              (Esc leaves it open)
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+        "#]],
     );
     // Enter answers nothing, and Esc leaves it open.
     assert_eq!(controls.press(Key::Enter, &agents), Action::Nothing);

@@ -1,0 +1,142 @@
+use clap::Subcommand;
+
+use super::{Context, Ended, TierName};
+use crate::error::Failure;
+use crate::model::{Slug, Tier, printable, printable_line};
+use crate::ops::Project;
+use crate::ops::team::config::{ConfigFile, Place};
+use crate::ops::team::members::named_agents;
+use crate::ops::team::policy::{Judged, Kind, judge};
+use crate::policy::Permissions;
+use crate::settings::Layer;
+use crate::ui::FAINT;
+
+/// Show the rules on what agents may do, and try them
+///
+/// Rules stand in `[policy]` of the team's .squad/config.toml, which may only deny and have you asked, and of your own configuration file. Without a
+/// command, lists them.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad policy
+  squad policy test \"git push -f\" --agent backend
+  squad policy test src/api/login.rs --permissions deny
+  squad policy remove \"cargo test\"
+  squad config set --user policy.commands.allow \"cargo test,cargo fmt\"
+
+Rules are called `policy.SUBJECT.WORD`, and are lists:
+  commands   first words of a command: \"git push\"
+  writes     globs on paths from the project's root: \"infra/**\"; \"@owned\" is what routing says an agent owns
+  hosts      globs on hosts, with or without a port: \"*.example.com\"
+  tools      globs on the tools' names: \"github-*\"
+with one of these words, of which the first that fits decides:
+  deny, only (everything else is denied), ask (a person, in every mode), allow (nobody is asked; only in your own file)
+A rule for one agent or role is called `policy.agents.NAME.SUBJECT.WORD`, for a tier `policy.tiers.TIER.SUBJECT.WORD`.
+What no rule is about, the run's `--permissions` decide.")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the rules, with where they stand
+    #[command(after_help = "Examples:\n  squad policy list\n  squad policy list --json")]
+    List,
+    /// Show how a command, path or address is judged, and by which rule
+    #[command(after_help = "\
+Examples:
+  squad policy test \"git push -f\" --agent backend
+  squad policy test https://api.example.com/v1
+  squad policy test deploy --as command --permissions deny")]
+    Test {
+        /// The command line, path or address
+        what: String,
+        /// For this agent, by name or role; without it, the rules for everybody
+        #[arg(long, short, value_name = "NAME")]
+        agent: Option<String>,
+        /// For work of this tier
+        #[arg(long, value_name = "TIER")]
+        tier: Option<TierName>,
+        /// What it is, where that is not plain
+        #[arg(long = "as", value_name = "KIND")]
+        kind: Option<Kind>,
+        /// In a run with these permissions
+        #[arg(long, value_enum, default_value_t = Permissions::Ask, value_name = "MODE")]
+        permissions: Permissions,
+    },
+    /// Ask again about what you have allowed for later runs too
+    #[command(after_help = "Examples:\n  squad policy remove \"cargo test\"")]
+    Remove {
+        /// As `squad policy list` shows it
+        rule: String,
+    },
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = Project::open(context.env, &context.directory, Layer::default())?;
+        context.ui.problems(&project.problems);
+        project.require_sound()?;
+        match self.command.unwrap_or(Command::List) {
+            Command::List => list(context, &project),
+            Command::Test { what, agent, tier, kind, permissions } => {
+                let agent = named_agents(&project.team, agent.as_slice())?.into_iter().next();
+                let agent = agent.unwrap_or_else(Slug::coordinator);
+                let tier = tier.map_or(Tier::default(), Tier::from);
+                let kind = kind.unwrap_or_else(|| Kind::of(&what, &project));
+                let judged = judge(&project, (&agent, tier), (kind, &what), permissions, &context.directory);
+                show(context, &judged, permissions);
+            }
+            Command::Remove { rule } => {
+                let file = ConfigFile::find(context.env, None, Place::User)?;
+                if !file.remove(&project.kept_name(), &rule)? {
+                    let failure = Failure::usage(format!("`{}` is not kept for this project", printable_line(&rule)));
+                    return Err(
+                        failure.hint("`squad policy list` shows what is; rules in a file: `squad config unset`")
+                    );
+                }
+                if context.ui.json() {
+                    context.ui.value(&serde_json::json!({"removed": rule}));
+                } else {
+                    context.ui.say(&format!("{} is asked about again", printable_line(&rule)));
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn list(context: &mut Context<'_>, project: &Project) {
+    let rules: Vec<_> = project.settings.policy_rules().collect();
+    let ui = &mut context.ui;
+    let kept = project.kept_rules();
+    if ui.json() {
+        let row = |rule: &crate::settings::PolicyEntry| serde_json::json!({"name": rule.name, "patterns": rule.patterns, "source": rule.origin.to_string()});
+        return ui.value(&serde_json::json!({"rules": rules.iter().map(row).collect::<Vec<_>>(), "kept": kept}));
+    }
+    if rules.is_empty() && kept.is_empty() {
+        return ui.say("No rules: what agents may do is for each run's --permissions to decide. `squad help policy` shows how to write one.");
+    }
+    for rule in rules {
+        let source = ui.out_paint(FAINT, &format!("({})", printable_line(&rule.origin.to_string())));
+        ui.data(&format!("{} = {}  {source}", printable_line(&rule.name), printable_line(&rule.patterns.join(", "))));
+    }
+    for rule in kept {
+        let source = ui.out_paint(FAINT, "(you allowed it for later runs too)");
+        ui.data(&format!("{}  {source}", printable_line(&rule)));
+    }
+}
+
+fn show(context: &mut Context<'_>, judged: &Judged, mode: Permissions) {
+    let ui = &mut context.ui;
+    if ui.json() {
+        return ui.value(judged);
+    }
+    let by = match (&judged.rule, &judged.source) {
+        (Some(rule), Some(source)) => format!("{} ({})", printable_line(rule), printable_line(source)),
+        _ => format!("no rule; in a run with --permissions {}", mode.name()),
+    };
+    ui.data(&format!("{}  {}", judged.answer, printable(&judged.what)));
+    ui.data(&format!("  {by}"));
+}

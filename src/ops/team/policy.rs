@@ -1,0 +1,108 @@
+//! How a command, a path, an address or a tool is judged, and by which rule.
+
+use std::path::Path;
+
+use crate::env::{ProjectPath, follow};
+use crate::model::{Access, Slug, Tier, list};
+use crate::ops::Project;
+use crate::policy::{
+    Answer, PathScope, Permissions, PolicyRequest, Ruling, always_rules, forbidden, names_git, only_reads_git, rule,
+};
+use crate::program::git_folders;
+
+/// The answer to something that an agent may ask for.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Judged {
+    pub(crate) what: String,
+    pub(crate) answer: &'static str,
+    /// `None`: no rule is about it, and the run's mode decides.
+    pub(crate) rule: Option<String>,
+    /// Where the rule stands: a file and line, or `built in`.
+    pub(crate) source: Option<String>,
+}
+
+/// What stands behind a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// A command line
+    Command,
+    /// A file that is written
+    Path,
+    /// An address that is reached
+    Address,
+    /// A tool, by its name
+    Tool,
+}
+
+impl Kind {
+    /// What a text most likely is.
+    pub(crate) fn of(what: &str, project: &Project) -> Self {
+        let is_path = !what.contains(char::is_whitespace)
+            && (what.contains(['/', '.']) || project.folder.root.join(what).exists());
+        match what {
+            _ if what.contains("://") => Self::Address,
+            _ if is_path => Self::Path,
+            _ => Self::Command,
+        }
+    }
+}
+
+/// Judges as a run in this mode does for an agent that may change files. `directory` is where a relative path starts.
+pub(crate) fn judge(
+    project: &Project,
+    (agent, tier): (&Slug, Tier),
+    (kind, what): (Kind, &str),
+    mode: Permissions,
+    directory: &Path,
+) -> Judged {
+    let root = &project.folder.root;
+    let judged = |answer, rule: Option<String>, source: Option<String>| {
+        let answer = match answer {
+            Answer::Allow => "allow",
+            Answer::Ask => "ask",
+            Answer::Deny => "deny",
+        };
+        Judged { what: what.to_owned(), answer, rule, source }
+    };
+    let built_in = |reason: String| judged(Answer::Deny, Some(reason), Some("built in".to_owned()));
+    let (access, tool) = match kind {
+        Kind::Command => (Access::Shell, "bash"),
+        Kind::Path => (Access::Write, "edit"),
+        Kind::Address => (Access::Network, "web_fetch"),
+        Kind::Tool => (Access::Other, what),
+    };
+    if let Some(reason) = (kind == Kind::Command).then(|| forbidden(what, &root.display().to_string())).flatten() {
+        return built_in(reason);
+    }
+    if kind == Kind::Path {
+        let followed = follow(&directory.join(what), |_| {});
+        let is_gits = followed.is_none_or(|path| {
+            names_git(&path.to_string_lossy()) || git_folders(root).iter().any(|folder| path.starts_with(folder))
+        });
+        if is_gits || names_git(what) {
+            return built_in("git's own files are written by `git` alone, in every mode".to_owned());
+        }
+    }
+    let path = (kind == Kind::Path).then(|| ProjectPath::resolve(root, directory, what).ok()).flatten();
+    let path = path.map(|path| path.shown);
+    let request = PolicyRequest { agent, tier, access, tool, detail: what, path: path.as_deref() };
+    if let Some(answered) = project.policy().answer(&request) {
+        return judged(answered.answer, Some(answered.rule), Some(answered.source));
+    }
+    if mode == Permissions::Deny && kind == Kind::Command && only_reads_git(what) {
+        return judged(Answer::Allow, Some("reading git".to_owned()), Some("built in".to_owned()));
+    }
+    let always = always_rules(access, what, path.as_deref(), &root.display().to_string());
+    let kept = project.kept_rules();
+    if mode == Permissions::Ask
+        && let Some(always) = always.filter(|rules| rules.iter().all(|rule| kept.contains(&rule.to_string())))
+    {
+        return judged(Answer::Allow, Some(format!("kept: {}", list(always))), Some(project.kept_name()));
+    }
+    let answer = match rule(mode, access, &PathScope::Outside) {
+        Ruling::Allow => Answer::Allow,
+        Ruling::Ask => Answer::Ask,
+        Ruling::Deny(_) => Answer::Deny,
+    };
+    judged(answer, None, None)
+}

@@ -1,0 +1,252 @@
+//! The rules of `[policy]`: what a person, or a team, has written about what agents may do.
+//!
+//! All rules that are about a request hold side by side, whichever file they stand in: it is denied if one of them denies
+//! it, else a person is asked if one of them says so, else it is allowed if one of them allows it. What none is about is
+//! for the run's mode to decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::always::host;
+use super::rule_commands::{Commands, are_covered};
+use crate::model::{Access, Problem, Slug, Team, Tier, is_denied, list};
+use crate::settings::{Origin, PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
+
+/// The pattern for what routing says that an agent owns.
+const OWNED: &str = "@owned";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// What the rules say of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answered {
+    pub(crate) answer: Answer,
+    /// The rule that decided: `policy.commands.deny: git push`
+    pub(crate) rule: String,
+    /// Where it stands: a file and line.
+    pub(crate) source: String,
+    /// What it would have allowed.
+    instead: Option<String>,
+}
+
+impl Answered {
+    /// For the model and the user.
+    pub(crate) fn reason(&self) -> String {
+        let Self { rule, source, instead, .. } = self;
+        let instead = instead.as_ref().map(|instead| format!("; what it allows: {instead}")).unwrap_or_default();
+        format!("denied by the rule `{rule}` ({source}){instead}")
+    }
+}
+
+/// What an agent asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyRequest<'r> {
+    pub(crate) agent: &'r Slug,
+    pub(crate) tier: Tier,
+    pub(crate) access: Access,
+    /// The tool's name, as the engine has it.
+    pub(crate) tool: &'r str,
+    /// The command or the address.
+    pub(crate) detail: &'r str,
+    /// Where a write leads, from the project's root; `None`: outside of it.
+    pub(crate) path: Option<&'r str>,
+}
+
+/// A team's rules.
+#[derive(Debug, Default)]
+pub(crate) struct PolicyRules {
+    rules: Vec<Rule>,
+    /// The modules of each agent.
+    owned: BTreeMap<Slug, Vec<Pattern>>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    name: String,
+    source: String,
+    whom: Whom,
+    subject: PolicySubject,
+    word: PolicyWord,
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Debug)]
+enum Whom {
+    Everybody,
+    Agents(BTreeSet<Slug>),
+    Tier(Tier),
+}
+
+#[derive(Debug)]
+struct Pattern {
+    text: String,
+    /// `None`: it is matched by words.
+    glob: Option<GlobMatcher>,
+}
+
+impl PolicyRules {
+    /// A team's rules, and what is wrong with them.
+    pub(crate) fn new(entries: impl IntoIterator<Item = PolicyEntry>, team: &Team) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let goes_by = |name: &str| -> BTreeSet<Slug> {
+            team.startable().filter(|member| member.goes_by(name)).map(|member| member.slug.clone()).collect()
+        };
+        let rules = entries.into_iter().map(|entry| {
+            let PolicyEntry { name, scope, subject, word, patterns, origin } = entry;
+            let whom = match scope {
+                PolicyScope::Everybody => Whom::Everybody,
+                PolicyScope::Tier(tier) => Whom::Tier(tier),
+                PolicyScope::Agent(named) => {
+                    let agents = goes_by(&named);
+                    // The user's own file serves many teams.
+                    if agents.is_empty() && matches!(origin, Origin::Project(..)) {
+                        let message = format!("`{name}` is for nobody: no agent has the name or role `{named}`");
+                        let problem = Problem::warning(origin.source(), "config-unknown-agent", message);
+                        problems.push(problem.hint("`squad agents` lists the agents"));
+                    }
+                    Whom::Agents(agents)
+                }
+            };
+            let patterns = patterns.into_iter().map(|text| Pattern::new(text, subject)).collect();
+            Rule { name, source: origin.to_string(), whom, subject, word, patterns }
+        });
+        let rules = rules.collect();
+        let mut owned: BTreeMap<Slug, Vec<Pattern>> = BTreeMap::new();
+        for module in &team.modules {
+            for owner in std::iter::once(&module.primary).chain(&module.secondary) {
+                owned.entry(owner.clone()).or_default().push(Pattern::new(module.path.clone(), PolicySubject::Writes));
+            }
+        }
+        (Self { rules, owned }, problems)
+    }
+
+    /// What the rules say; `None`: no rule is about the request.
+    pub(crate) fn answer(&self, request: &PolicyRequest<'_>) -> Option<Answered> {
+        let subject = match request.access {
+            Access::Write => Some(PolicySubject::Writes),
+            Access::Shell => Some(PolicySubject::Commands),
+            Access::Network => Some(PolicySubject::Hosts),
+            Access::Read | Access::Mcp | Access::Own | Access::Other => None,
+        };
+        let about = |rule: &&Rule| rule.subject == PolicySubject::Tools || Some(rule.subject) == subject;
+        let rules: Vec<&Rule> = self.of(request.agent, request.tier).filter(about).collect();
+        if rules.is_empty() {
+            return None;
+        }
+        let asked = Asked {
+            request,
+            owned: self.owned.get(request.agent).map_or(&[], Vec::as_slice),
+            commands: (request.access == Access::Shell).then(|| Commands::of(request.detail)),
+            host: host(request.detail),
+        };
+        let answered = rules.iter().filter_map(|rule| asked.by(rule));
+        answered.max_by_key(|answered| answered.answer as u8)
+    }
+
+    /// Whether a rule keeps the agent from something. An engine that does not ask cannot be told.
+    pub(crate) fn restricts<'r>(&'r self, agent: &'r Slug, tier: Tier) -> Option<&'r str> {
+        self.of(agent, tier).find(|rule| rule.word != PolicyWord::Allow).map(|rule| rule.name.as_str())
+    }
+
+    fn of<'r>(&'r self, agent: &'r Slug, tier: Tier) -> impl Iterator<Item = &'r Rule> {
+        self.rules.iter().filter(move |rule| match &rule.whom {
+            Whom::Everybody => true,
+            Whom::Agents(agents) => agents.contains(agent),
+            Whom::Tier(only) => *only == tier,
+        })
+    }
+}
+
+/// A request, taken apart.
+struct Asked<'r> {
+    request: &'r PolicyRequest<'r>,
+    owned: &'r [Pattern],
+    commands: Option<Commands>,
+    /// `None`: no address, or not surely one of this host.
+    host: Option<String>,
+}
+
+impl Asked<'_> {
+    fn by(&self, rule: &Rule) -> Option<Answered> {
+        let answered = |answer, pattern: Option<&str>| {
+            let pattern = pattern.map(|pattern| format!(": {pattern}")).unwrap_or_default();
+            let instead = (rule.word == PolicyWord::Only).then(|| list(rule.patterns.iter().map(|one| &one.text)));
+            Some(Answered { answer, rule: format!("{}{pattern}", rule.name), source: rule.source.clone(), instead })
+        };
+        let is_unknown = match rule.subject {
+            PolicySubject::Commands => self.commands.as_ref().is_some_and(|commands| commands.hides_some),
+            PolicySubject::Hosts => self.host.is_none(),
+            PolicySubject::Tools | PolicySubject::Writes => false,
+        };
+        let may_match = rule.patterns.iter().find(|pattern| self.may_match(rule.subject, pattern));
+        let text = may_match.map(|pattern| pattern.text.as_str());
+        match rule.word {
+            PolicyWord::Deny if text.is_some() => answered(Answer::Deny, text),
+            PolicyWord::Ask if text.is_some() => answered(Answer::Ask, text),
+            // It may be what the rule is about.
+            PolicyWord::Deny | PolicyWord::Ask if is_unknown => answered(Answer::Ask, None),
+            PolicyWord::Deny | PolicyWord::Ask => None,
+            // Lists of an engine's tools say nothing of squad's.
+            PolicyWord::Only if rule.subject == PolicySubject::Tools && self.request.access == Access::Own => None,
+            PolicyWord::Only if self.surely_matches(rule) => None,
+            PolicyWord::Only => answered(Answer::Deny, None),
+            PolicyWord::Allow if self.surely_matches(rule) => answered(Answer::Allow, text),
+            PolicyWord::Allow => None,
+        }
+    }
+
+    fn may_match(&self, subject: PolicySubject, pattern: &Pattern) -> bool {
+        match subject {
+            PolicySubject::Tools => pattern.is_tool(self.request.tool),
+            PolicySubject::Writes => self.request.path.is_some_and(|path| match &*pattern.text {
+                OWNED => self.owned.iter().any(|module| module.is_path(path)),
+                _ => pattern.is_path(path),
+            }),
+            PolicySubject::Commands => self.commands.as_ref().is_some_and(|commands| commands.include(&pattern.text)),
+            PolicySubject::Hosts => self.host.as_deref().is_some_and(|host| pattern.is_host(host)),
+        }
+    }
+
+    fn surely_matches(&self, rule: &Rule) -> bool {
+        if rule.subject != PolicySubject::Commands {
+            return rule.patterns.iter().any(|pattern| self.may_match(rule.subject, pattern));
+        }
+        let patterns: Vec<&str> = rule.patterns.iter().map(|pattern| &*pattern.text).collect();
+        are_covered(self.request.detail, &patterns)
+    }
+}
+
+impl Pattern {
+    fn new(text: String, subject: PolicySubject) -> Self {
+        let mut glob = GlobBuilder::new(text.trim_start_matches("./"));
+        // On the file systems that fold case, another spelling is the same file.
+        glob.literal_separator(subject == PolicySubject::Writes).case_insensitive(true);
+        let glob = if subject == PolicySubject::Commands { None } else { glob.build().ok() };
+        Self { text, glob: glob.map(|glob| glob.compile_matcher()) }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.glob.as_ref().is_some_and(|glob| glob.is_match(text))
+    }
+
+    /// By the engine's name for it, or by any other.
+    fn is_tool(&self, tool: &str) -> bool {
+        self.matches(tool) || is_denied(std::slice::from_ref(&self.text), tool)
+    }
+
+    /// A folder includes everything below it.
+    fn is_path(&self, path: &str) -> bool {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        ends.into_iter().any(|end| path.get(..end).is_some_and(|above| self.matches(above)))
+    }
+
+    fn is_host(&self, host: &str) -> bool {
+        self.matches(host) || host.rsplit_once(':').is_some_and(|(name, _)| self.matches(name))
+    }
+}

@@ -1,0 +1,248 @@
+use proptest::prelude::*;
+
+use super::rules::{Answer, PolicyRequest, PolicyRules};
+use crate::model::{Access, Kind, Member, Module, Slug, Source, Status, Team, Tier};
+use crate::settings::{Origin, Settings, from_toml};
+
+/// The rules of a team's file and a user's, for a team that has ada.
+fn rules(project: &str, user: &str) -> PolicyRules {
+    let (project, wrong) = from_toml(project, |line| Origin::Project("team".to_owned(), line));
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let (user, wrong) = from_toml(user, |line| Origin::User("own".to_owned(), line));
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let (settings, _) = Settings::resolve([project, user]);
+    let mut team = Team::default();
+    let (name, role, source) = ("Ada".to_owned(), "Backend".to_owned(), Source::new("t", 1));
+    let (kind, status, charter, scope) = (Kind::Agent, Status::Active, None, String::new());
+    team.members.push(Member { name, slug: ada(), role, kind, status, charter, scope, source });
+    let module =
+        |path: &str, primary| Module { path: path.to_owned(), primary, secondary: None, source: Source::new("r", 1) };
+    team.modules = vec![module("server", ada()), module("web", Slug::coordinator())];
+    PolicyRules::new(settings.policy_rules(), &team).0
+}
+
+fn ada() -> Slug {
+    Slug::fold("ada").expect("a name")
+}
+
+/// `allow`, `ask`, `deny` or `-`, and the rule.
+fn answer(rules: &PolicyRules, agent: &Slug, tier: Tier, access: Access, what: &str) -> String {
+    let path = (access == Access::Write && !what.starts_with('/')).then_some(what);
+    let tool = if access == Access::Mcp { what } else { "x" };
+    let request = PolicyRequest { agent, tier, access, tool, detail: what, path };
+    rules.answer(&request).map_or("-".to_owned(), |answered| {
+        let word = match answered.answer {
+            Answer::Allow => "allow",
+            Answer::Ask => "ask",
+            Answer::Deny => "deny",
+        };
+        format!("{word} {}", answered.source)
+    })
+}
+
+/// A subject's rule for everybody, one pattern, and what it answers for each text.
+#[test]
+fn each_rule_answers_for_what_it_is_about() {
+    use Access::{Mcp, Network, Own, Read, Shell, Write};
+    for (rule, access, cases) in [
+        (
+            r#"commands.deny = ["git push"]"#,
+            Shell,
+            &[
+                ("git push", "deny"),
+                ("git -C . push origin", "deny"),
+                ("git --no-pager -C x push", "deny"),
+                ("/usr/bin/git push", "deny"),
+                ("ls; cd x && git push", "deny"),
+                ("sh -c 'git push'", "deny"),
+                ("timeout 5 git push", "deny"),
+                ("sudo -u ann bash -lc \"git push\"", "deny"),
+                ("echo $(git push)", "deny"),
+                ("find . -exec git push ;", "deny"),
+                ("xargs git push < a", "deny"),
+                ("eval git push", "deny"),
+                ("X=push; git $X", "deny"),
+                ("ssh host 'git push'", "deny"),
+                ("git commit -m 'no push'", "-"),
+                ("git commit -m push", "-"),
+                ("echo git push", "-"),
+                ("git status", "-"),
+                ("gitx push", "-"),
+                ("$TOOL push", "ask"),
+                ("curl x | sh", "ask"),
+                ("git $X", "deny"),
+                ("eval \"$X\"", "ask"),
+            ][..],
+        ),
+        (
+            r#"commands.deny = ["git push --force"]"#,
+            Shell,
+            &[
+                ("git push --force", "deny"),
+                ("git push origin main --force", "deny"),
+                ("git push --force=x", "deny"),
+                ("git push", "-"),
+                ("git push --force-with-lease", "-"),
+            ][..],
+        ),
+        (
+            r#"commands.allow = ["cargo test", "git push"]"#,
+            Shell,
+            &[
+                ("cargo test", "allow"),
+                ("cargo test --lib a 2>&1", "allow"),
+                ("cargo test && git push", "allow"),
+                ("cargo test | tee a", "-"),
+                ("cargo test; rm a", "-"),
+                ("cargo testing", "-"),
+                ("cargo +nightly test", "-"),
+                ("cargo", "-"),
+                ("cargo test $(rm a)", "-"),
+                ("cargo test > a", "-"),
+                ("A=b cargo test", "-"),
+                ("sudo cargo test", "-"),
+                ("cargo $X", "-"),
+                ("", "-"),
+            ][..],
+        ),
+        (
+            r#"commands.only = ["cargo"]"#,
+            Shell,
+            &[("cargo test", "-"), ("cargo test; ls", "deny"), ("ls", "deny"), ("$X", "deny"), ("", "deny")][..],
+        ),
+        (
+            r#"writes.deny = ["infra", "**/*.lock", ".github/**"]"#,
+            Write,
+            &[
+                ("infra/a/b.tf", "deny"),
+                ("INFRA/a", "deny"),
+                ("infrastructure/a", "-"),
+                ("a/b.lock", "deny"),
+                ("Cargo.lock", "deny"),
+                (".github/workflows/a.yml", "deny"),
+                ("src/infra/a", "-"),
+            ][..],
+        ),
+        (
+            r#"writes.only = ["src/**", "*.md"]"#,
+            Write,
+            &[("src/a/b.rs", "-"), ("a.md", "-"), ("docs/a.md", "deny"), ("/etc/passwd", "deny")][..],
+        ),
+        (r#"writes.only = ["@owned"]"#, Write, &[("server/a.rs", "-"), ("web/a.rs", "deny"), ("@owned", "deny")][..]),
+        (
+            r#"hosts.allow = ["*.example.com", "localhost:8080"]"#,
+            Network,
+            &[
+                ("https://api.example.com/x", "allow"),
+                ("https://API.example.com:444", "allow"),
+                ("https://example.com", "-"),
+                ("http://localhost:8080/a", "allow"),
+                ("http://localhost:9090/a", "-"),
+                ("https://api.example.com@evil.org", "-"),
+                ("https://evil.org/?a=.example.com", "-"),
+            ][..],
+        ),
+        (
+            r#"hosts.deny = ["evil.org"]"#,
+            Network,
+            &[("https://evil.org:444/x", "deny"), ("https://ok.org", "-"), ("https://a@evil.org", "ask")][..],
+        ),
+        (r#"tools.deny = ["github-*"]"#, Mcp, &[("github-create", "deny"), ("gitlab-create", "-")][..]),
+        (r#"tools.ask = ["*"]"#, Own, &[("x", "ask")][..]),
+        (r#"tools.only = ["view"]"#, Own, &[("x", "-")][..]),
+        (r#"tools.only = ["view"]"#, Read, &[("x", "deny")][..]),
+    ] {
+        let rules = rules("", &format!("[policy]\n{rule}\n"));
+        for (what, expected) in cases {
+            let found = answer(&rules, &ada(), Tier::Standard, access, what);
+            assert_eq!(found.split(' ').next(), Some(*expected), "{rule}: {what}");
+        }
+    }
+}
+
+/// Every pair of words on the same command, in the team's file and the user's: the stricter one decides, but the team's
+/// never allows.
+#[test]
+fn the_strictest_rule_decides_whichever_file_it_stands_in() {
+    let says = |word: &str| match word {
+        "" => String::new(),
+        "only" => "[policy]\ncommands.only = [\"cargo\"]\n".to_owned(),
+        word => format!("[policy]\ncommands.{word} = [\"git\"]\n"),
+    };
+    for team in ["", "allow", "ask", "deny", "only"] {
+        for own in ["", "allow", "ask", "deny", "only"] {
+            let rules = rules(&says(team), &says(own));
+            let found = answer(&rules, &ada(), Tier::Standard, Access::Shell, "git status");
+            let both = [(team, "team:2"), (own, "own:2")];
+            let denied = both.iter().rev().find(|(word, _)| ["deny", "only"].contains(word));
+            let expected = match (denied, both.iter().rev().find(|(word, _)| *word == "ask")) {
+                (Some(_), _) => "deny",
+                (None, Some(_)) => "ask",
+                (None, None) if own == "allow" => "allow",
+                _ => "-",
+            };
+            assert_eq!(found.split(' ').next(), Some(expected), "{team} {own}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_is_for_the_agent_or_tier_that_it_names() {
+    let rules = rules(
+        "[policy]\nagents.backend.commands.deny = [\"make\"]\ntiers.full.commands.deny = [\"npm\"]\nagents.nobody.commands.deny = [\"ls\"]\n",
+        "",
+    );
+    for (agent, tier, what, expected) in [
+        (ada(), Tier::Standard, "make", "deny team:2"),
+        (Slug::coordinator(), Tier::Standard, "make", "-"),
+        (ada(), Tier::Full, "npm x", "deny team:3"),
+        (Slug::coordinator(), Tier::Full, "npm x", "deny team:3"),
+        (ada(), Tier::Standard, "npm x", "-"),
+        (ada(), Tier::Standard, "ls", "-"),
+    ] {
+        assert_eq!(answer(&rules, &agent, tier, Access::Shell, what), expected, "{agent} {tier} {what}");
+    }
+    assert_eq!(rules.restricts(&ada(), Tier::Standard), Some("policy.agents.backend.commands.deny"));
+    assert_eq!(rules.restricts(&Slug::coordinator(), Tier::Standard), None);
+}
+
+/// The line is what `squad policy test` prints, and what the model is told.
+#[test]
+fn a_denial_names_its_rule_and_what_would_be_allowed() {
+    let rules = rules("[policy]\n\nwrites.only = [\"src/**\", \"docs/**\"]\n", "");
+    let agent = ada();
+    let request = PolicyRequest {
+        agent: &agent,
+        tier: Tier::Standard,
+        access: Access::Write,
+        tool: "edit",
+        detail: "a",
+        path: Some("a"),
+    };
+    let reason = rules.answer(&request).expect("it is denied").reason();
+    assert_eq!(reason, "denied by the rule `policy.writes.only` (team:3); what it allows: src/** and docs/**");
+}
+
+proptest! {
+    /// No line makes the judgement panic, and no line that a rule allows runs what another program than its own.
+    #[test]
+    fn any_line_is_judged(line in "(cargo test|git push|rm|sh -c|sudo|'|\"|;|&&|\\||\\$X|\\$\\(|\\)|\\{|\\}|<<E|\n| |a|--|-c|eval){0,12}") {
+        let denying = rules("", "[policy]\ncommands.deny = [\"rm\"]\n");
+        let allowing = rules("", "[policy]\ncommands.allow = [\"cargo test\"]\n");
+        let answer = |rules: &PolicyRules| answer(rules, &ada(), Tier::Standard, Access::Shell, &line);
+        let _ = answer(&denying);
+        if answer(&allowing).starts_with("allow") {
+            prop_assert!(answer(&denying) == "-", "{}", line);
+        }
+    }
+}
+
+/// What hides in wrappers, scripts and variables is bounded.
+#[test]
+fn a_long_line_is_judged_in_bounded_work() {
+    let rules = rules("", "[policy]\ncommands.deny = [\"rm\"]\n");
+    for line in ["sudo ".repeat(5_000), "sh -c \"".repeat(60), "sudo 'a b' ".repeat(300), "eval eval ".repeat(2_000)] {
+        let found = answer(&rules, &ada(), Tier::Standard, Access::Shell, &line);
+        assert!(found.starts_with("ask"), "{found}");
+    }
+}

@@ -1,0 +1,113 @@
+//! `[policy]`: what people write about what agents may do, as written.
+
+use std::fmt;
+
+use toml::Value;
+
+use super::Origin;
+use crate::model::Tier;
+
+/// What rules are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicySubject {
+    /// Tools, by their names.
+    Tools,
+    /// Files that are written, by their paths from the project's root.
+    Writes,
+    /// Commands, by their first words.
+    Commands,
+    /// Hosts that are reached, with or without a port.
+    Hosts,
+}
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyWord {
+    /// Nobody is asked. Not for a repository to say.
+    Allow,
+    /// A person is asked, in every mode.
+    Ask,
+    Deny,
+    /// Everything else is denied.
+    Only,
+}
+
+const SUBJECTS: [(&str, PolicySubject); 4] = [
+    ("tools", PolicySubject::Tools),
+    ("writes", PolicySubject::Writes),
+    ("commands", PolicySubject::Commands),
+    ("hosts", PolicySubject::Hosts),
+];
+const WORDS: [(&str, PolicyWord); 4] =
+    [("allow", PolicyWord::Allow), ("ask", PolicyWord::Ask), ("deny", PolicyWord::Deny), ("only", PolicyWord::Only)];
+
+impl fmt::Display for PolicySubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SUBJECTS.iter().find(|(_, subject)| subject == self).map_or("", |(name, _)| name))
+    }
+}
+
+/// Whom a rule is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyScope {
+    Everybody,
+    /// An agent's name or role, in lower case.
+    Agent(String),
+    Tier(Tier),
+}
+
+/// A list of patterns.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyEntry {
+    /// The setting's name.
+    pub(crate) name: String,
+    pub(crate) scope: PolicyScope,
+    pub(crate) subject: PolicySubject,
+    pub(crate) word: PolicyWord,
+    pub(crate) patterns: Vec<String>,
+    pub(crate) origin: Origin,
+}
+
+impl PolicyEntry {
+    /// Whether it is for an agent with these names and roles, in lower case, that works in this tier.
+    pub(crate) fn is_for(&self, names: &[String], tier: Tier) -> bool {
+        match &self.scope {
+            PolicyScope::Everybody => true,
+            PolicyScope::Agent(agent) => names.contains(agent),
+            PolicyScope::Tier(only) => *only == tier,
+        }
+    }
+
+    /// Reads the setting `policy.NAME`. Fails with what is wrong with it, to follow its name.
+    pub(super) fn read(name: &str, value: &Value, origin: &Origin) -> Result<Self, String> {
+        let parts: Vec<&str> = name.split('.').collect();
+        let (scope, rule) = match &parts[..] {
+            // A role may have a dot in it.
+            ["agents", agent @ .., subject, word] if !agent.is_empty() => {
+                (PolicyScope::Agent(agent.join(".").to_lowercase()), [*subject, *word])
+            }
+            ["tiers", tier, subject, word] => {
+                let known = Tier::of_work(tier);
+                let known =
+                    known.ok_or_else(|| format!("names no tier: use lightweight, standard or full, not `{tier}`"))?;
+                (PolicyScope::Tier(known), [*subject, *word])
+            }
+            [subject, word] => (PolicyScope::Everybody, [*subject, *word]),
+            _ => return Err(NO_RULE.to_owned()),
+        };
+        let subject = SUBJECTS.iter().find(|(name, _)| *name == rule[0]).map(|(_, subject)| *subject).ok_or(NO_RULE)?;
+        let word = WORDS.iter().find(|(name, _)| *name == rule[1]).map(|(_, word)| *word).ok_or(NO_RULE)?;
+        let patterns = super::keys::texts(value)?;
+        if subject != PolicySubject::Commands
+            && let Some((pattern, error)) =
+                patterns.iter().find_map(|pattern| Some((pattern, globset::Glob::new(pattern).err()?)))
+        {
+            return Err(format!("has the pattern `{pattern}`, which is no glob: {}", error.kind()));
+        }
+        let name = format!("policy.{name}");
+        Ok(Self { name, scope, subject, word, patterns, origin: origin.clone() })
+    }
+}
+
+const NO_RULE: &str = "is no rule: they are called `policy.commands.deny`, or `policy.agents.NAME.writes.only`, with tools, \
+                       writes, commands or hosts, and allow, ask, deny or only";

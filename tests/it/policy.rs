@@ -1,0 +1,160 @@
+//! Rules that a person writes: what they deny is not done, in every mode, and a repository cannot loosen them.
+
+use serde_json::Value;
+
+use crate::support::{Output, TestRepo};
+
+const OWN: &str = "../home/config/squad/config.toml";
+
+fn judged(repo: &TestRepo, arguments: &[&str]) -> (String, Value) {
+    let output = repo.squad(&[&["policy", "test", "--json"], arguments].concat());
+    assert_eq!(output.code, 0, "{output}");
+    let value: Value = serde_json::from_str(&output.out).expect("JSON");
+    (value["answer"].as_str().expect("an answer").to_owned(), value)
+}
+
+/// Plays ada, who tries each of these steps, and returns the files that are there afterwards.
+fn play(repo: &TestRepo, steps: &[&str], mode: &str) -> (Output, Vec<&'static str>) {
+    const FILES: [&str; 4] = ["src/a.txt", "infra/a.txt", "ran", "tested"];
+    FILES.iter().for_each(|file| drop(std::fs::remove_file(repo.root().join(file))));
+    let steps: String = steps.iter().map(|step| format!("  {{ {step} }},\n")).collect();
+    let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [\n{steps}  {{ say = \"Done.\" }},\n]\n");
+    let output = repo.rehearse(&script, &["@ada do it", "--permissions", mode, "--json"]);
+    (output, FILES.into_iter().filter(|file| repo.exists(file)).collect())
+}
+
+const STEPS: [&str; 4] = [
+    "write = \"src/a.txt\", text = \"a\"",
+    "write = \"infra/a.txt\", text = \"a\"",
+    "run = \"echo x > ran\"",
+    "run = \"touch tested\"",
+];
+
+/// Each mode with rules of the repository, of the user, and of both. A repository's `allow` is no rule.
+#[test]
+fn what_a_rule_denies_is_not_done_in_any_mode() {
+    let deny = "[policy]\nwrites.deny = [\"infra/**\"]\ncommands.deny = [\"touch\"]\n";
+    let allow = "[policy]\nwrites.allow = [\"**\"]\ncommands.allow = [\"touch\"]\n";
+    let ask = "[policy]\nwrites.ask = [\"src/**\"]\n";
+    let repo = TestRepo::with_small_team();
+    for (team, own, mode, expected) in [
+        ("", "", "allow", &["src/a.txt", "infra/a.txt", "ran", "tested"][..]),
+        (deny, "", "allow", &["src/a.txt", "ran"]),
+        ("", deny, "allow", &["src/a.txt", "ran"]),
+        (deny, allow, "allow", &["src/a.txt", "ran"]),
+        (deny, allow, "deny", &["src/a.txt"]),
+        ("", allow, "deny", &["src/a.txt", "infra/a.txt", "tested"]),
+        (allow, "", "deny", &[]),
+        // Nobody is there to be asked.
+        (ask, "", "allow", &["infra/a.txt", "ran", "tested"]),
+        (ask, allow, "deny", &["infra/a.txt", "tested"]),
+        ("[policy]\nagents.bob.writes.deny = [\"**\"]\n", "", "allow", &["src/a.txt", "infra/a.txt", "ran", "tested"]),
+        ("[policy]\nagents.\"backend dev\".writes.deny = [\"**\"]\n", "", "allow", &["ran", "tested"]),
+        ("[policy]\ntools.only = [\"view\"]\n", "", "allow", &[]),
+    ] {
+        repo.write(".squad/config.toml", team);
+        repo.write(OWN, own);
+        let (output, files) = play(&repo, &STEPS, mode);
+        assert_eq!(files, expected, "{team}{own}{mode}: {output}");
+    }
+}
+
+#[test]
+fn a_denial_says_why_and_what_would_be_allowed() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[policy]\nwrites.only = [\"src/**\"]\n");
+    let (output, _) = play(&repo, &STEPS[..2], "allow");
+    let denied = TestRepo::events(&output).into_iter().find(|event| event["type"] == "tool.denied").expect("a denial");
+    assert_eq!(
+        denied["reason"],
+        "denied by the rule `policy.writes.only` (.squad/config.toml:2); what it allows: src/**"
+    );
+    // What a rule allows is recorded as its.
+    repo.write(OWN, "[policy]\nwrites.allow = [\"src\"]\n");
+    let (output, _) = play(&repo, &STEPS[..1], "deny");
+    let events = TestRepo::events(&output);
+    let answered = events.iter().find(|event| event["type"] == "permission.answered").expect("an answer");
+    assert_eq!((&answered["allowed"], &answered["rule"]), (&true.into(), &"policy.writes.allow: src".into()));
+}
+
+/// The path that is judged is where the write leads.
+#[cfg(unix)]
+#[test]
+fn a_link_does_not_evade_a_rule() {
+    let repo = TestRepo::with_small_team();
+    repo.write("infra/.keep", "");
+    std::os::unix::fs::symlink("infra", repo.root().join("src")).expect("a link");
+    repo.write(OWN, "[policy]\nwrites.deny = [\"infra/**\"]\n");
+    let (output, files) = play(&repo, &STEPS[..1], "allow");
+    assert!(files.is_empty(), "{output}");
+}
+
+/// `policy test` judges as a run does: the same table, asked and played.
+#[test]
+fn a_test_says_what_a_run_does() {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        ".squad/config.toml",
+        "[policy]\nwrites.deny = [\"infra/**\"]\nagents.ada.commands.deny = [\"touch\"]\n",
+    );
+    repo.write(OWN, "[policy]\nwrites.allow = [\"src/**\"]\n");
+    for mode in ["allow", "deny"] {
+        let (_, files) = play(&repo, &STEPS, mode);
+        for (what, file) in [
+            ("src/a.txt", "src/a.txt"),
+            ("infra/a.txt", "infra/a.txt"),
+            ("echo x > ran", "ran"),
+            ("touch tested", "tested"),
+        ] {
+            let (answer, value) = judged(&repo, &[what, "--agent", "ada", "--permissions", mode]);
+            assert_eq!(answer == "allow", files.contains(&file), "{what} {mode}: {value} {files:?}");
+        }
+    }
+    let (answer, value) = judged(&repo, &["infra/a.txt"]);
+    assert_eq!(answer, "deny");
+    assert_eq!(value["rule"], "policy.writes.deny: infra/**");
+    assert_eq!(value["source"], ".squad/config.toml:2");
+    // A rule for ada alone.
+    assert_eq!(judged(&repo, &["touch tested"]).0, "ask");
+    for (what, kind, answer, source) in [
+        ("git push -f", "command", "deny", "built in".into()),
+        (".git/config", "path", "deny", "built in".into()),
+        ("https://a.example", "address", "ask", Value::Null),
+        ("deploy", "tool", "ask", Value::Null),
+    ] {
+        let (found, value) = judged(&repo, &[what, "--as", kind]);
+        assert_eq!((found.as_str(), &value["source"]), (answer, &source), "{what}: {value}");
+    }
+    let output = repo.squad(&["policy", "test", "ls", "--agent", "nobody"]);
+    assert_eq!(output.code, 2, "{output}");
+}
+
+#[test]
+fn a_rule_that_is_none_is_said_where_it_stands() {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        ".squad/config.toml",
+        "[policy]\nwrites.deny = [\"a[\"]\nwrits.deny = [\"a\"]\ncommands.deny = \"rm\"\ncommands.allow = [\"rm\"]\n\
+         agents.zoe.tools.deny = [\"bash\"]\ntiers.huge.tools.deny = [\"bash\"]\nquestions = 0\n",
+    );
+    let output = repo.squad(&["policy", "--verbose"]);
+    assert_eq!(output.code, 0, "{output}");
+    for (line, said) in [
+        (2, "is no glob"),
+        (3, "is no rule"),
+        (4, "needs a list of strings"),
+        (5, "but not allow"),
+        (6, "is for nobody"),
+        (7, "names no tier"),
+        (8, "must be above 0"),
+    ] {
+        let at = format!(".squad/config.toml:{line}");
+        assert!(output.err.lines().any(|text| text.contains(&at) && text.contains(said)), "{line} {said}: {output}");
+    }
+    let output = repo.squad(&["config", "set", "policy.commands.allow", "[\"cargo test\"]"]);
+    assert!(output.code == 2 && output.err.contains("--user"), "{output}");
+    let output = repo.squad(&["config", "set", "--user", "policy.commands.allow", "[\"cargo test\"]"]);
+    assert_eq!(output.code, 0, "{output}");
+    let output = repo.squad(&["policy", "list"]);
+    assert!(output.out.contains("policy.commands.allow = cargo test"), "{output}");
+}
