@@ -41,6 +41,7 @@ mod scrub;
 mod status;
 mod sync;
 mod tier;
+mod trust;
 mod undo;
 mod upgrade;
 mod watch;
@@ -155,6 +156,7 @@ enum Command {
     Cancel(cancel::Args),
     Mcp(mcp::Args),
     Policy(policy::Args),
+    Trust(trust::Args),
     Why(why::Args),
     Sync(sync::Args),
     History(history::Args),
@@ -267,6 +269,7 @@ impl Arguments {
             Command::Cancel(args) => args.run(&mut context),
             Command::Mcp(args) => args.run(&mut context),
             Command::Policy(args) => args.run(&mut context),
+            Command::Trust(args) => args.run(&mut context),
             Command::Why(args) => args.run(&mut context),
             Command::Sync(args) => args.run(&mut context),
             Command::History(args) => args.run(&mut context),

@@ -188,9 +188,19 @@ fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), 
             changed.args = list.iter().map(raw).collect::<Result<_, _>>()?;
         }
         ("url", "") => changed.url = Some(text(value)?),
+        ("type", "") => match text(value)? {
+            kind if ["stdio", "http", "sse"].contains(&&*kind) => changed.kind = Some(kind),
+            kind => return Err(format!("is stdio, http or sse, not `{kind}`")),
+        },
+        ("tools", "") => changed.tools = Some(texts(value)?),
+        ("timeout", "") => changed.timeout = Some(duration(value)?),
         ("env", key) if !key.is_empty() => drop(changed.env.insert(key.to_owned(), raw(value)?)),
         ("headers", key) if !key.is_empty() => drop(changed.headers.insert(key.to_owned(), raw(value)?)),
-        _ => return Err("must be one of `command`, `args`, `env`, `url` and `headers`".to_owned()),
+        _ => {
+            return Err(
+                "must be one of `type`, `command`, `args`, `env`, `url`, `headers`, `tools` and `timeout`".to_owned()
+            );
+        }
     }
     settings.mcp.insert(server.to_owned(), changed);
     Ok(())
@@ -257,7 +267,15 @@ pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
 
 pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
     problem(origin, "config-untrusted", format!("`{name}` is ignored: a repository may not set it"))
-        .hint("set it in your own configuration file or with its SQUAD_ variable")
+        .hint(if is_for_users_alone(name) { OWN } else { APPROVE })
+}
+
+const OWN: &str = "set it in your own configuration file or with its SQUAD_ variable";
+const APPROVE: &str = "`squad trust` shows what it would do, and approves it; or set it in your own configuration file";
+
+/// Whether no approval gives a repository's value an effect: the user's own choices, and the git that reads the repository.
+pub(super) fn is_for_users_alone(name: &str) -> bool {
+    ["models.override.", "policy.kept.", "git.program"].iter().any(|own| name.starts_with(own))
 }
 
 /// Whether a value of a limit, or of the sandbox, lets agents do more than `built_in`.
@@ -295,8 +313,7 @@ pub(super) fn loosening(name: &str, built_in: &Settings) -> String {
 }
 
 pub(super) fn loosened(name: &str, built_in: &Settings, origin: &Origin) -> Problem {
-    problem(origin, "config-raised", format!("`{name}` is ignored: {}", loosening(name, built_in)))
-        .hint("set it in your own configuration file or with its SQUAD_ variable")
+    problem(origin, "config-raised", format!("`{name}` is ignored: {}", loosening(name, built_in))).hint(APPROVE)
 }
 
 pub(super) fn unusable(name: &str, reason: &str, origin: &Origin) -> Problem {

@@ -192,6 +192,33 @@ pub(crate) struct McpServerSettings {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) url: Option<String>,
     pub(crate) headers: BTreeMap<String, String>,
+    /// `stdio`, `http` or `sse`; `None`: as `command` or `url` says.
+    pub(crate) kind: Option<String>,
+    /// The tools that agents are offered; `None`: all.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Longest tool call.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl McpServerSettings {
+    /// Replaces each `${NAME}` in variables and headers. Fails with the first name that `variable` does not know.
+    fn expand<'e>(&mut self, variable: impl Fn(&str) -> Option<&'e str>) -> Result<(), String> {
+        for value in self.env.values_mut().chain(self.headers.values_mut()) {
+            let mut expanded = String::new();
+            let mut rest = value.as_str();
+            while let Some((before, (name, after))) =
+                rest.split_once("${").and_then(|(before, inner)| Some((before, inner.split_once('}')?)))
+            {
+                let known = variable(name).ok_or_else(|| name.to_owned())?;
+                expanded.push_str(before);
+                expanded.push_str(known);
+                rest = after;
+            }
+            expanded.push_str(rest);
+            *value = expanded;
+        }
+        Ok(())
+    }
 }
 
 /// The built-in defaults.
@@ -238,6 +265,14 @@ impl Default for Settings {
 impl Settings {
     /// Applies the layers to the defaults, lowest first. Unusable values are ignored and reported.
     pub(crate) fn resolve(layers: impl IntoIterator<Item = Layer>) -> (Self, Vec<Problem>) {
+        Self::resolve_trusting(layers, &BTreeSet::new())
+    }
+
+    /// With what a user has approved of a repository's settings, by the names that [`restricted`] gives.
+    pub(crate) fn resolve_trusting(
+        layers: impl IntoIterator<Item = Layer>,
+        trusted: &BTreeSet<String>,
+    ) -> (Self, Vec<Problem>) {
         let mut settings = Self::blank();
         let mut problems = Vec::new();
         let (mut unknown, mut refused) = (BTreeSet::new(), BTreeSet::new());
@@ -251,14 +286,15 @@ impl Settings {
                 }
                 continue;
             };
-            if key.guarded && matches!(origin, Origin::Project(..)) {
+            let is_restricted = matches!(origin, Origin::Project(..)) && !trusted.contains(keys::owner(&name));
+            if key.guarded && is_restricted {
                 let name = keys::owner(&name);
                 if refused.insert(name.to_owned()) {
                     problems.push(keys::guarded(name, &origin));
                 }
                 continue;
             }
-            if matches!(origin, Origin::Project(..)) && keys::loosens(&name, &value, &built_in) {
+            if is_restricted && keys::loosens(&name, &value, &built_in) {
                 problems.push(keys::loosened(&name, &built_in, &origin));
                 continue;
             }
@@ -354,6 +390,23 @@ impl Settings {
         self.added.iter().filter_map(read)
     }
 
+    /// Fills variables of the environment into what MCP servers get. A server that needs one which is not set is left out.
+    pub(crate) fn fill_in<'e>(&mut self, variable: impl Fn(&str) -> Option<&'e str>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut servers = std::mem::take(&mut self.mcp);
+        servers.retain(|name, server| {
+            let Err(missing) = server.expand(&variable) else { return true };
+            let name = format!("{}{name}", keys::MCP_SERVERS);
+            let inner = self.values.range(name.clone()..).find(|(key, _)| key.starts_with(&format!("{name}.")));
+            let source = inner.map_or_else(|| Source::new("", 0), |(_, (_, origin))| origin.source());
+            let message = format!("`{name}` is left out: the variable `{missing}` that it needs is not set");
+            problems.push(Problem::warning(source, "config-unset-variable", message));
+            false
+        });
+        self.mcp = servers;
+        problems
+    }
+
     /// Values that are for MCP servers only.
     pub(crate) fn confidential(&self) -> impl Iterator<Item = (&str, &str)> {
         let both = self.mcp.values().flat_map(|server| server.env.iter().chain(&server.headers));
@@ -401,6 +454,22 @@ pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result
         true => Err(format!("{}; use --user", keys::loosening(name, &built_in))),
         false => Ok(()),
     }
+}
+
+/// The settings of a repository's layer that would act or loosen something, and so need the user's approval: the name of
+/// each, of a server or engine as a whole, with its entries. Not among them is what only the user's own file can say: their
+/// choices, and the git that reads the repository.
+pub(crate) fn restricted(layer: &Layer) -> BTreeMap<String, Vec<(String, toml::Value, Origin)>> {
+    let built_in = Settings::default();
+    let mut found: BTreeMap<String, Vec<(String, toml::Value, Origin)>> = BTreeMap::new();
+    for (name, value, origin) in &layer.entries {
+        let is_guarded = keys::find(name).is_some_and(|(key, _)| key.guarded);
+        if !keys::is_for_users_alone(name) && (is_guarded || keys::loosens(name, value, &built_in)) {
+            let entry = (name.clone(), value.clone(), origin.clone());
+            found.entry(keys::owner(name).to_owned()).or_default().push(entry);
+        }
+    }
+    found
 }
 
 /// Whether a value is only shown when asked for by its name.

@@ -114,6 +114,7 @@ mod sync;
 #[path = "../support/terminal.rs"]
 mod terminal;
 #[cfg(unix)]
+mod trust;
 mod undo;
 mod unmerged;
 mod upgrade;

@@ -16,7 +16,7 @@ while read -r line; do
     *'"initialize"'*)
       answer '{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"tides","version":"1"}}' ;;
     *'"tools/list"'*)
-      answer '{"tools":[{"name":"tide","description":"Says the tide","inputSchema":{"type":"object","properties":{}}}]}' ;;
+      answer '{"tools":[{"name":"tide","description":"Says the tide","inputSchema":{"type":"object","properties":{}}},{"name":"spill","description":"Spills it","inputSchema":{"type":"object","properties":{}}}]}' ;;
     *'"tools/call"'*) answer "{\"content\":[{\"type\":\"text\",\"text\":\"high tide at $1, by $TIDES_KEY\"}]}" ;;
     *) [ -n "$id" ] && answer '{}' ;;
   esac
@@ -62,6 +62,36 @@ fn the_users_servers_give_agents_tools_and_a_repositorys_do_not() {
     assert!(ended.only("tool.completed")["result"].to_string().contains("by [redacted:"), "{ended}");
     assert!(!world.ledger("tool.completed").concat().contains(KEY));
     assert!(!world.repo.squad(&["config", "list"]).out.contains(KEY));
+}
+
+/// Once it is approved, with a key from the environment, and only the tools that it says; and no more once its program
+/// changes.
+#[test]
+fn a_repositorys_server_is_used_once_it_is_approved() {
+    let mut world = World::new(|_| [plays("ada", &[&call("tides-tide", &json!({})), "say:I looked."])]);
+    world.repo.variables.insert("TIDES_SECRET".to_owned(), KEY.to_owned());
+    world.repo.write("tools/tides.sh", SERVER);
+    world.repo.write(
+        ".squad/config.toml",
+        "[mcp.servers.tides]\ncommand = \"sh\"\nargs = [\"tools/tides.sh\", \"noon\"]\ntools = [\"tide\"]\n\
+         env = { TIDES_KEY = \"${TIDES_SECRET}\" }\n",
+    );
+    let uses = |world: &World| {
+        let before = world.requests_with(creed("ada")).len();
+        let ended = run(world, &["--permissions", "allow"]);
+        let requests = world.requests_with(creed("ada")).split_off(before);
+        assert!(!requests.concat().contains("tides-spill"), "{ended}");
+        requests.concat().contains(&format!("high tide at noon, by {KEY}"))
+    };
+    assert!(!uses(&world));
+    let listed = world.repo.squad(&["trust"]).out;
+    assert!(listed.contains("mcp.servers.tides  not approved") && listed.contains("file tools/tides.sh"), "{listed}");
+    let approved = world.repo.squad(&["trust", "approve", "mcp.servers.tides", "--yes"]);
+    assert_eq!(approved.code, 0, "{approved}");
+    assert!(uses(&world));
+    world.repo.write("tools/tides.sh", &SERVER.replace("high", "low"));
+    assert!(!uses(&world));
+    assert!(world.repo.squad(&["trust"]).out.contains("changed since you approved it"));
 }
 
 #[test]

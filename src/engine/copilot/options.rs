@@ -116,11 +116,32 @@ pub(crate) enum McpServer {
         command: String,
         args: Vec<String>,
         env: BTreeMap<String, String>,
+        #[serde(flatten)]
+        offer: McpOffer,
     },
     Http {
         url: String,
         headers: BTreeMap<String, String>,
+        #[serde(flatten)]
+        offer: McpOffer,
     },
+    Sse {
+        url: String,
+        headers: BTreeMap<String, String>,
+        #[serde(flatten)]
+        offer: McpOffer,
+    },
+}
+
+/// What of a server agents are offered.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub(crate) struct McpOffer {
+    /// `None`: all of its tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Milliseconds that a call may take; `None`: the CLI's own limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<u64>,
 }
 
 impl fmt::Debug for McpServer {
@@ -128,6 +149,7 @@ impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local { command, .. } => f.debug_struct("Local").field("command", command).finish_non_exhaustive(),
+            Self::Sse { url, .. } => f.debug_struct("Sse").field("url", url).finish_non_exhaustive(),
             Self::Http { url, .. } => f.debug_struct("Http").field("url", url).finish_non_exhaustive(),
         }
     }

@@ -38,9 +38,13 @@ pub(crate) async fn unusable(options: &Options) -> Unusable {
                     ask_program(command, limit).await
                 }
                 (_, Some(Err(why))) => Err(why),
-                (McpServer::Http { url, headers }, _) => {
+                (McpServer::Http { url, headers, .. }, _) => {
                     let silent = Err(silence(limit));
-                    timeout(limit, ask_address(&url, &headers)).await.unwrap_or(silent)
+                    timeout(limit, ask_address(&url, Some(&headers))).await.unwrap_or(silent)
+                }
+                (McpServer::Sse { url, .. }, _) => {
+                    let silent = Err(silence(limit));
+                    timeout(limit, ask_address(&url, None)).await.unwrap_or(silent)
                 }
                 (McpServer::Local { .. }, None) => Ok(()),
             };
@@ -97,17 +101,15 @@ async fn ask_program(mut command: Command, limit: Duration) -> Result<(), String
 /// Bytes of a server's output that are read for its first answer.
 const MOST: u64 = 1 << 20;
 
-/// Whether there is anybody at an address; of `http`, also whether it answers.
-async fn ask_address(url: &str, headers: &BTreeMap<String, String>) -> Result<(), String> {
+/// Whether there is anybody at an address; of `http` with headers, also whether it answers.
+async fn ask_address(url: &str, headers: Option<&BTreeMap<String, String>>) -> Result<(), String> {
     let address: Uri = url.parse().map_err(|error| format!("its url cannot be read: {error}"))?;
     let host = address.host().ok_or("its url names no host")?;
     let is_plain = address.scheme_str() == Some("http");
     let port = address.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
     let unreachable = |error: std::io::Error| format!("it cannot be reached: {error}");
     let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.map_err(unreachable)?;
-    if !is_plain {
-        return Ok(());
-    }
+    let Some(headers) = headers.filter(|_| is_plain) else { return Ok(()) };
     let path = address.path_and_query().map_or("/", |path| path.as_str());
     let mut request = Request::post(path).header("Host", format!("{host}:{port}"));
     let own = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
@@ -126,6 +128,7 @@ async fn ask_address(url: &str, headers: &BTreeMap<String, String>) -> Result<()
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
+    use super::super::options::McpOffer;
     use super::super::testing::options;
     use super::*;
 
@@ -134,6 +137,7 @@ mod tests {
             command: command.to_owned(),
             args: vec!["-c".to_owned(), script.to_owned()],
             env: BTreeMap::new(),
+            offer: McpOffer::default(),
         }
     }
 
@@ -145,7 +149,11 @@ mod tests {
         let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = |listener: &tokio::net::TcpListener| {
             let url = format!("http://{}/mcp", listener.local_addr().expect("it has one"));
-            McpServer::Http { url, headers: BTreeMap::from([("X-Key".to_owned(), "k".to_owned())]) }
+            McpServer::Http {
+                url,
+                headers: BTreeMap::from([("X-Key".to_owned(), "k".to_owned())]),
+                offer: McpOffer::default(),
+            }
         };
         let free = address(&closed);
         drop(closed);

@@ -214,7 +214,7 @@ async fn a_session_goes_on_without_a_server_that_cannot_be_used() {
     let mut options = options(&folder, &format!("{}\ncat >/dev/null", opened()));
     let server = |command: &str, script: &str| {
         let args = vec!["-c".to_owned(), script.to_owned()];
-        McpServer::Local { command: command.to_owned(), args, env: Default::default() }
+        McpServer::Local { command: command.to_owned(), args, env: Default::default(), offer: Default::default() }
     };
     options.mcp_servers = [
         ("tides".to_owned(), server("sh", r#"read line; echo '{"id":1,"result":{}}'; cat"#)),

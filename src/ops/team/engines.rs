@@ -360,14 +360,23 @@ fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provid
 /// Rejects relative paths: they would start a program from the repository that squad works in.
 fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String, copilot::McpServer), EngineError> {
     let mistake = |reason: &str| misconfigured(&format!("mcp.servers.{name}"), reason);
-    let McpServerSettings { command, args, env, url, headers } = settings.clone();
+    let McpServerSettings { command, args, env, url, headers, kind, tools, timeout } = settings.clone();
+    let timeout = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+    let offer = copilot::McpOffer { tools, timeout };
+    let is_program = command.is_some();
+    if kind.as_deref().is_some_and(|kind| (kind == "stdio") != is_program) {
+        return Err(mistake("has a `type` that does not go with its `command` or `url`"));
+    }
     let server = match (command, url) {
         (Some(command), None) if Path::new(&command).is_absolute() || !command.contains(['/', '\\']) => {
-            copilot::McpServer::Local { command, args, env }
+            copilot::McpServer::Local { command, args, env, offer }
         }
         (Some(_), None) => return Err(mistake("has a `command` that is neither a program's name nor a full path")),
         (None, Some(url)) if ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) => {
-            copilot::McpServer::Http { url, headers }
+            match kind.as_deref() {
+                Some("sse") => copilot::McpServer::Sse { url, headers, offer },
+                _ => copilot::McpServer::Http { url, headers, offer },
+            }
         }
         (None, Some(_)) => return Err(mistake("has a `url` that does not begin with http:// or https://")),
         _ => return Err(mistake("needs a `command` or a `url`, and one only")),

@@ -7,13 +7,15 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source};
+use crate::ops::Workspace;
+use crate::ops::team::trust::{self, Unit};
 use crate::parse::{self, Files};
 use crate::settings::{self, Layer, Origin, Settings};
 use crate::store;
 
 /// The user's settings, without any project.
 pub(crate) fn own_settings(env: &Env) -> Settings {
-    settings(env, &Files::default(), Layer::default()).0
+    settings(env, None, &Files::default(), Layer::default()).0
 }
 
 /// The settings from the team's files alone, which are the same for everyone.
@@ -27,6 +29,12 @@ pub(in crate::ops) fn shared_problems(files: &Files) -> Vec<Problem> {
     let layers = team_layers(files, &mut problems);
     problems.extend(Settings::resolve(layers).1);
     problems
+}
+
+/// Everything that this repository's team needs the user's approval for.
+pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> Vec<Unit> {
+    let (files, _) = store::read_configuration(&workspace.folder);
+    trust::read(env, workspace, &team_layers(&files, &mut Vec::new()))
 }
 
 /// The layers from the team's files, lowest first.
@@ -63,9 +71,15 @@ fn conflict(path: &Path, text: &str) -> Option<Problem> {
 }
 
 /// The settings from all layers, and the problems in them.
-pub(in crate::ops) fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) {
+pub(in crate::ops) fn settings(
+    env: &Env,
+    workspace: Option<&Workspace>,
+    files: &Files,
+    flags: Layer,
+) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut layers = team_layers(files, &mut problems);
+    let trusted = trust::approved(env, workspace, &layers);
     if let Some(path) = env.user_config() {
         let shown = path.display().to_string();
         match fs::read_to_string(&path) {
@@ -90,7 +104,8 @@ pub(in crate::ops) fn settings(env: &Env, files: &Files, flags: Layer) -> (Setti
     problems.extend(more);
     layers.push(variables);
     layers.push(flags);
-    let (settings, more) = Settings::resolve(layers);
+    let (mut settings, more) = Settings::resolve_trusting(layers, &trusted);
     problems.extend(more);
+    problems.extend(settings.fill_in(|name| env.variable(name)));
     (settings, problems)
 }

@@ -31,5 +31,6 @@ pub(crate) mod secrets;
 pub(crate) mod shell;
 mod survey;
 pub(crate) mod templates;
+pub(crate) mod trust;
 pub(crate) mod upgrade;
 pub(crate) mod workspace;

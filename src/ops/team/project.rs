@@ -126,7 +126,7 @@ impl Opening {
     pub(in crate::ops) fn new(env: &Env, workspace: Workspace, flags: Layer) -> Self {
         let cache = Cache::new(env, &workspace.local());
         let cached = cache.look_up(&workspace.folder);
-        let (settings, settings_problems) = settings(env, cached.config(), flags);
+        let (settings, settings_problems) = settings(env, Some(&workspace), cached.config(), flags);
         Self { workspace, cache, cached, settings, settings_problems }
     }
 
@@ -221,7 +221,7 @@ fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
 pub(crate) fn team_settings(env: &Env, workspace: Option<&Workspace>) -> (Settings, Vec<Problem>) {
     let read = workspace.map(|workspace| store::read_configuration(&workspace.folder));
     let (files, mut problems) = read.unwrap_or_default();
-    let (settings, more) = settings(env, &files, Layer::default());
+    let (settings, more) = settings(env, workspace, &files, Layer::default());
     problems.extend(more);
     (settings, problems)
 }

@@ -1,0 +1,150 @@
+//! What a repository brings that would act, reach elsewhere or loosen something, and what the user has approved of it.
+//!
+//! It is inert until the user approves it, and again once it changes: a setting's values, or a file of the repository that
+//! they name. Approvals are kept for the repository's place, so a copy has none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toml::Value;
+
+use crate::env::{Env, files, real};
+use crate::error::Failure;
+use crate::ops::Workspace;
+use crate::settings::{self, Layer, Origin};
+
+/// Bytes of a file that squad reads to recognize it.
+const MAX_FILE: u64 = 64 << 20;
+
+/// Something to approve.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    /// A setting's name, or that of a server or engine as a whole.
+    pub(crate) name: String,
+    pub(crate) entries: Vec<(String, Value, Origin)>,
+    /// Files of the repository that its values name, relative to the project's root.
+    pub(crate) files: Vec<String>,
+    pub(crate) state: State,
+    hash: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    New,
+    /// Something else was approved under this name.
+    Changed,
+    Approved,
+}
+
+/// A repository's approvals, as they are kept.
+#[derive(Default, Serialize, Deserialize)]
+struct Approvals {
+    /// For people who look into the file.
+    repository: String,
+    approved: BTreeMap<String, String>,
+}
+
+/// The names of what is approved. Reads no file where there is nothing to approve.
+pub(super) fn approved(env: &Env, workspace: Option<&Workspace>, layers: &[Layer]) -> BTreeSet<String> {
+    let units = workspace.map(|workspace| read(env, workspace, layers)).unwrap_or_default();
+    units.into_iter().filter(|unit| unit.state == State::Approved).map(|unit| unit.name).collect()
+}
+
+/// Approves these as they are, or takes the approval back.
+pub(crate) fn settle(env: &Env, workspace: &Workspace, units: &[&Unit], is_approved: bool) -> Result<(), Failure> {
+    let nowhere = || Failure::failed("cannot tell where approvals are kept: neither XDG_DATA_HOME nor HOME is set");
+    let path = place(env, workspace).ok_or_else(nowhere)?;
+    let mut approvals = kept(&path);
+    approvals.repository = workspace.repository.common_dir().display().to_string();
+    for Unit { name, hash, .. } in units {
+        if is_approved {
+            approvals.approved.insert(name.clone(), hash.clone());
+        } else {
+            approvals.approved.remove(name);
+        }
+    }
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
+        let text = serde_json::to_vec_pretty(&approvals)?;
+        files::replace(&path, &text)
+    });
+    written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Everything in a team's own layers that needs approval.
+pub(super) fn read(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Vec<Unit> {
+    let mut found: BTreeMap<String, Vec<(String, Value, Origin)>> = BTreeMap::new();
+    for layer in layers {
+        for (name, entries) in settings::restricted(layer) {
+            found.entry(name).or_default().extend(entries);
+        }
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let approvals = place(env, workspace).map(|path| kept(&path)).unwrap_or_default();
+    let root = &workspace.folder.root;
+    let unit = |(name, entries): (String, Vec<(String, Value, Origin)>)| {
+        let mut hasher = blake3::Hasher::new();
+        let mut named = BTreeSet::new();
+        for (name, value, _) in &entries {
+            hasher.update(format!("{name} = {value}\n").as_bytes());
+            texts(value, &mut |text| named.extend(files_in(text, root)));
+        }
+        let mut is_whole = true;
+        for file in &named {
+            hasher.update(format!("{file}\0").as_bytes());
+            is_whole &= add_file(&root.join(file), &mut hasher).is_ok();
+        }
+        let hash = hasher.finalize().to_hex().to_string();
+        let state = match approvals.approved.get(&name) {
+            Some(known) if *known == hash && is_whole => State::Approved,
+            Some(_) => State::Changed,
+            None => State::New,
+        };
+        Unit { name, entries, files: named.into_iter().collect(), state, hash }
+    };
+    found.into_iter().map(unit).collect()
+}
+
+fn texts(value: &Value, take: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => take(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, take)),
+        Value::Table(table) => table.values().for_each(|item| texts(item, take)),
+        _ => {}
+    }
+}
+
+/// The files of the project that an argument may name: as a whole, or behind `=`.
+fn files_in(text: &str, root: &Path) -> Vec<String> {
+    let parts = std::iter::once(text).chain(text.split_once('=').map(|(_, value)| value));
+    let inside = parts.filter_map(|part| {
+        let path = root.join(part);
+        let is_file = !part.is_empty() && path.is_file();
+        let inner = path.strip_prefix(root).ok()?.to_str()?;
+        is_file.then(|| inner.to_owned())
+    });
+    inside.collect()
+}
+
+fn add_file(path: &Path, hasher: &mut blake3::Hasher) -> io::Result<()> {
+    let mut file = File::open(path)?.take(MAX_FILE + 1);
+    let read = io::copy(&mut file, hasher)?;
+    if read > MAX_FILE { Err(io::Error::other("it is too large to be recognized")) } else { Ok(()) }
+}
+
+/// The file of a repository's approvals.
+fn place(env: &Env, workspace: &Workspace) -> Option<PathBuf> {
+    let place = format!("{}\n{}", real(workspace.repository.common_dir()).display(), workspace.folder_in_repository());
+    let name = blake3::hash(place.as_bytes()).to_hex()[..16].to_owned();
+    Some(env.user_data()?.join("trust").join(format!("{name}.json")))
+}
+
+/// Approvals that cannot be read are none.
+fn kept(path: &Path) -> Approvals {
+    fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}

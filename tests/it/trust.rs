@@ -1,0 +1,122 @@
+//! What a repository brings that would act or loosen something: inert until the user approves it, and when it changes.
+
+use serde_json::Value;
+
+use crate::support::TestRepo;
+
+const CONFIG: &str = ".squad/config.toml";
+/// Something of each kind, in the order in which it is listed.
+const BROUGHT: &str = "[policy]\ncommands.allow = [\"touch\"]\n[sessions]\nlimit = \"9h\"\ntimeout = \"1m\"\n\
+    [engine]\nfallback = [\"rehearsal\"]\n[engines.mine]\nprogram = \"sh\"\narguments = [\"tools/run.sh\"]\n\
+    [engine.copilot.provider]\nbase_url = \"https://elsewhere.example\"\n[mcp.servers.tides]\nurl = \"https://tides.example\"\n\
+    [models.override]\nall = \"dearest\"\n";
+
+fn repo() -> TestRepo {
+    let repo = TestRepo::with_small_team();
+    repo.write(CONFIG, BROUGHT);
+    repo.write("tools/run.sh", "echo one\n");
+    repo
+}
+
+/// Each unit, and its state.
+fn states(repo: &TestRepo, place: &std::path::Path) -> Vec<(String, String)> {
+    let output = repo.squad_in(place, &["trust", "--json"]);
+    assert_eq!(output.code, 0, "{output}");
+    let value: Value = serde_json::from_str(&output.out).expect("JSON");
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    value["trust"].as_array().expect("a list").iter().map(|unit| (text(&unit["name"]), text(&unit["state"]))).collect()
+}
+
+/// The settings of the repository's file that are in effect.
+fn in_effect(repo: &TestRepo) -> Vec<String> {
+    let output = repo.squad(&["config", "list", "--json"]);
+    let value: Value = serde_json::from_str(&output.out).expect("JSON");
+    let settings = value["settings"].as_array().expect("a list").iter();
+    let ours = settings.filter(|setting| setting["source"].as_str().is_some_and(|source| source.starts_with(CONFIG)));
+    ours.map(|setting| setting["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn each_kind_is_inert_until_it_is_approved() {
+    let repo = repo();
+    let names: Vec<String> = states(&repo, &repo.root()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "engine.copilot.provider.base_url",
+            "engine.fallback",
+            "engines.mine",
+            "mcp.servers.tides",
+            "policy.commands.allow",
+            "sessions.limit"
+        ]
+    );
+    assert_eq!(in_effect(&repo), ["sessions.timeout"]);
+    for name in &names {
+        let output = repo.squad(&["trust", "approve", name, "--yes"]);
+        assert_eq!(output.code, 0, "{output}");
+        let begins = |setting: &String| setting == name || setting.starts_with(&format!("{name}."));
+        assert!(in_effect(&repo).iter().any(begins), "{name}: {:?}", in_effect(&repo));
+    }
+    // Nobody approves another's own choice of a model.
+    let output = repo.squad(&["trust", "approve", "models.override.all", "--yes"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert_eq!(repo.squad(&["trust", "revoke", "--all"]).code, 0);
+    assert_eq!(in_effect(&repo), ["sessions.timeout"]);
+}
+
+/// A value, a file that it names, and neither.
+#[test]
+fn what_changes_has_to_be_approved_again() {
+    let repo = repo();
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    let changed = |repo: &TestRepo| -> Vec<String> {
+        let states = states(repo, &repo.root()).into_iter();
+        states.filter(|(_, state)| state != "approved").map(|(name, state)| format!("{name} {state}")).collect()
+    };
+    assert_eq!(changed(&repo), Vec::<String>::new());
+    repo.write("tools/run.sh", "echo two\n");
+    assert_eq!(changed(&repo), ["engines.mine changed"]);
+    repo.write("tools/run.sh", "echo one\n");
+    repo.write(CONFIG, &BROUGHT.replace("elsewhere.example", "other.example"));
+    assert_eq!(changed(&repo), ["engine.copilot.provider.base_url changed"]);
+    // What needs no approval, comments and other servers change nothing.
+    repo.write(CONFIG, &format!("# A comment\n{BROUGHT}[mcp.servers.more]\ncommand = \"x\"\n"));
+    assert_eq!(changed(&repo), ["mcp.servers.more new"]);
+    repo.write(CONFIG, BROUGHT);
+    std::fs::remove_file(repo.root().join("tools/run.sh")).expect("the file");
+    assert_eq!(changed(&repo), ["engines.mine changed"]);
+}
+
+#[test]
+fn a_copy_has_no_approvals_and_a_work_tree_has_its_repositorys() {
+    let repo = repo();
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "all"]);
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    repo.git(&["clone", "-q", ".", "../copy"]);
+    repo.git(&["worktree", "add", "-q", "../tree"]);
+    for (place, expected) in [("../copy", "new"), ("../tree", "approved")] {
+        let states = states(&repo, &repo.root().join(place));
+        assert!(states.len() == 6 && states.iter().all(|(_, state)| state == expected), "{place}: {states:?}");
+    }
+}
+
+/// Without a person, without a file to keep it in, and with one that is damaged: nothing is approved.
+#[test]
+fn whatever_goes_wrong_nothing_is_approved() {
+    let mut repo = repo();
+    let output = repo.squad(&["trust", "approve", "--all"]);
+    assert!(output.code == 2 && output.err.contains("--yes"), "{output}");
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    let data = std::path::PathBuf::from(&repo.variables["HOME"]).join(".local/share/squad/trust");
+    let file = std::fs::read_dir(&data).expect("a folder").next().expect("a file").expect("a name").path();
+    std::fs::write(&file, "{\"approved\": 3}").expect("a file");
+    assert_eq!(in_effect(&repo), ["sessions.timeout"]);
+    std::fs::remove_dir_all(&data).expect("the folder");
+    std::fs::write(&data, "").expect("a file");
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 1);
+    repo.variables.remove("HOME");
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 1);
+    assert_eq!(in_effect(&repo), ["sessions.timeout"]);
+}
