@@ -266,7 +266,15 @@ impl RequestHandler {
             }
             Request::Unasked(reply) => {
                 let restricted = self.policy.restricts(&requester.agent, requester.tier);
-                let may_act = self.permissions == Permissions::Allow && !requester.reads_only && restricted.is_none();
+                let mode_allows = self.permissions == Permissions::Allow && !requester.reads_only;
+                if let Some(rule) = restricted.filter(|_| mode_allows) {
+                    let reason = format!(
+                        "its engine asks nobody before it acts, so `{rule}` keeps {} in the engine's strictest mode",
+                        requester.agent
+                    );
+                    requester.tell(EventKind::SessionError { session: String::new(), reason });
+                }
+                let may_act = mode_allows && restricted.is_none();
                 requester.is_confined.store(!may_act, Ordering::Relaxed);
                 // It makes no further requests, so all of its turn may be a command.
                 if let (true, Some(tree)) = (may_act, &requester.tree) {

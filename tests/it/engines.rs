@@ -582,3 +582,30 @@ fn servers_that_cannot_be_used_are_named() {
     }
     assert!(!format!("{doctor}").contains("`tides`"), "{doctor}");
 }
+
+/// Which of two agents a rule is for × each mode: an engine that asks nobody cannot be told of a rule.
+#[test]
+fn a_rule_keeps_an_engine_that_asks_nobody_in_its_strictest_mode() {
+    for (rule, mode, expected) in [
+        ("", "allow", ["--yes", "--yes"]),
+        ("[policy]\nagents.ada.commands.deny = [\"rm\"]\n", "allow", ["--safe", "--yes"]),
+        ("[policy]\ntiers.standard.writes.only = [\"src\"]\n", "allow", ["--safe", "--safe"]),
+        ("[policy]\ncommands.allow = [\"rm\"]\n", "allow", ["--yes", "--yes"]),
+        ("[policy]\ncommands.allow = [\"rm\"]\n", "deny", ["--safe", "--safe"]),
+    ] {
+        let repo = world(ECHO, rule);
+        let names = ["--agent", "ada", "--agent", "bob"];
+        let call = [&["orchestrate", "--json", "--engine", "mine", "--tier", "standard"], &names[..]].concat();
+        let output = squad(&repo, &[&call[..], &["--permissions", mode, "Add it"]].concat());
+        let events = TestRepo::events(&output);
+        for (agent, expected) in ["ada", "bob"].into_iter().zip(expected) {
+            let is_its = |event: &&&Value| event["agent"] == agent;
+            let governed =
+                of(&events, "engine.governed").iter().find(is_its).expect("it is governed")["by"].to_string();
+            assert!(governed.contains(expected), "{rule} {mode} {agent}: {governed}");
+            let errors = of(&events, "session.error");
+            let said = errors.iter().filter(is_its).any(|event| event["reason"].to_string().contains("policy."));
+            assert_eq!(said, expected == "--safe" && mode == "allow", "{rule} {mode} {agent}: {output}");
+        }
+    }
+}
