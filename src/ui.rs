@@ -3,7 +3,7 @@
 mod pager;
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -158,8 +158,10 @@ impl Ui {
 
     /// All of standard input.
     pub(crate) fn read_input(&self) -> io::Result<Vec<u8>> {
+        const MOST: u64 = 64 << 20;
         let mut bytes = Vec::new();
-        self.input().read_to_end(&mut bytes).map(|_| bytes)
+        let read = Read::take(self.input(), MOST + 1).read_to_end(&mut bytes)? as u64;
+        if read > MOST { Err(io::Error::other("it is longer than 64 MiB")) } else { Ok(bytes) }
     }
 
     /// Whether stdout is still open.
