@@ -130,12 +130,16 @@ fn masked(name: &str, value: &toml::Value) -> toml::Value {
 
 fn get(context: &mut Context<'_>, settings: &Settings, name: &str) -> Ended {
     settings::is_known(name).map_err(Failure::usage)?;
-    let Some((_, value, origin)) = settings.values().find(|(known, _, _)| *known == name) else { return Ok(1) };
-    if context.ui.json() {
-        context.ui.value(&serde_json::json!({"name": name, "value": value, "source": origin.to_string()}));
-    } else {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        context.ui.data(&printable(&text));
+    let mut is_set = false;
+    // Of rules, all layers hold.
+    for (_, value, origin) in settings.values().filter(|(known, _, _)| *known == name) {
+        is_set = true;
+        if context.ui.json() {
+            context.ui.value(&serde_json::json!({"name": name, "value": value, "source": origin.to_string()}));
+        } else {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            context.ui.data(&printable(&text));
+        }
     }
-    Ok(0)
+    Ok(u8::from(!is_set))
 }

@@ -13,7 +13,7 @@ use crate::ui::FAINT;
 
 /// Show the rules on what agents may do, and try them
 ///
-/// Rules stand in `[policy]` of the team's .squad/config.toml, which may only deny and have you asked, and of your own configuration file. Without a
+/// Rules stand in `[policy]` of the team's .squad/config.toml, which may only deny and have you asked, and of your own configuration file. Those of a repository that allow need `squad trust`. Without a
 /// command, lists them.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -30,7 +30,7 @@ Rules are called `policy.SUBJECT.WORD`, and are lists:
   hosts      globs on hosts, with or without a port: \"*.example.com\"
   tools      globs on the tools' names: \"github-*\"
 with one of these words, of which the first that fits decides:
-  deny, only (everything else is denied), ask (a person, in every mode), allow (nobody is asked; only in your own file)
+  deny, only (everything else is denied), ask (a person, in every mode), allow (nobody is asked)
 A rule for one agent or role is called `policy.agents.NAME.SUBJECT.WORD`, for a tier `policy.tiers.TIER.SUBJECT.WORD`.
 What no rule is about, the run's `--permissions` decide.")]
 pub(super) struct Args {
@@ -77,15 +77,21 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         context.ui.problems(&project.problems);
-        project.require_sound()?;
         match self.command.unwrap_or(Command::List) {
             Command::List => list(context, &project),
             Command::Test { what, agent, tier, kind, permissions } => {
+                project.require_sound()?;
                 let agent = named_agents(&project.team, agent.as_slice())?.into_iter().next();
-                let agent = agent.unwrap_or_else(Slug::coordinator);
-                let tier = tier.map_or(Tier::default(), Tier::from);
+                let of_agent = if agent.is_some() { Tier::default() } else { Tier::Direct };
+                let tier = tier.map_or(of_agent, Tier::from);
                 let kind = kind.unwrap_or_else(|| Kind::of(&what, &project));
-                let judged = judge(&project, (&agent, tier), (kind, &what), permissions, &context.directory);
+                let judged = judge(
+                    &project,
+                    (&agent.unwrap_or_else(Slug::coordinator), tier),
+                    (kind, &what),
+                    permissions,
+                    &context.directory,
+                );
                 show(context, &judged, permissions);
             }
             Command::Remove { rule } => {

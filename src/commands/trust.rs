@@ -2,17 +2,17 @@ use clap::Subcommand;
 
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{list, printable_line};
+use crate::model::{Severity, list, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::layers::needing_approval;
-use crate::ops::team::trust::{State, Unit, settle};
+use crate::ops::team::trust::{State, Unit, revoke_all, settle};
 use crate::ui::{Consent, FAINT};
 
 /// Show and approve what this repository's team would run or loosen
 ///
 /// A cloned repository brings no commands with it: engines' programs, MCP servers, endpoints, fallback engines, higher limits and rules that allow
 /// something have no effect in .squad/config.toml until you approve them here, and again when they change: the values, or the files of the
-/// repository that they name. Files that those load in turn are not looked at. Approvals are kept in your own data folder, for this repository
+/// repository that they name. Files that those load in turn, and what lies in folders that they name, are not looked at. Approvals are kept in your own data folder, for this repository
 /// in this place.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -58,7 +58,10 @@ struct Which {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let workspace = Workspace::find(context.env, &context.directory)?;
-        let units = needing_approval(context.env, &workspace);
+        let (units, problems) = needing_approval(context.env, &workspace);
+        if let Some(problem) = problems.iter().find(|problem| problem.severity == Severity::Error) {
+            return Err(Failure::of_problem(problem));
+        }
         match self.command.unwrap_or(Command::List) {
             Command::List => show(context, &units.iter().collect::<Vec<_>>()),
             Command::Approve { which, yes } => {
@@ -79,7 +82,11 @@ impl Args {
             }
             Command::Revoke(which) => {
                 let chosen = which.of(&units, |state| state != State::New)?;
-                settle(context.env, &workspace, &chosen, false)?;
+                if which.all {
+                    revoke_all(context.env, &workspace)?;
+                } else {
+                    settle(context.env, &workspace, &chosen, false)?;
+                }
                 report(context, &chosen, "revoked");
             }
         }
@@ -121,7 +128,7 @@ fn show(context: &mut Context<'_>, units: &[&Unit]) {
                 .map(|(name, value, _)| (name.clone(), serde_json::to_value(value).unwrap_or_default()))
                 .collect();
             let source = unit.entries.first().map(|(_, _, origin)| origin.to_string());
-            serde_json::json!({"name": unit.name, "state": unit.state, "settings": settings, "files": unit.files, "source": source})
+            serde_json::json!({"name": unit.name, "state": unit.state, "settings": settings, "files": unit.files, "folders": unit.folders, "source": source})
         };
         return ui.value(&serde_json::json!({"trust": units.iter().map(row).collect::<Vec<_>>()}));
     }
@@ -141,6 +148,9 @@ fn show(context: &mut Context<'_>, units: &[&Unit]) {
         }
         for file in &unit.files {
             ui.data(&format!("  file {}", printable_line(file)));
+        }
+        for folder in &unit.folders {
+            ui.data(&format!("  folder {}, whose files may change unseen", printable_line(folder)));
         }
     }
 }

@@ -39,6 +39,7 @@ impl<'a> Compiler<'a> {
             model: model_choice::coordinator(settings, &self.offer),
             engine: settings.engine_of(&[Slug::COORDINATOR.to_owned()], None),
             tools,
+            denied_tools: Vec::new(),
             compaction_threshold: compaction_threshold(settings, Tier::Standard),
             effort: None,
             compiled_hash: String::new(),

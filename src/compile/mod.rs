@@ -47,7 +47,7 @@ pub(crate) use prompt::{
 pub(crate) use receipt::{Input, Receipt, Totals};
 pub(crate) use situation::{Situation, earlier_turns, written_by_others};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
     AvailableModels, Charter, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, is_denied,
@@ -179,7 +179,8 @@ impl<'a> Compiler<'a> {
             effort: model_choice::effort(charter, &model, tier, &self.offer),
             model,
             engine: settings.engine_of(&member.names(), charter.and_then(|charter| charter.engine.as_deref())),
-            tools: left_by_policy(tools(charter, tier), settings, &member.names(), tier),
+            tools: tools(charter, tier),
+            denied_tools: denied_by_policy(settings, &member.names(), tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),
         };
@@ -256,27 +257,15 @@ fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
     ToolChoice::Only(known)
 }
 
-/// What the rules of `[policy]` on tools leave. Rules with patterns, and rules on the tools of servers, are judged when a
-/// tool is called.
-fn left_by_policy(choice: ToolChoice, settings: &Settings, names: &[String], tier: Tier) -> ToolChoice {
+/// The engine's own tools that rules of `[policy]` take away. Those of servers are judged when they are called.
+fn denied_by_policy(settings: &Settings, names: &[String], tier: Tier) -> Vec<String> {
     let rules = settings.policy_rules().filter(|rule| rule.subject == PolicySubject::Tools && rule.is_for(names, tier));
-    let (denying, only): (Vec<_>, Vec<_>) = rules
-        .filter(|rule| matches!(rule.word, PolicyWord::Deny | PolicyWord::Only))
-        .partition(|rule| rule.word == PolicyWord::Deny);
-    let is_left = |tool: &String| {
-        !denying.iter().any(|rule| is_denied(&rule.patterns, tool))
-            && only.iter().all(|rule| is_denied(&rule.patterns, tool))
-    };
-    let all = || tools_but(&[]).into_iter();
-    match choice {
-        _ if denying.is_empty() && only.is_empty() => choice,
-        ToolChoice::All => ToolChoice::Only(all().filter(is_left).collect()),
-        ToolChoice::Only(tools) if tools.iter().any(|tool| tool == "*") => {
-            ToolChoice::Only(all().filter(is_left).collect())
-        }
-        ToolChoice::Only(tools) => ToolChoice::Only(tools.into_iter().filter(is_left).collect()),
-        ToolChoice::Nothing | ToolChoice::ReadOnly => choice,
-    }
+    let denied = rules.flat_map(|rule| match rule.word {
+        PolicyWord::Deny => tools_but(&[]).into_iter().filter(|tool| is_denied(&rule.patterns, tool)).collect(),
+        PolicyWord::Only => tools_but(&rule.patterns),
+        PolicyWord::Allow | PolicyWord::Ask => Vec::new(),
+    });
+    denied.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// The shell is among them for the commands that show changes; others are refused.
@@ -313,6 +302,8 @@ fn compiled_hash(spec: &SessionSpec, own_context: &str) -> String {
     let compaction = spec.compaction_threshold.map_or(String::new(), |threshold| threshold.to_string());
     let mut parts = vec![&spec.prompt, &spec.team, own_context, &spec.model.id, &tools, &tier, &compaction];
     parts.extend(spec.effort.as_deref());
+    let denied = spec.denied_tools.join(" ");
+    parts.extend((!denied.is_empty()).then_some(&*denied));
     hash(&parts)
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct SessionSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine: Option<String>,
     pub(crate) tools: ToolChoice,
+    /// The engine's own tools that rules deny, whatever `tools` says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) denied_tools: Vec<String>,
     /// Fraction of the context window at which an infinite session compacts itself, between 0 and 1; `None`: not
     /// infinite.
     pub(crate) compaction_threshold: Option<f64>,

@@ -132,6 +132,17 @@ pub(crate) struct LabelRule {
 }
 
 impl Team {
+    /// The paths that each member owns.
+    pub(crate) fn owned(&self) -> BTreeMap<Slug, Vec<String>> {
+        let mut owned: BTreeMap<Slug, Vec<String>> = BTreeMap::new();
+        for module in &self.modules {
+            for owner in std::iter::once(&module.primary).chain(&module.secondary) {
+                owned.entry(owner.clone()).or_default().push(module.path.clone());
+            }
+        }
+        owned
+    }
+
     pub(crate) fn member(&self, slug: &Slug) -> Option<&Member> {
         self.members.iter().find(|member| member.slug == *slug)
     }

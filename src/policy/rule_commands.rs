@@ -20,11 +20,21 @@ pub(super) fn are_covered(line: &str, patterns: &[&str]) -> bool {
     let begins = |command: &Vec<String>, pattern: &str| {
         let mut words = pattern.split_whitespace();
         let mut own = command.iter();
-        let program = own.next().map(|word| name_of(word));
-        program.is_some() && program == words.next() && words.all(|word| own.next().is_some_and(|own| own == word))
+        // Another file of the same name is another program.
+        let is_it = own.next().map(|program| plain(program)) == words.next().map(plain);
+        is_it && !command.is_empty() && words.all(|word| own.next().is_some_and(|own| own == word))
     };
     let is_covered = |command: &Vec<String>| patterns.iter().any(|pattern| begins(command, pattern));
     plain_commands(line).is_some_and(|commands| commands.iter().all(is_covered))
+}
+
+fn plain(program: &str) -> &str {
+    program.strip_prefix("./").filter(|rest| rest.contains('/')).unwrap_or(program)
+}
+
+/// Whether a shell may make another word of it.
+fn is_pattern(word: &str) -> bool {
+    !["[", "[["].contains(&word) && word.contains(['*', '?', '[', '{'])
 }
 
 /// What a line may run.
@@ -66,23 +76,28 @@ impl Commands {
 
     fn command(&mut self, words: Vec<Word>, depth: usize) {
         let Some((program, arguments)) = words.split_first() else { return };
-        let Some(program) = program.as_deref().map(name_of) else {
+        let Some(program) = program.as_deref().filter(|program| !is_pattern(program)).map(name) else {
             self.hides_some = true;
             return;
         };
-        self.scripts_of(program, arguments, depth);
-        if WRAPPERS.contains(&program) || ["find", "fd", "ssh"].contains(&program) {
+        self.scripts_of(&program, arguments, depth);
+        if WRAPPERS.contains(&&*program) || ["find", "fd", "ssh"].contains(&&*program) {
             // Which of their arguments is the program depends on the options of each.
             self.hides_some |= arguments.len() > MAX_WRAPPED;
             for at in 0..arguments.len().min(MAX_WRAPPED) {
-                let inner = &arguments[at..];
-                if let Some(program) = inner[0].as_deref().map(name_of) {
-                    self.scripts_of(program, &inner[1..], depth);
-                    self.all.push(inner.to_vec());
+                let mut inner = arguments[at..].to_vec();
+                if let Some(program) = inner[0].as_deref().map(name) {
+                    self.scripts_of(&program, &inner[1..], depth);
+                    // What it reads.
+                    inner.extend((words[0].as_deref().map(name).as_deref() == Some("xargs")).then_some(None));
+                    self.all.push(inner);
                 }
             }
             for script in arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace)) {
-                self.script(script, depth + 1);
+                // `env -S'git push'`
+                let script = script.trim_start_matches('-');
+                let inner = script.split_once('=').map_or_else(|| script.strip_prefix('S'), |(_, inner)| Some(inner));
+                [Some(script), inner].into_iter().flatten().for_each(|script| self.script(script, depth + 1));
             }
         }
         self.all.push(words);
@@ -90,26 +105,42 @@ impl Commands {
 
     /// What a shell is told to run.
     fn scripts_of(&mut self, program: &str, arguments: &[Word], depth: usize) {
-        let is_shell = SHELLS.contains(&program);
-        let at = arguments.iter().position(|word| word.as_deref().is_some_and(|word| is_cluster(word, 'c')));
-        let script: Option<Word> = match at.filter(|_| is_shell) {
-            Some(at) => arguments.get(at + 1).cloned(),
+        let has_option = |letter| arguments.iter().flatten().any(|word| is_cluster(word, letter));
+        let (options, rest): (Vec<&Word>, Vec<&Word>) =
+            arguments.iter().partition(|word| word.as_deref().is_some_and(|word| word.starts_with('-')));
+        match program {
+            // Which of them is the script depends on the options.
+            shell if SHELLS.contains(&shell) && has_option('c') => {
+                self.hides_some |= rest.iter().any(|word| word.is_none());
+                rest.into_iter().flatten().for_each(|script| self.script(script, depth + 1));
+            }
             // Without a file it reads what to run.
-            None if is_shell => {
-                self.hides_some |= !arguments.iter().flatten().any(|word| !word.starts_with('-'));
-                None
+            shell if SHELLS.contains(&shell) => {
+                let takes_more =
+                    |option: &String| option.trim_start_matches('-').contains(['o', 's']) || option.starts_with("--");
+                let takes_more = options.iter().copied().flatten().any(takes_more);
+                let is_file = |word: &&Word| word.as_deref().is_some_and(|word| !word.starts_with("/dev/"));
+                self.hides_some |= takes_more || !rest.first().is_some_and(is_file);
             }
-            None if program == "eval" => {
-                Some(arguments.iter().cloned().collect::<Option<Vec<String>>>().map(|parts| parts.join(" ")))
+            "source" | "." => {
+                self.hides_some |= rest.iter().any(|word| word.as_deref().is_none_or(|word| word.starts_with("/dev/")));
             }
-            None => None,
-        };
-        match script {
-            Some(Some(script)) => self.script(&script, depth + 1),
-            Some(None) => self.hides_some = true,
-            None => {}
+            "eval" | "trap" => {
+                let parts: Option<Vec<String>> = rest.into_iter().cloned().collect();
+                match parts {
+                    Some(parts) => self.script(&parts.join(" "), depth + 1),
+                    None => self.hides_some = true,
+                }
+            }
+            "alias" => self.hides_some = true,
+            _ => {}
         }
     }
+}
+
+/// A program's name, as file systems that fold case and Windows have it.
+fn name(program: &str) -> String {
+    name_of(&program.to_lowercase()).to_owned()
 }
 
 /// Whether a command's words begin with the pattern's; between them options may stand, with their values. An option of the
@@ -117,19 +148,19 @@ impl Commands {
 fn may_begin(command: &[Word], pattern: &[&str]) -> bool {
     let [program, arguments @ ..] = command else { return false };
     let [first, rest @ ..] = pattern else { return false };
-    if program.as_deref().map(name_of) != Some(first) {
+    if program.as_deref().map(name) != Some(name(first)) {
         return false;
     }
     let (options, words): (Vec<&str>, Vec<&str>) = rest.iter().partition(|word| word.starts_with('-'));
     let has_option = |option: &&str| {
-        arguments.iter().any(|word| match word.as_deref() {
-            None => true,
-            Some(word) => {
-                let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1);
-                let is_among = letter.and_then(|letter| letter.chars().next()).is_some_and(|c| is_cluster(word, c));
-                word == *option || is_among || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
-            }
-        })
+        // `-rf` is `-r` and `-f`, together or apart.
+        let letters = option.strip_prefix('-').filter(|letters| letters.bytes().all(|byte| byte.is_ascii_alphabetic()));
+        let has = |letter| arguments.iter().flatten().any(|word| is_cluster(word, letter));
+        letters.is_some_and(|letters| !letters.is_empty() && letters.chars().all(has))
+            || arguments.iter().any(|word| match word.as_deref() {
+                None => true,
+                Some(word) => word == *option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+            })
     };
     if !options.iter().all(has_option) {
         return false;
@@ -147,6 +178,7 @@ fn may_begin(command: &[Word], pattern: &[&str]) -> bool {
             }
             Some(word) if word.starts_with('-') => may_be_value = !word.contains('='),
             Some(_) if may_be_value => may_be_value = false,
+            Some(word) if is_pattern(word) => return true,
             Some(_) => return false,
         }
     }

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 
 use super::always::host;
 use super::rule_commands::{Commands, are_covered};
-use crate::model::{Access, Problem, Slug, Team, Tier, is_denied, list};
+use crate::model::{Access, Problem, Severity, Slug, Team, Tier, is_denied, list, tools_called};
 use crate::settings::{Origin, PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
 /// The pattern for what routing says that an agent owns.
@@ -107,7 +107,7 @@ impl PolicyRules {
                     // The user's own file serves many teams.
                     if agents.is_empty() && matches!(origin, Origin::Project(..)) {
                         let message = format!("`{name}` is for nobody: no agent has the name or role `{named}`");
-                        let problem = Problem::warning(origin.source(), "config-unknown-agent", message);
+                        let problem = Problem::new(Severity::Error, origin.source(), "config-unknown-agent", message);
                         problems.push(problem.hint("`squad agents` lists the agents"));
                     }
                     Whom::Agents(agents)
@@ -118,10 +118,9 @@ impl PolicyRules {
         });
         let rules = rules.collect();
         let mut owned: BTreeMap<Slug, Vec<Pattern>> = BTreeMap::new();
-        for module in &team.modules {
-            for owner in std::iter::once(&module.primary).chain(&module.secondary) {
-                owned.entry(owner.clone()).or_default().push(Pattern::new(module.path.clone(), PolicySubject::Writes));
-            }
+        for (owner, paths) in team.owned() {
+            let pattern = |path: String| Pattern::new(path, PolicySubject::Writes);
+            owned.insert(owner, paths.into_iter().map(pattern).collect());
         }
         (Self { rules, owned }, problems)
     }
@@ -184,7 +183,8 @@ impl Asked<'_> {
             PolicySubject::Hosts => self.host.is_none(),
             PolicySubject::Tools | PolicySubject::Writes => false,
         };
-        let may_match = rule.patterns.iter().find(|pattern| self.may_match(rule.subject, pattern));
+        let about = (rule.subject, rule.word == PolicyWord::Allow);
+        let may_match = rule.patterns.iter().find(|pattern| self.may_match(about, pattern));
         let text = may_match.map(|pattern| pattern.text.as_str());
         match rule.word {
             PolicyWord::Deny if text.is_some() => answered(Answer::Deny, text),
@@ -201,9 +201,9 @@ impl Asked<'_> {
         }
     }
 
-    fn may_match(&self, subject: PolicySubject, pattern: &Pattern) -> bool {
+    fn may_match(&self, (subject, allows): (PolicySubject, bool), pattern: &Pattern) -> bool {
         match subject {
-            PolicySubject::Tools => pattern.is_tool(self.request.tool),
+            PolicySubject::Tools => pattern.is_tool(self.request.tool, allows),
             PolicySubject::Writes => self.request.path.is_some_and(|path| match &*pattern.text {
                 OWNED => self.owned.iter().any(|module| module.is_path(path)),
                 _ => pattern.is_path(path),
@@ -215,7 +215,8 @@ impl Asked<'_> {
 
     fn surely_matches(&self, rule: &Rule) -> bool {
         if rule.subject != PolicySubject::Commands {
-            return rule.patterns.iter().any(|pattern| self.may_match(rule.subject, pattern));
+            let about = (rule.subject, rule.word == PolicyWord::Allow);
+            return rule.patterns.iter().any(|pattern| self.may_match(about, pattern));
         }
         let patterns: Vec<&str> = rule.patterns.iter().map(|pattern| &*pattern.text).collect();
         are_covered(self.request.detail, &patterns)
@@ -224,20 +225,18 @@ impl Asked<'_> {
 
 impl Pattern {
     fn new(text: String, subject: PolicySubject) -> Self {
-        let mut glob = GlobBuilder::new(text.trim_start_matches("./"));
-        // On the file systems that fold case, another spelling is the same file.
-        glob.literal_separator(subject == PolicySubject::Writes).case_insensitive(true);
-        let glob = if subject == PolicySubject::Commands { None } else { glob.build().ok() };
-        Self { text, glob: glob.map(|glob| glob.compile_matcher()) }
+        let glob = subject.glob(&text).and_then(Result::ok);
+        Self { text, glob }
     }
 
     fn matches(&self, text: &str) -> bool {
         self.glob.as_ref().is_some_and(|glob| glob.is_match(text))
     }
 
-    /// By the engine's name for it, or by any other.
-    fn is_tool(&self, tool: &str) -> bool {
-        self.matches(tool) || is_denied(std::slice::from_ref(&self.text), tool)
+    /// By the engine's name for it, or by any other; a shell's helpers go with it only where that is not to allow more.
+    fn is_tool(&self, tool: &str, allows: bool) -> bool {
+        let is_named = tools_called(&self.text).is_some_and(|tools| tools.contains(&tool));
+        self.matches(tool) || is_named || !allows && is_denied(std::slice::from_ref(&self.text), tool)
     }
 
     /// A folder includes everything below it.
@@ -247,6 +246,8 @@ impl Pattern {
     }
 
     fn is_host(&self, host: &str) -> bool {
-        self.matches(host) || host.rsplit_once(':').is_some_and(|(name, _)| self.matches(name))
+        let (name, port) = host.rsplit_once(':').map_or((host, ""), |(name, port)| (name, port));
+        let name = name.trim_end_matches('.');
+        self.matches(name) || self.matches(&format!("{name}:{port}"))
     }
 }

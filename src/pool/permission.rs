@@ -89,6 +89,14 @@ impl RequestHandler {
         if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(detail)).flatten() {
             return Some(reason);
         }
+        if access == Access::Write && !self.approved_files.is_empty() {
+            let path = self.path_in_project(detail).filter(|path| self.approved_files.contains(path));
+            if let Some(path) = path {
+                return Some(format!(
+                    "`{path}` runs as the user approved it with `squad trust`, and no tool changes it"
+                ));
+            }
+        }
         if access == Access::Write && !self.locked.is_empty() {
             // The path as named, and where its links lead.
             let paths = [in_project(&self.project, detail), self.path_in_project(detail)];
@@ -120,7 +128,8 @@ impl RequestHandler {
     ) -> Approval {
         let agent = &requester.agent;
         let path = (access == Access::Write).then(|| self.path_in_project(detail)).flatten();
-        let rules = always_rules(access, detail, path.as_deref(), &self.project);
+        // Who wants to be asked about this is asked each time.
+        let rules = if by.is_some() { None } else { always_rules(access, detail, path.as_deref(), &self.project) };
         let answered = |decided: Decided| {
             let Decided { is_allowed: allowed, rule, reason } = decided;
             let (tool, detail) = (tool.to_owned(), detail.to_owned());

@@ -49,6 +49,8 @@ pub(crate) struct RequestHandler {
     pub(crate) attached: BTreeSet<String>,
     pub(crate) permissions: Permissions,
     pub(crate) policy: PolicyRules,
+    /// Files that the user approved as they are, relative to the project's root: they are run.
+    pub(crate) approved_files: BTreeSet<String>,
     /// Most questions that an agent may ask in one piece of work.
     pub(crate) most_questions: u64,
     /// The project's root, in the form that paths are compared with.

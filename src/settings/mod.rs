@@ -303,6 +303,11 @@ impl Settings {
                 Ok(()) => {
                     settings.values.insert(name, (value, origin));
                 }
+                // A rule that nobody can read would hold nobody back.
+                Err(reason) if key.adds_up => problems.push(Problem {
+                    severity: Severity::Error,
+                    ..keys::unusable(&name, &reason, &origin).hint("fix the rule: no agent starts until then")
+                }),
                 Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use globset::{GlobBuilder, GlobMatcher};
 use toml::Value;
 
 use super::Origin;
@@ -40,6 +41,24 @@ const SUBJECTS: [(&str, PolicySubject); 4] = [
 ];
 const WORDS: [(&str, PolicyWord); 4] =
     [("allow", PolicyWord::Allow), ("ask", PolicyWord::Ask), ("deny", PolicyWord::Deny), ("only", PolicyWord::Only)];
+
+impl PolicySubject {
+    /// A pattern as it is matched. `None`: by words.
+    pub(crate) fn glob(self, pattern: &str) -> Option<Result<GlobMatcher, globset::Error>> {
+        let mut glob = GlobBuilder::new(pattern);
+        // On file systems that fold case, another spelling is the same file.
+        glob.literal_separator(self == Self::Writes).case_insensitive(true);
+        (self != Self::Commands).then(|| glob.build().map(|glob| glob.compile_matcher()))
+    }
+
+    fn tidy(self, pattern: &str) -> &str {
+        match self {
+            Self::Writes => pattern.trim_start_matches("./").trim_end_matches('/'),
+            Self::Hosts => pattern.trim_end_matches('.'),
+            Self::Tools | Self::Commands => pattern,
+        }
+    }
+}
 
 impl fmt::Display for PolicySubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,16 +117,32 @@ impl PolicyEntry {
         let subject = SUBJECTS.iter().find(|(name, _)| *name == rule[0]).map(|(_, subject)| *subject).ok_or(NO_RULE)?;
         let word = WORDS.iter().find(|(name, _)| *name == rule[1]).map(|(_, word)| *word).ok_or(NO_RULE)?;
         let patterns = super::keys::texts(value)?;
-        if subject != PolicySubject::Commands
-            && let Some((pattern, error)) =
-                patterns.iter().find_map(|pattern| Some((pattern, globset::Glob::new(pattern).err()?)))
-        {
-            return Err(format!("has the pattern `{pattern}`, which is no glob: {}", error.kind()));
+        let patterns: Vec<String> = patterns.iter().map(|pattern| subject.tidy(pattern).to_owned()).collect();
+        for pattern in &patterns {
+            let wrong = |why: String| format!("has the pattern `{pattern}`, which {why}");
+            if pattern.is_empty() || pattern.len() > MAX_PATTERN || pattern.matches('{').count() > MAX_BRACES {
+                return Err(format!(
+                    "has a pattern that is empty, has more than {MAX_PATTERN} bytes or {MAX_BRACES} braces"
+                ));
+            }
+            if subject == PolicySubject::Writes && (pattern.starts_with(['/', '~']) || pattern.contains("..")) {
+                return Err(wrong("is not a path from the project's root".to_owned()));
+            }
+            if subject == PolicySubject::Hosts && pattern.contains('/') {
+                return Err(wrong("is no host, such as `*.example.com` or `localhost:8080`".to_owned()));
+            }
+            if let Some(Err(error)) = subject.glob(pattern) {
+                return Err(wrong(format!("is no glob: {}", error.kind())));
+            }
         }
         let name = format!("policy.{name}");
         Ok(Self { name, scope, subject, word, patterns, origin: origin.clone() })
     }
 }
+
+/// Longer ones make large programs of the matcher.
+const MAX_PATTERN: usize = 256;
+const MAX_BRACES: usize = 8;
 
 const NO_RULE: &str = "is no rule: they are called `policy.commands.deny`, or `policy.agents.NAME.writes.only`, with tools, \
                        writes, commands or hosts, and allow, ask, deny or only";

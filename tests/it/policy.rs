@@ -51,6 +51,8 @@ fn what_a_rule_denies_is_not_done_in_any_mode() {
         ("[policy]\nagents.bob.writes.deny = [\"**\"]\n", "", "allow", &["src/a.txt", "infra/a.txt", "ran", "tested"]),
         ("[policy]\nagents.\"backend dev\".writes.deny = [\"**\"]\n", "", "allow", &["ran", "tested"]),
         ("[policy]\ntools.only = [\"view\"]\n", "", "allow", &[]),
+        // A file of the project is another program than the one of that name.
+        ("", "[policy]\ncommands.allow = [\"touch\"]\n", "deny", &["tested"]),
     ] {
         repo.write(".squad/config.toml", team);
         repo.write(OWN, own);
@@ -132,6 +134,25 @@ fn a_test_says_what_a_run_does() {
 #[test]
 fn a_rule_that_is_none_is_said_where_it_stands() {
     let repo = TestRepo::with_small_team();
+    // A rule that nobody can read holds nobody back, so nobody starts.
+    for rule in
+        ["writes.deny = \"infra\"", "commands.deny = [\"touch\", 5]", "hosts.dney = []", "agents.zoe.tools.deny = []"]
+    {
+        repo.write(".squad/config.toml", &format!("[policy]\n{rule}\n"));
+        let (output, files) = play(&repo, &STEPS, "allow");
+        assert!(
+            output.code == 3 && files.is_empty() && output.out.contains(".squad/config.toml:2"),
+            "{rule}: {output}"
+        );
+    }
+    let nested = format!("{}a{}", "{".repeat(2_000), "}".repeat(2_000));
+    for pattern in
+        [nested, "a".repeat(300_000), "?".repeat(400_000), "/etc/**".to_owned(), "../a".to_owned(), String::new()]
+    {
+        repo.write(".squad/config.toml", &format!("[policy]\nwrites.deny = [\"{pattern}\"]\n"));
+        let output = repo.squad(&["policy", "test", "src/a"]);
+        assert_eq!(output.code, 3, "{}", output.err.get(..300).unwrap_or(&output.err));
+    }
     repo.write(
         ".squad/config.toml",
         "[policy]\nwrites.deny = [\"a[\"]\nwrits.deny = [\"a\"]\ncommands.deny = \"rm\"\ncommands.allow = [\"rm\"]\n\
@@ -157,4 +178,17 @@ fn a_rule_that_is_none_is_said_where_it_stands() {
     assert_eq!(output.code, 0, "{output}");
     let output = repo.squad(&["policy", "list"]);
     assert!(output.out.contains("policy.commands.allow = cargo test"), "{output}");
+}
+
+/// What was kept for later does not answer a rule that wants a person asked.
+#[test]
+fn a_rule_that_asks_is_not_answered_by_what_was_kept() {
+    let repo = TestRepo::with_small_team();
+    let root = repo.root().canonicalize().expect("a folder");
+    repo.write(OWN, &format!("[policy.kept]\n{:?} = [\"writes in this project\"]\n", root.display().to_string()));
+    repo.write(".squad/config.toml", "[policy]\nwrites.ask = [\"infra/**\"]\n");
+    for (mode, expected) in [("deny", &[][..]), ("ask", &["src/a.txt"]), ("allow", &["src/a.txt"])] {
+        let (output, files) = play(&repo, &STEPS[..2], mode);
+        assert_eq!(files, expected, "{mode}: {output}");
+    }
 }

@@ -120,3 +120,56 @@ fn whatever_goes_wrong_nothing_is_approved() {
     assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 1);
     assert_eq!(in_effect(&repo), ["sessions.timeout"]);
 }
+
+/// Every way to name a file, and what squad makes of it.
+#[test]
+fn a_file_is_recognized_however_it_is_named() {
+    let repo = TestRepo::with_small_team();
+    for named in [
+        "args = [\"tool.py\"]",
+        "args = [\"-c\", \"sh tool.py\"]",
+        "args = [\"-ctool.py\"]",
+        "args = [\"--a=--b=tool.py\"]",
+        "args = [\"@tool.py\", \" \"]",
+        "args = [\" ./tool.py \"]",
+        "env.NODE_OPTIONS = \"--require ./lib/../tool.py\"",
+    ] {
+        repo.write("lib/a", "");
+        repo.write("tool.py", "1");
+        repo.write(CONFIG, &format!("[mcp.servers.x]\ncommand = \"sh\"\n{named}\n"));
+        assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0, "{named}");
+        assert_eq!(states(&repo, &repo.root())[0].1, "approved", "{named}");
+        repo.write("tool.py", "2");
+        assert_eq!(states(&repo, &repo.root())[0].1, "changed", "{named}");
+    }
+    // Files that begin where another one ends are not the same files.
+    repo.write(CONFIG, "[mcp.servers.x]\ncommand = \"sh\"\nargs = [\"a\", \"b\"]\n");
+    repo.write("a", "1\u{0}b2");
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    repo.write("a", "1");
+    repo.write("b", "2");
+    assert_eq!(states(&repo, &repo.root())[0].1, "changed");
+    // What is not there now is revoked with all.
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    let config = repo.read(CONFIG);
+    repo.write(CONFIG, "");
+    assert_eq!(repo.squad(&["trust", "revoke", "--all"]).code, 0);
+    repo.write(CONFIG, &config);
+    assert_eq!(states(&repo, &repo.root())[0].1, "new");
+    repo.write(CONFIG, "[mcp\n");
+    assert_eq!(repo.squad(&["trust"]).code, 3);
+}
+
+#[test]
+fn no_tool_writes_what_runs_as_it_was_approved() {
+    let repo = repo();
+    let script =
+        "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"tools/run.sh\", text = \"evil\" }, { say = \"Done.\" }]\n";
+    let play = || repo.rehearse(script, &["@ada do it", "--permissions", "allow", "--json"]);
+    assert_eq!(repo.squad(&["trust", "approve", "engines.mine", "--yes"]).code, 0);
+    let output = play();
+    assert!(output.out.contains("as the user approved it") && repo.read("tools/run.sh") == "echo one\n", "{output}");
+    assert_eq!(repo.squad(&["trust", "revoke", "engines.mine"]).code, 0);
+    play();
+    assert_eq!(repo.read("tools/run.sh"), "evil");
+}

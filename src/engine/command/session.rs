@@ -279,7 +279,9 @@ impl Turn {
     fn calls(&self, spool: &Spool) -> io::Result<Option<Calls>> {
         let Shared { profile, squad, mark, run, .. } = &*self.shared;
         let choice = &self.opening.spec.tools;
+        let denied = &self.opening.spec.denied_tools;
         let allows_any = |tools: &[&str]| match choice {
+            _ if tools.iter().all(|tool| denied.iter().any(|denied| denied == tool)) => false,
             ToolChoice::All => true,
             ToolChoice::ReadOnly => tools.contains(&"view"),
             ToolChoice::Nothing => false,

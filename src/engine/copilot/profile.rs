@@ -83,9 +83,10 @@ pub(super) fn only_decides(spec: &SessionSpec) -> bool {
     spec.tools == ToolChoice::Nothing
 }
 
-pub(super) fn excluded_tools(opening: &Opening) -> Vec<&'static str> {
+pub(super) fn excluded_tools(opening: &Opening) -> Vec<String> {
     let asking = Some(ASK_USER).filter(|_| !opening.asks);
-    EXCLUDED_TOOLS.into_iter().chain(asking).collect()
+    let denied = opening.spec.denied_tools.iter().cloned();
+    EXCLUDED_TOOLS.into_iter().chain(asking).map(str::to_owned).chain(denied).collect()
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
             model: ModelChoice::new("fake-1", ModelLayer::Default),
             engine: None,
             tools,
+            denied_tools: Vec::new(),
             compaction_threshold: Some(0.8),
             effort: None,
             compiled_hash: "00".into(),

@@ -48,7 +48,7 @@ pub(crate) struct OpenParams {
     /// The exact list of tools; if absent, all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) available_tools: Option<Vec<String>>,
-    excluded_tools: Vec<&'static str>,
+    excluded_tools: Vec<String>,
     tool_filter_precedence: &'static str,
     tools: Vec<ToolParams>,
     request_permission: bool,
@@ -173,7 +173,7 @@ impl OpenParams {
 
     /// Excludes the tool that starts language servers. Returns whether the session would have had it.
     pub(crate) fn exclude_language_servers(&mut self) -> bool {
-        self.excluded_tools.push(LANGUAGE_SERVERS);
+        self.excluded_tools.push(LANGUAGE_SERVERS.to_owned());
         self.available_tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == LANGUAGE_SERVERS))
     }
 }

@@ -1,6 +1,6 @@
 //! Builds the settings and handlers of a run's workers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -16,7 +16,9 @@ use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
 use crate::ops::team::checks;
 use crate::ops::team::config::{ConfigFile, Place};
+use crate::ops::team::layers;
 use crate::ops::team::project::core_agents;
+use crate::ops::team::trust;
 use crate::pool::{AlwaysAllowed, Cancel, Keep, Limits, Notices, Recorded, RequestHandler};
 use crate::settings::Sessions;
 
@@ -37,6 +39,7 @@ pub(super) fn requests(
         attached: attachments::absolute(project, &order.attachments),
         permissions: order.permissions,
         policy: project.policy(),
+        approved_files: trust::approved_files(&layers::needing_approval(env, project).0),
         most_questions: project.settings.policy.questions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
@@ -44,7 +47,7 @@ pub(super) fn requests(
         locked: lockouts::guards(lockouts, project),
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
         recorded_here: Mutex::default(),
-        notices: Notices::new(owned(project)).with_past(&past.events),
+        notices: Notices::new(project.team.owned()).with_past(&past.events),
         user_messages: Arc::default(),
         ask: order.ask.clone(),
         asked: Default::default(),
@@ -68,17 +71,6 @@ fn keep(env: &Env, project: &Project) -> Keep {
             log.say(&format!("warning: it holds in this run, and could not be kept: {reason}"));
         }
     })
-}
-
-/// The paths that each member owns.
-fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
-    let mut owned: BTreeMap<Slug, Vec<String>> = BTreeMap::new();
-    for module in &project.team.modules {
-        for owner in std::iter::once(&module.primary).chain(&module.secondary) {
-            owned.entry(owner.clone()).or_default().push(module.path.clone());
-        }
-    }
-    owned
 }
 
 /// The agents that `sessions.core` names.

@@ -32,9 +32,10 @@ pub(in crate::ops) fn shared_problems(files: &Files) -> Vec<Problem> {
 }
 
 /// Everything that this repository's team needs the user's approval for.
-pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> Vec<Unit> {
-    let (files, _) = store::read_configuration(&workspace.folder);
-    trust::read(env, workspace, &team_layers(&files, &mut Vec::new()))
+pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> (Vec<Unit>, Vec<Problem>) {
+    let (files, mut problems) = store::read_configuration(&workspace.folder);
+    let layers = team_layers(&files, &mut problems);
+    (trust::read(env, workspace, &layers), problems)
 }
 
 /// The layers from the team's files, lowest first.

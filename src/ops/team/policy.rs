@@ -9,6 +9,7 @@ use crate::policy::{
     Answer, PathScope, Permissions, PolicyRequest, Ruling, always_rules, forbidden, names_git, only_reads_git, rule,
 };
 use crate::program::git_folders;
+use crate::tools::Tool;
 
 /// The answer to something that an agent may ask for.
 #[derive(Debug, serde::Serialize)]
@@ -69,6 +70,7 @@ pub(crate) fn judge(
         Kind::Command => (Access::Shell, "bash"),
         Kind::Path => (Access::Write, "edit"),
         Kind::Address => (Access::Network, "web_fetch"),
+        Kind::Tool if Tool::ALL.iter().any(|tool| tool.spec().name == what) => (Access::Own, what),
         Kind::Tool => (Access::Other, what),
     };
     if let Some(reason) = (kind == Kind::Command).then(|| forbidden(what, &root.display().to_string())).flatten() {

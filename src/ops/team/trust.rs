@@ -27,7 +27,11 @@ pub(crate) struct Unit {
     pub(crate) entries: Vec<(String, Value, Origin)>,
     /// Files of the repository that its values name, relative to the project's root.
     pub(crate) files: Vec<String>,
+    /// Folders that they name, which squad does not look into.
+    pub(crate) folders: Vec<String>,
     pub(crate) state: State,
+    /// Why it cannot be approved.
+    unknown: Option<String>,
     hash: String,
 }
 
@@ -56,17 +60,31 @@ pub(super) fn approved(env: &Env, workspace: Option<&Workspace>, layers: &[Layer
 
 /// Approves these as they are, or takes the approval back.
 pub(crate) fn settle(env: &Env, workspace: &Workspace, units: &[&Unit], is_approved: bool) -> Result<(), Failure> {
+    if let Some(why) = units.iter().find_map(|unit| unit.unknown.as_ref()).filter(|_| is_approved) {
+        return Err(Failure::failed(why.clone()));
+    }
+    change(env, workspace, |approved| {
+        for Unit { name, hash, .. } in units {
+            if is_approved {
+                approved.insert(name.clone(), hash.clone());
+            } else {
+                approved.remove(name);
+            }
+        }
+    })
+}
+
+/// Takes all approvals back, also those of what is not there now.
+pub(crate) fn revoke_all(env: &Env, workspace: &Workspace) -> Result<(), Failure> {
+    change(env, workspace, BTreeMap::clear)
+}
+
+fn change(env: &Env, workspace: &Workspace, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), Failure> {
     let nowhere = || Failure::failed("cannot tell where approvals are kept: neither XDG_DATA_HOME nor HOME is set");
     let path = place(env, workspace).ok_or_else(nowhere)?;
     let mut approvals = kept(&path);
     approvals.repository = workspace.repository.common_dir().display().to_string();
-    for Unit { name, hash, .. } in units {
-        if is_approved {
-            approvals.approved.insert(name.clone(), hash.clone());
-        } else {
-            approvals.approved.remove(name);
-        }
-    }
+    change(&mut approvals.approved);
     let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
         let text = serde_json::to_vec_pretty(&approvals)?;
         files::replace(&path, &text)
@@ -86,28 +104,41 @@ pub(super) fn read(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Vec<Un
         return Vec::new();
     }
     let approvals = place(env, workspace).map(|path| kept(&path)).unwrap_or_default();
-    let root = &workspace.folder.root;
+    let root = real(&workspace.folder.root);
     let unit = |(name, entries): (String, Vec<(String, Value, Origin)>)| {
-        let mut hasher = blake3::Hasher::new();
+        let mut hashes = Vec::new();
         let mut named = BTreeSet::new();
         for (name, value, _) in &entries {
-            hasher.update(format!("{name} = {value}\n").as_bytes());
-            texts(value, &mut |text| named.extend(files_in(text, root)));
+            hashes.push(blake3::hash(format!("{name} = {value}").as_bytes()));
+            texts(value, &mut |text| named.extend(named_in(text, &root)));
         }
-        let mut is_whole = true;
-        for file in &named {
-            hasher.update(format!("{file}\0").as_bytes());
-            is_whole &= add_file(&root.join(file), &mut hasher).is_ok();
+        let (files, folders): (Vec<String>, Vec<String>) =
+            named.into_iter().partition(|path| root.join(path).is_file());
+        let mut unknown = None;
+        for file in &files {
+            hashes.push(blake3::hash(file.as_bytes()));
+            match hash_of(&root.join(file)) {
+                Ok(hash) => hashes.push(hash),
+                Err(error) => unknown = Some(format!("{file} cannot be recognized: {error}")),
+            }
         }
-        let hash = hasher.finalize().to_hex().to_string();
+        // Of one length each, so that no two lists are the same bytes.
+        let all: Vec<u8> = hashes.iter().flat_map(|hash| *hash.as_bytes()).collect();
+        let hash = blake3::hash(&all).to_hex().to_string();
         let state = match approvals.approved.get(&name) {
-            Some(known) if *known == hash && is_whole => State::Approved,
+            Some(known) if *known == hash && unknown.is_none() => State::Approved,
             Some(_) => State::Changed,
             None => State::New,
         };
-        Unit { name, entries, files: named.into_iter().collect(), state, hash }
+        Unit { name, entries, files, folders, state, unknown, hash }
     };
     found.into_iter().map(unit).collect()
+}
+
+/// The files that approvals cover.
+pub(crate) fn approved_files(units: &[Unit]) -> BTreeSet<String> {
+    let approved = units.iter().filter(|unit| unit.state == State::Approved);
+    approved.flat_map(|unit| unit.files.iter().cloned()).collect()
 }
 
 fn texts(value: &Value, take: &mut impl FnMut(&str)) {
@@ -119,22 +150,25 @@ fn texts(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// The files of the project that an argument may name: as a whole, or behind `=`.
-fn files_in(text: &str, root: &Path) -> Vec<String> {
-    let parts = std::iter::once(text).chain(text.split_once('=').map(|(_, value)| value));
-    let inside = parts.filter_map(|part| {
-        let path = root.join(part);
-        let is_file = !part.is_empty() && path.is_file();
+/// The files and folders of the project that a value may name, relative to its root: as a whole, or by a word in it, behind
+/// an option's letter too.
+fn named_in(text: &str, root: &Path) -> Vec<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "=:,;@'\"".contains(c)).chain([text]);
+    let glued = |word: &str| word.strip_prefix('-').and_then(|word| word.get(1..)).map(str::to_owned);
+    let words = words.flat_map(|word| [Some(word.to_owned()), glued(word)]).flatten();
+    let inside = words.filter(|word| !word.is_empty()).filter_map(|word| {
+        let path = real(&root.join(word));
         let inner = path.strip_prefix(root).ok()?.to_str()?;
-        is_file.then(|| inner.to_owned())
+        (path.exists() && !inner.is_empty()).then(|| inner.to_owned())
     });
     inside.collect()
 }
 
-fn add_file(path: &Path, hasher: &mut blake3::Hasher) -> io::Result<()> {
+fn hash_of(path: &Path) -> io::Result<blake3::Hash> {
     let mut file = File::open(path)?.take(MAX_FILE + 1);
-    let read = io::copy(&mut file, hasher)?;
-    if read > MAX_FILE { Err(io::Error::other("it is too large to be recognized")) } else { Ok(()) }
+    let mut hasher = blake3::Hasher::new();
+    let read = io::copy(&mut file, &mut hasher)?;
+    if read > MAX_FILE { Err(io::Error::other("it is larger than 64 MiB")) } else { Ok(hasher.finalize()) }
 }
 
 /// The file of a repository's approvals.
