@@ -195,10 +195,19 @@ impl Env {
 
     /// The user's own configuration file: `$XDG_CONFIG_HOME`, `~/.config`, or `%APPDATA%` on Windows.
     pub(crate) fn user_config(&self) -> Option<PathBuf> {
-        let folder = if cfg!(windows) { self.variable("APPDATA").map(PathBuf::from) } else { None }
-            .or_else(|| self.variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute()))
-            .or_else(|| self.variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
-        Some(folder.join("squad").join("config.toml"))
+        Some(self.user_folder("APPDATA", "XDG_CONFIG_HOME", ".config")?.join("config.toml"))
+    }
+
+    /// The folder of squad's data about the user: `$XDG_DATA_HOME`, `~/.local/share`, or `%LOCALAPPDATA%` on Windows.
+    pub(crate) fn user_data(&self) -> Option<PathBuf> {
+        self.user_folder("LOCALAPPDATA", "XDG_DATA_HOME", ".local/share")
+    }
+
+    fn user_folder(&self, windows: &str, xdg: &str, below_home: &str) -> Option<PathBuf> {
+        let folder = if cfg!(windows) { self.variable(windows).map(PathBuf::from) } else { None }
+            .or_else(|| self.variable(xdg).map(PathBuf::from).filter(|path| path.is_absolute()))
+            .or_else(|| self.variable("HOME").map(|home| PathBuf::from(home).join(below_home)))?;
+        Some(folder.join("squad"))
     }
 }
 

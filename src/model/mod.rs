@@ -58,7 +58,7 @@ pub(crate) use session::{
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{
-    abbreviated, clock, first_line, first_words, indented, indented_beginning, list, megabytes, plural, quote,
+    abbreviated, ago, clock, first_line, first_words, indented, indented_beginning, list, megabytes, plural, quote,
 };
 pub(crate) use tier::Tier;
 pub(crate) use tools::{change_by, is_denied, tools_but, tools_called};

@@ -106,6 +106,8 @@ mod sandbox_attempts;
 mod scrub;
 mod scrub_places;
 mod secret_places;
+#[cfg(unix)]
+mod squads;
 mod steps;
 mod support;
 mod sync;

@@ -31,6 +31,7 @@ mod setup;
 pub(crate) mod signals;
 pub(crate) mod snapshots;
 pub(crate) mod steps;
+pub(crate) mod squads;
 pub(crate) mod triage;
 pub(crate) mod undo;
 pub(crate) mod watch;

@@ -21,6 +21,7 @@ pub(crate) mod membership;
 mod own_file;
 pub(crate) mod preset;
 pub(crate) mod project;
+pub(crate) mod projects;
 pub(crate) mod prompts;
 pub(crate) mod proposal;
 pub(crate) mod registration;

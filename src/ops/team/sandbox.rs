@@ -246,6 +246,7 @@ fn sandbox(
     hidden.extend(Profile::homes(&project.settings.engines, &env.os_variables()));
     hidden.push(state.clone());
     hidden.extend(env.user_config().as_deref().and_then(Path::parent).map(real));
+    hidden.extend(env.user_data());
     let mut readable: Vec<PathBuf> = project.settings.sandbox.read.iter().map(|path| expanded(&home, path)).collect();
     // A name may be a link, into a folder of all such files: both are hidden.
     hidden.extend(hidden.iter().map(|path| real(path)).collect::<Vec<_>>());
