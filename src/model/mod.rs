@@ -52,8 +52,8 @@ pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use proposal::Proposal;
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
-    Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
-    SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
+    Access, AgentState, AvailableModels, ConnectionState, ContextItem, ModelChoice, ModelLayer, OpenQuestion,
+    RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};

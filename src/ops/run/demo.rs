@@ -58,6 +58,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         ask: None,
         land: None,
         conversation: None,
+        fresh: false,
         resumed: None,
         members: Vec::new(),
         described: None,

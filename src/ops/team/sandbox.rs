@@ -286,7 +286,7 @@ fn sandbox(
                 if git.exists() { git } else { folder }
             }));
         }
-        rules.hidden.extend(["runs", "watch", "homes", "output"].map(|name| local.join(name)));
+        rules.hidden.extend(["runs", "watch", "homes", "output", "sessions"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
         rules.hidden_in_project = ignored_environment_files(project)?;
         // A program there needs what lies beside it, so the folder stays as it is, read-only.
