@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(memory.news("whole", &[c.clone(), a.clone()], all), News::default());
         let later = memory.news("whole", &[a.clone(), b.clone(), c.clone()], all);
         assert_eq!(later, News { text: "\n## Things\nB\n".to_owned(), decisions: vec![DecisionId::new("b")] });
-        let ended = memory.news("whole", &[b.clone()], |id| id.as_str() != "a");
+        let ended = memory.news("whole", std::slice::from_ref(&b), |id| id.as_str() != "a");
         assert_eq!(ended.text, "\nNo longer in force: decision `a`, About a\n");
         assert_eq!(memory.news("whole", &[b], |id| id.as_str() != "a"), News::default(), "once");
         // A session in its place knows nothing.

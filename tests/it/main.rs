@@ -108,6 +108,8 @@ mod scrub_places;
 mod secret_places;
 #[cfg(unix)]
 mod squads;
+#[cfg(unix)]
+mod standing;
 mod steps;
 mod support;
 mod sync;

@@ -82,7 +82,7 @@ pub(in crate::commands) struct Args {
     /// Show the plan and start nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Start agents without what they did before, in sessions of this run
+    /// Start agents without their earlier tasks, in sessions of this run
     #[arg(long)]
     pub(super) fresh: bool,
     /// Commit no decisions to the branch; the ledger still records them

@@ -194,10 +194,9 @@ impl<S: Show> Show for ProgressTracker<S> {
         {
             let mut progress = self.progress.lock();
             progress.run.get_or_insert_with(|| event.run.clone());
-            match (&event.agent, &event.kind) {
-                // The coordinator does not count: it answers even if the work was stopped.
-                (Some(agent), EventKind::Completed(_)) => progress.has_completed |= *agent != Slug::coordinator(),
-                _ => {}
+            // The coordinator does not count: it answers even if the work was stopped.
+            if let (Some(agent), EventKind::Completed(_)) = (&event.agent, &event.kind) {
+                progress.has_completed |= *agent != Slug::coordinator();
             }
         }
         self.show.show(event);
