@@ -106,6 +106,39 @@ fn mondays_work_is_known_on_tuesday_however_the_watch_ended() {
     world.settle();
 }
 
+/// Each file of what the CLI stores, cut in the middle or overwritten: the agent has its history, or squad's record of it.
+#[test]
+fn a_torn_session_is_resumed_or_replaced() {
+    let torn: [fn(&[u8]) -> Vec<u8>; 3] =
+        [|bytes| bytes[..bytes.len() / 2].to_vec(), |_| b"{\0garbage\n".to_vec(), |_| Vec::new()];
+    for (number, torn) in torn.into_iter().enumerate() {
+        let world = World::new(|_| [plays("ada", &["say:Done."])]);
+        world.repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+        orchestrate(&world, "@ada explain the pier endpoint");
+        let mut files = Vec::new();
+        let mut folders = vec![world.repo.root().join(".git/squad/homes")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path if path.display().to_string().contains("squad-ada") => files.push(path),
+                    _ => {}
+                }
+            }
+        }
+        assert!(!files.is_empty());
+        for file in files {
+            let bytes = std::fs::read(&file).expect("a file");
+            std::fs::write(&file, torn(&bytes)).expect("a file");
+        }
+        let second = orchestrate(&world, "@ada explain the harbour endpoint");
+        let heard = told(&world, "the harbour endpoint").concat();
+        assert!(heard.contains("the pier endpoint"), "{number}: {second}\n{heard}");
+        assert!(heard.contains("Times are UTC"), "{number}: {second}\n{heard}");
+        world.settle();
+    }
+}
+
 #[test]
 fn a_single_run_uses_the_standing_session_where_the_settings_say_so() {
     let world = World::new(|_| [plays("ada", &["say:Done."])]);
