@@ -114,13 +114,19 @@ fn two_projects_of_one_name_are_told_apart_and_what_moves_is_found() {
 
     // The index is made anew from the repositories: without it, and with what is gone in it.
     fs::create_dir_all(home.join("code/node_modules/x/.squad")).expect("a folder");
+    // A folder of another tool's is no team, and a team may be of a part of its repository.
+    fs::create_dir_all(home.join(".squad")).expect("a folder");
+    fs::create_dir_all(home.join("mono/packages/a/.squad")).expect("a folder");
+    fs::write(home.join("mono/packages/a/.squad/team.md"), "# A\n").expect("a file");
+    repo.git_in(&home.join("mono"), &["init", "--quiet"]);
     let scanned = repo.squad(&["squads", "--scan", &home.display().to_string()]);
     assert!(scanned.err.contains("forgot ~/play/shop"), "{scanned}");
     let listed = repo.squad(&["squads"]).out;
     fs::remove_dir_all(home.join(".local/share")).expect("it is deleted");
     assert!(repo.squad(&["squads"]).out.is_empty());
     let scanned = repo.squad(&["squads", "--scan", &home.display().to_string()]);
-    assert!(scanned.err.contains("found 2 new projects") && !scanned.err.contains("forgot"), "{scanned}");
+    assert!(scanned.err.contains("found 3 new projects") && !scanned.err.contains("forgot"), "{scanned}");
+    assert!(listed.contains("~/mono/packages/a") && !listed.contains("node_modules"), "{listed}");
     assert_eq!(scanned.out, listed);
     assert_eq!(repo.squad(&["squads", "--scan", "nowhere"]).code, 2);
 }

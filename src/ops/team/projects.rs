@@ -256,12 +256,11 @@ pub(crate) fn scan(env: &Env, directory: &Path) -> Result<Scan, Failure> {
             break;
         }
         // What lies in a project with a team is the project's, as the teams in a project's tests are.
-        if place.join(".git").exists() && has_team(&place) {
-            if let Ok(workspace) = Workspace::find(env, &place)
-                && let Some(path) = indexed_path(&workspace)
-            {
-                scan.added += usize::from(add(env, &folder, &workspace, &path).map_err(unwritable)?);
-            }
+        if has_team(&place)
+            && let Ok(workspace) = Workspace::find(env, &place)
+            && let Some(path) = indexed_path(&workspace)
+        {
+            scan.added += usize::from(add(env, &folder, &workspace, &path).map_err(unwritable)?);
             continue;
         }
         let entries = fs::read_dir(&place).into_iter().flatten().flatten();
