@@ -150,7 +150,7 @@ pub(crate) struct SessionStore {
 pub(super) struct HeldMemory {
     pub(super) memory: SessionMemory,
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl SessionStore {
@@ -171,7 +171,7 @@ impl SessionStore {
         if memory.engine != engine {
             memory = SessionMemory { engine: engine.to_owned(), ..SessionMemory::default() };
         }
-        Some(HeldMemory { memory, path, _lock: lock })
+        Some(HeldMemory { memory, path, lock })
     }
 
     /// The names of the sessions that were used, and when the last of them was.
@@ -203,6 +203,13 @@ impl HeldMemory {
             tracing::debug!("{} cannot be written: {error}", self.path.display());
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+impl Drop for HeldMemory {
+    fn drop(&mut self) {
+        // Closing it is not enough: a child that another thread has just forked has the file open, too.
+        let _ = self.lock.unlock();
     }
 }
 
