@@ -93,6 +93,7 @@ mod view;
 mod watch;
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -139,12 +140,19 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
         colorless,
         pages: !globals.no_pager,
     };
-    let directory =
-        globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
+    let directory = directory(&env, globals.directory.as_deref());
     if globals.directory.is_some() {
         leave_checkout(&mut env);
     }
-    let mut context = Context { env: &env, directory, ui: Ui::new(streams, options), recovered: None };
+    let mut ui = Ui::new(streams, options);
+    let directory = match directory {
+        Ok(directory) => directory,
+        Err(failure) => {
+            ui.failure(&failure);
+            return failure.kind.exit_code();
+        }
+    };
+    let mut context = Context { env: &env, directory, ui, recovered: None };
     if let Err(unknown) = trace::start(context.env, &context.directory) {
         context.ui.warning(&unknown);
     }
@@ -164,6 +172,15 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
             context.ui.failure(&failure);
             failure.kind.exit_code()
         }
+    }
+}
+
+/// The folder to work in: `named` may be `@NAME`, one of the user's projects.
+fn directory(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let Some(named) = named else { return Ok(env.directory.clone()) };
+    match named.to_str().and_then(|text| text.strip_prefix('@')) {
+        Some(name) => ops::team::projects::find(env, name).map(|project| project.path),
+        None => Ok(env.directory.join(named)),
     }
 }
 

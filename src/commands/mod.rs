@@ -38,6 +38,7 @@ mod rescue;
 mod review;
 mod route;
 mod scrub;
+mod squads;
 mod status;
 mod sync;
 mod tier;
@@ -118,7 +119,7 @@ fn say_passed_hooks(ui: &mut Ui, repository: &Repository) {
 /// Options of every command.
 #[derive(clap::Args)]
 pub(crate) struct Globals {
-    /// Work in DIR
+    /// Work in DIR, or in your project @NAME; `squad squads` lists them
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub(crate) directory: Option<PathBuf>,
     /// Write JSON to stdout
@@ -153,6 +154,7 @@ enum Command {
     Diff(diff::Args),
     Undo(undo::Args),
     Status(status::Args),
+    Squads(squads::Args),
     Cancel(cancel::Args),
     Mcp(mcp::Args),
     Policy(policy::Args),
@@ -266,6 +268,7 @@ impl Arguments {
             Command::Diff(args) => args.run(&mut context),
             Command::Undo(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
+            Command::Squads(args) => args.run(&mut context),
             Command::Cancel(args) => args.run(&mut context),
             Command::Mcp(args) => args.run(&mut context),
             Command::Policy(args) => args.run(&mut context),
@@ -304,7 +307,9 @@ impl Command {
     fn is_long(&self) -> bool {
         let is_of_team = matches!(self, Self::Adopt(_) | Self::Agents(_) | Self::Export(_) | Self::Import(_));
         let is_of_ledger = matches!(self, Self::Gc(_) | Self::Scrub(_) | Self::Status(_) | Self::Sync(_));
-        is_of_team || is_of_ledger || matches!(self, Self::Decisions(_) | Self::Doctor(_) | Self::Review(_))
+        is_of_team
+            || is_of_ledger
+            || matches!(self, Self::Decisions(_) | Self::Doctor(_) | Self::Review(_) | Self::Squads(_))
     }
 
     /// Whether the command changes commits, the index or the work tree.

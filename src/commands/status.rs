@@ -4,7 +4,7 @@ use super::{Context, Ended};
 use crate::env::files::Measured;
 use crate::error::Failure;
 use crate::model::{
-    AgentState, OpenQuestion, SessionStatus, Slug, abbreviated, clock, first_line, list, megabytes, plural,
+    AgentState, OpenQuestion, SessionStatus, Slug, abbreviated, ago, clock, first_line, list, megabytes, plural,
 };
 use crate::ops::overview::status::{RunStatus, Status, WatchStatus, status};
 use crate::ops::run::host::WatchState;
@@ -238,18 +238,8 @@ fn newer(Due { release, newest }: &Due) -> String {
     format!("a newer squad wrote its files: release {release}; this squad knows {newest}")
 }
 
-fn seconds_since(then: Timestamp, now: Timestamp) -> u64 {
+pub(super) fn seconds_since(then: Timestamp, now: Timestamp) -> u64 {
     now.as_second().saturating_sub(then.as_second()).max(0).unsigned_abs()
-}
-
-/// `12 min ago`
-fn ago(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s ago"),
-        60..3_600 => format!("{} min ago", seconds / 60),
-        3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} ago", plural((seconds / 86_400) as usize, "day")),
-    }
 }
 
 fn watch_state(state: &WatchState) -> String {

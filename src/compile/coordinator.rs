@@ -10,7 +10,7 @@
 use super::compiled::{Compiled, ReceiptData};
 use super::coordinator_context::CoordinatorContext;
 use super::{Compiler, compaction_threshold, compiled_hash, model_choice, prompt};
-use crate::model::{SessionSpec, Slug, Tier, ToolChoice, without_hidden};
+use crate::model::{ContextItem, SessionSpec, Slug, Tier, ToolChoice, without_hidden};
 
 impl<'a> Compiler<'a> {
     /// For routing and summaries, which need no tools.
@@ -36,6 +36,11 @@ impl<'a> Compiler<'a> {
             prompt: without_hidden([&fixed.concat(), &parts.roster].map(String::as_str).concat()),
             team: String::new(),
             context: without_hidden(context.concat()),
+            items: context
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .map(|text| ContextItem::new("", without_hidden(text.to_owned())))
+                .collect(),
             model: model_choice::coordinator(settings, &self.offer),
             engine: settings.engine_of(&[Slug::COORDINATOR.to_owned()], None),
             tools,

@@ -10,7 +10,7 @@ use super::choice::{Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head};
 use super::topic::{Hits, Topic};
-use crate::model::{Decision, DecisionId, DecisionState, plural, quote};
+use crate::model::{ContextItem, Decision, DecisionId, DecisionState, plural, quote};
 
 /// How many of the newest decisions are candidates for every task.
 const RECENT: usize = 20;
@@ -37,6 +37,7 @@ struct Candidate<'a> {
 /// The selected decisions.
 pub(super) struct Selected {
     pub(super) text: String,
+    pub(super) items: Vec<ContextItem>,
     selections: Vec<Selection>,
 }
 
@@ -95,29 +96,34 @@ impl<'a> Ranked<'a> {
 
     pub(super) fn select(&self, budget: &Budget) -> Selected {
         if budget.decisions == 0 || self.candidates.is_empty() {
-            return Selected { text: String::new(), selections: vec![Selection::NotConsidered; self.candidates.len()] };
+            let selections = vec![Selection::NotConsidered; self.candidates.len()];
+            return Selected { text: String::new(), items: Vec::new(), selections };
         }
         let frame = tokens(HEADING) + tokens(&left_out(self.candidates.len()));
         let rendered: Vec<Option<String>> =
             self.candidates.iter().map(|candidate| candidate.is_considered().then(|| candidate.render())).collect();
         let sizes = rendered.iter().map(|text| text.as_deref().map(tokens));
         let selections = choose(sizes, budget.decisions.saturating_sub(frame));
-        let mut chosen: Vec<(usize, String)> = self
+        let mut chosen: Vec<(&Candidate<'_>, String)> = self
             .candidates
             .iter()
             .zip(rendered)
             .zip(&selections)
             .filter(|(_, selection)| **selection == Selection::Included)
-            .filter_map(|((candidate, text), _)| Some((candidate.age, text?)))
+            .filter_map(|((candidate, text), _)| Some((candidate, text?)))
             .collect();
         // Oldest first, in the order they were made.
-        chosen.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
+        chosen.sort_by_key(|(candidate, _)| std::cmp::Reverse(candidate.age));
         let mut text = HEADING.to_owned();
         text.extend(chosen.iter().map(|(_, text)| text.as_str()));
         if let Some(more) = self.candidates.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
             text.push_str(&left_out(more));
         }
-        Selected { text, selections }
+        let item = |(candidate, text): (&Candidate<'_>, String)| {
+            let Decision { id, title, .. } = candidate.decision;
+            ContextItem { decision: Some((id.clone(), title.clone())), ..ContextItem::new(HEADING, text) }
+        };
+        Selected { text, items: chosen.into_iter().map(item).collect(), selections }
     }
 
     pub(super) fn receipt(&self, selected: &Selected, budget: &Budget, inputs: &mut Vec<Input>) {

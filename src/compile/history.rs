@@ -11,7 +11,7 @@ use super::notes::{Note, notes};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite_source, head, one_line};
 use super::topic::{Hits, Topic};
-use crate::model::{Source, TeamNote, plural, quote};
+use crate::model::{ContextItem, Source, TeamNote, plural, quote};
 use crate::parse::learned;
 
 /// Most characters of a note in a prompt; the file has the rest.
@@ -81,6 +81,7 @@ impl Origin<'_> {
 /// The selected notes.
 pub(super) struct Selected {
     pub(super) text: String,
+    pub(super) items: Vec<ContextItem>,
     selections: Vec<Selection>,
 }
 
@@ -156,7 +157,8 @@ impl<'a> RankedNotes<'a> {
     /// Selects notes that fit into this many tokens.
     pub(super) fn select(&self, room: usize) -> Selected {
         if room < self.frame() || self.candidates.is_empty() {
-            return Selected { text: String::new(), selections: vec![Selection::NotConsidered; self.candidates.len()] };
+            let selections = vec![Selection::NotConsidered; self.candidates.len()];
+            return Selected { text: String::new(), items: Vec::new(), selections };
         }
         let room = room - self.frame();
         let (project_context, others) =
@@ -169,12 +171,16 @@ impl<'a> RankedNotes<'a> {
             .map(|(candidate, selection)| used_size(candidate, *selection))
             .sum();
         selections.extend(choose(others.iter().map(|candidate| Some(candidate.size)), room - used));
-        Selected { text: self.render(&selections), selections }
+        let chosen = self.chosen(&selections);
+        let item = |candidate: &&Candidate<'_>| {
+            ContextItem::new(self.category.heading, candidate.origin.citation() + &quote(&candidate.text))
+        };
+        Selected { text: self.render(&chosen), items: chosen.iter().map(item).collect(), selections }
     }
 
-    /// Renders notes in their original order, grouped by heading.
-    fn render(&self, selections: &[Selection]) -> String {
-        let mut chosen: Vec<&Candidate<'_>> = self
+    /// The selected notes in their original order.
+    fn chosen(&self, selections: &[Selection]) -> Vec<&Candidate<'a>> {
+        let mut chosen: Vec<&Candidate<'a>> = self
             .candidates
             .iter()
             .zip(selections)
@@ -182,9 +188,14 @@ impl<'a> RankedNotes<'a> {
             .map(|(candidate, _)| candidate)
             .collect();
         chosen.sort_by_key(|candidate| candidate.index);
+        chosen
+    }
+
+    /// Renders notes, grouped by heading.
+    fn render(&self, chosen: &[&Candidate<'_>]) -> String {
         let mut text = self.category.heading.to_owned();
         let mut heading = None;
-        for candidate in &chosen {
+        for candidate in chosen {
             let same = matches!((&candidate.origin, heading), (Origin::File(this, _), Some(last)) if this == last);
             if !same {
                 text.push_str(&candidate.origin.citation());

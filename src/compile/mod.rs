@@ -45,13 +45,13 @@ pub(crate) use prompt::{
     review_prompt, reviser_prompt, revision_prompt, task_prompt, user_additions,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
-pub(crate) use situation::{Situation, earlier_turns, written_by_others};
+pub(crate) use situation::{Situation, changed_by_others, earlier_turns, new_task, recorded_work, written_by_others};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    AvailableModels, Charter, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, is_denied,
-    tools_but, tools_called, without_hidden,
+    AvailableModels, Charter, ContextItem, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier,
+    ToolChoice, is_denied, tools_but, tools_called, without_hidden,
 };
 use crate::settings::{PolicySubject, PolicyWord, Settings};
 use compiled::{ReceiptData, Selected};
@@ -166,7 +166,11 @@ impl<'a> Compiler<'a> {
         );
         let history = past.select(budget.history);
         let model = model_choice::resolve(member, charter, settings, tier, &self.offer);
+        let items = std::iter::once(ContextItem::new("", own.clone())).filter(|own| !own.text.is_empty());
+        let items =
+            items.chain([&skills.items, &notes.items, &decisions.items, &history.items].into_iter().flatten().cloned());
         let mut spec = SessionSpec {
+            items: items.map(|item| ContextItem { text: without_hidden(item.text), ..item }).collect(),
             agent: member.slug.clone(),
             name: member.name.clone(),
             role: member.role.clone(),

@@ -50,6 +50,15 @@ impl Situation<'_> {
 
 /// Files that colleagues have written in the run so far.
 pub(crate) fn written_by_others(files: &BTreeMap<Slug, Vec<String>>) -> String {
+    files_of(files, "has written", "in this run")
+}
+
+/// Files that colleagues have changed since an agent's last task.
+pub(crate) fn changed_by_others(files: &BTreeMap<Slug, Vec<String>>) -> String {
+    files_of(files, "has changed", "since your last task")
+}
+
+fn files_of(files: &BTreeMap<Slug, Vec<String>>, did: &str, when: &str) -> String {
     /// Most files listed of one colleague.
     const MAX_FILES: usize = 20;
     let mut text = String::new();
@@ -57,9 +66,23 @@ pub(crate) fn written_by_others(files: &BTreeMap<Slug, Vec<String>>) -> String {
         let shown: Vec<String> = paths.iter().take(MAX_FILES).map(|path| format!("`{}`", one_line(path))).collect();
         let more = paths.len().saturating_sub(MAX_FILES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        text.push_str(&format!("`{agent}` has written {}{more} in this run.\n", shown.join(", ")));
+        text.push_str(&format!("`{agent}` {did} {}{more} {when}.\n", shown.join(", ")));
     }
     text
+}
+
+/// Before the message of another run: what was asked earlier no longer holds.
+pub(crate) fn new_task() -> &'static str {
+    "A new task begins here. What you were asked before is over; files may have changed since. The task:\n\n"
+}
+
+/// squad's record of an agent's last work, for a session that has no history of it.
+pub(crate) fn recorded_work(record: &str) -> String {
+    format!(
+        "\nYou worked in this project before, in a session that could not be continued. squad has recorded of your last \
+         task:\n{}",
+        quote(record)
+    )
 }
 
 /// Earlier messages and answers of a conversation, oldest first, quoted so that none of it can act as squad's text.

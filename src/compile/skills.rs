@@ -7,7 +7,7 @@ use super::choice::{Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::one_line;
 use super::topic::Topic;
-use crate::model::{Skill, plural};
+use crate::model::{ContextItem, Skill, plural};
 
 /// Most characters of a description in a prompt.
 const LENGTH: usize = 200;
@@ -28,6 +28,7 @@ struct Candidate<'a> {
 /// The selected skills.
 pub(super) struct Selected {
     pub(super) text: String,
+    pub(super) items: Vec<ContextItem>,
     selections: Vec<Selection>,
 }
 
@@ -65,7 +66,8 @@ impl<'a> Catalog<'a> {
     /// Selects skills that fit into this many tokens, in their original order.
     pub(super) fn select(&self, room: usize) -> Selected {
         let Some(room) = room.checked_sub(self.frame()).filter(|_| !self.candidates.is_empty()) else {
-            return Selected { text: String::new(), selections: vec![Selection::NotConsidered; self.candidates.len()] };
+            let selections = vec![Selection::NotConsidered; self.candidates.len()];
+            return Selected { text: String::new(), items: Vec::new(), selections };
         };
         let selections = choose(self.candidates.iter().map(|candidate| Some(candidate.size())), room);
         let chosen =
@@ -77,7 +79,8 @@ impl<'a> Catalog<'a> {
         if let Some(more) = self.candidates.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
             text.push_str(&left_out(more));
         }
-        Selected { text, selections }
+        let items = chosen.iter().map(|candidate| ContextItem::new(HEADING, candidate.line())).collect();
+        Selected { text, items, selections }
     }
 
     pub(super) fn receipt(&self, selected: &Selected, room: usize, inputs: &mut Vec<Input>) {

@@ -52,13 +52,13 @@ pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use proposal::Proposal;
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
-    Access, AgentState, AvailableModels, ConnectionState, ModelChoice, ModelLayer, OpenQuestion, RunActivity,
-    SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
+    Access, AgentState, AvailableModels, ConnectionState, ContextItem, ModelChoice, ModelLayer, OpenQuestion,
+    RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{
-    abbreviated, clock, first_line, first_words, indented, indented_beginning, list, megabytes, plural, quote,
+    abbreviated, ago, clock, first_line, first_words, indented, indented_beginning, list, megabytes, plural, quote,
 };
 pub(crate) use tier::Tier;
 pub(crate) use tools::{change_by, is_denied, tools_but, tools_called};

@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Proposal, RunId, Slug, Tier};
+use super::{DecisionId, Outcome, Proposal, RunId, Slug, Tier};
 
 /// Everything an engine needs to open a session for one agent. Depends only on team, settings, tier and task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +22,9 @@ pub(crate) struct SessionSpec {
     pub(crate) team: String,
     /// Context for this session, mostly for its task: skills, decisions, learnings. Markdown, may be empty.
     pub(crate) context: String,
+    /// The parts of that context that a session is told once.
+    #[serde(skip)]
+    pub(crate) items: Vec<ContextItem>,
     pub(crate) model: ModelChoice,
     /// The engine named for the agent; `None`: the run's engine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +47,22 @@ impl SessionSpec {
     /// All context in addition to the session's own prompt.
     pub(crate) fn full_context(&self) -> String {
         [self.team.as_str(), &self.context].concat()
+    }
+}
+
+/// A part of a session's context, such as a decision or a note.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ContextItem {
+    /// The heading above it, which it shares with others.
+    pub(crate) heading: &'static str,
+    pub(crate) text: String,
+    /// Its id and title, if it is a decision.
+    pub(crate) decision: Option<(DecisionId, String)>,
+}
+
+impl ContextItem {
+    pub(crate) fn new(heading: &'static str, text: String) -> Self {
+        Self { heading, text, decision: None }
     }
 }
 

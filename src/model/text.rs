@@ -45,6 +45,16 @@ pub(crate) fn clock(seconds: u64) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
+/// `12 min ago`
+pub(crate) fn ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} ago", plural((seconds / 86_400) as usize, "day")),
+    }
+}
+
 /// The first line that is not empty, cut to `limit` characters.
 pub(crate) fn first_line(text: &str, limit: usize) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

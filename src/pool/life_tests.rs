@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof};
+use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -36,8 +37,6 @@ enum Step {
     Edit(usize, u8),
     CancelAgent(usize, usize),
     CancelRun(usize),
-    /// Ends the run.
-    Reset(usize),
     WarmUp(usize),
     Dismiss(usize),
     Suspend(u64),
@@ -50,8 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => (agent.clone(), run.clone()).prop_map(|(agent, run)| Step::Say(agent, run)),
         4 => (agent.clone(), any::<u8>()).prop_map(|(agent, to)| Step::Edit(agent, to % 3)),
         1 => (agent.clone(), run.clone()).prop_map(|(agent, run)| Step::CancelAgent(agent, run)),
-        1 => run.clone().prop_map(Step::CancelRun),
-        3 => run.prop_map(Step::Reset),
+        1 => run.prop_map(Step::CancelRun),
         3 => agent.clone().prop_map(Step::WarmUp),
         2 => agent.prop_map(Step::Dismiss),
         2 => prop_oneof![Just(0), Just(60)].prop_map(Step::Suspend),
@@ -127,6 +125,7 @@ struct World {
     between: Vec<JoinHandle<()>>,
     outcomes: usize,
     trail: Vec<String>,
+    _folder: TempDir,
 }
 
 impl World {
@@ -134,7 +133,9 @@ impl World {
         let (reports, heard) = Reports::channel();
         let rehearsal = Rehearsal::start(Some(Script::parse(script).expect("a script")));
         let engine = Engine::Rehearsal(rehearsal.opening_in(Duration::from_secs(opening)));
-        let pool = Arc::new(SessionPool::keeping(engine, 2, reports.clone()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SessionStore::new(folder.path().to_owned(), "key".to_owned());
+        let pool = Arc::new(SessionPool::keeping(engine, 2, store, reports.clone()));
         let of_run = |run: &&str| {
             let (canceller, cancel) = Cancel::channel();
             let owner = SessionOwner { id: RunId::new(*run), is_conversation: false };
@@ -145,7 +146,7 @@ impl World {
         let runs = RUNS.iter().map(of_run).collect();
         let lives = AGENTS.iter().map(|agent| (format!("squad-{agent}"), Life::None)).collect();
         let (charters, said, between, outcomes, trail) = Default::default();
-        Self { pool, runs, heard, lives, charters, said, between, outcomes, trail }
+        Self { pool, runs, heard, lives, charters, said, between, outcomes, trail, _folder: folder }
     }
 
     fn job(&self, agent: usize) -> Job {
@@ -174,7 +175,6 @@ impl World {
             }
             Step::CancelAgent(agent, run) => drop(self.runs[run].1.agent(&slug(AGENTS[agent]))),
             Step::CancelRun(run) => _ = self.runs[run].1.run(),
-            Step::Reset(run) => self.meanwhile(async move { pool.reset(&RunId::new(RUNS[run])).await }),
             Step::WarmUp(agent) => {
                 let opening = self.job(agent).opening;
                 self.meanwhile(async move { pool.warm_up(opening).await });

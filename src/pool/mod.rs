@@ -24,6 +24,7 @@ mod permits;
 mod proposal;
 mod requests;
 mod session_id;
+mod session_memory;
 mod session_pool;
 mod sessions;
 mod slots;
@@ -44,13 +45,14 @@ pub(crate) use permits::Permits;
 use requests::Requester;
 pub(crate) use requests::{Ask, Keep, Question, Recorded, RequestHandler, in_project};
 pub(crate) use session_id::{run_of_session, session_id, standing_session_id};
+pub(crate) use session_memory::SessionStore;
 pub(crate) use session_pool::SessionPool;
 pub(crate) use sessions::LiveSessions;
 pub(crate) use slots::SessionOwner;
 pub(crate) use timer::Limits;
 pub(crate) use user_messages::UserMessages;
 pub(crate) use work_tree::{Action, AgentChanges, Before, Interval, RunRepository, WorkTree};
-pub(crate) use workers::{Job, Work, WorkKind, Workers};
+pub(crate) use workers::{EarlierRuns, Job, Work, WorkKind, Workers};
 
 #[cfg(test)]
 mod handing_tests;

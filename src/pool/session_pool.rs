@@ -1,17 +1,18 @@
-//! The sessions of a team and the engines they run on. The pool of a single run keeps no sessions. The pool of `squad
-//! watch` keeps one for each agent, so that later work starts without delay.
+//! The sessions of a team and the engines they run on. The pool of a single run keeps no sessions. The others keep one for
+//! each agent, which stands: run after run works in it, also in another process, and what it was told is not told again.
 //!
 //! ```text
-//!              ┌──────────── recreate: its charter changed, or its conversation is over ────────────┐
+//!              ┌──────────── recreate: its charter changed ─────────────────────────────────────────┐
 //!              ↓                                                                                     │
 //! (none) ─→ Spawning ─→ Active ─→ Idle ─→ Suspended ─→ Spawning …                    Idle, Suspended ┤
 //!              │                                                                                     ↓
 //!              └──────────────────────────────── cannot be opened ──────────────────────────────→ (none)
 //! ```
 //!
-//! A kept session belongs to one conversation at a time: content of one run never reaches another run's prompt.
+//! One piece of work has a standing session at a time; others that want it meanwhile get sessions of their own. So does a
+//! review: nobody judges work in a session that may have made it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +21,12 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::permits::Permits;
-use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, State};
+use super::session_memory::SessionStore;
+use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, Standing, State};
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
 use crate::model::{
-    AvailableModels, ConnectionState, EventKind, RunId, SandboxLevel, SessionSpec, SessionState, Slug, Tier, seconds,
+    AvailableModels, ConnectionState, EventKind, SandboxLevel, SessionSpec, SessionState, Slug, Tier, seconds,
 };
 
 pub(crate) struct SessionPool {
@@ -48,8 +50,8 @@ pub(super) struct BorrowedSession {
     pub(super) session: Box<Session>,
     pub(super) name: String,
     pub(super) origin: SessionOrigin,
-    /// The context to append to its prompt.
-    pub(super) context: String,
+    /// `None`: it is the run's own, and was told its context when it was opened.
+    pub(super) standing: Option<Standing>,
     /// `None`: the session ends with the work.
     guard: Option<SlotGuard>,
 }
@@ -67,42 +69,31 @@ impl SessionPool {
         Self { engines: engines.into(), permits, kept: None }
     }
 
-    pub(crate) fn keeping(engines: impl Into<Engines>, permits: usize, reports: Reports) -> Self {
-        Self::with(
-            engines.into(),
-            permits,
-            KeptSessions { conversation: None, earlier: BTreeSet::new(), slots: Mutex::default(), reports },
-        )
+    /// `reports`: for what happens to the sessions between runs.
+    pub(crate) fn keeping(engines: impl Into<Engines>, permits: usize, store: SessionStore, reports: Reports) -> Self {
+        let kept = KeptSessions { slots: Mutex::default(), store, reports };
+        Self { engines: engines.into(), permits: Permits::new(permits), kept: Some(Arc::new(kept)) }
     }
 
-    /// For one conversation, in its own process. `earlier`: agents that already had a session in it.
-    pub(crate) fn of_conversation(engines: Engines, permits: usize, id: RunId, earlier: BTreeSet<Slug>) -> Self {
-        // Nobody follows session events between messages.
-        let (reports, _) = Reports::channel();
-        Self::with(engines, permits, KeptSessions { conversation: Some(id), earlier, slots: Mutex::default(), reports })
-    }
-
-    fn with(engines: Engines, permits: usize, kept: KeptSessions) -> Self {
-        Self { engines, permits: Permits::new(permits), kept: Some(Arc::new(kept)) }
-    }
-
-    /// Gets a session for a run's work: the agent's own if it is free, else one that ends with the work.
+    /// Gets a session for a run's work: the agent's standing one if it `may_stand` and is free, else one that ends with the
+    /// work.
     pub(super) async fn open(
         &self,
         opening: Opening,
+        may_stand: bool,
         to: &SessionOwner,
         reports: &Reports,
     ) -> Result<BorrowedSession, EngineError> {
         match &self.kept {
-            Some(kept) => self.open_kept(kept, opening, to, reports).await,
-            None => self.open_temporary(opening, reports).await,
+            Some(kept) if may_stand => self.open_kept(kept, opening, to, reports).await,
+            _ => self.open_temporary(opening, reports).await,
         }
     }
 
     async fn open_temporary(&self, opening: Opening, reports: &Reports) -> Result<BorrowedSession, EngineError> {
         let name = opening.session.clone();
         let (session, origin) = self.open_on_engine(opening, reports).await?;
-        Ok(BorrowedSession { session, name, origin, context: String::new(), guard: None })
+        Ok(BorrowedSession { session, name, origin, standing: None, guard: None })
     }
 
     async fn open_kept(
@@ -113,9 +104,10 @@ impl SessionPool {
         reports: &Reports,
     ) -> Result<BorrowedSession, EngineError> {
         let agent = opening.spec.agent.clone();
-        let (own, context) = kept.split_context(opening.clone());
+        let own = KeptSessions::standing(opening.clone());
         let name = own.session.clone();
-        let Some(claim) = kept.claim(&own, to) else { return self.open_temporary(opening, reports).await };
+        let claim = kept.claim(&own, to, &self.engine_of(&own));
+        let Some(claim) = claim else { return self.open_temporary(opening, reports).await };
         if matches!(claim, Claim::Open { .. }) {
             reports.tell(Some(&agent), EventKind::SessionSpawning { session: name.clone() });
         }
@@ -127,15 +119,20 @@ impl SessionPool {
             },
             Claim::Open { old, resume } => self.reopen(own, old, resume, reports).await?,
         };
-        let context = kept.activate(&agent, to, context, origin);
-        Ok(BorrowedSession { session, name, origin, context, guard: Some(guard) })
+        let standing = Some(kept.activate(&agent, to, origin));
+        Ok(BorrowedSession { session, name, origin, standing, guard: Some(guard) })
     }
 
-    /// Returns a session after its work.
+    fn engine_of(&self, opening: &Opening) -> String {
+        opening.spec.engine.clone().unwrap_or_else(|| self.engines.main().0)
+    }
+
+    /// Returns a session after its work. Without `standing` it knows what it knew before.
     pub(super) async fn release(&self, agent: &Slug, borrowed: BorrowedSession) -> Returned {
         let Some(mut guard) = borrowed.guard else { return Returned::Closed(borrowed.session.close().await) };
         guard.is_returned = true;
-        match guard.kept.set_idle(agent, borrowed.session) {
+        let memory = borrowed.standing.map(|standing| standing.memory);
+        match guard.kept.set_idle(agent, borrowed.session, memory) {
             None => {}
             Some(PendingChange::Recreate(spec)) => self.recreate(agent, *spec).await,
             Some(PendingChange::Dismiss) => self.dismiss(agent).await,
@@ -177,12 +174,12 @@ impl SessionPool {
         }
     }
 
-    /// Opens a session for an agent that has none yet.
+    /// Opens the session of an agent that has none yet in this process.
     pub(crate) async fn warm_up(&self, opening: Opening) {
         let Some(kept) = &self.kept else { return };
         let agent = opening.spec.agent.clone();
-        let (opening, _) = kept.split_context(opening);
-        if kept.reserve(&opening) {
+        let opening = KeptSessions::standing(opening);
+        if let Some(opening) = kept.reserve(&opening, &self.engine_of(&opening)) {
             self.spawn(kept, &agent, opening).await;
         }
     }
@@ -195,15 +192,6 @@ impl SessionPool {
             kept.tell(agent, |session| EventKind::SessionDestroyed { session });
             kept.close(agent, *old).await;
             self.spawn(kept, agent, opening).await;
-        }
-    }
-
-    /// Ends a conversation: sessions with its history are reopened without it.
-    pub(crate) async fn reset(&self, conversation: &RunId) {
-        let Some(kept) = &self.kept else { return };
-        while let Some((agent, old, opening)) = kept.take_from_conversation(conversation) {
-            kept.close(&agent, *old).await;
-            self.spawn(kept, &agent, opening).await;
         }
     }
 

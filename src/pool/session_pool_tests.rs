@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::dispatcher::Message;
@@ -10,8 +11,8 @@ use super::session_pool::Returned;
 use super::workers_tests::{MINUTES, job, slug, workers};
 use super::*;
 use crate::engine::rehearsal::{Rehearsal, Script};
-use crate::engine::{Caller, Engine, Form, Opening};
-use crate::model::{EventKind, Outcome, RunId, SessionState};
+use crate::engine::{Engine, Form, Opening};
+use crate::model::{ContextItem, EventKind, Outcome, RunId, SessionState, Tier};
 use crate::tools::Tool;
 
 /// Improvised work.
@@ -23,16 +24,27 @@ struct World {
     workers: Workers,
     of_pool: mpsc::UnboundedReceiver<Message>,
     of_run: mpsc::UnboundedReceiver<Message>,
+    folder: Arc<TempDir>,
 }
 
 impl World {
     fn new(script: &str) -> Self {
+        Self::in_folder(script, Arc::new(tempfile::tempdir().expect("a folder")))
+    }
+
+    /// Another process for the same team.
+    fn again(&self) -> Self {
+        Self::in_folder(ANY, Arc::clone(&self.folder))
+    }
+
+    fn in_folder(script: &str, folder: Arc<TempDir>) -> Self {
         let (workers, of_run) = workers(ANY, 4, MINUTES);
         let (reports, of_pool) = Reports::channel();
         let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
-        let pool = Arc::new(SessionPool::keeping(engine, 4, reports));
+        let store = SessionStore::new(folder.path().to_owned(), "key".to_owned());
+        let pool = Arc::new(SessionPool::keeping(engine, 4, store, reports));
         let workers = Workers { pool: Arc::clone(&pool), ..workers };
-        Self { pool, workers, of_pool, of_run }
+        Self { pool, workers, of_pool, of_run, folder }
     }
 
     fn in_run(&self, run: &str) -> Workers {
@@ -95,47 +107,73 @@ fn had(session: &str, how: &'static str) -> (String, &'static str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_gets_the_open_session_and_the_next_run_one_without_history() {
+async fn an_agents_session_serves_run_after_run() {
     let mut world = World::new(ANY);
     world.pool.warm_up(job("ada").opening).await;
     assert_eq!(world.state("ada"), Some(SessionState::Idle));
     let run = world.in_run("r1");
     let work = run.work(job("ada")).await;
     assert_eq!(work.outcome, Outcome::Completed, "{}", work.reason);
-    assert_eq!(world.had(), [had("squad-ada", "warm")]);
-    // More work of the same run uses it; work of another run does not.
     run.work(job("ada")).await;
-    assert_eq!(world.had(), [had("squad-ada", "warm")]);
     world.in_run("r2").work(job("ada")).await;
-    assert_eq!(world.had(), [had("squad-ada", "created")]);
-    world.pool.reset(&RunId::new("r2")).await;
-    world.in_run("r3").work(job("ada")).await;
-    assert_eq!(world.had(), [had("squad-ada", "warm")]);
+    assert_eq!(world.had(), [had("squad-ada", "warm"), had("squad-ada", "warm"), had("squad-ada", "warm")]);
+    // A process that ends, however it ends, leaves it to the next one; meanwhile nobody else has it.
+    let mut next = world.again();
+    next.in_run("r3").work(job("ada")).await;
+    assert_eq!(next.had(), [had("ada", "created")]);
+    drop((world, run));
+    next.pool.warm_up(job("ada").opening).await;
+    assert_eq!(next.pool_events().last(), Some(&"session.resumed"));
+    next.in_run("r4").work(job("ada")).await;
+    assert_eq!(next.had(), [had("squad-ada", "warm")]);
 }
 
-/// Who had the session × who wants it × whether it is still open: a conversation's open session is no other's.
+/// Who had the session × who wants it × whether it is still open.
 #[tokio::test(start_paused = true)]
-async fn whose_session_is_open_decides_who_gets_it() {
-    let (warm, resumed) = (had("squad-ada", "warm"), had("squad-ada", "resumed"));
-    let (anew, another) = (had("squad-ada", "created"), had("ada", "created"));
-    for (first, second, if_open, if_suspended) in [
-        (of("r1"), of("r1"), &warm, &resumed),
-        (of("r1"), of("r2"), &anew, &anew),
-        (of("r1"), of_conversation("c1"), &anew, &anew),
-        (of_conversation("c1"), of_conversation("c1"), &warm, &resumed),
-        (of_conversation("c1"), of_conversation("c2"), &another, &anew),
-        (of_conversation("c1"), of("r1"), &another, &anew),
-    ] {
-        for (is_open, expected) in [(true, if_open), (false, if_suspended)] {
-            let mut world = World::new(ANY);
-            world.workers_of(&first).work(job("ada")).await;
-            if !is_open {
-                world.pool.suspend(Duration::ZERO).await;
+async fn a_free_session_is_everybodys() {
+    for first in [of("r1"), of_conversation("c1")] {
+        for second in [of("r1"), of("r2"), of_conversation("c1"), of_conversation("c2")] {
+            for (is_open, expected) in [(true, "warm"), (false, "resumed")] {
+                let mut world = World::new(ANY);
+                world.workers_of(&first).work(job("ada")).await;
+                if !is_open {
+                    world.pool.suspend(Duration::ZERO).await;
+                }
+                world.had();
+                world.workers_of(&second).work(job("ada")).await;
+                let expected = had("squad-ada", expected);
+                assert_eq!(world.had().first(), Some(&expected), "{first:?}, then {second:?}, open: {is_open}");
             }
-            world.had();
-            world.workers_of(&second).work(job("ada")).await;
-            assert_eq!(world.had().first(), Some(expected), "{first:?}, then {second:?}, open: {is_open}");
         }
+    }
+}
+
+/// A review, small work outside of a conversation, and whoever wants none: in sessions of their own.
+#[tokio::test(start_paused = true)]
+async fn not_all_work_is_done_in_a_standing_session() {
+    let review = |job: Job| Job { kind: WorkKind::Review, ..job };
+    let small = |mut job: Job| {
+        job.opening.spec.tier = Tier::Lightweight;
+        job
+    };
+    for (owner, is_fresh, is_review, is_small, expected) in [
+        (of("r1"), false, false, false, "squad-ada"),
+        (of("r1"), false, true, false, "ada"),
+        (of("r1"), false, false, true, "ada"),
+        (of("r1"), true, false, false, "ada"),
+        (of_conversation("c1"), false, false, true, "squad-ada"),
+        (of_conversation("c1"), false, true, false, "ada"),
+    ] {
+        let mut world = World::new(ANY);
+        world.in_run("r0").work(job("ada")).await;
+        world.had();
+        let job = if is_review { review(job("ada")) } else { job("ada") };
+        let job = if is_small { small(job) } else { job };
+        Workers { is_fresh, ..world.workers_of(&owner) }.work(job).await;
+        assert_eq!(world.had()[0].0, expected, "{owner:?}, fresh {is_fresh}, review {is_review}, small {is_small}");
+        // The standing session is still there.
+        world.in_run("r2").work(self::job("ada")).await;
+        assert_eq!(world.had()[0].0, "squad-ada");
     }
 }
 
@@ -143,7 +181,7 @@ async fn whose_session_is_open_decides_who_gets_it() {
 #[tokio::test(start_paused = true)]
 async fn a_session_is_used_again_only_as_it_was_opened() {
     type Change = fn(&mut Opening);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 7] = [
         (|_| (), "warm"),
         (|opening| opening.session = "other".to_owned(), "warm"),
         (|opening| opening.spec.prompt = "Another charter.".to_owned(), "resumed"),
@@ -151,7 +189,6 @@ async fn a_session_is_used_again_only_as_it_was_opened() {
         (|opening| opening.directory = "/other".into(), "resumed"),
         (|opening| opening.asks = true, "resumed"),
         (|opening| opening.form = Some(Form { name: "choice", schema: serde_json::json!({}) }), "resumed"),
-        (|opening| opening.caller = Some(Caller { role: "writer".to_owned(), keeps_chat: false }), "resumed"),
     ];
     for (number, (change, expected)) in cases.into_iter().enumerate() {
         let mut world = World::new(ANY);
@@ -221,10 +258,7 @@ async fn idle_sessions_are_suspended_and_resumed_when_needed() {
     world.in_run("r1").work(job("ada")).await;
     assert_eq!(world.had(), [had("squad-ada", "resumed")]);
     world.had();
-    // The end of a conversation resumes no suspended session.
     world.pool.suspend(Duration::ZERO).await;
-    world.pool.reset(&RunId::new("r1")).await;
-    assert_eq!(world.state("ada"), Some(SessionState::Suspended));
     world.pool_events();
     world.pool.dismiss(&slug("ada")).await;
     assert_eq!(world.state("ada"), None);
@@ -240,25 +274,29 @@ async fn a_session_that_is_not_returned_is_opened_again() {
     assert_eq!(world.in_run("r1").work(job("ada")).await.outcome, Outcome::Failed);
     assert_eq!(world.state("ada"), None);
     assert_eq!(world.in_run("r2").work(job("ada")).await.outcome, Outcome::Completed);
-    assert_eq!(world.had(), [had("squad-ada", "warm"), had("squad-ada", "created")]);
+    assert_eq!(world.had(), [had("squad-ada", "warm"), had("squad-ada", "resumed")]);
 }
 
-/// Task context that is not part of the session's configuration is sent once.
+/// Task context that is not part of the session's configuration is told once, and what is new with the next message.
 #[tokio::test(start_paused = true)]
 async fn task_context_comes_with_the_prompt() {
     let world = World::new(ANY);
     let reports = Reports::channel().0;
-    let opening = |context: &str| {
+    let item = |text: &str| ContextItem::new("# Decisions\n", text.to_owned());
+    let opening = |items: &[&str]| {
         let mut opening = job("ada").opening;
-        opening.spec.context = context.to_owned();
+        opening.spec.items = items.iter().map(|text| item(text)).collect();
+        opening.spec.context = format!("# Decisions\n{}", items.concat());
         opening
     };
-    let run = of("r1");
     let (ada, mut told) = (slug("ada"), Vec::new());
-    for context in ["# Decisions\n", "# Decisions\n", "# Other decisions\n"] {
-        let borrowed = world.pool.open(opening(context), &run, &reports).await.expect("a session");
-        told.push(borrowed.context.clone());
+    for (run, items) in [("r1", &["a", "b"][..]), ("r1", &["a", "b"]), ("r2", &["b", "c"]), ("r2", &["a", "c", "d"])] {
+        let mut borrowed = world.pool.open(opening(items), true, &of(run), &reports).await.expect("a session");
+        let standing = borrowed.standing.as_mut().expect("it stands");
+        let news = standing.memory.news(&opening(items).spec.context, &opening(items).spec.items, |_| true);
+        told.push((standing.is_new_task, news.text));
         assert_eq!(world.pool.release(&ada, borrowed).await, Returned::Kept);
     }
-    assert_eq!(told, ["# Decisions\n", "", "# Other decisions\n"]);
+    let expected = [(false, "# Decisions\nab"), (false, ""), (true, "# Decisions\nc"), (false, "# Decisions\nd")];
+    assert_eq!(told, expected.map(|(is_new, text)| (is_new, text.to_owned())));
 }

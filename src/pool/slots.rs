@@ -1,22 +1,21 @@
-//! The sessions a pool keeps: one for each agent, with its configuration and the conversation it belongs to.
+//! The sessions a pool keeps: one for each agent, with its configuration and what it has been told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Reports;
-use super::session_id::{session_id, standing_session_id};
+use super::session_id::standing_session_id;
+use super::session_memory::{HeldMemory, SessionMemory, SessionStore};
 use crate::engine::{AdapterSession, Opening, Session};
 use crate::model::{EventKind, RunId, SessionSpec, SessionState, Slug, list};
 
 pub(super) struct KeptSessions {
-    /// The conversation they serve exclusively; `None`: they serve the whole team.
-    pub(super) conversation: Option<RunId>,
-    /// Agents that already had a session of the same name before this process.
-    pub(super) earlier: BTreeSet<Slug>,
     pub(super) slots: Mutex<BTreeMap<Slug, Slot>>,
+    /// What the sessions know, also those that this process does not have.
+    pub(super) store: SessionStore,
     /// For session events between runs.
     pub(super) reports: Reports,
 }
@@ -26,14 +25,24 @@ pub(super) struct Slot {
     /// Its configuration, without the context of a task.
     pub(super) opening: Opening,
     pub(super) state: State,
-    /// Whose history it contains; `None`: no history yet.
-    pub(super) conversation: Option<SessionOwner>,
-    /// The task context it has received in this conversation.
-    pub(super) sent_context: String,
+    /// `None`: it is suspended, and another process may have it.
+    held: Option<HeldMemory>,
     /// The configuration it gets after its turn.
     pub(super) next: Option<SessionSpec>,
     /// The agent has left the team; the session ends after its turn.
     pub(super) is_leaving: bool,
+}
+
+/// What a standing session knows when it begins a piece of work.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Standing {
+    pub(super) memory: SessionMemory,
+    /// It worked in another run or conversation before.
+    pub(super) is_new_task: bool,
+    /// It has a history.
+    pub(super) is_continued: bool,
+    /// It took the place of one that could not be resumed.
+    pub(super) is_replacement: bool,
 }
 
 /// A change that was requested while the session was busy.
@@ -42,12 +51,12 @@ pub(super) enum PendingChange {
     Dismiss,
 }
 
-/// The conversation or run that work belongs to. A session's history never crosses it.
+/// The conversation or run that work belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SessionOwner {
     /// The id of the run, or of the conversation it is part of.
     pub(crate) id: RunId,
-    /// More messages may follow: others cannot take its sessions while they are open.
+    /// More messages may follow.
     pub(crate) is_conversation: bool,
 }
 
@@ -79,82 +88,91 @@ pub(super) enum Claim {
 }
 
 impl KeptSessions {
-    /// The configuration of an agent's own session, and the context for its task.
-    pub(super) fn split_context(&self, opening: Opening) -> (Opening, String) {
-        let session = self.name(&opening.spec.agent);
-        let mut opening = Opening { session, ..opening };
-        let context = std::mem::take(&mut opening.spec.context);
-        (opening, context)
-    }
-
-    pub(super) fn name(&self, agent: &Slug) -> String {
-        self.conversation.as_ref().map_or_else(|| standing_session_id(agent), |id| session_id(agent, id))
+    /// The configuration of an agent's standing session: its context comes with the messages.
+    pub(super) fn standing(opening: Opening) -> Opening {
+        let mut opening = Opening { session: standing_session_id(&opening.spec.agent), ..opening };
+        opening.spec.context.clear();
+        opening.spec.items.clear();
+        opening
     }
 
     /// Reserves an agent's session. `None`: it is in use, so this work gets a session of its own.
-    pub(super) fn claim(&self, wanted: &Opening, to: &SessionOwner) -> Option<Claim> {
+    pub(super) fn claim(&self, wanted: &Opening, to: &SessionOwner, engine: &str) -> Option<Claim> {
         let mut slots = self.slots.lock();
         let agent = &wanted.spec.agent;
-        let Some(slot) = slots.get_mut(agent) else {
-            slots.insert(agent.clone(), Slot::new(wanted.clone()));
-            return Some(Claim::Open { old: None, resume: self.earlier.contains(agent) });
-        };
-        let is_own = slot.conversation.as_ref() == Some(to);
-        // It must resume a session that this pool does not keep.
-        if wanted.resume && !is_own {
-            return None;
-        }
-        let is_open = matches!(slot.state, State::Idle { .. });
-        if is_open && !is_own && slot.conversation.as_ref().is_some_and(|other| other.is_conversation) {
-            return None;
-        }
-        let is_suitable = slot.has_configuration_of(wanted) && (is_own || slot.conversation.is_none());
-        let old = slot.take_idle();
-        if old.is_none() && !slot.is_suspended() {
-            return None;
-        }
-        slot.state = State::Spawning;
-        match old {
-            Some(session) if is_suitable => Some(Claim::Reuse(session)),
-            old => {
-                slot.set_opening(wanted);
-                Some(Claim::Open { old, resume: is_own })
+        if let Some(slot) = slots.get_mut(agent)
+            && let Some(held) = &slot.held
+        {
+            // It must resume a session that this pool does not keep.
+            if wanted.resume && !held.memory.has_served(&to.id) {
+                return None;
             }
+            let resume = held.memory.is_used();
+            let session = slot.take_idle()?;
+            if slot.has_configuration_of(wanted) {
+                return Some(Claim::Reuse(session));
+            }
+            slot.set_opening(wanted);
+            return Some(Claim::Open { old: Some(session), resume });
         }
+        let held = self.store.take(agent, engine)?;
+        if wanted.resume && !held.memory.has_served(&to.id) {
+            return None;
+        }
+        let resume = held.memory.is_used();
+        slots.insert(agent.clone(), Slot::new(wanted.clone(), held));
+        Some(Claim::Open { old: None, resume })
     }
 
-    /// Marks the session as active. Returns the context to send with the prompt.
-    pub(super) fn activate(&self, agent: &Slug, to: &SessionOwner, context: String, origin: SessionOrigin) -> String {
+    /// Marks the session as active. Returns what it knows.
+    pub(super) fn activate(&self, agent: &Slug, to: &SessionOwner, origin: SessionOrigin) -> Standing {
         let mut slots = self.slots.lock();
         // The agent has left the team meanwhile; this is its last work.
-        let Some(slot) = slots.get_mut(agent) else { return context };
+        let Some(slot) = slots.get_mut(agent) else { return Standing::default() };
         slot.state = State::Active;
-        let is_known =
-            origin != SessionOrigin::Created && slot.conversation.as_ref() == Some(to) && slot.sent_context == context;
-        slot.conversation = Some(to.clone());
-        slot.sent_context.clone_from(&context);
-        if is_known { String::new() } else { context }
+        let Some(held) = &mut slot.held else { return Standing::default() };
+        if origin == SessionOrigin::Created {
+            held.memory.replace();
+        }
+        let is_replacement = held.memory.take_replacement();
+        let is_continued = held.memory.is_used();
+        let is_new_task = held.memory.serve(&to.id);
+        // Before the message is sent: whatever happens then, the session has a history.
+        held.write();
+        Standing { memory: held.memory.clone(), is_new_task, is_continued, is_replacement }
     }
 
-    /// Marks the session as idle after its turn. Returns a change requested meanwhile.
-    pub(super) fn set_idle(&self, agent: &Slug, session: Box<Session>) -> Option<PendingChange> {
+    /// Marks the session as idle after its turn. `memory`: what it knows since. Returns a change requested meanwhile.
+    pub(super) fn set_idle(
+        &self,
+        agent: &Slug,
+        session: Box<Session>,
+        memory: Option<SessionMemory>,
+    ) -> Option<PendingChange> {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(agent)?;
+        if let Some((held, memory)) = slot.held.as_mut().zip(memory) {
+            held.memory = memory;
+            held.write();
+        }
         slot.state = State::Idle { session, since: Instant::now() };
         slot.take_pending()
     }
 
-    pub(super) fn reserve(&self, opening: &Opening) -> bool {
+    /// Reserves the session of an agent that has none here, and says how it is opened. `None`: somebody has it.
+    pub(super) fn reserve(&self, opening: &Opening, engine: &str) -> Option<Opening> {
         let mut slots = self.slots.lock();
         let agent = &opening.spec.agent;
         if let Some(slot) = slots.get_mut(agent) {
             if std::mem::take(&mut slot.is_leaving) {
                 slot.set_next(opening.spec.clone());
             }
-            return false;
+            return None;
         }
-        slots.insert(agent.clone(), Slot::new(opening.clone()));
-        true
+        let held = self.store.take(agent, engine)?;
+        let opening = Opening { resume: held.memory.is_used(), ..opening.clone() };
+        slots.insert(agent.clone(), Slot::new(opening.clone(), held));
+        Some(opening)
     }
 
     pub(super) fn prepare_reopen(&self, agent: &Slug, spec: SessionSpec) -> Option<(Box<Session>, Opening)> {
@@ -165,31 +183,10 @@ impl KeptSessions {
             slot.set_next(spec);
             return None;
         }
-        slot.opening = self.split_context(Opening { spec, ..slot.opening.clone() }).0;
+        slot.opening = Self::standing(Opening { spec, ..slot.opening.clone() });
         let session = session?;
-        slot.opening.resume = slot.conversation.is_some();
+        slot.opening.resume = slot.held.as_ref().is_some_and(|held| held.memory.is_used());
         Some((session, slot.opening.clone()))
-    }
-
-    /// Takes the next session with a conversation's history, to be reopened without it. One at a time, so that a
-    /// session and its slot change together.
-    pub(super) fn take_from_conversation(&self, conversation: &RunId) -> Option<(Slug, Box<Session>, Opening)> {
-        for (agent, slot) in self
-            .slots
-            .lock()
-            .iter_mut()
-            .filter(|(_, slot)| slot.conversation.as_ref().is_some_and(|one| one.id == *conversation))
-        {
-            if let Some(session) = slot.take_idle() {
-                slot.conversation = None;
-                slot.opening.resume = false;
-                return Some((agent.clone(), session, slot.opening.clone()));
-            }
-            if slot.is_suspended() {
-                slot.conversation = None;
-            }
-        }
-        None
     }
 
     pub(super) fn take_idle(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {
@@ -198,6 +195,7 @@ impl KeptSessions {
             let is_due = matches!(&slot.state, State::Idle { since, .. } if since.elapsed() >= idle);
             if let Some(session) = is_due.then(|| slot.take_idle()).flatten() {
                 slot.state = State::Suspended;
+                slot.held = None;
                 idle_sessions.push((agent.clone(), session));
             }
         }
@@ -217,8 +215,9 @@ impl KeptSessions {
         let slot = slots.get_mut(agent)?;
         let (model, compiled_hash) = (session.model().to_owned(), slot.opening.spec.compiled_hash.clone());
         let name = slot.opening.session.clone();
-        if origin == SessionOrigin::Created {
-            slot.conversation = None;
+        if let Some(held) = slot.held.as_mut().filter(|_| origin == SessionOrigin::Created) {
+            held.memory.replace();
+            held.write();
         }
         slot.state = State::Idle { session, since: Instant::now() };
         let pending = slot.take_pending();
@@ -260,7 +259,7 @@ impl KeptSessions {
     }
 
     pub(super) fn tell(&self, agent: &Slug, kind: impl FnOnce(String) -> EventKind) {
-        self.reports.tell(Some(agent), kind(self.name(agent)));
+        self.reports.tell(Some(agent), kind(standing_session_id(agent)));
     }
 
     pub(super) fn tell_if_empty(&self) {
@@ -275,15 +274,8 @@ impl KeptSessions {
 }
 
 impl Slot {
-    fn new(opening: Opening) -> Self {
-        Self {
-            opening,
-            state: State::Spawning,
-            conversation: None,
-            sent_context: String::new(),
-            next: None,
-            is_leaving: false,
-        }
+    fn new(opening: Opening, held: HeldMemory) -> Self {
+        Self { opening, state: State::Spawning, held: Some(held), next: None, is_leaving: false }
     }
 
     /// Takes an idle session, which is then to be opened again.

@@ -15,16 +15,20 @@ use super::colleagues::{Caller, Colleagues, HandedBy};
 use super::job_permit::JobPermit;
 use super::permits::Priority;
 use super::requests::{RequestHandler, Requester};
+use super::session_memory::News;
 use super::session_pool::{BorrowedSession, Returned, SessionPool};
-use super::slots::{SessionOrigin, SessionOwner};
+use super::slots::{SessionOrigin, SessionOwner, Standing};
 use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
-use crate::compile::{PastCall, interrupted_prompt, unknown_calls, written_by_others};
+use crate::compile::{
+    PastCall, changed_by_others, earlier_turns, interrupted_prompt, new_task, recorded_work, unknown_calls,
+    written_by_others,
+};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, End, EventKind, Judgement,
-    Outcome, Position, SandboxLevel, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage, Verdict, WorkReport,
-    Written, change_by, first_line, seconds, without_hidden,
+    Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
+    Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage,
+    Verdict, WorkReport, Written, change_by, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -47,6 +51,8 @@ pub(crate) struct Job {
     pub(crate) prompt: String,
     /// Facts about the current process, appended to the prompt. They may differ when the run is resumed elsewhere.
     pub(crate) situation: String,
+    /// The conversation that it is part of, with its messages and answers so far.
+    pub(crate) earlier: Option<(RunId, Vec<(String, String)>)>,
     /// Sent with the prompt.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) kind: WorkKind,
@@ -121,11 +127,22 @@ pub(super) struct ToolInProgress {
     pub(super) at: Instant,
 }
 
+/// What is recorded of earlier runs, read when a standing session needs it.
+pub(crate) trait EarlierRuns: Send + Sync {
+    /// An agent's last work, in a few words.
+    fn last_work(&self, agent: &Slug) -> Option<String>;
+
+    /// The files that others have changed since, by agent.
+    fn changed_since(&self, agent: &Slug) -> BTreeMap<Slug, Vec<String>>;
+}
+
 /// Everything a worker needs besides its job.
 #[derive(Clone)]
 pub(crate) struct Workers {
-    /// Decides which history a session may contain.
     pub(crate) owner: SessionOwner,
+    /// No agent works in its standing session.
+    pub(crate) is_fresh: bool,
+    pub(crate) earlier: Arc<dyn EarlierRuns>,
     pub(crate) pool: Arc<SessionPool>,
     /// The agents that get a permit first when there are too few.
     pub(crate) core: Arc<BTreeSet<Slug>>,
@@ -167,7 +184,8 @@ impl Workers {
 
     /// Runs one job and waits for all work handed on meanwhile, so that no work is lost.
     pub(crate) async fn work(&self, job: Job) -> Work {
-        let work = self.perform(job).await;
+        // Boxed: it is large, and the futures of all who wait for it would be as large.
+        let work = Box::pin(self.perform(job)).await;
         self.colleagues.settled().await;
         work
     }
@@ -321,7 +339,7 @@ impl Workers {
             () = cancel.wait() => {
                 return work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
             }
-            opened = self.pool.open(job.opening.clone(), &self.owner, &self.reports) => opened,
+            opened = self.pool.open(job.opening.clone(), self.may_stand(&job), &self.owner, &self.reports) => opened,
         };
         let mut borrowed = match opened {
             Ok(borrowed) => borrowed,
@@ -351,7 +369,10 @@ impl Workers {
         self.turn(session, (&prompt, &attachments), cancel.clone(), work).await;
         self.deliver_late_messages(session, cancel, work).await;
         self.close_calls(work);
-        if work.outcome == Outcome::Completed {
+        if work.outcome != Outcome::Completed {
+            // The message may not have reached it.
+            borrowed.standing = None;
+        } else {
             self.reports.tell(Some(&work.agent), EventKind::SessionIdle { session: name.clone() });
         }
         match self.pool.release(&work.agent, borrowed).await {
@@ -362,6 +383,15 @@ impl Workers {
                 self.reports.tell(Some(&work.agent), EventKind::SessionDestroyed { session: name });
             }
         }
+    }
+
+    /// Whether an agent may do this in its standing session. Nobody reviews in a session that may have made the work; small
+    /// work needs no history, and a choice of the coordinator only that of its conversation.
+    fn may_stand(&self, job: &Job) -> bool {
+        let Opening { spec, caller, .. } = &job.opening;
+        let is_small = spec.tier == Tier::Lightweight || spec.agent.as_str() == Slug::COORDINATOR;
+        let is_fit = job.kind != WorkKind::Review && caller.is_none() && !self.is_fresh;
+        is_fit && (self.owner.is_conversation || !is_small)
     }
 
     fn report_unoffered_model(&self, spec: &SessionSpec) {
@@ -393,7 +423,6 @@ impl Workers {
     /// The message for a job. An interrupted job whose session has the prompt gets a continuation instead.
     async fn message(&self, job: Job, borrowed: &mut BorrowedSession, work: &mut Work) -> (String, Vec<Attachment>) {
         let is_resumed = borrowed.origin == SessionOrigin::Resumed;
-        let session = &mut borrowed.session;
         let others = work.requester.tree.as_ref().map(|tree| tree.written_by_others(&work.agent)).unwrap_or_default();
         let task = without_hidden(job.prompt);
         let is_interrupted = job.goes_on.is_some();
@@ -403,7 +432,7 @@ impl Workers {
             work.requester.commands.lock().end(detail, *ok == Some(true), *exit_code, &self.requests.checks);
         }
         let continuation = match is_interrupted && is_resumed {
-            true => self.continuation(session, &task, work).await,
+            true => self.continuation(&mut borrowed.session, &task, work).await,
             false => None,
         };
         let (prompt, attachments) = match continuation {
@@ -414,11 +443,41 @@ impl Workers {
                     let kind = EventKind::SessionError { session: work.session.clone(), reason: unknown_end(&unknown) };
                     self.reports.tell(Some(&work.agent), kind);
                 }
-                (task + &before + &job.situation + &written_by_others(&others), job.attachments)
+                let (begins, known) = self.recalled(&job.opening.spec, borrowed.standing.as_ref());
+                let told = known_to(borrowed.standing.as_mut(), job.situation, job.earlier.as_ref());
+                (begins + &task + &before + &told + &written_by_others(&others) + &known, job.attachments)
             }
         };
-        let missed = self.earlier_messages(session, &work.agent).await;
-        (prompt + &missed + &std::mem::take(&mut borrowed.context), attachments)
+        let missed = self.earlier_messages(&mut borrowed.session, &work.agent).await;
+        let news = self.news(&job.opening.spec, borrowed);
+        (prompt + &missed + &news, attachments)
+    }
+
+    /// What a standing session is told of the past: before the task, that this is another one; after it, what others have
+    /// changed since, or what squad has recorded in the place of a history that is gone.
+    fn recalled(&self, spec: &SessionSpec, standing: Option<&Standing>) -> (String, String) {
+        let Some(standing) = standing else { return Default::default() };
+        let begins = if standing.is_new_task { new_task().to_owned() } else { String::new() };
+        let known = if standing.is_replacement {
+            self.earlier.last_work(&spec.agent).map(|record| recorded_work(&record)).unwrap_or_default()
+        } else if standing.is_continued {
+            changed_by_others(&self.earlier.changed_since(&spec.agent))
+        } else {
+            String::new()
+        };
+        (begins, without_hidden(known))
+    }
+
+    /// The context that a standing session has not been told. Reports the decisions in it.
+    fn news(&self, spec: &SessionSpec, borrowed: &mut BorrowedSession) -> String {
+        let Some(Standing { memory, .. }) = &mut borrowed.standing else { return String::new() };
+        let is_in_force = |id: &DecisionId| self.requests.decisions.iter().any(|decision| decision.id == *id);
+        let News { text, decisions } = memory.news(&spec.context, &spec.items, is_in_force);
+        if !decisions.is_empty() {
+            let kind = EventKind::DecisionDelivered { decisions, session: borrowed.name.clone() };
+            self.reports.tell(Some(&spec.agent), kind);
+        }
+        text
     }
 }
 
@@ -493,6 +552,21 @@ impl Work {
     pub(crate) fn report(&self) -> WorkReport {
         let Position { step, attempt } = self.position;
         WorkReport::of(self.agent.clone(), (step, attempt), self.outcome, self.record())
+    }
+}
+
+/// What a session is told of this run and its conversation; a standing one only what it does not know.
+fn known_to(
+    standing: Option<&mut Standing>,
+    situation: String,
+    earlier: Option<&(RunId, Vec<(String, String)>)>,
+) -> String {
+    let turns = |turns: &[(String, String)]| earlier_turns(turns);
+    match (standing, earlier) {
+        (None, None) => situation,
+        (None, Some((_, all))) => situation + &turns(all),
+        (Some(Standing { memory, .. }), None) => memory.situation(situation),
+        (Some(Standing { memory, .. }), Some((id, all))) => memory.situation(situation) + &turns(memory.turns(id, all)),
     }
 }
 

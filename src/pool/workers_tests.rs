@@ -30,6 +30,7 @@ pub(super) fn job(agent: &str) -> Job {
         tier: Tier::Standard,
         prompt: String::new(),
         team: String::new(),
+        items: Vec::new(),
         context: String::new(),
         model: ModelChoice::new("m", ModelLayer::Default),
         engine: None,
@@ -45,6 +46,7 @@ pub(super) fn job(agent: &str) -> Job {
         opening,
         prompt: "work".to_owned(),
         situation: String::new(),
+        earlier: None,
         attachments: Vec::new(),
         kind: WorkKind::Work,
         goes_on: None,
@@ -52,6 +54,19 @@ pub(super) fn job(agent: &str) -> Job {
         limit: None,
         asks_for_work: true,
         must_resume: false,
+    }
+}
+
+/// A team that has not worked before.
+struct NoRuns;
+
+impl EarlierRuns for NoRuns {
+    fn last_work(&self, _: &Slug) -> Option<String> {
+        None
+    }
+
+    fn changed_since(&self, _: &Slug) -> BTreeMap<Slug, Vec<String>> {
+        BTreeMap::new()
     }
 }
 
@@ -63,6 +78,8 @@ pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Worke
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
     let workers = Workers {
         owner: SessionOwner { id: RunId::new("r"), is_conversation: false },
+        is_fresh: false,
+        earlier: Arc::new(NoRuns),
         pool: Arc::new(SessionPool::of_one_run(engine, Permits::new(permits))),
         core: Arc::default(),
         requests: Arc::new(requests),

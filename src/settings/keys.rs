@@ -47,6 +47,7 @@ pub(super) const KEYS: &[Key] = &[
     free("sessions.tool_limit", |s, _, v| put(&mut s.sessions.tool_limit, duration(v))),
     free("sessions.limit", |s, _, v| put(&mut s.sessions.limit, duration(v))),
     free("sessions.infinite", |s, _, v| put(&mut s.sessions.infinite, flag(v))),
+    free("sessions.standing", |s, _, v| put(&mut s.sessions.standing, flag(v))),
     free("sessions.max_concurrent", |s, _, v| {
         let number = integer(v)?;
         let count = usize::try_from(number).ok().filter(|count| (1..=256).contains(count));

@@ -109,6 +109,8 @@ pub(crate) struct Sessions {
     /// Longest working time for one message to an agent.
     pub(crate) limit: Duration,
     pub(crate) infinite: bool,
+    /// A single run uses the agents' standing sessions, too.
+    pub(crate) standing: bool,
     pub(crate) max_concurrent: usize,
     /// Agents or roles in lower case. `squad watch` keeps their sessions open, and they are first in the queue.
     pub(crate) core: Vec<String>,
@@ -233,6 +235,7 @@ timeout = "5m"
 tool_limit = "30m"
 limit = "1h"
 infinite = true
+standing = false
 max_concurrent = 8
 core = ["lead", "tester"]
 idle_timeout = "15m"
@@ -345,6 +348,7 @@ impl Settings {
                 tool_limit: Duration::MAX,
                 limit: Duration::MAX,
                 infinite: false,
+                standing: false,
                 max_concurrent: 1,
                 core: Vec::new(),
                 idle_timeout: Duration::MAX,

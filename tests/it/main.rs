@@ -107,6 +107,10 @@ mod sandbox_attempts;
 mod scrub;
 mod scrub_places;
 mod secret_places;
+#[cfg(unix)]
+mod squads;
+#[cfg(unix)]
+mod standing;
 mod steps;
 mod support;
 mod sync;

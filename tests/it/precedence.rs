@@ -36,6 +36,7 @@ const KEYS: &[Key] = &[
     key("sessions.tool_limit", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.limit", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.infinite", [("true", "true"), ("false", "false")]),
+    key("sessions.standing", [("true", "true"), ("false", "false")]),
     key("sessions.max_concurrent", [("2", "2"), ("3", "3")]),
     key("sessions.core", [("[\"ada\"]", "ada"), ("[\"bob\"]", "bob")]),
     key("sessions.idle_timeout", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),

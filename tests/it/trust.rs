@@ -100,6 +100,12 @@ fn a_copy_has_no_approvals_and_a_work_tree_has_its_repositorys() {
         let states = states(&repo, &repo.root().join(place));
         assert!(states.len() == 6 && states.iter().all(|(_, state)| state == expected), "{place}: {states:?}");
     }
+    // Nor has another repository that takes its place.
+    let root = repo.root();
+    std::fs::rename(&root, root.with_file_name("moved")).expect("it moves");
+    std::fs::rename(root.with_file_name("copy"), &root).expect("it moves");
+    let states = states(&repo, &root);
+    assert!(states.iter().all(|(_, state)| state == "new"), "{states:?}");
 }
 
 /// Without a person, without a file to keep it in, and with one that is damaged: nothing is approved.

@@ -64,7 +64,8 @@ impl Watch {
         });
         (self.child, self.lines) = (Some(child), lines);
         for agent in ["ada", "bob"] {
-            assert_eq!(self.hear("session.created")["agent"], agent);
+            let opened = self.hear_one(&["session.created", "session.resumed"]);
+            assert_eq!(opened["agent"], agent, "{opened}");
         }
     }
 
@@ -76,9 +77,13 @@ impl Watch {
 
     /// The next event of that kind.
     pub(crate) fn hear(&self, kind: &str) -> Value {
+        self.hear_one(&[kind])
+    }
+
+    fn hear_one(&self, kinds: &[&str]) -> Value {
         loop {
             let event = self.next();
-            if event["type"] == kind {
+            if kinds.iter().any(|kind| event["type"] == *kind) {
                 return event;
             }
         }
@@ -151,9 +156,7 @@ fn work_is_done_in_the_sessions_that_are_there() {
     let last = out.lines().last().expect("a line");
     assert!(last.contains(r#""type":"run.completed","status":"completed","agents":{"ada":"completed"}"#), "{last}");
     assert!(watch.repo.git(&["log", "-1", "--format=%s"]).contains("Kept"));
-    // Another run does not find its history.
     assert_eq!(watch.hear("run.completed")["status"], "completed");
-    assert_eq!(watch.hear("session.created")["agent"], "ada");
     let status = watch.status();
     assert_eq!(status["watch"]["connection"], "connected", "{status}");
     assert_eq!(status["watch"]["sessions"], serde_json::json!({ "ada": "idle", "bob": "idle" }), "{status}");
@@ -161,7 +164,19 @@ fn work_is_done_in_the_sessions_that_are_there() {
     assert_eq!(kept, ["squad-ada", "squad-bob"], "{status}");
     assert_eq!((&status["sessions"][0]["run"], &status["sessions"][0]["state"]), (&Value::Null, &"idle".into()));
     let (out, _) = watch.orchestrate("@ada again");
-    assert_eq!(events(&out, "session.created")[0]["warm"], true, "{out}");
+    let session = &events(&out, "session.created")[0];
+    assert_eq!((&session["session"], &session["warm"]), (&"squad-ada".into(), &true.into()), "the same one");
+    // Whoever wants another gets one, and so does a reviewer.
+    let mut fresh = watch.command(&["orchestrate", "--json", "--permissions", "allow", "--fresh"]);
+    let (out, _) =
+        rest(fresh.arg("@ada once more, reviewed by @bob").stdout(Stdio::piped()).spawn().expect("squad runs"));
+    let own = |event: &Value| event["session"].as_str().is_some_and(|id| id.matches('-').count() > 1);
+    assert!(events(&out, "session.created").iter().all(own), "{out}");
+    watch.orchestrate("@bob cover it");
+    let (out, _) = watch.orchestrate("@ada at last, reviewed by @bob");
+    let opened = events(&out, "session.created");
+    let of = |agent: &str| opened.iter().find(|event| event["agent"] == agent).expect("a session");
+    assert!(!own(of("ada")) && own(of("bob")), "{out}");
     watch.repo.assert_sound();
 }
 

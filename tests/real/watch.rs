@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Ended, Run, World, create, decide, plays, shell, signal};
 
@@ -18,9 +18,14 @@ fn watched(world: &World) -> Run {
 }
 
 fn ready(world: &World) -> Run {
+    opens(world, ["created", "created"])
+}
+
+/// A watch that has opened the sessions of Ada and Bob, in these ways.
+fn opens(world: &World, [ada, bob]: [&str; 2]) -> Run {
     let mut watch = world.start(&["watch", "--json"]);
-    watch.wait_for(&["session.created", "\"agent\":\"ada\""]);
-    watch.wait_for(&["session.created", "\"agent\":\"bob\""]);
+    watch.wait_for(&[&format!("session.{ada}"), "\"agent\":\"ada\""]);
+    watch.wait_for(&[&format!("session.{bob}"), "\"agent\":\"bob\""]);
     watch
 }
 
@@ -30,30 +35,122 @@ fn orchestrate(world: &World, message: &str) -> Ended {
     ended
 }
 
+/// The messages of the first request to the model with this text.
+fn told(world: &World, text: &str) -> Vec<String> {
+    let request = world.requests_with(text).into_iter().next().expect("the model is told");
+    let request: Value = serde_json::from_str(&request).expect("JSON");
+    let of = |message: &Value| format!("{}: {}", message["role"].as_str().unwrap_or_default(), message["content"]);
+    request["messages"].as_array().expect("messages").iter().map(of).collect()
+}
+
 #[test]
-fn a_warm_session_does_the_work_and_keeps_nothing_for_the_next_run() {
+fn mondays_work_is_known_on_tuesday_however_the_watch_ended() {
     let world = World::new(|root| {
-        [plays("ada", &[&create(&root.join("api.txt"), "endpoint\n"), &decide("Errors are JSON"), "say:It is there."])]
+        [
+            plays(
+                "ada",
+                &[&create(&root.join("api.txt"), "endpoint\n"), &decide("Errors are JSON"), "say:It is there."],
+            ),
+            plays("bob", &["say:Tested."]),
+        ]
     });
     let mut watch = watched(&world);
-    let first = orchestrate(&world, "@ada add the lighthouse endpoint");
-    let session = first.only("session.created");
-    assert_eq!((&session["session"], &session["warm"]), (&json!("squad-ada"), &json!(true)), "{first}");
-    assert_eq!(first.only("engine.started")["warm"], true, "{first}");
-    assert_eq!(world.repo.read("api.txt"), "endpoint\n");
-    assert_eq!(first.of("decision.landed").len(), 1, "{first}");
-    assert!(world.requests_with("Times are UTC").len() > 1, "what is chosen for the task is told");
-    // The session is there again, and knows nothing of it.
-    watch.wait_for(&["session.created", "squad-ada", "\"agent\":\"ada\""]);
-    watch.wait_for(&["session.created", "squad-ada", "\"agent\":\"ada\""]);
-    let before = world.requests_with("the lighthouse endpoint").len();
-    let second = orchestrate(&world, "@ada add the harbour endpoint");
-    assert_eq!(second.only("session.created")["warm"], true, "{second}");
-    let after = world.requests_with("the lighthouse endpoint").len();
-    assert_eq!((before > 0, after), (true, before), "the second run is not told of the first");
+    let monday = orchestrate(&world, "@ada add the lighthouse endpoint");
+    let session = monday.only("session.created");
+    assert_eq!((&session["session"], &session["warm"]), (&json!("squad-ada"), &json!(true)), "{monday}");
+    assert_eq!(monday.of("decision.landed").len(), 1, "{monday}");
+    assert!(!world.requests_with("Times are UTC").is_empty(), "what is chosen for the task is told");
+    signal(watch.id(), "KILL");
+    watch.end();
+    world.settle();
+
+    // Its session is there again, and knows its turns; what it was told then is not told again.
+    watch = opens(&world, ["resumed", "created"]);
+    let tuesday = orchestrate(&world, "@ada add the harbour endpoint");
+    assert_eq!(tuesday.only("session.created")["warm"], true, "{tuesday}");
+    let heard = told(&world, "the harbour endpoint");
+    let place = |text: &str| heard.iter().position(|message| message.contains(text)).expect(text);
+    assert!(place("@ada add the lighthouse endpoint") < place("It is there."), "{heard:#?}");
+    assert!(place("It is there.") < place("A new task begins here"), "{heard:#?}");
+    assert_eq!(heard.concat().matches("Times are UTC").count(), 1, "{heard:#?}");
+    // Another agent, and a reviewer, have none of it.
+    orchestrate(&world, "@bob check the pier");
+    assert!(!told(&world, "check the pier").concat().contains("lighthouse"));
+    let reviewed = world.run(&[&ORCHESTRATE[..], &["@ada paint the buoy, reviewed by @bob"]].concat());
+    let of_bob = reviewed.first_of("session.created", "bob");
+    assert_ne!(of_bob["session"], "squad-bob", "{reviewed}");
+    assert!(!told(&world, "Review what your colleagues did").concat().contains("check the pier"), "{reviewed}");
+    assert!(told(&world, "paint the buoy").concat().contains("harbour"), "ada's goes on");
+
+    // On Wednesday its history is gone, and squad's record is in its place.
+    signal(watch.id(), "INT");
+    watch.end();
+    world.settle();
+    std::fs::remove_dir_all(world.repo.root().join(".git/squad/homes")).expect("a folder");
+    watch = world.start(&["watch", "--json"]);
+    watch.wait_for(&["session.error", "squad-ada"]);
+    watch.wait_for(&["session.created", "\"agent\":\"bob\""]);
+    orchestrate(&world, "@ada light the lamp");
+    let heard = told(&world, "light the lamp").concat();
+    assert!(heard.contains("squad has recorded of your last task"), "{heard}");
+    assert!(heard.contains("paint the buoy") && heard.contains("Outcome: completed"), "{heard}");
+    assert!(!heard.contains("A new task begins here"), "{heard}");
+    // A fresh one knows nothing, and the standing one is not touched.
+    let fresh = world.run(&[&ORCHESTRATE[..], &["--fresh", "@ada dig the well"]].concat());
+    assert_ne!(fresh.only("session.created")["session"], "squad-ada", "{fresh}");
+    let heard = told(&world, "dig the well").concat();
+    assert!(!heard.contains("light the lamp") && !heard.contains("paint the buoy"), "{heard}");
     signal(watch.id(), "INT");
     let ended = watch.end();
     assert_eq!(ended.code, Some(0), "{ended}");
+    world.settle();
+}
+
+/// Each file of what the CLI stores, cut in the middle or overwritten: the agent has its history, or squad's record of it.
+#[test]
+fn a_torn_session_is_resumed_or_replaced() {
+    let torn: [fn(&[u8]) -> Vec<u8>; 3] =
+        [|bytes| bytes[..bytes.len() / 2].to_vec(), |_| b"{\0garbage\n".to_vec(), |_| Vec::new()];
+    for (number, torn) in torn.into_iter().enumerate() {
+        let world = World::new(|_| [plays("ada", &["say:Done."])]);
+        world.repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+        orchestrate(&world, "@ada explain the pier endpoint");
+        let mut files = Vec::new();
+        let mut folders = vec![world.repo.root().join(".git/squad/homes")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path if path.display().to_string().contains("squad-ada") => files.push(path),
+                    _ => {}
+                }
+            }
+        }
+        assert!(!files.is_empty());
+        for file in files {
+            let bytes = std::fs::read(&file).expect("a file");
+            std::fs::write(&file, torn(&bytes)).expect("a file");
+        }
+        let second = orchestrate(&world, "@ada explain the harbour endpoint");
+        let heard = told(&world, "the harbour endpoint").concat();
+        assert!(heard.contains("the pier endpoint"), "{number}: {second}\n{heard}");
+        assert!(heard.contains("Times are UTC"), "{number}: {second}\n{heard}");
+        world.settle();
+    }
+}
+
+#[test]
+fn a_single_run_uses_the_standing_session_where_the_settings_say_so() {
+    let world = World::new(|_| [plays("ada", &["say:Done."])]);
+    let alone = orchestrate(&world, "@ada explain the lighthouse endpoint");
+    assert_ne!(alone.only("session.created")["session"], "squad-ada", "{alone}");
+    world.repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    let first = orchestrate(&world, "@ada explain the pier endpoint");
+    assert_eq!(first.only("session.created")["session"], "squad-ada", "{first}");
+    let second = orchestrate(&world, "@ada explain the harbour endpoint");
+    assert_eq!(second.only("session.resumed")["session"], "squad-ada", "{second}");
+    let heard = told(&world, "the harbour endpoint").concat();
+    assert!(heard.contains("the pier endpoint") && !heard.contains("lighthouse"), "{heard}");
     world.settle();
 }
 
@@ -89,7 +186,7 @@ fn a_cli_that_dies_between_runs_is_back_for_the_next_one() {
     signal(watch.id(), "KILL");
     watch.end();
     world.settle();
-    let watch = ready(&world);
+    let watch = opens(&world, ["resumed", "created"]);
     let ended = orchestrate(&world, "@ada explain another");
     assert_eq!(ended.only("session.created")["warm"], true, "{ended}");
     drop(watch);

@@ -82,6 +82,9 @@ pub(in crate::commands) struct Args {
     /// Show the plan and start nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Start agents without their earlier tasks, in sessions of this run
+    #[arg(long)]
+    pub(super) fresh: bool,
     /// Commit no decisions to the branch; the ledger still records them
     #[arg(long)]
     no_commit: bool,
@@ -141,6 +144,7 @@ impl Args {
                 ask: None,
                 land: None,
                 conversation: None,
+                fresh: self.fresh,
                 resumed,
                 members: Vec::new(),
                 described: None,

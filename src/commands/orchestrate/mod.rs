@@ -10,7 +10,16 @@ pub(super) use show::perform;
 use show::show;
 
 use super::{Context, Ended};
-use crate::ops::run::preview;
+use crate::model::printable;
+use crate::ops::Project;
+use crate::ops::run::{preview, recall};
+
+/// Says what the agents remember of earlier work.
+fn say_recalled(context: &mut Context<'_>, project: &Project) {
+    if let Some(recalled) = recall::line(context.env, project) {
+        context.ui.say(&printable(&recalled));
+    }
+}
 
 impl Args {
     pub(in crate::commands) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
@@ -30,6 +39,9 @@ impl Args {
             let shown = preview::preview(context.env, &project, &order)
                 .map(|preview| show(&mut context.ui, &preview, &order.message));
             return (context, shown);
+        }
+        if project.settings.sessions.standing && !order.fresh && order.resumed.is_none() {
+            say_recalled(&mut context, &project);
         }
         perform(context, &project, order, true)
     }

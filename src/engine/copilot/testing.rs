@@ -19,6 +19,7 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
             tier: Tier::Standard,
             prompt: "You are Ada.".into(),
             team: "# Team".into(),
+            items: Vec::new(),
             context: "# Decisions".into(),
             model: ModelChoice::new("fake-1", ModelLayer::Default),
             engine: None,

@@ -16,7 +16,7 @@ use crate::ops::ledger::contents::{
 use crate::ops::ledger::journal::{append, logged_decision};
 use crate::ops::ledger::lost;
 use crate::ops::team::commit::refuse_conflict_markers;
-use crate::ops::team::secrets;
+use crate::ops::team::{projects, secrets};
 use crate::ops::{Project, Workspace, only};
 use crate::parse::{self, Files};
 use crate::record::{Entry, title_in_path};
@@ -235,6 +235,7 @@ pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Resul
             Failure::usage("the decision is empty").hint("squad decisions add \"Money is stored as integer cents\"")
         );
     }
+    projects::remember(env, workspace);
     lost::settle(env, &workspace.repository);
     let at = env.clock.now();
     let id = env.ids.entry(at);

@@ -13,7 +13,9 @@ use crate::model::{
     ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, RunId, Slug, Undone, moment, together,
 };
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
-use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrites, Index, Place, ReviewFact, Row, Ruling, Unlanded};
+use crate::ops::ledger::index::{
+    self, EntryFacts, EntryHeader, Fact, FileWrites, Index, Place, ReviewFact, Row, Ruling, Unlanded,
+};
 use crate::ops::ledger::undone::undone;
 use crate::policy::Redactor;
 
@@ -162,6 +164,19 @@ pub(crate) fn known_lessons(repository: &Repository, prefix: &str) -> Result<BTr
         known.extend(learned);
     }
     Ok(known)
+}
+
+/// The times of a team's first and last entries. `None`: there are none.
+pub(in crate::ops) fn period(repository: &Repository, prefix: &str) -> Result<Option<(Timestamp, Timestamp)>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(None) };
+    let mut times = Vec::new();
+    for place in Place::ALL {
+        let spans = index.spans(place);
+        for span in spans.first().into_iter().chain(spans.last()) {
+            times.extend(index.values::<EntryHeader>(span)?.map(|header| header.at));
+        }
+    }
+    Ok(times.iter().min().copied().zip(times.iter().max().copied()))
 }
 
 /// The size of a team's ledger.

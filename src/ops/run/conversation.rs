@@ -1,7 +1,6 @@
 //! A conversation: a sequence of messages, each of them a run. Sessions stay open between them, and the conversation is
 //! saved, so that another process can continue it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 
@@ -15,9 +14,10 @@ use crate::model::{Event, EventKind, Outcome, RunId, Slug};
 use crate::ops::run::conversation_sessions::ConversationSessions;
 use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{self, Ended, Order};
+use crate::ops::run::recall;
 use crate::ops::run::saved_conversation::{ConversationFile, SavedConversation};
 use crate::ops::run::signals::{SignalGuard, Signals};
-use crate::ops::run::watch::{self, Asked, WatchFiles};
+use crate::ops::run::watch::{self, Asked};
 use crate::ops::{Project, Workspace, runtime};
 use crate::pool::{Cancel, Show};
 use crate::view::keys;
@@ -30,16 +30,12 @@ pub(crate) struct Conversation<'a> {
     progress: Arc<Mutex<Progress>>,
     /// Its own sessions, used without a watch.
     sessions: ConversationSessions,
-    /// Set if its sessions are a watch's.
-    watched: Option<WatchFiles>,
 }
 
 /// What the events of the current run have shown so far.
 #[derive(Default)]
 struct Progress {
     run: Option<RunId>,
-    /// The agents that have a session.
-    agents: BTreeSet<Slug>,
     /// Whether any agent has completed its work.
     has_completed: bool,
 }
@@ -69,8 +65,8 @@ impl<'a> Conversation<'a> {
     ) -> Result<Self, Failure> {
         let saved = earlier.unwrap_or_else(|| SavedConversation::new(env.ids.run(env.clock.now())));
         let file = Arc::new(ConversationFile::take(workspace, &saved.id)?);
-        let sessions = ConversationSessions::of(saved.id.clone(), saved.agents.clone());
-        Ok(Self { env, runtime: runtime(env)?, file, saved, progress: Arc::default(), sessions, watched: None })
+        let sessions = ConversationSessions::new(recall::store(workspace));
+        Ok(Self { env, runtime: runtime(env)?, file, saved, progress: Arc::default(), sessions })
     }
 
     /// The last run, if it did not complete.
@@ -129,10 +125,7 @@ impl<'a> Conversation<'a> {
         let begins = Some((Arc::clone(&self.file), saved));
         let mut show = ProgressTracker { show, progress: Arc::clone(&self.progress), begins };
         let (show, ended) = match watch::orchestrate(self.env, project, &order, &mut show) {
-            Asked::Ran(ended) => {
-                self.watched = Some(WatchFiles::of(project));
-                (show, *ended)
-            }
+            Asked::Ran(ended) => (show, *ended),
             asked => {
                 if let Asked::Declined(reason) = asked {
                     declined(&mut show.show, &reason);
@@ -148,7 +141,6 @@ impl<'a> Conversation<'a> {
     fn save(&mut self, message: String, ended: &Result<Ended, Failure>) {
         {
             let progress = self.progress.lock();
-            self.saved.agents.extend(progress.agents.iter().cloned());
             let is_over = ended.as_ref().is_ok_and(|ended| ended.status == Outcome::Completed);
             self.saved.interrupted = progress.run.clone().filter(|_| !is_over);
         }
@@ -164,9 +156,6 @@ impl<'a> Conversation<'a> {
         let pool = self.sessions.take();
         if let Some(pool) = pool.and_then(Arc::into_inner) {
             self.runtime.block_on(pool.stop());
-        }
-        if let Some(files) = &self.watched {
-            watch::leave(files, self.saved.id);
         }
         // An unanswered question must not keep the program alive.
         self.runtime.shutdown_background();
@@ -205,13 +194,9 @@ impl<S: Show> Show for ProgressTracker<S> {
         {
             let mut progress = self.progress.lock();
             progress.run.get_or_insert_with(|| event.run.clone());
-            match (&event.agent, &event.kind) {
-                (Some(agent), EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }) => {
-                    progress.agents.insert(agent.clone());
-                }
-                // The coordinator does not count: it answers even if the work was stopped.
-                (Some(agent), EventKind::Completed(_)) => progress.has_completed |= *agent != Slug::coordinator(),
-                _ => {}
+            // The coordinator does not count: it answers even if the work was stopped.
+            if let (Some(agent), EventKind::Completed(_)) = (&event.agent, &event.kind) {
+                progress.has_completed |= *agent != Slug::coordinator();
             }
         }
         self.show.show(event);

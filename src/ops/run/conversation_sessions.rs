@@ -1,25 +1,21 @@
 //! The sessions that a conversation keeps open between its messages, without a watch.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::model::{RunId, Slug};
-use crate::pool::{Engines, SessionPool};
+use crate::pool::{Engines, Reports, SessionPool, SessionStore};
 
 /// Opened by the first message that needs an engine, and reused by the next.
 #[derive(Clone)]
 pub(in crate::ops) struct ConversationSessions {
-    conversation: RunId,
-    /// The agents that had a session in it in an earlier process.
-    earlier: BTreeSet<Slug>,
+    store: SessionStore,
     pool: Arc<Mutex<Option<Arc<SessionPool>>>>,
 }
 
 impl ConversationSessions {
-    pub(super) fn of(conversation: RunId, earlier: BTreeSet<Slug>) -> Self {
-        Self { conversation, earlier, pool: Arc::default() }
+    pub(super) fn new(store: SessionStore) -> Self {
+        Self { store, pool: Arc::default() }
     }
 
     pub(super) fn take(&self) -> Option<Arc<SessionPool>> {
@@ -32,9 +28,14 @@ impl ConversationSessions {
     }
 
     pub(super) fn keep(&self, engines: Engines, places: usize) -> Arc<SessionPool> {
-        let (id, earlier) = (self.conversation.clone(), self.earlier.clone());
-        let pool = Arc::new(SessionPool::of_conversation(engines, places, id, earlier));
+        let pool = Arc::new(standing(engines, places, self.store.clone()));
         self.pool.lock().replace(Arc::clone(&pool));
         pool
     }
+}
+
+/// The standing sessions of a process that nobody follows between its runs.
+pub(super) fn standing(engines: Engines, places: usize, store: SessionStore) -> SessionPool {
+    let (reports, _) = Reports::channel();
+    SessionPool::keeping(engines, places, store, reports)
 }

@@ -38,7 +38,9 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
     let shop = folder.path().join("shop");
     std::fs::create_dir(&shop).map_err(failed)?;
     let mut env = env.clone();
-    env.variables.insert("XDG_STATE_HOME".to_owned(), folder.path().join("state").display().to_string());
+    for (variable, name) in [("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data"), ("LOCALAPPDATA", "data")] {
+        env.variables.insert(variable.to_owned(), folder.path().join(name).display().to_string());
+    }
     Repository::create(&shop, &git_environment(&env, &shop))?;
     init::init(&env, &shop, init::Options { commit: true, ..init::Options::default() }, |_| Ok(true))?;
     let engine = [("engine.name", Some("rehearsal".to_owned()), "squad demo")];
@@ -56,6 +58,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         ask: None,
         land: None,
         conversation: None,
+        fresh: false,
         resumed: None,
         members: Vec::new(),
         described: None,

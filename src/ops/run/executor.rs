@@ -317,18 +317,32 @@ impl Executor<'_> {
         // An agent without tools could not open them.
         let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };
         let asks = self.workers.requests.ask.is_some();
-        let mut situation = match kind {
+        let situation = match kind {
             WorkKind::Answer => String::new(),
             WorkKind::Review => self.situation(REVIEWING),
             WorkKind::Work => self.situation(self.workers.requests.permissions.explained(asks)),
         };
-        if let Some(conversation) = &self.order.conversation {
-            situation.push_str(&compile::earlier_turns(&conversation.earlier));
-        }
+        let earlier = self
+            .order
+            .conversation
+            .as_ref()
+            .map(|conversation| (conversation.id.clone(), conversation.earlier.clone()));
         let opening = Opening { resume, ..opening(self.project, spec, session, kind, asks) };
         let (goes_on, handed_by, limit, must_resume) = (None, None, None, false);
         let asks_for_work = asks_for_work(&self.order.message);
-        Job { opening, prompt, situation, attachments, kind, goes_on, handed_by, limit, asks_for_work, must_resume }
+        Job {
+            opening,
+            prompt,
+            situation,
+            earlier,
+            attachments,
+            kind,
+            goes_on,
+            handed_by,
+            limit,
+            asks_for_work,
+            must_resume,
+        }
     }
 
     /// What agents are told about this run.

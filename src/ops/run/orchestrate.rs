@@ -23,12 +23,13 @@ use crate::model::{AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKin
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::attachments;
-use crate::ops::run::conversation_sessions::ConversationSessions;
+use crate::ops::run::conversation_sessions::{self, ConversationSessions};
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::host::Requests;
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::recall;
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::SignalGuard;
 use crate::ops::run::snapshots::{RunSnapshots, kept_state};
@@ -242,7 +243,9 @@ async fn with_engine(
     if order.members.is_empty() {
         begin_snapshots(project, prepared, past, &tree).await;
     }
-    let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, team).await {
+    let is_standing =
+        order.members.is_empty() && (project.settings.sessions.standing || recall::was_standing(past)) && !order.fresh;
+    let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, (team, is_standing)).await {
         Ok(pool) => pool,
         Err(not_started) => return (without_engine(not_started, run, reports, &tree).await, None),
     };
@@ -255,6 +258,8 @@ async fn with_engine(
     let (colleagues, job_requests) = Colleagues::channel();
     let workers = Workers {
         owner,
+        is_fresh: order.fresh,
+        earlier: Arc::new(recall::Record::new(project, run)),
         pool,
         core: Arc::new(setup::core(project)),
         requests: Arc::new(requests),
@@ -369,7 +374,7 @@ async fn sessions_of(
     order: &mut Order,
     reports: &Reports,
     cancel: &Cancel,
-    sessions: &Sessions,
+    (sessions, is_standing): (&Sessions, bool),
 ) -> Result<Arc<SessionPool>, NotStarted> {
     let (open, is_of_team) = match sessions {
         Sessions::Own => (None, false),
@@ -411,6 +416,9 @@ async fn sessions_of(
     let places = project.settings.sessions.max_concurrent;
     Ok(match sessions {
         Sessions::Conversation(sessions) => sessions.keep(engines, places),
+        Sessions::Own if is_standing => {
+            Arc::new(conversation_sessions::standing(engines, places, recall::store(project)))
+        }
         Sessions::Own | Sessions::Team(_) => {
             // Clients start members by many calls, each of which is a run. What a member starts must not wait for the
             // member's own place.

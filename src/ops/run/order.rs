@@ -34,6 +34,8 @@ pub(crate) struct Order {
     pub(crate) land: Option<Land>,
     /// The conversation that the message belongs to, if any.
     pub(crate) conversation: Option<Conversation>,
+    /// Agents work in sessions of the run, without what they did before.
+    pub(crate) fresh: bool,
     /// The interrupted run that this one resumes.
     pub(crate) resumed: Option<Interrupted>,
     /// Members that an MCP client named, with their tasks. If there are any, routing is skipped.

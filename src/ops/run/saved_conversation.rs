@@ -7,7 +7,6 @@
 //!
 //! `KEY` is a hash of the work tree and the team's folder, `ID` the conversation's id.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::{Env, lock};
 use crate::error::Failure;
-use crate::model::{RunId, Slug};
+use crate::model::RunId;
 use crate::ops::Workspace;
 use crate::ops::run::local_file::{place_key, read, replace};
 
@@ -30,16 +29,13 @@ pub(crate) struct SavedConversation {
     pub(crate) at: Timestamp,
     /// Message and answer, oldest first.
     pub(crate) turns: Vec<(String, String)>,
-    /// The agents that have a session.
-    pub(super) agents: BTreeSet<Slug>,
     /// The last run, if it did not complete.
     pub(crate) interrupted: Option<RunId>,
 }
 
 impl SavedConversation {
     pub(super) fn new(id: RunId) -> Self {
-        let (turns, agents, interrupted) = Default::default();
-        Self { id, at: Timestamp::UNIX_EPOCH, turns, agents, interrupted }
+        Self { id, at: Timestamp::UNIX_EPOCH, turns: Vec::new(), interrupted: None }
     }
 }
 

@@ -9,15 +9,16 @@ use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::ChangeKind;
 use crate::ops::change::{Change, FileChange, Report, WriteMode};
-use crate::ops::repository;
 use crate::ops::team::adopt::{self, TeamRead};
 use crate::ops::team::fit::{self, TeamFiles};
 use crate::ops::team::manifest::{FILE, Manifest};
 use crate::ops::team::preset::Preset;
+use crate::ops::team::projects;
 use crate::ops::team::proposal::Proposal;
 use crate::ops::team::survey::{self, Survey};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
+use crate::ops::{Workspace, repository};
 use crate::store;
 
 pub(in crate::ops) const FOLDER: &str = ".squad";
@@ -97,7 +98,11 @@ pub(crate) fn init(
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
     let change = Change::new(ChangeKind::Init, message, files);
-    Ok(Installed::New(change.apply_somehow(env, &repository, options.commit)?, proposal))
+    let written = change.apply_somehow(env, &repository, options.commit)?;
+    if let Ok(workspace) = Workspace::find(env, directory) {
+        projects::remember(env, &workspace);
+    }
+    Ok(Installed::New(written, proposal))
 }
 
 /// Fails if no team can be installed in this place, so that nobody is asked in vain.

@@ -22,6 +22,7 @@ mod own_file;
 pub(crate) mod policy;
 pub(crate) mod preset;
 pub(crate) mod project;
+pub(crate) mod projects;
 pub(crate) mod prompts;
 pub(crate) mod proposal;
 pub(crate) mod registration;

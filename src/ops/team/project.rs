@@ -11,6 +11,7 @@ use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::{newest_first, order_of};
 use crate::ops::team::cache::{Cache, CachedTeam};
 use crate::ops::team::layers::settings;
+use crate::ops::team::projects;
 use crate::parse;
 use crate::policy::PolicyRules;
 use crate::settings::{Layer, Origin, Sessions, Settings};
@@ -124,6 +125,7 @@ pub(in crate::ops) struct Opening {
 
 impl Opening {
     pub(in crate::ops) fn new(env: &Env, workspace: Workspace, flags: Layer) -> Self {
+        projects::remember(env, &workspace);
         let cache = Cache::new(env, &workspace.local());
         let cached = cache.look_up(&workspace.folder);
         let (settings, settings_problems) = settings(env, Some(&workspace), cached.config(), flags);

@@ -246,6 +246,7 @@ fn sandbox(
     hidden.extend(Profile::homes(&project.settings.engines, &env.os_variables()));
     hidden.push(state.clone());
     hidden.extend(env.user_config().as_deref().and_then(Path::parent).map(real));
+    hidden.extend(env.user_data());
     let mut readable: Vec<PathBuf> = project.settings.sandbox.read.iter().map(|path| expanded(&home, path)).collect();
     // A name may be a link, into a folder of all such files: both are hidden.
     hidden.extend(hidden.iter().map(|path| real(path)).collect::<Vec<_>>());
@@ -285,7 +286,7 @@ fn sandbox(
                 if git.exists() { git } else { folder }
             }));
         }
-        rules.hidden.extend(["runs", "watch", "homes", "output"].map(|name| local.join(name)));
+        rules.hidden.extend(["runs", "watch", "homes", "output", "sessions"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
         rules.hidden_in_project = ignored_environment_files(project)?;
         // A program there needs what lies beside it, so the folder stays as it is, read-only.

@@ -14,6 +14,7 @@ use toml::Value;
 use crate::env::{Env, files, real};
 use crate::error::Failure;
 use crate::ops::Workspace;
+use crate::ops::team::projects::project_id;
 use crate::settings::{self, Layer, Origin};
 
 /// Bytes of a file that squad reads to recognize it.
@@ -173,7 +174,9 @@ fn hash_of(path: &Path) -> io::Result<blake3::Hash> {
 
 /// The file of a repository's approvals.
 fn place(env: &Env, workspace: &Workspace) -> Option<PathBuf> {
-    let place = format!("{}\n{}", real(workspace.repository.common_dir()).display(), workspace.folder_in_repository());
+    // A copy has the id, and another repository at the same place has the path.
+    let path = real(workspace.repository.common_dir());
+    let place = format!("{}\n{}", path.display(), project_id(workspace)?);
     let name = blake3::hash(place.as_bytes()).to_hex()[..16].to_owned();
     Some(env.user_data()?.join("trust").join(format!("{name}.json")))
 }

@@ -21,6 +21,7 @@ use prompt::{PROMPT, Prompt, Typed, parse_line};
 use side::run_command;
 
 use super::args::Args;
+use super::say_recalled;
 use super::show::{epilogue, say_declined};
 use crate::commands::{Context, Ended};
 use crate::error::Failure;
@@ -98,6 +99,9 @@ fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Repl<'a>, Failure>
     let conversation = Conversation::begin(context.env, &project, earlier)?;
     let agents = project.team.startable().map(|member| member.slug.clone()).collect();
     let prompt = Prompt::new(agents, &project.folder.root, project.local().join("conversation.history"))?;
+    if !call.fresh {
+        say_recalled(context, &project);
+    }
     context.ui.hint("each line is a message to the team; /help says more");
     if let Some(run) = conversation.interrupted() {
         context.ui.hint(&format!("run {run} did not complete; /resume continues it"));

@@ -12,7 +12,7 @@
 //!   cancel ─────────────────→
 //!                ←──────────── ended | failed           the last line
 //!
-//!   status, cancel, say, leave, each on a connection of its own
+//!   status, cancel, say, each on a connection of its own
 //!                ←──────────── activity | watching | done | declined
 //! ```
 
@@ -59,10 +59,6 @@ pub(in crate::ops) enum FromClient {
         text: String,
     },
     Status {},
-    /// A conversation has ended and no longer needs its sessions.
-    Leave {
-        conversation: RunId,
-    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,6 +116,8 @@ pub(in crate::ops) struct Request {
     /// Members that an MCP client named.
     #[serde(default)]
     pub(in crate::ops) members: Vec<NamedMember>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::ops) fresh: bool,
     /// The engine that the client would start; `None`: any.
     pub(in crate::ops) engine: Option<EngineKey>,
 }
@@ -127,7 +125,9 @@ pub(in crate::ops) struct Request {
 impl Request {
     /// The order, for which the host opens what else it needs. Questions have no answer yet.
     pub(in crate::ops) fn order(self, default_tier: Option<Tier>) -> Order {
-        let Self { message, agents, tier, flags, attachments, permissions, commit, conversation, members, .. } = self;
+        let Self {
+            message, agents, tier, flags, attachments, permissions, commit, conversation, members, fresh, ..
+        } = self;
         let nobody: Ask = Arc::new(|_, _| ());
         Order {
             message,
@@ -140,6 +140,7 @@ impl Request {
             ask: self.asks.then_some(nobody),
             land: None,
             conversation,
+            fresh,
             resumed: None,
             members,
             described: None,
@@ -214,6 +215,7 @@ mod tests {
             resume: None,
             conversation: None,
             members: Vec::new(),
+            fresh: false,
             engine: None,
         };
         let run = RunId::parse("20260101-000000-abcdef").expect("an id");
@@ -226,7 +228,6 @@ mod tests {
             FromClient::Cancel { agent: Some(agent.clone()) },
             FromClient::Say { agent: agent.clone(), text: "without the cache".to_owned() },
             FromClient::Status {},
-            FromClient::Leave { conversation: run.clone() },
         ];
         let host = [
             FromHost::Ready {},
@@ -250,7 +251,6 @@ mod tests {
             {"cancel":{"agent":"ada"}}
             {"say":{"agent":"ada","text":"without the cache"}}
             {"status":{}}
-            {"leave":{"conversation":"20260101-000000-abcdef"}}
         "#]],
         );
         same(

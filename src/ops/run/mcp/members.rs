@@ -90,6 +90,7 @@ impl McpServer {
             resume,
             conversation,
             members,
+            fresh: false,
             engine,
         }
     }

@@ -259,6 +259,7 @@ impl Service for McpServer {
     fn resources(&self) -> Vec<Value> {
         let mut all = self.role_resources();
         all.extend(self.other_resources());
+        all.extend(self.squad_resources());
         all
     }
 
@@ -271,6 +272,7 @@ impl Service for McpServer {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts[..] {
             ["roles", id] => self.role_contents(uri, id),
+            ["squads", name] => self.squad_contents(uri, name),
             ["decisions"] => self.decision_contents(uri),
             ["runs", run] => self.run_contents(uri, run),
             ["runs", run, member, kind] => self.output_contents(uri, run, member, kind),

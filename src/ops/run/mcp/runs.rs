@@ -7,11 +7,13 @@ use std::path::MAIN_SEPARATOR;
 use serde_json::{Value, json};
 
 use super::McpServer;
-use super::uri::output as output_uri;
+use super::uri::{encoded, output as output_uri};
 use crate::mcp::Fault;
 use crate::model::{RunId, first_line};
 use crate::ops::ledger::log::{self, Choice};
 use crate::ops::run::members::{MemberResult, RunResult};
+use crate::ops::run::squads;
+use crate::ops::team::projects::{self, Found, KnownProject};
 use crate::ops::{Project, Workspace};
 
 /// Most bytes of a resource; longer output is only in the file.
@@ -34,6 +36,23 @@ impl McpServer {
             resource(format!("squad://runs/{}", run.run), format!("run {}", run.run), about)
         }));
         all
+    }
+
+    /// The user's projects with a team.
+    pub(super) fn squad_resources(&self) -> Vec<Value> {
+        let known = projects::all(&self.env);
+        let resource = |project: &KnownProject| {
+            let uri = format!("squad://squads/{}", encoded(&project.handle(&known)));
+            let about = format!("The team in {}", projects::shown(&self.env, &project.path));
+            json!({"uri": uri, "name": format!("squad {}", project.name()), "description": about, "mimeType": "application/json"})
+        };
+        known.iter().filter(|project| project.state == Found::Here).map(resource).collect()
+    }
+
+    pub(super) fn squad_contents(&self, uri: &str, name: &str) -> Result<Vec<Value>, Fault> {
+        let squad = squads::one(&self.env, name).map_err(|_| Fault::no_resource(uri))?;
+        let text = serde_json::to_string(&squad).map_err(|error| Fault::internal(error.to_string()))?;
+        Ok(vec![json!({"uri": uri, "mimeType": "application/json", "text": text})])
     }
 
     pub(super) fn run_contents(&self, uri: &str, run: &str) -> Result<Vec<Value>, Fault> {

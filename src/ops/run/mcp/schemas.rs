@@ -261,6 +261,7 @@ pub(super) fn templates() -> Vec<Value> {
         template("squad://runs/{run}/{member}/text", "text", "A member's whole answer", "text/markdown"),
         template("squad://runs/{run}/{member}/stdout", "stdout", "A member's standard output", "text/plain"),
         template("squad://runs/{run}/{member}/stderr", "stderr", "A member's standard error", "text/plain"),
+        template("squad://squads/{name}", "squad", "A project of yours and how its team is", "application/json"),
         template("squad://runs/{run}/{member}/prompt", "prompt", "The prompt a member got", "text/plain"),
     ]
 }

@@ -298,6 +298,7 @@ pub(crate) fn carry_out(
         ask: None,
         land: None,
         conversation: None,
+        fresh: false,
         resumed: None,
         members: prepared.members,
         described,

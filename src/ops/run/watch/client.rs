@@ -16,7 +16,7 @@ use crate::error::{Failure, FailureKind};
 use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunId};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::ledger::lost;
-use crate::ops::run::host::{EngineKey, FromClient, FromHost, Incoming, PROTOCOL, Request, ask, name, to_line};
+use crate::ops::run::host::{EngineKey, FromClient, FromHost, Incoming, PROTOCOL, Request, name, to_line};
 use crate::ops::run::lease::{self, LEASE_CHECKS, LEASE_PAUSE};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume;
@@ -106,14 +106,6 @@ async fn order_from<S: Show>(env: &Env, project: &Project, order: &Order, watche
     asked
 }
 
-/// Tells the watch, if there is one, that a conversation has ended.
-pub(crate) fn leave(files: &WatchFiles, conversation: RunId) {
-    if let Some(watcher) = files.watcher() {
-        // If this fails, the sessions are reset once they have been idle long enough.
-        let _ = ask(&watcher.endpoint, &FromClient::Leave { conversation }, CLOSE_TIMEOUT);
-    }
-}
-
 fn request(env: &Env, project: &Project, order: &Order) -> Request {
     Request {
         message: order.message.clone(),
@@ -127,6 +119,7 @@ fn request(env: &Env, project: &Project, order: &Order) -> Request {
         resume: order.resumed.as_ref().map(|resumed| resumed.run.clone()),
         conversation: order.conversation.clone(),
         members: Vec::new(),
+        fresh: order.fresh,
         engine: Some(EngineKey::of(env, project)),
     }
 }

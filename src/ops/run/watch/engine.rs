@@ -14,6 +14,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{ConnectionState, Event, EventKind, RunId};
 use crate::ops::Project;
+use crate::ops::run::recall;
 use crate::ops::team::engines;
 use crate::ops::team::sandbox;
 use crate::ops::team::secrets;
@@ -55,7 +56,8 @@ async fn start(
     bounds.report(reports);
     let engines = engines::prepare(env, project, run, script, bounds.sandbox.as_ref());
     engines.get(None, reports).await?;
-    Ok(Arc::new(SessionPool::keeping(engines, project.settings.sessions.max_concurrent, reports.clone())))
+    let (places, store) = (project.settings.sessions.max_concurrent, recall::store(project));
+    Ok(Arc::new(SessionPool::keeping(engines, places, store, reports.clone())))
 }
 
 impl Watch {

@@ -28,7 +28,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Duration;
 
-pub(crate) use client::{Asked, leave, orchestrate};
+pub(crate) use client::{Asked, orchestrate};
 use engine::report;
 use lease::WatchLease;
 pub(in crate::ops) use lease::is_anywhere;

@@ -10,7 +10,6 @@ use tokio::task::spawn_local;
 use super::Watch;
 use super::peer::{Client, Feed, write};
 use crate::error::Failure;
-use crate::model::Outcome;
 use crate::ops::Project;
 use crate::ops::run::host::{EngineKey, FromClient, FromHost, Incoming, Request, to_line};
 use crate::ops::run::orchestrate::{self, Host, Sessions};
@@ -27,14 +26,6 @@ impl Watch {
             Some(FromClient::Orchestrate(request)) => request,
             Some(FromClient::Status {}) => {
                 reply(FromHost::Watching(Box::new(self.state()))).await;
-                return;
-            }
-            Some(FromClient::Leave { conversation }) => {
-                reply(FromHost::Done {}).await;
-                let pool = self.pool.borrow().clone();
-                if let Some(pool) = pool {
-                    pool.reset(&conversation).await;
-                }
                 return;
             }
             _ => return,
@@ -56,30 +47,20 @@ impl Watch {
         };
         let (canceller, cancel) = Cancel::channel();
         let active_run = ActiveRun::begin(self, canceller.clone(), Arc::clone(&client));
-        let is_alone = order.conversation.is_none();
         let order = Order { land: Some(client.lander()), ask: order.ask.map(|_| client.asker()), ..order };
         let feed = Feed { watch: self.events.clone(), client: Some(Arc::clone(&client)) };
-        let sessions = Sessions::Team(Arc::clone(&pool));
+        let sessions = Sessions::Team(pool);
         let host = Host { canceller: canceller.clone(), cancel, sessions };
         let ended = tokio::select! {
             (_, ended) = orchestrate::execute(&self.env, &project, order, feed, host) => ended,
             never = client.listen(incoming, || _ = canceller.run()) => match never {},
         };
         drop(active_run);
-        // Sessions keep their history for a run that may be resumed, and for a conversation.
-        let over = ended
-            .as_ref()
-            .ok()
-            .filter(|ended| is_alone && ended.status == Outcome::Completed)
-            .map(|ended| ended.run.clone());
         let last = match ended {
             Ok(ended) => FromHost::Ended(Box::new(ended)),
             Err(failure) => FromHost::Failed(Box::new(failure)),
         };
         client.end(&last);
-        if let Some(run) = over {
-            pool.reset(&run).await;
-        }
     }
 
     /// Reads the team again, because it may have changed since the client checked the order.

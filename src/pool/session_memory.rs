@@ -1,0 +1,278 @@
+//! What an agent's standing session knows, kept beside what its engine stores of it.
+//!
+//! ```text
+//! .git/squad/sessions/KEY-SESSION.json    what the session was told, and in which runs
+//! .git/squad/sessions/KEY-SESSION.lock    held by the process that has the session
+//! ```
+//!
+//! Without it the agent gets a fresh session. `KEY` stands for the team and the work tree.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::session_id::standing_session_id;
+use crate::env::files::{read_regular, replace};
+use crate::env::lock;
+use crate::model::{ContextItem, DecisionId, RunId, Slug, first_line};
+
+/// A session remembers the last of its runs, and of the context it was told.
+const MOST_SERVED: usize = 20;
+const MOST_TOLD: usize = 2_000;
+const LARGEST: u64 = 4 << 20;
+/// Characters of a title that is told when its decision has ended.
+const TITLE: usize = 160;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionMemory {
+    /// The engine that stores the session.
+    engine: String,
+    /// The runs and conversations that it worked in, the last one last; none if it was never used.
+    served: Vec<RunId>,
+    /// Hashes of the context that it was told.
+    told: Vec<String>,
+    /// The decisions in that, with their titles.
+    decisions: BTreeMap<DecisionId, String>,
+    /// The hash of the last situation that it was told.
+    situation: String,
+    /// The last conversation, and how many of its turns the session knows.
+    conversation: Option<(RunId, usize)>,
+    /// It took the place of one that could not be resumed, and was not used yet.
+    is_replacement: bool,
+}
+
+/// Context that a session has not been told.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct News {
+    pub(super) text: String,
+    /// The decisions in it, unless all of it is new.
+    pub(super) decisions: Vec<DecisionId>,
+}
+
+impl SessionMemory {
+    /// Whether the session has a history.
+    pub(super) fn is_used(&self) -> bool {
+        !self.served.is_empty()
+    }
+
+    pub(super) fn has_served(&self, id: &RunId) -> bool {
+        self.served.contains(id)
+    }
+
+    /// The session is a new one, in the place of this one.
+    pub(super) fn replace(&mut self) {
+        let is_replacement = self.is_used() || self.is_replacement;
+        *self = Self { engine: std::mem::take(&mut self.engine), is_replacement, ..Self::default() };
+    }
+
+    pub(super) fn take_replacement(&mut self) -> bool {
+        std::mem::take(&mut self.is_replacement)
+    }
+
+    /// Begins work in a run or conversation. Returns whether it worked in another one before.
+    pub(super) fn serve(&mut self, id: &RunId) -> bool {
+        let is_new = self.served.last().is_some_and(|last| last != id);
+        self.served.retain(|served| served != id);
+        self.served.push(id.clone());
+        self.served.drain(..self.served.len().saturating_sub(MOST_SERVED));
+        is_new
+    }
+
+    /// The part of a context that it has not been told, all of it the first time; and the decisions it was told that are no
+    /// longer in force.
+    pub(super) fn news(
+        &mut self,
+        whole: &str,
+        items: &[ContextItem],
+        is_in_force: impl Fn(&DecisionId) -> bool,
+    ) -> News {
+        let is_first = self.told.is_empty();
+        let mut news = News::default();
+        let mut heading = "";
+        for item in items {
+            let hash = hash(&item.text);
+            if self.told.contains(&hash) {
+                continue;
+            }
+            self.told.push(hash);
+            if item.heading != heading {
+                heading = item.heading;
+                news.text.push_str(heading);
+            }
+            news.text.push_str(&item.text);
+            if let Some((id, title)) = &item.decision {
+                self.decisions.insert(id.clone(), first_line(title, TITLE));
+                news.decisions.push(id.clone());
+            }
+        }
+        self.told.drain(..self.told.len().saturating_sub(MOST_TOLD));
+        if is_first {
+            return News { text: whole.to_owned(), decisions: Vec::new() };
+        }
+        let (kept, ended) = std::mem::take(&mut self.decisions).into_iter().partition(|(id, _)| is_in_force(id));
+        self.decisions = kept;
+        for (id, title) in ended {
+            news.text.push_str(&format!("\nNo longer in force: decision `{id}`, {title}\n"));
+        }
+        news
+    }
+
+    /// A situation, unless it is the one that it was told last.
+    pub(super) fn situation(&mut self, text: String) -> String {
+        let hash = hash(&text);
+        if std::mem::replace(&mut self.situation, hash.clone()) == hash { String::new() } else { text }
+    }
+
+    /// The turns of a conversation that it does not know. It will know the present one.
+    pub(super) fn turns<'t, T>(&mut self, conversation: &RunId, turns: &'t [T]) -> &'t [T] {
+        let present = (conversation.clone(), turns.len() + 1);
+        let known = self.conversation.replace(present).filter(|(id, _)| id == conversation);
+        turns.get(known.map_or(0, |(_, count)| count)..).unwrap_or_default()
+    }
+}
+
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// The memories of a team's standing sessions in a work tree.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionStore {
+    folder: PathBuf,
+    key: String,
+}
+
+/// A memory that no other process has.
+pub(super) struct HeldMemory {
+    pub(super) memory: SessionMemory,
+    path: PathBuf,
+    lock: File,
+}
+
+impl SessionStore {
+    pub(crate) fn new(folder: PathBuf, key: String) -> Self {
+        Self { folder, key }
+    }
+
+    /// `None`: another process has the session, or the folder cannot be written.
+    pub(super) fn take(&self, agent: &Slug, engine: &str) -> Option<HeldMemory> {
+        let path = self.folder.join(format!("{}-{}.json", self.key, standing_session_id(agent)));
+        let lock = lock::open(&path.with_extension("lock"));
+        let lock = lock.inspect_err(|error| tracing::debug!("no standing session for {agent}: {error}")).ok()?;
+        if !lock::try_take(&lock).ok()? {
+            return None;
+        }
+        let memory = read_regular(&path, LARGEST).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut memory: SessionMemory = memory.unwrap_or_default();
+        if memory.engine != engine {
+            memory = SessionMemory { engine: engine.to_owned(), ..SessionMemory::default() };
+        }
+        Some(HeldMemory { memory, path, lock })
+    }
+
+    /// The names of the sessions that were used, and when the last of them was.
+    pub(crate) fn used(&self) -> (Vec<String>, Option<SystemTime>) {
+        let prefix = format!("{}-{}", self.key, "squad-");
+        let (mut names, mut last) = (Vec::new(), None);
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let Some(agent) = name.strip_prefix(&prefix).and_then(|name| name.strip_suffix(".json")) else { continue };
+            let memory = read_regular(&entry.path(), LARGEST);
+            let memory = memory.and_then(|bytes| serde_json::from_slice::<SessionMemory>(&bytes).ok());
+            if memory.is_some_and(|memory| memory.is_used()) {
+                names.push(agent.to_owned());
+                last = last.max(entry.metadata().and_then(|about| about.modified()).ok());
+            }
+        }
+        names.sort_unstable();
+        (names, last)
+    }
+}
+
+impl HeldMemory {
+    /// A failure costs the session, and nothing else.
+    pub(super) fn write(&self) {
+        let written =
+            serde_json::to_vec(&self.memory).map_err(Into::into).and_then(|bytes| replace(&self.path, &bytes));
+        if let Err(error) = written {
+            tracing::debug!("{} cannot be written: {error}", self.path.display());
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for HeldMemory {
+    fn drop(&mut self) {
+        // Closing it is not enough: a child that another thread has just forked has the file open, too.
+        let _ = self.lock.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(text: &str, decision: Option<&str>) -> ContextItem {
+        let decision = decision.map(|id| (DecisionId::new(id), format!("About {id}")));
+        ContextItem { decision, ..ContextItem::new("\n## Things\n", text.to_owned()) }
+    }
+
+    #[test]
+    fn what_was_told_is_not_told_again_and_what_ended_is_said() {
+        let mut memory = SessionMemory::default();
+        let (a, b, c) = (item("A\n", Some("a")), item("B\n", Some("b")), item("C\n", None));
+        let all = |_: &DecisionId| true;
+        let first = memory.news("whole", &[a.clone(), c.clone()], all);
+        assert_eq!(first, News { text: "whole".to_owned(), decisions: Vec::new() });
+        assert_eq!(memory.news("whole", &[c.clone(), a.clone()], all), News::default());
+        let later = memory.news("whole", &[a.clone(), b.clone(), c.clone()], all);
+        assert_eq!(later, News { text: "\n## Things\nB\n".to_owned(), decisions: vec![DecisionId::new("b")] });
+        let ended = memory.news("whole", std::slice::from_ref(&b), |id| id.as_str() != "a");
+        assert_eq!(ended.text, "\nNo longer in force: decision `a`, About a\n");
+        assert_eq!(memory.news("whole", &[b], |id| id.as_str() != "a"), News::default(), "once");
+        // A session in its place knows nothing.
+        memory.serve(&RunId::new("r1"));
+        memory.replace();
+        assert!(!memory.is_used() && memory.take_replacement() && !memory.take_replacement());
+        assert_eq!(memory.news("whole", &[a, c], all).text, "whole");
+    }
+
+    #[test]
+    fn a_session_gets_the_turns_it_was_not_in() {
+        let mut memory = SessionMemory::default();
+        let (one, other) = (RunId::new("c1"), RunId::new("c2"));
+        assert_eq!(memory.turns(&one, &[] as &[u8]), [0_u8; 0]);
+        assert_eq!(memory.turns(&one, &[1]), [0_u8; 0], "its own");
+        assert_eq!(memory.turns(&one, &[1, 2, 3, 4]), [3, 4]);
+        assert_eq!(memory.turns(&other, &[7]), [7]);
+        assert_eq!(memory.turns(&one, &[1]), [1], "it may have been compacted since");
+        assert_eq!(
+            (memory.situation("x".to_owned()), memory.situation("x".to_owned())),
+            ("x".to_owned(), String::new())
+        );
+    }
+
+    #[test]
+    fn one_process_has_a_session_and_another_engine_none_of_its_history() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SessionStore::new(folder.path().join("sessions"), "key".to_owned());
+        let ada = Slug::fold("ada").expect("a slug");
+        let mut held = store.take(&ada, "copilot").expect("it is free");
+        assert!(store.take(&ada, "copilot").is_none());
+        held.memory.serve(&RunId::new("r1"));
+        held.write();
+        drop(held);
+        assert_eq!(store.used().0, ["ada"]);
+        assert!(store.take(&ada, "copilot").expect("it is free").memory.has_served(&RunId::new("r1")));
+        assert!(!store.take(&ada, "claude").expect("it is free").memory.is_used());
+        fs::write(folder.path().join("sessions/key-squad-ada.json"), "{").expect("a file");
+        assert!(!store.take(&ada, "copilot").expect("it is free").memory.is_used(), "a torn file");
+        let nowhere = SessionStore::new(folder.path().join("sessions/key-squad-ada.json"), "key".to_owned());
+        assert!(nowhere.take(&ada, "copilot").is_none());
+    }
+}

@@ -1,0 +1,66 @@
+//! Standing sessions without a watch, and what is said of them.
+
+use crate::process::{SLOW, signal, start, wait_for};
+use crate::support::{Output, TestRepo};
+
+fn rehearse(repo: &TestRepo, more: &[&str]) -> Output {
+    let mut arguments = vec!["orchestrate", "--engine", "rehearsal", "--permissions", "allow", "@ada add the endpoint"];
+    arguments.extend(more);
+    let output = repo.squad(&arguments);
+    assert_eq!(output.code, 0, "{output}");
+    output
+}
+
+#[test]
+fn a_line_says_what_is_recalled() {
+    let repo = TestRepo::with_small_team();
+    // Without the setting, a run leaves nothing to recall.
+    rehearse(&repo, &[]);
+    repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    let first = rehearse(&repo, &[]);
+    assert!(!first.err.contains("recalled"), "{first}");
+    let second = rehearse(&repo, &[]);
+    assert!(second.err.contains("recalled: the session of ada, 0 s ago\n"), "{second}");
+    assert!(!rehearse(&repo, &["--fresh"]).err.contains("recalled"));
+
+    // A run that was killed waits to be taken up, and its session is free again.
+    let mut child = start(&repo, SLOW, &["x"]);
+    wait_for(&mut child, "Begun.");
+    let busy = rehearse(&repo, &["--json"]);
+    let own = "\"session\":\"squad-ada-2";
+    assert!(busy.out.contains(own), "somebody has the standing one: {busy}");
+    signal(&child, "KILL");
+    child.wait().expect("it ends");
+    let third = rehearse(&repo, &["--json"]);
+    assert!(third.err.contains("was killed: `squad orchestrate --resume "), "{third}");
+    assert!(third.out.contains("\"session.resumed\",\"session\":\"squad-ada\"") && !third.out.contains(own), "{third}");
+    repo.assert_sound();
+}
+
+/// Two work trees × two teams of one repository: none has another's session.
+#[test]
+fn a_work_tree_and_a_team_have_sessions_of_their_own() {
+    let repo = TestRepo::with_small_team();
+    for folder in ["", "packages/a/"] {
+        repo.write(&format!("{folder}.squad/config.toml"), "[sessions]\nstanding = true\n");
+    }
+    repo.write("packages/a/.squad/team.md", &repo.read(".squad/team.md"));
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=teams"]);
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let side = repo.root().join("../side");
+    let how = |folder: &std::path::Path| {
+        let message = "@ada add the endpoint";
+        let arguments = ["orchestrate", "--engine", "rehearsal", "--permissions", "allow", "--json", message];
+        let output = repo.squad_in(folder, &arguments);
+        let is = |kind: &str| output.out.contains(&format!("\"session.{kind}\",\"session\":\"squad-ada\""));
+        (is("created"), is("resumed"))
+    };
+    let places = [repo.root(), repo.root().join("packages/a"), side.clone(), side.join("packages/a")];
+    for place in &places {
+        assert_eq!(how(place), (true, false), "{}", place.display());
+    }
+    for place in &places {
+        assert_eq!(how(place), (false, true), "{}", place.display());
+    }
+}
