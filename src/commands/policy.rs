@@ -76,10 +76,13 @@ Examples:
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = Project::open(context.env, &context.directory, Layer::default())?;
-        context.ui.problems(&project.problems);
         match self.command.unwrap_or(Command::List) {
-            Command::List => list(context, &project),
+            Command::List => {
+                context.ui.all_problems(&project.problems);
+                list(context, &project);
+            }
             Command::Test { what, agent, tier, kind, permissions } => {
+                context.ui.problems(&project.problems);
                 project.require_sound()?;
                 let agent = named_agents(&project.team, agent.as_slice())?.into_iter().next();
                 let of_agent = if agent.is_some() { Tier::default() } else { Tier::Direct };

@@ -187,7 +187,7 @@ fn a_rule_that_asks_is_not_answered_by_what_was_kept() {
     let root = repo.root().canonicalize().expect("a folder");
     repo.write(OWN, &format!("[policy.kept]\n{:?} = [\"writes in this project\"]\n", root.display().to_string()));
     repo.write(".squad/config.toml", "[policy]\nwrites.ask = [\"infra/**\"]\n");
-    for (mode, expected) in [("deny", &[][..]), ("ask", &["src/a.txt"]), ("allow", &["src/a.txt"])] {
+    for (mode, expected) in [("deny", &[][..]), ("allow", &["src/a.txt"])] {
         let (output, files) = play(&repo, &STEPS[..2], mode);
         assert_eq!(files, expected, "{mode}: {output}");
     }
