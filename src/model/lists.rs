@@ -80,6 +80,9 @@ impl List {
 
     /// The rest of a text after the longest of the list's phrases that it begins with, as whole words.
     pub(crate) fn begins(self, text: &str) -> Option<&str> {
+        if LISTS.first.get(word_of(text)).is_none_or(|of| of & (1 << self as u32) == 0) {
+            return None;
+        }
         let rest = |entry: &&'static str| {
             let rest = text.strip_prefix(entry)?;
             (!entry.ends_with(is_word_char) || !rest.starts_with(is_word_char)).then_some(rest)

@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-use super::units::each_stem;
+use super::stems::each_stem;
 use crate::model::List;
 
 const TABLE: &str = include_str!("areas.txt");
 
 /// The number of a stem. Stems that only a team uses follow those of the table.
-pub(super) type TermId = u32;
+pub(super) type TermId = usize;
 
 #[derive(Clone, Copy)]
 pub(super) struct Area {
@@ -94,15 +94,11 @@ impl Areas {
             }
         });
         let Some((first, rest)) = terms.split_first() else { return };
-        let term = &mut self.terms[*first as usize];
-        if rest.is_empty() {
-            // A stop word of one language (`die`, `dos`) is a word of another.
-            if term.tells && !term.hints.contains(&hint) {
-                term.hints.push(hint);
-            }
-            return;
-        }
+        let term = &mut self.terms[*first];
         match term.phrases.iter_mut().find(|(known, _)| known == rest) {
+            // A stop word of one language (`die`, `dos`) is a word of another.
+            _ if rest.is_empty() && (!term.tells || term.hints.contains(&hint)) => {}
+            _ if rest.is_empty() => term.hints.push(hint),
             Some((_, hints)) => hints.push(hint),
             None => term.phrases.push((rest.to_vec(), vec![hint])),
         }
@@ -112,10 +108,9 @@ impl Areas {
         if let Some(known) = self.ids.get(stem) {
             return *known;
         }
-        let id = self.size();
-        self.ids.insert(stem.into(), id);
+        self.ids.insert(stem.into(), self.terms.len());
         self.terms.push(Term { tells, hints: Vec::new(), phrases: Vec::new() });
-        id
+        self.terms.len() - 1
     }
 
     pub(super) fn id(&self, stem: &str) -> Option<TermId> {
@@ -124,21 +119,25 @@ impl Areas {
 
     /// The number of terms in the table.
     pub(super) fn size(&self) -> TermId {
-        TermId::try_from(self.terms.len()).unwrap_or(TermId::MAX)
+        self.terms.len()
+    }
+
+    pub(super) fn area(&self, name: &str) -> usize {
+        self.list.iter().position(|area| area.name == name).unwrap_or(usize::MAX)
     }
 
     pub(super) fn tells(&self, term: TermId) -> bool {
-        self.terms.get(term as usize).is_none_or(|term| term.tells)
+        self.terms.get(term).is_none_or(|term| term.tells)
     }
 
     pub(super) fn hints(&self, term: TermId) -> &[Hint] {
-        self.terms.get(term as usize).map_or(&[], |term| &term.hints)
+        self.terms.get(term).map_or(&[], |term| &term.hints)
     }
 
     /// The longest phrase that terms begin with, or the first of them: how many they are, and what they mean.
     pub(super) fn longest(&self, terms: &[TermId]) -> (usize, &[Hint]) {
         let Some((first, rest)) = terms.split_first() else { return (0, &[]) };
-        let phrases = self.terms.get(*first as usize).map_or(&[][..], |term| &term.phrases);
+        let phrases = self.terms.get(*first).map_or(&[][..], |term| &term.phrases);
         let phrase = phrases.iter().find(|(phrase, _)| rest.starts_with(phrase));
         phrase.map_or((1, self.hints(*first)), |(phrase, hints)| (1 + phrase.len(), &hints[..]))
     }

@@ -1,6 +1,6 @@
 //! What a message asks for besides work, and the effort it is worth.
 
-use super::sentence::Message;
+use super::message::Message;
 use super::work::asks_for_work;
 use crate::model::{List, Member, Team, Tier, words};
 
@@ -35,8 +35,8 @@ pub(super) enum Asks {
 impl Asks {
     pub(super) fn of(message: &Message<'_>) -> Self {
         let plain = message.sentences.iter().take(SENTENCES).map(|sentence| sentence.plain(message.text));
-        let plain: Vec<String> = plain.collect();
-        let sentences = || plain.iter().map(String::as_str);
+        let plain: Vec<_> = plain.collect();
+        let sentences = || plain.iter().map(|sentence| &**sentence);
         let is_question =
             |sentence: &str| (sentence.ends_with('?') && ASKS.is_match(sentence)) || PLAINLY.is_match(sentence);
         let first = sentences().next().unwrap_or_default();

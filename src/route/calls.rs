@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::sentence::{Message, Sentence};
+use super::message::{Message, Sentence};
 use super::steps::Assignment;
 use super::work::is_order;
 use super::{Draft, note};

@@ -1,6 +1,7 @@
 //! Messages that need no agent: greetings, thanks, and questions that the team's files or the ledger answer. Strict on
 //! purpose: the coordinator, which may start nobody too, gets what is not clearly one of them.
 
+use super::message::Names;
 use crate::model::{List, Slug, Team};
 
 /// A question that squad can answer by itself.
@@ -58,6 +59,10 @@ const PRAISE: &str = "sprint effort session review answer quick guys fix fixes r
 impl Question {
     /// `None`: not clearly one of these questions.
     pub(crate) fn read(message: &str, team: &Team) -> Option<Self> {
+        Self::of_message(message, team, &Names::of(team))
+    }
+
+    fn of_message(message: &str, team: &Team, names: &Names) -> Option<Self> {
         if message.len() > LONGEST || message.contains("```") {
             return None;
         }
@@ -65,19 +70,19 @@ impl Question {
         let sentences = SENTENCE_END.split(&message).map(|text| text.trim_matches(|c: char| !is_of_word(c)));
         let mut talk = None;
         let mut asked = sentences.filter(|text| !text.is_empty()).filter(|text| {
-            let pleasantry = pleasantry(text, team);
+            let pleasantry = pleasantry(text, names);
             talk = talk.take().max(pleasantry);
             pleasantry.is_none()
         });
         match (asked.next(), asked.next()) {
-            (Some(text), None) => Self::of(text, team),
+            (Some(text), None) => Self::of(text, team, names),
             (None, _) => talk.map(|thanks| if thanks { Self::Thanks } else { Self::Greeting }),
             _ => None,
         }
     }
 
-    fn of(text: &str, team: &Team) -> Option<Self> {
-        let begins = |word: &str| List::Greeting.has(word) || List::Addressed.has(word) || named(team, word).is_some();
+    fn of(text: &str, team: &Team, names: &Names) -> Option<Self> {
+        let begins = |word: &str| List::Greeting.has(word) || List::Addressed.has(word) || named(names, word).is_some();
         let mut text = text;
         while let Some((_, rest)) = text.split_once([' ', ',']).filter(|(word, _)| begins(word)) {
             text = rest.trim_start_matches([' ', ',']);
@@ -91,18 +96,18 @@ impl Question {
             _ if RUNS.is_match(text) => Some(Self::Runs),
             _ if TEAM.is_match(text) => Some(Self::Team),
             _ => {
-                let member = MEMBER.captures(text).and_then(|found| named(team, &topic(&found)));
+                let member = MEMBER.captures(text).and_then(|found| named(names, &topic(&found)));
                 let decisions = || DECISIONS.captures(text).map(|found| Self::Decisions(topic(&found)));
                 let handler = || HANDLER.captures(text).map(|found| Self::Handler(topic(&found)));
-                member.map(Self::Member).or_else(decisions).or_else(handler)
+                member.map(|place| Self::Member(team.members[place].slug.clone())).or_else(decisions).or_else(handler)
             }
         }
     }
 }
 
 /// The reason why no agent is needed, or `None`.
-pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
-    match Question::read(message, team)? {
+pub(super) fn read(team: &Team, names: &Names, message: &str) -> Option<&'static str> {
+    match Question::of_message(message, team, names)? {
         Question::Greeting | Question::Thanks => Some("a greeting or thanks"),
         Question::Status | Question::Runs => Some("a question how things stand"),
         Question::Team | Question::Member(_) | Question::Handler(_) | Question::Decisions(_) => {
@@ -112,24 +117,20 @@ pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
 }
 
 /// Whether a sentence only thanks (`true`) or greets.
-fn pleasantry(text: &str, team: &Team) -> Option<bool> {
+fn pleasantry(text: &str, names: &Names) -> Option<bool> {
     let words: Vec<&str> = text.split(|c: char| !is_of_word(c)).filter(|word| !word.is_empty()).collect();
     let thanks = words.first().is_some_and(|word| List::Thanks.has(word));
     let greets = words.iter().take(2).any(|word| List::Greeting.has(word));
     let is_talk = |word: &&str| {
         List::any(&[List::Greeting, List::Thanks, List::Addressed, List::Pleasant], word)
             || (thanks && PRAISE.split(' ').any(|praise| praise == *word))
-            || named(team, word).is_some()
+            || named(names, word).is_some()
     };
     ((thanks || greets) && words.iter().all(is_talk)).then_some(thanks)
 }
 
-fn named(team: &Team, word: &str) -> Option<Slug> {
-    let is_called = |slug: &Slug| slug.as_str() == word.trim_start_matches('@');
-    let mut members = team.members.iter();
-    let found =
-        members.find(|member| is_called(&member.slug) || Slug::fold(&member.name).as_ref().is_some_and(is_called));
-    found.map(|member| member.slug.clone())
+fn named(names: &Names, word: &str) -> Option<usize> {
+    names.place(word.trim_start_matches('@'))
 }
 
 fn is_of_word(c: char) -> bool {

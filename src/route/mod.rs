@@ -1,8 +1,8 @@
 //! Who works on a message: decided here, in code, with evidence.
 //!
 //! ```text
-//! message → text → sentence ─┬→ calls, hard, direct, asks ────────────────────────┬→ plan
-//!                     └→ support → score → parts (several agents) → steps, reviewers ┘
+//! message ─┬→ calls, hard, direct, asks ─────────────────────────────────────────┬→ plan
+//!          └→ support → score → parts (several agents) → evidence, steps, reviewers ┘
 //! team → lines → index ──┘
 //! ```
 //!
@@ -39,14 +39,13 @@ mod evidence;
 mod hard;
 mod index;
 mod lines;
+mod message;
 mod parts;
 mod reviewers;
 mod score;
-mod sentence;
+mod stems;
 mod steps;
 mod support;
-mod text;
-mod units;
 mod work;
 
 use std::sync::OnceLock;
@@ -61,10 +60,10 @@ use asks::Asks;
 use calls::Addressed;
 use evidence::Explainer;
 use index::Index;
+use message::{Message, Names, unread};
 use parts::Parts;
 use reviewers::Requests;
 use score::Ranking;
-use sentence::{Message, Names};
 use steps::Assignment;
 use support::Unit;
 
@@ -195,7 +194,7 @@ impl<'t> Router<'t> {
         // Nobody reviews what a read-only tier leaves unchanged, unless the message asks for it.
         let of_row = draft.reviewer.filter(|it| !plan.agents.is_empty() && !plan.agents.contains(it));
         plan.reviewer = plan.reviewer.take().or(of_row.filter(|_| tier != Tier::Lightweight));
-        if let unread @ 1.. = text::unread(request.text) {
+        if let unread @ 1.. = unread(request.text) {
             let why = format!("the message is long: {} KiB in its middle were not read", unread.div_ceil(1024));
             plan.evidence.push(note(why, "message"));
         }
@@ -247,31 +246,28 @@ impl<'t> Router<'t> {
 
     /// Agents that match the message but do not appear in its plan, best first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
-        let mut others = self.candidates(&Message::read(&self.names, request.text));
         let is_shown = |slug: &Slug| plan.agents.contains(slug) || plan.evidence.iter().any(|one| one.agent == *slug);
-        others.retain(|other| !is_shown(&other.agent));
-        others.truncate(CONSIDERED);
-        others
+        self.candidates(&Message::read(&self.names, request.text), CONSIDERED, |slug| !is_shown(slug))
     }
 
     /// The agents that a message speaks for, best first.
-    fn candidates(&self, message: &Message<'_>) -> Vec<Considered> {
+    fn candidates(&self, message: &Message<'_>, most: usize, is_meant: impl Fn(&Slug) -> bool) -> Vec<Considered> {
         let index = self.index();
         let units = support::read(index, message.text, &message.spans);
         let ranking = self.ranking(&units);
         let explainer = Explainer { index, message: message.text, ranking: &ranking };
-        let candidates = ranking.order.iter().map(|agent| Considered {
-            agent: index.agents[*agent].slug.clone(),
-            weight: (ranking.scores[*agent] * 100.0).round() / 100.0,
-            evidence: explainer.of(*agent, REASONS_EACH),
+        let order = ranking.order().into_iter().filter(|agent| is_meant(&index.agents[*agent].slug));
+        let candidates = order.map(|agent| Considered {
+            agent: index.agents[agent].slug.clone(),
+            weight: (ranking.scores[agent] * 100.0).round() / 100.0,
+            evidence: explainer.of(agent, REASONS_EACH),
         });
-        candidates.filter(|candidate| !candidate.evidence.is_empty()).collect()
+        candidates.filter(|candidate| !candidate.evidence.is_empty()).take(most).collect()
     }
 
     /// Whom the coordinator chooses among: the best, and always the lead.
     fn shortlist(&self, message: &Message<'_>) -> Vec<Evidence> {
-        let mut shortlist = self.candidates(message);
-        shortlist.truncate(SHORTLIST);
+        let mut shortlist = self.candidates(message, SHORTLIST, |_| true);
         let lead = asks::lead(self.team).filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
         shortlist.truncate(SHORTLIST - usize::from(lead.is_some()));
         let lead = lead.map(|lead| Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
@@ -282,7 +278,7 @@ impl<'t> Router<'t> {
     fn needs_nobody(&self, request: &Request<'_>) -> Option<&'static str> {
         // "Hey Bea, how are you?" calls somebody and asks for no work.
         let is_bare = request.labels.is_empty() && request.paths.is_empty() && !request.text.contains('@');
-        if is_bare { direct::read(self.team, request.text) } else { None }
+        if is_bare { direct::read(self.team, &self.names, request.text) } else { None }
     }
 
     fn decide(&self, request: &Request<'_>, reading: &Reading<'_>) -> Draft {
@@ -330,7 +326,7 @@ impl<'t> Router<'t> {
         }
         let units = support::read(index, message.text, &message.spans);
         let whole = self.ranking(&units);
-        let Some(best) = whole.best() else { return Draft::default() };
+        let Some(best) = whole.best else { return Draft::default() };
         if !whole.is_solid() || (index.agents.len() > 1 && whole.evidence[best] < LEAST) {
             return Draft::default();
         }

@@ -11,7 +11,7 @@ use regex::{Match, Regex};
 
 use super::Reading;
 use super::calls;
-use super::sentence::Message;
+use super::message::Message;
 use super::steps::Assignment;
 use super::work::{asks_for_work, is_work};
 use crate::model::{Evidence, Plan, Slug, Team, words};

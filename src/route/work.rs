@@ -2,7 +2,7 @@
 //!
 //! An agent that was asked for work and does nothing is not believed, so doubtful messages count as asking for words.
 
-use super::sentence::{Message, Names};
+use super::message::{Message, Names};
 use crate::model::List;
 
 pattern!(MARK, r" [,;:(—]");

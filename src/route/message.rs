@@ -1,0 +1,391 @@
+//! A message, read once: the user's own words, without templates, quotes, pasted text, links and courtesies.
+//!
+//! They stand as spans for the ranking, and as sentences for patterns: words in lower case and marks, parted by single
+//! blanks, with each member's name as a number: `@3` for `@bea`, `^3` for `Bea`, `~3` for `bea`, `!3` where it is excluded.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use crate::model::{List, Slug, Team};
+
+pattern!(COMMENT, r"(?s)<!--.*?-->");
+pattern!(HEADING, r"^(#+ |\*\*[^*]+\*\*[: ]*$)");
+// A check box, or what a form says where people write.
+pattern!(
+    FORM,
+    r"(?i)^[-*+.\d ]*(\[[ x]\]|.*\[e\.g\.|_no response_|a clear and concise description|if applicable|add any other context|steps to reproduce the behavior|go to '\.\.\.'|click on '\.\.\.|scroll down to '|see error)"
+);
+// A quote, a log, a stack trace, a shell session.
+pattern!(
+    PASTED,
+    r#"^(> |\$ |--> |\| |[\[(]?(\d{4}-\d\d|\d\d:\d\d:)|at \S*[.(:].*[^.?]$|Traceback \(|File "|Caused by:|npm ERR!|error\[E|thread '|\[?(ERROR|WARN|WARNING|INFO|DEBUG|TRACE)\b|E/|##\[)"#
+);
+pattern!(BEFORE_DENIAL, r"^\s*(?:(?:please|and|also|so) +)*");
+
+/// Of longer messages, only the beginning and the end are read; the middle is usually pasted.
+const BEGINNING: usize = 24 * 1024;
+const END: usize = 8 * 1024;
+/// Longer clauses describe how something should be, whatever they begin with.
+const SHORT: usize = 7;
+/// More sentences are a story.
+const SENTENCES: usize = 400;
+/// The most words of a name.
+const LONGEST_NAME: usize = 3;
+
+/// A piece of the user's own text.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    pub(super) range: Range<usize>,
+    /// The user excludes what it speaks of: `don't touch the docs`.
+    pub(super) is_denied: bool,
+    /// Clauses and sentences are numbered through the message.
+    pub(super) clause: usize,
+    pub(super) sentence: usize,
+    is_code: bool,
+}
+
+pub(super) struct Message<'m> {
+    pub(super) text: &'m str,
+    pub(super) spans: Vec<Span>,
+    pub(super) sentences: Vec<Sentence>,
+}
+
+#[derive(Default)]
+pub(super) struct Sentence {
+    pub(super) text: String,
+    pub(super) has_names: bool,
+    /// Where each word and mark stands, here and in the message.
+    places: Vec<(usize, Range<usize>)>,
+}
+
+/// What members are called, by name and by slug: with the member's place, and whether its name begins with a capital.
+#[derive(Default)]
+pub(super) struct Names {
+    all: HashMap<String, (usize, bool)>,
+    /// The first words of the names.
+    first: HashSet<String, foldhash::fast::FixedState>,
+}
+
+impl Names {
+    pub(super) fn of(team: &Team) -> Self {
+        let mut names = Self::default();
+        // The first of two with one name is meant.
+        for (place, member) in team.members.iter().enumerate().rev() {
+            for slug in Slug::fold(&member.name).iter().chain([&member.slug]) {
+                names.first.insert(slug.as_str().split('-').next().unwrap_or_default().to_owned());
+                names.all.insert(slug.to_string(), (place, member.name.starts_with(char::is_uppercase)));
+            }
+        }
+        names
+    }
+
+    /// The place of the member that a word in lower case names.
+    pub(super) fn place(&self, word: &str) -> Option<usize> {
+        self.all.get(word).map(|(place, _)| *place)
+    }
+}
+
+impl<'m> Message<'m> {
+    pub(super) fn read(names: &Names, text: &'m str) -> Self {
+        let mut reader = Reader { message: text, spans: Vec::new(), clause: 0, sentence: 0 };
+        reader.lines(false);
+        if reader.spans.is_empty() {
+            // Some people write only headings and check boxes.
+            reader.lines(true);
+        }
+        let of_sentences = reader.spans.chunk_by(|a, b| a.sentence == b.sentence).take(SENTENCES);
+        let sentences = of_sentences.map(|spans| Sentence::read(names, text, spans)).collect();
+        Self { text, spans: reader.spans, sentences }
+    }
+}
+
+/// The number of bytes of a message that are not read.
+pub(super) fn unread(message: &str) -> usize {
+    message.len().saturating_sub(BEGINNING + END)
+}
+
+struct Reader<'m> {
+    message: &'m str,
+    spans: Vec<Span>,
+    clause: usize,
+    sentence: usize,
+}
+
+impl<'m> Reader<'m> {
+    fn lines(&mut self, reads_templates: bool) {
+        let all = self.message.len();
+        let (beginning, end) = match unread(self.message) {
+            0 => (all, all),
+            _ => (self.message.floor_char_boundary(BEGINNING), self.message.floor_char_boundary(all - END)),
+        };
+        // In a section for versions, logs or steps.
+        let (mut fence, mut is_beside) = (None, false);
+        let parts = [&self.message[..beginning], &self.message[end..]];
+        for line in parts.into_iter().flat_map(|part| COMMENT.split(part)).flat_map(str::lines) {
+            let text = line.trim();
+            let mark = ["```", "~~~"].into_iter().find(|mark| text.starts_with(mark));
+            // A `# Title` that begins the message is the user's.
+            let is_title = text.starts_with("# ") && self.spans.is_empty();
+            if mark.is_some() || fence.is_some() {
+                fence = if fence.is_none() || fence == mark { mark.filter(|_| fence.is_none()) } else { fence };
+            } else if reads_templates {
+                self.line(line);
+            } else if !is_title && HEADING.is_match(text) {
+                is_beside = List::Side.find(&text.to_lowercase()).is_some();
+            } else if !is_beside && !FORM.is_match(text) && !PASTED.is_match(text) {
+                self.line(line);
+            }
+        }
+    }
+
+    fn line(&mut self, line: &'m str) {
+        let (mut start, mut begins) = (0, self.spans.len());
+        for (at, c) in line.char_indices() {
+            let end = at + c.len_utf8();
+            let ends_sentence = match c {
+                // Not in `config.toml` and `12:30`.
+                '.' | ':' if !line[end..].chars().next().is_none_or(char::is_whitespace) => continue,
+                '.' | '!' | '?' | '。' | '！' | '？' => true,
+                ':' | ',' | ';' | '(' | ')' | '、' | '，' | '；' | '：' | '—' => false,
+                _ => continue,
+            };
+            self.clause(&line[start..at]);
+            start = end;
+            if ends_sentence {
+                begins = self.end_sentence(begins);
+            }
+        }
+        self.clause(&line[start..]);
+        self.end_sentence(begins);
+    }
+
+    /// Drops greetings, thanks and phrases such as `could you have a look at this?`. Where the next sentence begins.
+    fn end_sentence(&mut self, begins: usize) -> usize {
+        let is_courtesy = |span: &Span| is_courtesy(&self.message[span.range.clone()]);
+        if self.spans.get(begins).is_some_and(is_courtesy) {
+            let is_all = self.spans[begins + 1..].iter().all(is_courtesy);
+            self.spans.drain(begins..if is_all { self.spans.len() } else { begins + 1 });
+        }
+        self.sentence += 1;
+        self.spans.len()
+    }
+
+    /// Splits a clause into spans of words, of code and of what is denied.
+    fn clause(&mut self, clause: &'m str) {
+        let denied = denied(&clause.to_ascii_lowercase()).unwrap_or_default();
+        let offset = clause.as_ptr() as usize - self.message.as_ptr() as usize;
+        let first = self.spans.len();
+        for (index, piece) in clause.split('`').enumerate() {
+            for word in piece.split_whitespace().filter(|word| !is_address(word)) {
+                let start = word.as_ptr() as usize - self.message.as_ptr() as usize;
+                let (is_denied, is_code) = (denied.contains(&(start - offset)), index % 2 == 1);
+                let continues = |last: &&mut Span| {
+                    (last.is_denied, last.is_code) == (is_denied, is_code)
+                        && self.message[last.range.end..start].trim().is_empty()
+                };
+                let range = start..start + word.len();
+                match self.spans[first..].last_mut().filter(continues) {
+                    // Terms of several words are found in one span.
+                    Some(last) => last.range.end = range.end,
+                    None => self.spans.push(Span {
+                        range,
+                        is_denied,
+                        clause: self.clause,
+                        sentence: self.sentence,
+                        is_code,
+                    }),
+                }
+            }
+        }
+        self.clause += 1;
+    }
+}
+
+/// The part of a lower-case clause that excludes work.
+fn denied(clause: &str) -> Option<Range<usize>> {
+    let start = BEFORE_DENIAL.find(clause).map_or(0, |found| found.end());
+    let head = &clause[start..];
+    // `no new tests`, but not `no idea why`.
+    let next = head.strip_prefix("no ").and_then(|rest| rest.split_whitespace().next());
+    let begins = List::DenyBegins.begins(head).is_some()
+        || next.is_some_and(|next| !List::NotDenied.has(next))
+        || (List::DenyShort.begins(head).is_some() && head.split_whitespace().count() <= SHORT);
+    let from = if begins { start } else { List::Deny.find(clause)? };
+    // `everything but the docs`: this one ends nothing. In `don't touch anything but the docs` it does.
+    let after = from + if clause[from..].contains("thing but") && begins { "everything but".len() } else { 1 };
+    let rest = clause.get(after..).unwrap_or_default();
+    let end = List::DenyEnds.entries().iter().filter_map(|word| Some(after + rest.find(&format!(" {word} "))?)).min();
+    Some(from..end.unwrap_or(clause.len()))
+}
+
+/// E-mail addresses and links do not describe work.
+fn is_address(word: &str) -> bool {
+    let is_mail = |(user, host): (&str, &str)| {
+        user.ends_with(|c: char| c.is_alphanumeric()) && host.contains('.') && !host.starts_with('.')
+    };
+    word.starts_with("www.") || word.contains("://") || word.split_once('@').is_some_and(is_mail)
+}
+
+fn is_courtesy(clause: &str) -> bool {
+    const TALK: [List; 5] = [List::Greeting, List::Thanks, List::Addressed, List::Pleasant, List::Courtesy];
+    let mut words = clause.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
+    words.all(|word| List::any(&TALK, &word.to_lowercase()))
+}
+
+impl Sentence {
+    fn read(names: &Names, message: &str, spans: &[Span]) -> Self {
+        let mut sentence = Self::default();
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return sentence };
+        let closes = |c: char| matches!(c, '"' | '”' | ')' | '?' | '!' | '.' | '？' | '！' | '。');
+        let end = message[last.range.end..].find(|c| !closes(c)).map_or(message.len(), |after| last.range.end + after);
+        sentence.text.reserve(end - first.range.start + spans.len());
+        let (mut at, mut spans) = (first.range.start, spans.iter().peekable());
+        while let Some((mark, token)) = next_token(message, at, end) {
+            at = token.end;
+            while spans.next_if(|span| span.range.end <= token.start).is_some() {}
+            let span = spans.peek().filter(|span| span.range.contains(&token.start));
+            match (mark, span) {
+                (_, Some(span)) if span.is_code => {
+                    sentence.push("`", span.range.clone());
+                    at = span.range.end;
+                }
+                // What a sentence begins with ends nothing.
+                (Some(mark), _) if !sentence.text.is_empty() => sentence.push(mark, token),
+                (None, Some(span)) => {
+                    sentence.push(&message[token.clone()], token.clone());
+                    at = sentence.name(names, message, &token, span).unwrap_or(at);
+                }
+                _ => {}
+            }
+        }
+        sentence
+    }
+
+    /// Replaces the last word by the member's name that it begins; where the name ends.
+    fn name(&mut self, names: &Names, message: &str, word: &Range<usize>, span: &Span) -> Option<usize> {
+        let (before, start) = (&message[..word.start], word.start);
+        let is_at = before.ends_with('@')
+            && !before[..start - 1].ends_with(is_joined)
+            && !message[word.end..].starts_with(['/', '(', '[']);
+        let place = self.places.last().map_or(0, |(at, _)| *at);
+        let first = self.text[place..].split(['-', '\'']).next().unwrap_or_default();
+        if !is_at && !names.first.contains(first) {
+            return None;
+        }
+        let mut ends = vec![word.end];
+        while ends.len() < LONGEST_NAME {
+            match next_token(message, ends[ends.len() - 1], span.range.end) {
+                Some((None, next)) if next.end <= span.range.end => ends.push(next.end),
+                _ => break,
+            }
+        }
+        for (length, end) in ends.into_iter().enumerate().rev() {
+            let text = lower(&message[start..end]);
+            let name = text.strip_suffix("'s");
+            let called = name.unwrap_or(&text).trim_end_matches(['-', '\'']).replace(' ', "-");
+            let known = names.all.get(&called);
+            let sign = match (known, is_at, span.is_denied) {
+                (Some(_), true, true) => '!',
+                (_, true, _) if known.is_some() || length == 0 => '@',
+                (Some((_, true)), _, false) if message[start..].starts_with(char::is_uppercase) => '^',
+                (Some(_), _, false) => '~',
+                _ => continue,
+            };
+            // Whom nobody on the team is called: `@?`.
+            let number = known.map_or("?".to_owned(), |(place, _)| place.to_string());
+            let shown = name.and_then(|_| message[start..end].rfind(['\'', '’'])).map_or(end, |length| start + length);
+            self.places.pop();
+            self.text.truncate(place.saturating_sub(1));
+            self.push(&format!("{sign}{number}{}", if name.is_some() { "'s" } else { "" }), start..shown);
+            self.has_names = true;
+            return Some(end);
+        }
+        None
+    }
+
+    /// Adds a word in lower case, or a mark.
+    fn push(&mut self, token: &str, range: Range<usize>) {
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.places.push((self.text.len(), range));
+        for c in token.chars() {
+            match c {
+                '’' => self.text.push('\''),
+                c if c.is_ascii() => self.text.push(c.to_ascii_lowercase()),
+                c => self.text.extend(c.to_lowercase()),
+            }
+        }
+    }
+
+    /// The range in the message of the words and marks in a range of the sentence.
+    pub(super) fn range(&self, range: Range<usize>) -> Range<usize> {
+        // A pattern may begin with the blank before a word.
+        let first = self.places.iter().rfind(|(at, _)| *at <= range.start + 1).or(self.places.first());
+        let last = self.places.iter().rfind(|(at, _)| *at < range.end).or(first);
+        let start = first.map_or(0, |(_, place)| place.start);
+        start..last.map_or(start, |(_, place)| place.end.max(start))
+    }
+
+    /// The text with the words that are names too.
+    pub(super) fn plain(&self, message: &str) -> Cow<'_, str> {
+        if !self.has_names {
+            return Cow::Borrowed(&self.text);
+        }
+        let tokens = self.text.split(' ').zip(&self.places).map(|(token, (_, place))| match token {
+            name if name.starts_with(['@', '^', '~', '!']) && name.len() > 1 => message[place.clone()].to_lowercase(),
+            word => word.to_owned(),
+        });
+        Cow::Owned(tokens.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Where something of the message stands here, if it does.
+    pub(super) fn find(&self, in_message: usize) -> Option<usize> {
+        let (at, _) = self.places.iter().find(|(_, place)| in_message < place.end)?;
+        (in_message >= self.places.first()?.1.start).then_some(*at)
+    }
+}
+
+/// The next word or mark of a text; a mark of any script with how patterns read it. In scripts without spaces, a name
+/// ends where another script begins.
+fn next_token(text: &str, from: usize, end: usize) -> Option<(Option<&'static str>, Range<usize>)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut at = from;
+    while let Some(c) = text[at..end].chars().next() {
+        let rest = &text[at..end];
+        let is_wide = c >= '\u{2e80}' && is_word(c);
+        let is_of_it = |c: char| match is_wide {
+            true => c >= '\u{2e80}' && is_word(c),
+            false => c < '\u{2e80}' && (is_word(c) || matches!(c, '\'' | '’' | '-' | '\u{300}'..='\u{36f}')),
+        };
+        let length = rest.find(|c| !is_of_it(c)).unwrap_or(rest.len());
+        if rest[..length].contains(is_word) {
+            return Some((None, at..at + length));
+        }
+        let mark = match c {
+            ',' | '，' | '、' => ",",
+            ';' | '；' => ";",
+            ':' | '：' => ":",
+            '—' | '–' | '-' => "—",
+            '?' | '？' => "?",
+            '!' | '！' => "!",
+            '.' | '。' => ".",
+            '(' | ')' => "(",
+            _ => "",
+        };
+        if !mark.is_empty() {
+            return Some((Some(mark), at..at + c.len_utf8()));
+        }
+        at += c.len_utf8();
+    }
+    None
+}
+
+fn is_joined(c: char) -> bool {
+    (c.is_alphanumeric() && c < '\u{2e80}') || matches!(c, '-' | '_' | '.' | '/' | '@' | '`')
+}
+
+fn lower(text: &str) -> String {
+    text.to_lowercase().replace('’', "'")
+}
