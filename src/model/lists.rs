@@ -24,8 +24,8 @@ lists! {
     Verb BeforeVerb
     Greeting Thanks Addressed Pleasant Courtesy
     DenyBegins DenyShort Deny DenyEnds NotDenied
-    Side SystemFolder
-    Polite
+    Side Form SystemFolder
+    Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing
     Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Finite NoWork
     No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered
 }

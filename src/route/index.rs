@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::FixedState;
 
 use super::PastWork;
+use super::asks::lead;
 use super::areas::{Area, Areas, Hint, How, TermId};
 use super::lines::{Field, Line, lines};
 use super::stems::each_stem;
@@ -54,6 +55,7 @@ struct Claim {
 pub(super) struct Index<'t> {
     pub(super) team: &'t Team,
     pub(super) agents: Vec<&'t Member>,
+    pub(super) lead: Option<&'t Member>,
     pub(super) areas: &'static Areas,
     pub(super) lines: Vec<Line<'t>>,
     /// By area: those who have a share of it, and the agents whose role names it.
@@ -75,9 +77,9 @@ impl<'t> Index<'t> {
         let areas = Areas::get();
         let roles = vec![Vec::new(); areas.list.len()];
         let (role_lines, is_coder) = (vec![usize::MAX; agents.len()], vec![false; agents.len()]);
-        let (shares, own, supports) = Default::default();
+        let (lead, (shares, own, supports)) = (lead(team), Default::default());
         let mut index =
-            Self { team, agents, areas, lines: Vec::new(), shares, roles, own, supports, role_lines, is_coder };
+            Self { team, agents, lead, areas, lines: Vec::new(), shares, roles, own, supports, role_lines, is_coder };
         let items: Vec<Vec<Vec<TermId>>> = lines.iter().map(|line| index.items(line.text)).collect();
         index.lines = lines;
         index.claim_areas(&items);

@@ -4,24 +4,13 @@
 //! blanks, with each member's name as a number: `@3` for `@bea`, `^3` for `Bea`, `~3` for `bea`, `!3` where it is excluded.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use super::index::Index;
+use super::support::{self, Unit};
 use crate::model::{List, Slug, Team};
-
-pattern!(COMMENT, r"(?s)<!--.*?-->");
-pattern!(HEADING, r"^(#+ |\*\*[^*]+\*\*[: ]*$)");
-// A check box, or what a form says where people write.
-pattern!(
-    FORM,
-    r"(?i)^[-*+.\d ]*(\[[ x]\]|.*\[e\.g\.|_no response_|a clear and concise description|if applicable|add any other context|steps to reproduce the behavior|go to '\.\.\.'|click on '\.\.\.|scroll down to '|see error)"
-);
-// A quote, a log, a stack trace, a shell session.
-pattern!(
-    PASTED,
-    r#"^(> |\$ |--> |\| |[\[(]?(\d{4}-\d\d|\d\d:\d\d:)|at \S*[.(:].*[^.?]$|Traceback \(|File "|Caused by:|npm ERR!|error\[E|thread '|\[?(ERROR|WARN|WARNING|INFO|DEBUG|TRACE)\b|E/|##\[)"#
-);
-pattern!(BEFORE_DENIAL, r"^\s*(?:(?:please|and|also|so) +)*");
 
 /// Of longer messages, only the beginning and the end are read; the middle is usually pasted.
 const BEGINNING: usize = 24 * 1024;
@@ -49,6 +38,7 @@ pub(super) struct Message<'m> {
     pub(super) text: &'m str,
     pub(super) spans: Vec<Span>,
     pub(super) sentences: Vec<Sentence>,
+    units: OnceCell<Vec<Unit>>,
 }
 
 #[derive(Default)]
@@ -96,7 +86,12 @@ impl<'m> Message<'m> {
         }
         let of_sentences = reader.spans.chunk_by(|a, b| a.sentence == b.sentence).take(SENTENCES);
         let sentences = of_sentences.map(|spans| Sentence::read(names, text, spans)).collect();
-        Self { text, spans: reader.spans, sentences }
+        Self { text, spans: reader.spans, sentences, units: OnceCell::new() }
+    }
+
+    /// What its words say, worked out once.
+    pub(super) fn units(&self, index: &Index<'_>) -> &[Unit] {
+        self.units.get_or_init(|| support::read(index, self.text, &self.spans))
     }
 }
 
@@ -122,7 +117,14 @@ impl<'m> Reader<'m> {
         // In a section for versions, logs or steps.
         let (mut fence, mut is_beside) = (None, false);
         let parts = [&self.message[..beginning], &self.message[end..]];
-        for line in parts.into_iter().flat_map(|part| COMMENT.split(part)).flat_map(str::lines) {
+        // Without HTML comments.
+        let uncommented = |part: &'m str| match part.split_once("-->") {
+            Some((_, rest)) => rest,
+            None => part,
+        };
+        let parts = parts.into_iter().flat_map(|part| part.split("<!--").enumerate());
+        let parts = parts.map(|(place, part)| if place > 0 { uncommented(part) } else { part });
+        for line in parts.flat_map(str::lines) {
             let text = line.trim();
             let mark = ["```", "~~~"].into_iter().find(|mark| text.starts_with(mark));
             // A `# Title` that begins the message is the user's.
@@ -131,9 +133,9 @@ impl<'m> Reader<'m> {
                 fence = if fence.is_none() || fence == mark { mark.filter(|_| fence.is_none()) } else { fence };
             } else if reads_templates {
                 self.line(line);
-            } else if !is_title && HEADING.is_match(text) {
+            } else if !is_title && is_heading(text) {
                 is_beside = List::Side.find(&text.to_lowercase()).is_some();
-            } else if !is_beside && !FORM.is_match(text) && !PASTED.is_match(text) {
+            } else if !is_beside && !is_form(text) && !is_pasted(text) {
                 self.line(line);
             }
         }
@@ -202,10 +204,47 @@ impl<'m> Reader<'m> {
     }
 }
 
+fn is_heading(line: &str) -> bool {
+    let bold = line.strip_prefix("**").map(|rest| rest.trim_end_matches([':', ' ']));
+    let is_bold = bold.and_then(|rest| rest.strip_suffix("**")).is_some_and(|bold| !bold.contains('*'));
+    is_bold || line.trim_start_matches('#').starts_with(' ') && line.starts_with('#')
+}
+
+/// A check box, or what a form says where people write.
+fn is_form(line: &str) -> bool {
+    let text = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '*' | '+' | '.' | ' '));
+    let is_box = ["[ ]", "[x]", "[X]"].iter().any(|mark| text.starts_with(mark));
+    is_box || text.contains("[e.g.") || List::Form.begins(&text.to_lowercase()).is_some()
+}
+
+/// A quote, a log, a stack trace, a shell session.
+fn is_pasted(line: &str) -> bool {
+    const BEGIN: [&str; 12] = [
+        "> ", "$ ", "--> ", "| ", "Traceback (", "File \"", "Caused by:", "npm ERR!", "error[E", "thread '", "E/", "##[",
+    ];
+    const LEVELS: [&str; 6] = ["ERROR", "WARN", "WARNING", "INFO", "DEBUG", "TRACE"];
+    let inner = line.strip_prefix(['[', '(']).unwrap_or(line);
+    let is_time = |shape: &str| {
+        let is_like = |(byte, shape): (u8, u8)| if shape == b'0' { byte.is_ascii_digit() } else { byte == shape };
+        inner.len() >= shape.len() && inner.bytes().zip(shape.bytes()).all(is_like)
+    };
+    let level = inner.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    // `at Page.render (page.js:1:2)`, but not a sentence.
+    let frame = line.strip_prefix("at ").filter(|_| !line.ends_with(['.', '?']));
+    BEGIN.iter().any(|begin| line.starts_with(begin))
+        || is_time("0000-00")
+        || is_time("00:00:")
+        || LEVELS.contains(&level)
+        || frame.is_some_and(|frame| frame.split(' ').next().unwrap_or_default().contains(['.', '(', ':']))
+}
+
 /// The part of a lower-case clause that excludes work.
 fn denied(clause: &str) -> Option<Range<usize>> {
-    let start = BEFORE_DENIAL.find(clause).map_or(0, |found| found.end());
-    let head = &clause[start..];
+    let mut head = clause.trim_start();
+    while let Some(rest) = ["please ", "and ", "also ", "so "].iter().find_map(|word| head.strip_prefix(word)) {
+        head = rest.trim_start();
+    }
+    let start = clause.len() - head.len();
     // `no new tests`, but not `no idea why`.
     let next = head.strip_prefix("no ").and_then(|rest| rest.split_whitespace().next());
     let begins = List::DenyBegins.begins(head).is_some()

@@ -253,8 +253,7 @@ impl<'t> Router<'t> {
     /// The agents that a message speaks for, best first.
     fn candidates(&self, message: &Message<'_>, most: usize, is_meant: impl Fn(&Slug) -> bool) -> Vec<Considered> {
         let index = self.index();
-        let units = support::read(index, message.text, &message.spans);
-        let ranking = self.ranking(&units);
+        let ranking = self.ranking(message.units(index));
         let explainer = Explainer { index, message: message.text, ranking: &ranking };
         let order = ranking.order().into_iter().filter(|agent| is_meant(&index.agents[*agent].slug));
         let candidates = order.map(|agent| Considered {
@@ -268,7 +267,7 @@ impl<'t> Router<'t> {
     /// Whom the coordinator chooses among: the best, and always the lead.
     fn shortlist(&self, message: &Message<'_>) -> Vec<Evidence> {
         let mut shortlist = self.candidates(message, SHORTLIST, |_| true);
-        let lead = asks::lead(self.team).filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
+        let lead = self.index().lead.filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
         shortlist.truncate(SHORTLIST - usize::from(lead.is_some()));
         let lead = lead.map(|lead| Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
         shortlist.into_iter().flat_map(|candidate| candidate.evidence).chain(lead).collect()
@@ -324,8 +323,7 @@ impl<'t> Router<'t> {
         if let Some(draft) = self.owner(message) {
             return draft;
         }
-        let units = support::read(index, message.text, &message.spans);
-        let whole = self.ranking(&units);
+        let whole = self.ranking(message.units(index));
         let Some(best) = whole.best else { return Draft::default() };
         if !whole.is_solid() || (index.agents.len() > 1 && whole.evidence[best] < LEAST) {
             return Draft::default();
@@ -333,7 +331,7 @@ impl<'t> Router<'t> {
         let slug = &index.agents[best].slug;
         let is_coordinators = match Asks::of(message) {
             Asks::Question => true,
-            Asks::Decision => asks::lead(self.team).is_none_or(|lead| lead.slug != *slug),
+            Asks::Decision => index.lead.is_none_or(|lead| lead.slug != *slug),
             Asks::Work => false,
         };
         let explainer = Explainer { index, message: message.text, ranking: &whole };

@@ -199,12 +199,15 @@ impl Requests {
     /// The message without its requests for a review, byte for byte; `None` if it has none, or the rest asks for no
     /// work.
     pub(super) fn rest(&self, message: &str) -> Option<String> {
+        if self.reviews.is_empty() {
+            return None;
+        }
         let mut rest = message.to_owned();
         for (_, range) in &self.reviews {
             rest.replace_range(range.clone(), &" ".repeat(range.len()));
         }
         let is_work = !self.works.is_empty() || asks_for_work(&rest);
-        (!self.reviews.is_empty() && is_work).then_some(rest)
+        is_work.then_some(rest)
     }
 }
 
