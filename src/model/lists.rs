@@ -22,7 +22,7 @@ macro_rules! lists {
 lists! {
     Stop Talk
     Verb BeforeVerb
-    Greeting Thanks Addressed Pleasant Courtesy
+    Greeting Thanks Addressed Pleasant Direct Courtesy
     DenyBegins DenyShort Deny DenyEnds NotDenied
     Side Form SystemFolder
     Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing
@@ -94,24 +94,28 @@ impl List {
     pub(crate) fn find(self, text: &str) -> Option<usize> {
         let begins_any = |word: &str| LISTS.first.get(word).is_some_and(|of| of & (1 << self as u32) != 0);
         words_from(text)
-            .find(|rest| begins_any(word_of(rest)) && self.begins(rest).is_some())
-            .map(|rest| text.len() - rest.len())
+            .find(|(word, rest)| begins_any(word) && self.begins(rest).is_some())
+            .map(|(_, rest)| text.len() - rest.len())
     }
 }
 
-/// The rest of a text from each of its words on.
-fn words_from(text: &str) -> impl Iterator<Item = &str> {
+/// Each word of a text, and the rest of the text from it on.
+fn words_from(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let found = rest.get(rest.find(is_word_char)?..)?;
-        rest = found.get(word_of(found).len()..)?;
-        Some(found)
+        let word = word_of(found);
+        rest = found.get(word.len()..)?;
+        Some((word, found))
     })
 }
 
 /// The word that a text begins with.
 fn word_of(text: &str) -> &str {
-    text.get(..text.find(|c| !is_word_char(c)).unwrap_or(text.len())).unwrap_or_default()
+    let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let is_ascii = text.as_bytes().get(end).is_none_or(u8::is_ascii);
+    let end = if is_ascii { end } else { text.find(|c| !is_word_char(c)).unwrap_or(text.len()) };
+    text.get(..end).unwrap_or_default()
 }
 
 fn is_word_char(c: char) -> bool {

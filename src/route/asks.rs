@@ -21,10 +21,9 @@ pub(super) enum Asks {
 
 impl Asks {
     pub(super) fn of(message: &Message<'_>) -> Self {
-        let plain = message.sentences.iter().take(SENTENCES).map(|sentence| sentence.plain(message.text));
-        let plain: Vec<_> = plain.collect();
+        let plain = message.plain(SENTENCES);
         let is_polite = |sentence: &str| List::PoliteAnywhere.find(sentence).is_some();
-        let whole = plain.first().map(|first| &**first).unwrap_or_default();
+        let whole = plain.first().map(String::as_str).unwrap_or_default();
         let first = List::Polite.begins(whole).map_or(whole, str::trim_start);
         if List::Leading.begins(first).is_some() || (plain.iter().any(|it| is_choice(it)) && !is_polite(whole)) {
             return Self::Decision;
@@ -57,7 +56,8 @@ fn is_question(sentence: &str) -> bool {
 pub(super) fn tier(message: &Message<'_>) -> (Tier, &'static str) {
     const FULL: [&str; 5] = ["tier full", "full tier", "premium model", "best model", "strongest model"];
     let text = message.text.trim();
-    if message.sentences.iter().any(|sentence| FULL.iter().any(|full| sentence.text.contains(full))) {
+    let may_be_full = text.contains("odel") || text.contains("ier");
+    if may_be_full && message.plain(SENTENCES).iter().any(|it| FULL.iter().any(|full| it.contains(full))) {
         (Tier::Full, "the message asks for it")
     } else if text.ends_with(['?', '？']) && text.len() <= SHORT && Asks::of(message) == Asks::Question {
         (Tier::Lightweight, "a short question, nothing to change")

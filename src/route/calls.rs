@@ -139,9 +139,8 @@ impl Addressed {
 /// Finds calls by `@name` anywhere, and by plain name where a sentence addresses the member.
 pub(super) fn read(team: &Team, message: &Message<'_>) -> Addressed {
     let mut called = Addressed::default();
-    let with_names = || message.sentences.iter().filter(|sentence| sentence.has_names);
-    with_names().for_each(|sentence| called.mentions(team, message, sentence));
-    with_names().for_each(|sentence| called.by_name(team, sentence));
+    message.naming().for_each(|sentence| called.mentions(team, message, sentence));
+    message.naming().for_each(|sentence| called.by_name(team, sentence));
     called
 }
 

@@ -28,8 +28,10 @@ const LONGEST: usize = 240;
 
 pattern!(SENTENCE_END, r"[.!?;]+(?:\s+|$)|\n");
 pattern!(
-    AROUND,
-    r"^(?:(?:so|and|okay|ok|please|just|again|(?:hey |hi )?(?:team|squad)|(?:can|could|would) you|(?:tell|show|give|remind) (?:me|us)|do you know)[ ,]+)*|(?:[ ,]+(?:please|again|right now|now|currently|here|today|yet|so far))*$"
+    BEFORE,
+    r"^(?:(?:so|and|okay|ok|please|just|again|(?:hey |hi )?(?:team|squad)|(?:can|could|would) you|(?:tell|show|give|remind) (?:me|us)|do you know)[ ,]+)*"
+);
+pattern!(AFTER, r"(?:[ ,]+(?:please|again|right now|now|currently|here|today|yet|so far))*$"
 );
 pattern!(
     STATUS,
@@ -63,7 +65,10 @@ impl Question {
     }
 
     fn of_message(message: &str, team: &Team, names: &Names) -> Option<Self> {
-        if message.len() > LONGEST || message.contains("```") {
+        const BEGIN: [List; 5] = [List::Greeting, List::Thanks, List::Addressed, List::Pleasant, List::Direct];
+        let mut words = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let begins = |word: &str| List::any(&BEGIN, &word.to_lowercase()) || names.may_be_in(word);
+        if message.len() > LONGEST || message.contains("```") || !words.next().is_some_and(begins) {
             return None;
         }
         let message = message.to_lowercase().replace('’', "'");
@@ -87,7 +92,8 @@ impl Question {
         while let Some((_, rest)) = text.split_once([' ', ',']).filter(|(word, _)| begins(word)) {
             text = rest.trim_start_matches([' ', ',']);
         }
-        let text: &str = &AROUND.replace_all(text, "");
+        let text = &text[BEFORE.find(text).map_or(0, |before| before.end())..];
+        let text = &text[..AFTER.find(text).map_or(text.len(), |after| after.start())];
         let topic = |found: &regex::Captures<'_>| {
             found.iter().skip(1).flatten().next().map(|topic| topic.as_str().to_owned()).unwrap_or_default()
         };

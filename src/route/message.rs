@@ -3,10 +3,11 @@
 //! They stand as spans for the ranking, and as sentences for patterns: words in lower case and marks, parted by single
 //! blanks, with each member's name as a number: `@3` for `@bea`, `^3` for `Bea`, `~3` for `bea`, `!3` where it is excluded.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+
+use foldhash::fast::FixedState;
 
 use super::index::Index;
 use super::support::{self, Unit};
@@ -35,9 +36,12 @@ pub(super) struct Span {
 }
 
 pub(super) struct Message<'m> {
+    names: &'m Names,
     pub(super) text: &'m str,
     pub(super) spans: Vec<Span>,
-    pub(super) sentences: Vec<Sentence>,
+    /// Whether any of its words may be a member's name.
+    pub(super) may_name: bool,
+    sentences: OnceCell<Vec<Sentence>>,
     units: OnceCell<Vec<Unit>>,
 }
 
@@ -53,8 +57,8 @@ pub(super) struct Sentence {
 #[derive(Default)]
 pub(super) struct Names {
     all: HashMap<String, (usize, bool)>,
-    /// The first words of the names.
-    first: HashSet<String, foldhash::fast::FixedState>,
+    /// How their first words begin.
+    begin: HashSet<u64, FixedState>,
 }
 
 impl Names {
@@ -63,11 +67,17 @@ impl Names {
         // The first of two with one name is meant.
         for (place, member) in team.members.iter().enumerate().rev() {
             for slug in Slug::fold(&member.name).iter().chain([&member.slug]) {
-                names.first.insert(slug.as_str().split('-').next().unwrap_or_default().to_owned());
+                names.begin.extend(slug.as_str().split('-').next().map(beginning));
                 names.all.insert(slug.to_string(), (place, member.name.starts_with(char::is_uppercase)));
             }
         }
         names
+    }
+
+    /// Whether a name may begin in a word.
+    pub(super) fn may_be_in(&self, word: &str) -> bool {
+        let mut parts = word.split(|c: char| !c.is_ascii_alphanumeric());
+        !word.is_ascii() || word.contains('@') || parts.any(|part| self.begin.contains(&beginning(part)))
     }
 
     /// The place of the member that a word in lower case names.
@@ -76,17 +86,49 @@ impl Names {
     }
 }
 
+/// The first letters of a word as a number.
+fn beginning(word: &str) -> u64 {
+    word.bytes().take(8).fold(0, |number, byte| (number << 8) | u64::from(byte.to_ascii_lowercase()))
+}
+
 impl<'m> Message<'m> {
-    pub(super) fn read(names: &Names, text: &'m str) -> Self {
+    pub(super) fn read(names: &'m Names, text: &'m str) -> Self {
         let mut reader = Reader { message: text, spans: Vec::new(), clause: 0, sentence: 0 };
         reader.lines(false);
         if reader.spans.is_empty() {
             // Some people write only headings and check boxes.
             reader.lines(true);
         }
-        let of_sentences = reader.spans.chunk_by(|a, b| a.sentence == b.sentence).take(SENTENCES);
-        let sentences = of_sentences.map(|spans| Sentence::read(names, text, spans)).collect();
-        Self { text, spans: reader.spans, sentences, units: OnceCell::new() }
+        let spans = reader.spans;
+        let mut words = spans.iter().flat_map(|span| text[span.range.clone()].split_whitespace());
+        let may_name = words.any(|word| names.may_be_in(word));
+        Self { names, text, spans, may_name, sentences: OnceCell::new(), units: OnceCell::new() }
+    }
+
+    fn of_sentences(&self) -> impl Iterator<Item = &[Span]> {
+        self.spans.chunk_by(|a, b| a.sentence == b.sentence).take(SENTENCES)
+    }
+
+    pub(super) fn sentences(&self) -> &[Sentence] {
+        let read = |spans| Sentence::read(self.names, self.text, spans);
+        self.sentences.get_or_init(|| self.of_sentences().map(read).collect())
+    }
+
+    /// Those that name members.
+    pub(super) fn naming(&self) -> impl Iterator<Item = &Sentence> {
+        let sentences = if self.may_name { self.sentences() } else { &[] };
+        sentences.iter().filter(|sentence| sentence.has_names)
+    }
+
+    /// Its first sentences in lower case, with their ends.
+    pub(super) fn plain(&self, most: usize) -> Vec<String> {
+        let plain = |spans: &[Span]| match spans {
+            [first, ..] => {
+                self.text[first.range.start..sentence_end(self.text, spans)].to_lowercase().replace('’', "'")
+            }
+            [] => String::new(),
+        };
+        self.of_sentences().take(most).map(plain).collect()
     }
 
     /// What its words say, worked out once.
@@ -175,18 +217,27 @@ impl<'m> Reader<'m> {
 
     /// Splits a clause into spans of words, of code and of what is denied.
     fn clause(&mut self, clause: &'m str) {
-        let denied = denied(&clause.to_ascii_lowercase()).unwrap_or_default();
-        let offset = clause.as_ptr() as usize - self.message.as_ptr() as usize;
-        let first = self.spans.len();
+        let offset = |part: &str| part.as_ptr() as usize - self.message.as_ptr() as usize;
+        let (first, trimmed) = (self.spans.len(), clause.trim());
+        if trimmed.is_empty() {
+            return;
+        }
+        let (start, denied) = (offset(clause), denied(&clause.to_ascii_lowercase()).unwrap_or_default());
+        if denied.is_empty() && !trimmed.contains(['`', '@', '/']) && !trimmed.contains("www.") {
+            let range = offset(trimmed)..offset(trimmed) + trimmed.len();
+            let (clause, sentence) = (self.clause, self.sentence);
+            self.spans.push(Span { range, is_denied: false, clause, sentence, is_code: false });
+            self.clause += 1;
+            return;
+        }
         for (index, piece) in clause.split('`').enumerate() {
             for word in piece.split_whitespace().filter(|word| !is_address(word)) {
-                let start = word.as_ptr() as usize - self.message.as_ptr() as usize;
-                let (is_denied, is_code) = (denied.contains(&(start - offset)), index % 2 == 1);
+                let range = offset(word)..offset(word) + word.len();
+                let (is_denied, is_code) = (denied.contains(&(range.start - start)), index % 2 == 1);
                 let continues = |last: &&mut Span| {
                     (last.is_denied, last.is_code) == (is_denied, is_code)
-                        && self.message[last.range.end..start].trim().is_empty()
+                        && self.message[last.range.end..range.start].trim().is_empty()
                 };
-                let range = start..start + word.len();
                 match self.spans[first..].last_mut().filter(continues) {
                     // Terms of several words are found in one span.
                     Some(last) => last.range.end = range.end,
@@ -275,9 +326,8 @@ fn is_courtesy(clause: &str) -> bool {
 impl Sentence {
     fn read(names: &Names, message: &str, spans: &[Span]) -> Self {
         let mut sentence = Self::default();
-        let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return sentence };
-        let closes = |c: char| matches!(c, '"' | '”' | ')' | '?' | '!' | '.' | '？' | '！' | '。');
-        let end = message[last.range.end..].find(|c| !closes(c)).map_or(message.len(), |after| last.range.end + after);
+        let Some(first) = spans.first() else { return sentence };
+        let end = sentence_end(message, spans);
         sentence.text.reserve(end - first.range.start + spans.len());
         let (mut at, mut spans) = (first.range.start, spans.iter().peekable());
         while let Some((mark, token)) = next_token(message, at, end) {
@@ -307,11 +357,10 @@ impl Sentence {
         let is_at = before.ends_with('@')
             && !before[..start - 1].ends_with(is_joined)
             && !message[word.end..].starts_with(['/', '(', '[']);
-        let place = self.places.last().map_or(0, |(at, _)| *at);
-        let first = self.text[place..].split(['-', '\'']).next().unwrap_or_default();
-        if !is_at && !names.first.contains(first) {
+        if !is_at && !names.may_be_in(&message[word.clone()]) {
             return None;
         }
+        let place = self.places.last().map_or(0, |(at, _)| *at);
         let mut ends = vec![word.end];
         while ends.len() < LONGEST_NAME {
             match next_token(message, ends[ends.len() - 1], span.range.end) {
@@ -367,23 +416,18 @@ impl Sentence {
         start..last.map_or(start, |(_, place)| place.end.max(start))
     }
 
-    /// The text with the words that are names too.
-    pub(super) fn plain(&self, message: &str) -> Cow<'_, str> {
-        if !self.has_names {
-            return Cow::Borrowed(&self.text);
-        }
-        let tokens = self.text.split(' ').zip(&self.places).map(|(token, (_, place))| match token {
-            name if name.starts_with(['@', '^', '~', '!']) && name.len() > 1 => message[place.clone()].to_lowercase(),
-            word => word.to_owned(),
-        });
-        Cow::Owned(tokens.collect::<Vec<_>>().join(" "))
-    }
-
     /// Where something of the message stands here, if it does.
     pub(super) fn find(&self, in_message: usize) -> Option<usize> {
         let (at, _) = self.places.iter().find(|(_, place)| in_message < place.end)?;
         (in_message >= self.places.first()?.1.start).then_some(*at)
     }
+}
+
+/// The end of a sentence of some spans, with its marks.
+fn sentence_end(message: &str, spans: &[Span]) -> usize {
+    let closes = |c: char| matches!(c, '"' | '”' | ')' | '?' | '!' | '.' | '？' | '！' | '。');
+    let last = spans.last().map_or(0, |last| last.range.end);
+    message[last..].find(|c| !closes(c)).map_or(message.len(), |after| last + after)
 }
 
 /// The next word or mark of a text; a mark of any script with how patterns read it. In scripts without spaces, a name

@@ -24,8 +24,15 @@
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
         static $name: std::sync::LazyLock<regex::Regex> =
-            std::sync::LazyLock::new(|| regex::Regex::new($pattern).expect("the pattern is fixed"));
+            std::sync::LazyLock::new(|| $crate::route::compiled($pattern));
     };
+}
+
+/// Compiles a fixed pattern with ASCII classes, which takes a fraction of the time of those of Unicode.
+fn compiled(pattern: &str) -> regex::Regex {
+    const CLASSES: [(&str, &str); 4] = [(r"\b", r"(?-u:\b)"), (r"\d", "[0-9]"), (r"\S", "[^ ]"), (r"\s", r"[ \t\r\n]")];
+    let ascii = CLASSES.iter().fold(pattern.to_owned(), |pattern, (class, of)| pattern.replace(class, of));
+    regex::Regex::new(&ascii).expect("the pattern is fixed")
 }
 
 mod areas;
@@ -373,7 +380,7 @@ struct Reading<'m> {
 }
 
 impl<'m> Reading<'m> {
-    fn of(team: &Team, names: &Names, text: &'m str) -> Self {
+    fn of(team: &Team, names: &'m Names, text: &'m str) -> Self {
         let message = Message::read(names, text);
         let (called, requests) = (calls::read(team, &message), reviewers::requests(team, &message));
         Self { message, called, requests }

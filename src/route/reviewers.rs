@@ -56,7 +56,7 @@ const PARTS: [(&str, &str); 10] = [
 /// A pattern of these parts.
 fn phrase(pattern: &str) -> Regex {
     let pattern = PARTS.iter().fold(pattern.to_owned(), |pattern, (part, of)| pattern.replace(part, of));
-    Regex::new(&pattern).expect("the pattern is fixed")
+    super::compiled(&pattern)
 }
 
 macro_rules! phrase {
@@ -110,7 +110,7 @@ pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
             NUMBER.find_iter(names).filter_map(|number| team.members.get(number.as_str().parse::<usize>().ok()?));
         members.filter(|member| member.is_startable()).map(|member| member.slug.clone()).collect()
     };
-    for sentence in message.sentences.iter().filter(|sentence| sentence.has_names) {
+    for sentence in message.naming() {
         if requests.reviews.len() + requests.works.len() >= MOST {
             break;
         }
@@ -213,7 +213,7 @@ impl Requests {
 
 /// Whether a part of a message orders a review: `… , then review it`.
 fn orders_review(message: &Message<'_>, from: usize) -> bool {
-    let found = message.sentences.iter().find_map(|sentence| Some((sentence, sentence.find(from)?)));
+    let found = message.sentences().iter().find_map(|sentence| Some((sentence, sentence.find(from)?)));
     found.is_some_and(|(sentence, at)| ORDERS.is_match(&sentence.text[at..]))
 }
 

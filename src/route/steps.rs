@@ -53,7 +53,7 @@ pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>>
     places.sort_by_key(|place| place.range.start);
     places.truncate(MOST);
     let (mut order, mut number, reviews) = (Order::default(), 0, requests.places());
-    for sentence in &message.sentences {
+    for sentence in message.sentences() {
         let range = sentence.range(0..sentence.text.len());
         let line = message.text[..range.start].rfind('\n').map_or(0, |end| end + 1);
         let item = NUMBERED.captures(&message.text[line..]);

@@ -132,7 +132,11 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
                 return;
             }
             lower.clear();
-            lower.extend(message[range.clone()].chars().flat_map(char::to_lowercase));
+            match &message[range.clone()] {
+                word if word.is_ascii() => lower.push_str(word),
+                word => lower.extend(word.chars().flat_map(char::to_lowercase)),
+            }
+            lower.make_ascii_lowercase();
             let joins = match lower.as_str() {
                 "and" | "then" | "plus" | "including" => Joins::Always,
                 "with" => Joins::With,

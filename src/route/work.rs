@@ -55,7 +55,7 @@ fn asked(message: &str) -> Asked {
     if List::NoWork.find(&message).is_some() {
         return Asked { words: true, ..asked };
     }
-    for sentence in &Message::read(&Names::default(), &message).sentences {
+    for sentence in Message::read(&Names::default(), &message).sentences() {
         asked.read(&sentence.text);
     }
     // `Why is it slow? It should not be.` asks a question.
