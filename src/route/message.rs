@@ -1,7 +1,6 @@
 //! A message, read once: the user's own words, without templates, quotes, pasted text, links and courtesies.
 //!
-//! They stand as spans for the ranking, and as sentences for patterns: words in lower case and marks, parted by single
-//! blanks, with each member's name as a number: `@3` for `@bea`, `^3` for `Bea`, `~3` for `bea`, `!3` where it is excluded.
+//! They stand as spans for the ranking, and where members are named or several work, as sentences of tokens.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -47,10 +46,27 @@ pub(super) struct Message<'m> {
 
 #[derive(Default)]
 pub(super) struct Sentence {
+    pub(super) tokens: Vec<Token>,
+    has_names: bool,
+}
+
+/// A word in lower case, a mark, a member's name, or code.
+#[derive(Debug)]
+pub(super) struct Token {
+    /// Of a name how it is written: `@` for `@bea`, `^` for `Bea`, `~` for `bea`, `!` where it is excluded. A `` ` `` for
+    /// code.
     pub(super) text: String,
-    pub(super) has_names: bool,
-    /// Where each word and mark stands, here and in the message.
-    places: Vec<(usize, Range<usize>)>,
+    /// Where it stands in the message.
+    pub(super) place: Range<usize>,
+    pub(super) name: Option<Name>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name {
+    /// The member's place in the team; `None`: nobody's.
+    pub(super) member: Option<usize>,
+    /// `Bea's`
+    pub(super) is_possessive: bool,
 }
 
 /// What members are called, by name and by slug: with the member's place, and whether its name begins with a capital.
@@ -327,99 +343,112 @@ impl Sentence {
     fn read(names: &Names, message: &str, spans: &[Span]) -> Self {
         let mut sentence = Self::default();
         let Some(first) = spans.first() else { return sentence };
-        let end = sentence_end(message, spans);
-        sentence.text.reserve(end - first.range.start + spans.len());
-        let (mut at, mut spans) = (first.range.start, spans.iter().peekable());
-        while let Some((mark, token)) = next_token(message, at, end) {
-            at = token.end;
-            while spans.next_if(|span| span.range.end <= token.start).is_some() {}
-            let span = spans.peek().filter(|span| span.range.contains(&token.start));
-            match (mark, span) {
-                (_, Some(span)) if span.is_code => {
-                    sentence.push("`", span.range.clone());
-                    at = span.range.end;
-                }
+        let (mut at, end) = (first.range.start, sentence_end(message, spans));
+        let mut spans = spans.iter().peekable();
+        while let Some((mark, place)) = next_token(message, at, end) {
+            at = place.end;
+            while spans.next_if(|span| span.range.end <= place.start).is_some() {}
+            let span = spans.peek().filter(|span| span.range.contains(&place.start));
+            let (text, place, name) = match (mark, span) {
+                (_, Some(span)) if span.is_code => ("`".to_owned(), span.range.clone(), None),
                 // What a sentence begins with ends nothing.
-                (Some(mark), _) if !sentence.text.is_empty() => sentence.push(mark, token),
-                (None, Some(span)) => {
-                    sentence.push(&message[token.clone()], token.clone());
-                    at = sentence.name(names, message, &token, span).unwrap_or(at);
-                }
-                _ => {}
-            }
+                (Some(mark), _) if !sentence.tokens.is_empty() => (mark.to_owned(), place, None),
+                (None, Some(span)) => match names.find(message, &place, span) {
+                    Some((sign, place, name)) => (sign.to_owned(), place, Some(name)),
+                    None => (lower(&message[place.clone()]), place, None),
+                },
+                _ => continue,
+            };
+            (at, sentence.has_names) = (at.max(place.end), sentence.has_names || name.is_some());
+            sentence.tokens.push(Token { text, place, name });
         }
         sentence
     }
 
-    /// Replaces the last word by the member's name that it begins; where the name ends.
-    fn name(&mut self, names: &Names, message: &str, word: &Range<usize>, span: &Span) -> Option<usize> {
+    /// A word or mark; empty for a name and where there is none.
+    pub(super) fn word(&self, at: usize) -> &str {
+        self.tokens.get(at).filter(|token| token.name.is_none()).map_or("", |token| &token.text)
+    }
+
+    pub(super) fn text(&self, range: Range<usize>) -> String {
+        let tokens = self.tokens.get(range).unwrap_or_default().iter().map(|token| token.text.as_str());
+        tokens.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The range in the message of some tokens.
+    pub(super) fn range(&self, range: Range<usize>) -> Range<usize> {
+        let tokens = self.tokens.get(range).unwrap_or_default();
+        let start = tokens.first().map_or(0, |token| token.place.start);
+        start..tokens.last().map_or(start, |token| token.place.end)
+    }
+
+    /// The token that stands at a place of the message, or the next.
+    pub(super) fn find(&self, in_message: usize) -> Option<usize> {
+        let begins = self.tokens.first().is_some_and(|first| first.place.start <= in_message);
+        self.tokens.iter().position(|token| in_message < token.place.end).filter(|_| begins)
+    }
+
+    /// The names from a token on, joined as in `Bea, @fay and Tess`: where they end.
+    pub(super) fn names_end(&self, start: usize) -> usize {
+        let is_name = |at: usize| self.tokens.get(at).is_some_and(Token::is_plain_name);
+        let mut end = start;
+        let mut next = start;
+        while is_name(next) {
+            end = next + 1;
+            next = end + usize::from(self.word(end) == ",");
+            next += usize::from(matches!(self.word(next), "and" | "or"));
+        }
+        end
+    }
+}
+
+impl Token {
+    pub(super) fn is_mark(&self) -> bool {
+        matches!(self.text.as_str(), "," | ";" | ":" | "(" | "." | "!" | "?" | "—") && self.name.is_none()
+    }
+
+    /// A name that is neither excluded nor possessive.
+    pub(super) fn is_plain_name(&self) -> bool {
+        self.name.is_some_and(|name| !name.is_possessive) && self.text != "!"
+    }
+
+    pub(super) fn is_possessive(&self) -> bool {
+        self.name.is_some_and(|name| name.is_possessive)
+    }
+}
+
+impl Names {
+    /// The name that a word begins: how it is written, where, and whose it is.
+    fn find(&self, message: &str, word: &Range<usize>, span: &Span) -> Option<(&'static str, Range<usize>, Name)> {
         let (before, start) = (&message[..word.start], word.start);
         let is_at = before.ends_with('@')
             && !before[..start - 1].ends_with(is_joined)
             && !message[word.end..].starts_with(['/', '(', '[']);
-        if !is_at && !names.may_be_in(&message[word.clone()]) {
+        if !is_at && !self.may_be_in(&message[word.clone()]) {
             return None;
         }
-        let place = self.places.last().map_or(0, |(at, _)| *at);
         let mut ends = vec![word.end];
         while ends.len() < LONGEST_NAME {
             match next_token(message, ends[ends.len() - 1], span.range.end) {
-                Some((None, next)) if next.end <= span.range.end => ends.push(next.end),
+                Some((None, next)) => ends.push(next.end),
                 _ => break,
             }
         }
-        for (length, end) in ends.into_iter().enumerate().rev() {
+        ends.into_iter().enumerate().rev().find_map(|(length, end)| {
             let text = lower(&message[start..end]);
             let name = text.strip_suffix("'s");
             let called = name.unwrap_or(&text).trim_end_matches(['-', '\'']).replace(' ', "-");
-            let known = names.all.get(&called);
+            let known = self.all.get(&called);
             let sign = match (known, is_at, span.is_denied) {
-                (Some(_), true, true) => '!',
-                (_, true, _) if known.is_some() || length == 0 => '@',
-                (Some((_, true)), _, false) if message[start..].starts_with(char::is_uppercase) => '^',
-                (Some(_), _, false) => '~',
-                _ => continue,
+                (Some(_), true, true) => "!",
+                (_, true, _) if known.is_some() || length == 0 => "@",
+                (Some((_, true)), _, false) if message[start..].starts_with(char::is_uppercase) => "^",
+                (Some(_), _, false) => "~",
+                _ => return None,
             };
-            // Whom nobody on the team is called: `@?`.
-            let number = known.map_or("?".to_owned(), |(place, _)| place.to_string());
             let shown = name.and_then(|_| message[start..end].rfind(['\'', '’'])).map_or(end, |length| start + length);
-            self.places.pop();
-            self.text.truncate(place.saturating_sub(1));
-            self.push(&format!("{sign}{number}{}", if name.is_some() { "'s" } else { "" }), start..shown);
-            self.has_names = true;
-            return Some(end);
-        }
-        None
-    }
-
-    /// Adds a word in lower case, or a mark.
-    fn push(&mut self, token: &str, range: Range<usize>) {
-        if !self.text.is_empty() {
-            self.text.push(' ');
-        }
-        self.places.push((self.text.len(), range));
-        for c in token.chars() {
-            match c {
-                '’' => self.text.push('\''),
-                c if c.is_ascii() => self.text.push(c.to_ascii_lowercase()),
-                c => self.text.extend(c.to_lowercase()),
-            }
-        }
-    }
-
-    /// The range in the message of the words and marks in a range of the sentence.
-    pub(super) fn range(&self, range: Range<usize>) -> Range<usize> {
-        // A pattern may begin with the blank before a word.
-        let first = self.places.iter().rfind(|(at, _)| *at <= range.start + 1).or(self.places.first());
-        let last = self.places.iter().rfind(|(at, _)| *at < range.end).or(first);
-        let start = first.map_or(0, |(_, place)| place.start);
-        start..last.map_or(start, |(_, place)| place.end.max(start))
-    }
-
-    /// Where something of the message stands here, if it does.
-    pub(super) fn find(&self, in_message: usize) -> Option<usize> {
-        let (at, _) = self.places.iter().find(|(_, place)| in_message < place.end)?;
-        (in_message >= self.places.first()?.1.start).then_some(*at)
+            Some((sign, start..shown, Name { member: known.map(|it| it.0), is_possessive: name.is_some() }))
+        })
     }
 }
 

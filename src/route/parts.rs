@@ -63,7 +63,7 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
         let slug = &index.agents[agent].slug;
         draft.confidence *= ranking.confidence();
         let start = ranking.units.first().map_or(0, |unit| unit.range.start);
-        draft.places.push(Assignment { agent: slug.clone(), range: start..start });
+        draft.places.push(Assignment { agent: slug.clone(), start, is_part: true });
         if !draft.agents.contains(slug) {
             let explainer = Explainer { index, message, ranking };
             draft.reviewer = draft.reviewer.take().or_else(|| explainer.reviewer(agent));

@@ -56,7 +56,7 @@ fn asked(message: &str) -> Asked {
         return Asked { words: true, ..asked };
     }
     for sentence in Message::read(&Names::default(), &message).sentences() {
-        asked.read(&sentence.text);
+        asked.read(&sentence.text(0..sentence.tokens.len()));
     }
     // `Why is it slow? It should not be.` asks a question.
     asked.work |= asked.wishes && !asked.words;
