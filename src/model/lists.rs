@@ -22,7 +22,7 @@ macro_rules! lists {
 lists! {
     Stop Talk
     Verb BeforeVerb
-    Greeting Thanks Addressed Pleasant Direct Courtesy
+    Greeting Thanks Addressed Pleasant Direct BeforeQuestion AfterQuestion Courtesy
     DenyBegins DenyShort Deny DenyEnds NotDenied
     Side Form SystemFolder
     Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing
@@ -32,6 +32,16 @@ lists! {
     Giving Having
     Next NextFirst AfterCues BeforeCues NoCue Done LeadsOn BeforeSubject
     No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered
+}
+
+/// A bit for each list.
+#[derive(Clone, Copy)]
+pub(crate) struct Membership(u128);
+
+impl Membership {
+    pub(crate) fn has(self, list: List) -> bool {
+        self.0 & (1 << list as u32) != 0
+    }
 }
 
 struct Lists {
@@ -76,10 +86,15 @@ impl List {
         Self::any(&[self], word)
     }
 
+    /// The lists that contain a word in lower case.
+    pub(crate) fn of(word: &str) -> Membership {
+        Membership(LISTS.words.get(word).copied().unwrap_or(0))
+    }
+
     /// Whether any of the lists contains a word in lower case.
     pub(crate) fn any(lists: &[Self], word: &str) -> bool {
-        let of = LISTS.words.get(word).copied().unwrap_or(0);
-        lists.iter().any(|list| of & (1 << *list as u32) != 0)
+        let of = Self::of(word);
+        lists.iter().any(|list| of.has(*list))
     }
 
     /// The rest of a text after the longest of the list's phrases that it begins with, as whole words.

@@ -26,13 +26,6 @@ pub(crate) enum Question {
 /// Longer messages are more than such a question.
 const LONGEST: usize = 240;
 
-pattern!(SENTENCE_END, r"[.!?;]+(?:\s+|$)|\n");
-pattern!(
-    BEFORE,
-    r"^(?:(?:so|and|okay|ok|please|just|again|(?:hey |hi )?(?:team|squad)|(?:can|could|would) you|(?:tell|show|give|remind) (?:me|us)|do you know)[ ,]+)*"
-);
-pattern!(AFTER, r"(?:[ ,]+(?:please|again|right now|now|currently|here|today|yet|so far))*$"
-);
 pattern!(
     STATUS,
     r"^(?:(?:what|how)(?:'s| is| are| was)? (?:the |our |your )?(?:(?:current |latest )?(?:status|progress|state|news)|going on|happening|up|new|(?:you|they|everyone|everybody|the team|the squad|the agents) (?:working on|doing)|things(?: going)?|it going)|what(?: has)? happened(?: last| lately| recently| yesterday)?|(?:any |the |an? |latest )*(?:status|news|progress|updates?)(?: updates?| report)?|anything new|how did (?:the last|it|the) (?:run )?go|who(?:'s| is| are you) (?:everyone )?working on (?:what|it|something)|(?:is )?(?:anything|anyone|someone|who is) (?:running|working|blocked|stuck))$"
@@ -72,7 +65,15 @@ impl Question {
             return None;
         }
         let message = message.to_lowercase().replace('’', "'");
-        let sentences = SENTENCE_END.split(&message).map(|text| text.trim_matches(|c: char| !is_of_word(c)));
+        let is_mark = |c: char| matches!(c, '.' | '!' | '?' | ';');
+        // Not in `v1.2`.
+        let ends = |(at, c): (usize, char)| {
+            let next = message[at..].chars().nth(1);
+            c == '\n' || (is_mark(c) && next.is_none_or(|next| next.is_whitespace() || is_mark(next)))
+        };
+        let ends = message.char_indices().filter(|place| ends(*place)).map(|(at, _)| at).chain([message.len()]);
+        let sentences = ends.scan(0, |start, end| message.get(std::mem::replace(start, end)..end));
+        let sentences = sentences.map(|text| text.trim_matches(|c: char| !is_of_word(c)));
         let mut talk = None;
         let mut asked = sentences.filter(|text| !text.is_empty()).filter(|text| {
             let pleasantry = pleasantry(text, names);
@@ -92,8 +93,13 @@ impl Question {
         while let Some((_, rest)) = text.split_once([' ', ',']).filter(|(word, _)| begins(word)) {
             text = rest.trim_start_matches([' ', ',']);
         }
-        let text = &text[BEFORE.find(text).map_or(0, |before| before.end())..];
-        let text = &text[..AFTER.find(text).map_or(text.len(), |after| after.start())];
+        while let Some(rest) = List::BeforeQuestion.begins(text).filter(|rest| rest.starts_with([' ', ','])) {
+            text = rest.trim_start_matches([' ', ',']);
+        }
+        let ends = |text: &str, word: &str| text.strip_suffix(word).is_some_and(|rest| rest.ends_with([' ', ',']));
+        while let Some(word) = List::AfterQuestion.entries().iter().find(|word| ends(text, word)) {
+            text = text[..text.len() - word.len()].trim_end_matches([' ', ',']);
+        }
         let topic = |found: &regex::Captures<'_>| {
             found.iter().skip(1).flatten().next().map(|topic| topic.as_str().to_owned()).unwrap_or_default()
         };

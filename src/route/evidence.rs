@@ -80,12 +80,13 @@ impl Reason<'_> {
         let (what, source) = self.line;
         let area = |area: usize| index.areas.list[area].name;
         let why = match self.why {
-            Why::Words => format!("{what}: {}", list(self.words.iter().take(WORDS).map(|word| format!("`{word}`")))),
-            Why::Area(it) => format!("message and {what} are both about {}", area(it)),
+            Why::Words if self.words.len() == 1 => [what, ": `", self.words[0], "`"].concat(),
+            Why::Words => [what, ": ", &list(self.words.iter().take(WORDS).map(|word| format!("`{word}`")))].concat(),
+            Why::Area(it) => ["message and ", what, " are both about ", area(it)].concat(),
             Why::Kind { area: it, is_asked, is_alone } => {
                 let verb = if is_asked { "asks for" } else { "is most about" };
                 let only = if is_alone { ", which only this agent's role covers" } else { "" };
-                format!("the message {verb} {}{only}", area(it))
+                ["the message ", verb, " ", area(it), only].concat()
             }
         };
         Evidence::new(agent, why, source, (self.weight * 100.0).round() / 100.0)

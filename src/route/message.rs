@@ -239,7 +239,8 @@ impl<'m> Reader<'m> {
             return;
         }
         let (start, denied) = (offset(clause), denied(&clause.to_ascii_lowercase()).unwrap_or_default());
-        if denied.is_empty() && !trimmed.contains(['`', '@', '/']) && !trimmed.contains("www.") {
+        let is_odd = |byte: u8| matches!(byte, b'`' | b'@' | b'/');
+        if denied.is_empty() && !trimmed.bytes().any(is_odd) {
             let range = offset(trimmed)..offset(trimmed) + trimmed.len();
             let (clause, sentence) = (self.clause, self.sentence);
             self.spans.push(Span { range, is_denied: false, clause, sentence, is_code: false });
@@ -281,7 +282,7 @@ fn is_heading(line: &str) -> bool {
 fn is_form(line: &str) -> bool {
     let text = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '*' | '+' | '.' | ' '));
     let is_box = ["[ ]", "[x]", "[X]"].iter().any(|mark| text.starts_with(mark));
-    is_box || text.contains("[e.g.") || List::Form.begins(&text.to_lowercase()).is_some()
+    is_box || (text.contains('[') && text.contains("[e.g.")) || List::Form.begins(&text.to_lowercase()).is_some()
 }
 
 /// A quote, a log, a stack trace, a shell session.
@@ -330,7 +331,7 @@ fn is_address(word: &str) -> bool {
     let is_mail = |(user, host): (&str, &str)| {
         user.ends_with(|c: char| c.is_alphanumeric()) && host.contains('.') && !host.starts_with('.')
     };
-    word.starts_with("www.") || word.contains("://") || word.split_once('@').is_some_and(is_mail)
+    word.contains("://") || word.split_once('@').is_some_and(is_mail)
 }
 
 fn is_courtesy(clause: &str) -> bool {

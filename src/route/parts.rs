@@ -28,7 +28,7 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
     let beside = BESIDE.map(|name| index.areas.area(name));
     // By kind of work, the units and the areas that they ask for: the work itself, then what is beside it.
     let mut parts: [(Vec<&Unit>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
-    let (mut owner, mut is_torn, mut kind) = (None, false, 0);
+    let (mut work, mut kind) = (Vec::new(), 0);
     for (segment, is_finite) in segments(&beside, &whole.units) {
         let asked = asked(segment.iter().copied(), true);
         let own = kind_of(&beside, &segment, &asked);
@@ -40,15 +40,22 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
         parts[kind].0.extend(&segment);
         parts[kind].1.extend(&asked);
         if kind == 0 {
-            let ranking = Ranking::of(index, segment, &asked);
-            let is_clear = |best: &usize| ranking.evidence[*best] >= EVIDENCE && ranking.chance(*best) >= CHANCE;
-            if let Some(best) = ranking.best.filter(is_clear) {
-                is_torn |= owner.replace(best).is_some_and(|before| before != best);
-            }
+            work.push((segment, asked));
         }
     }
-    if is_torn {
-        return Parts::Unclear;
+    if work.len() > 1 {
+        let owners = work.into_iter().filter_map(|(segment, asked)| {
+            let ranking = Ranking::of(index, segment, &asked);
+            let is_clear = |best: &usize| ranking.evidence[*best] >= EVIDENCE && ranking.chance(*best) >= CHANCE;
+            ranking.best.filter(is_clear)
+        });
+        let owners: Vec<usize> = owners.collect();
+        if owners.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Parts::Unclear;
+        }
+    }
+    if parts.iter().filter(|(units, _)| !units.is_empty()).count() < 2 {
+        return Parts::One;
     }
     let parts = parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty());
     let ranked = parts.map(|(kind, (units, asked))| {

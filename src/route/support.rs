@@ -53,7 +53,7 @@ struct Word {
 
 /// The units of a message.
 pub(super) fn read(index: &Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit> {
-    let mut terms: Vec<TermId> = Vec::new();
+    let mut terms: Vec<TermId> = Vec::with_capacity(message.len() / 4);
     let mut words = words(index, message, spans, &mut terms);
     let mut seen: HashSet<&[TermId], FixedState> = HashSet::default();
     let (mut units, mut at) = (Vec::with_capacity(words.len()), 0);
@@ -108,7 +108,7 @@ fn of_words(index: &Index<'_>, words: &[Word], terms: &[TermId]) -> Vec<Support>
 
 fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermId>) -> Vec<Word> {
     const FILLERS: [List; 5] = [List::BeforeVerb, List::Polished, List::Courtesy, List::Greeting, List::Addressed];
-    let mut words: Vec<Word> = Vec::new();
+    let mut words: Vec<Word> = Vec::with_capacity(message.len() / 5);
     let (mut sentence, mut clause, mut lower) = (usize::MAX, usize::MAX, String::new());
     for span in spans {
         let mut begins = span.sentence != sentence && !span.is_denied;
@@ -142,7 +142,8 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
                 "with" => Joins::With,
                 _ => Joins::No,
             };
-            let (is_filler, is_finite) = (List::any(&FILLERS, &lower), List::Finite.has(&lower));
+            let lists = List::of(&lower);
+            let (is_filler, is_finite) = (FILLERS.iter().any(|list| lists.has(*list)), lists.has(List::Finite));
             let is_denied = span.is_denied;
             let unit = Unit { range, is_denied, begins, is_apart, is_filler, is_finite, joins, ..Unit::default() };
             words.push(Word { terms: terms.len() - 1..terms.len(), whole: whole.take(), unit });
