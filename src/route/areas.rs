@@ -70,17 +70,18 @@ impl Areas {
             });
         }
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-            if let Some((name, kind)) = line.strip_prefix("= ").and_then(|line| line.split_once(' ')) {
+            let Some((what, words)) = line.split_once(": ") else { continue };
+            if let Some((name, kind)) = what.strip_prefix("= ").and_then(|what| what.split_once(' ')) {
                 areas.list.push(Area { name, is_kind: kind == "kind" });
-            } else if let (Some((how, words)), Some(area)) = (line.split_once(": "), areas.list.len().checked_sub(1)) {
-                let how = match how {
-                    "role" => How::Role,
-                    "asks" => How::Asks,
-                    "weak" => How::Weak,
-                    _ => How::Strong,
-                };
-                words.split(',').for_each(|words| areas.hint(words, Hint { area, how }));
             }
+            let how = match what {
+                "asks" => How::Asks,
+                "weak" => How::Weak,
+                "strong" => How::Strong,
+                _ => How::Role,
+            };
+            let hint = Hint { area: areas.list.len().saturating_sub(1), how };
+            words.split(',').for_each(|words| areas.hint(words, hint));
         }
         areas.terms.iter_mut().for_each(|term| term.phrases.sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len())));
         areas

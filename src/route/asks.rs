@@ -56,8 +56,7 @@ fn is_question(sentence: &str) -> bool {
 pub(super) fn tier(message: &Message<'_>) -> (Tier, &'static str) {
     const FULL: [&str; 5] = ["tier full", "full tier", "premium model", "best model", "strongest model"];
     let text = message.text.trim();
-    // Words are compared only where there are such ones: the tier is looked for in every message.
-    let may_be_full = text.split(' ').any(|word| word.len() < 8 && (word.contains("odel") || word.contains("ier")));
+    let may_be_full = text.as_bytes().windows(4).any(|part| part == b"odel" || part == b"tier");
     if may_be_full && message.plain(SENTENCES).iter().any(|it| FULL.iter().any(|full| it.contains(full))) {
         (Tier::Full, "the message asks for it")
     } else if text.ends_with(['?', '？']) && text.len() <= SHORT && Asks::of(message) == Asks::Question {

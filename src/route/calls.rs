@@ -48,14 +48,16 @@ impl Addressed {
         // Where the last one ends, and whether it was only spoken of.
         let mut last = (0, false);
         for (at, token) in sentence.tokens.iter().enumerate() {
-            let Some(found) = token.name.filter(|_| matches!(token.text.as_str(), "@" | "!")) else { continue };
+            if !token.is_name || !matches!(token.text.as_str(), "@" | "!") {
+                continue;
+            }
             let before = |back: usize| at.checked_sub(back).map_or("", |at| sentence.word(at));
             let colon = usize::from(before(1) == ":");
             // `cc @bea, @fay`
             let mut between = (last.0..at).map(|at| sentence.word(at));
             let is_listed = last.1 && between.all(|word| matches!(word, "," | "and"));
             let is_referred = is_listed
-                || found.is_possessive
+                || token.is_possessive
                 || List::RefersBefore.has(before(1 + colon))
                 || List::RefersAfter.has(sentence.word(at + 1));
             let is_excluded = token.text == "!" || matches!(before(1), "not" | "except" | "without");
@@ -68,7 +70,7 @@ impl Addressed {
                 let why = format!("the message has more than {MOST} @mentions; those from @{name} on are ignored");
                 return self.evidence.extend((self.evidence.len() == MOST).then(|| note(why, "message")));
             }
-            match found.member.map(|place| &team.members[place]) {
+            match token.member.map(|place| &team.members[place]) {
                 Some(member) if is_excluded => self.ruled_out.push(member.slug.clone()),
                 Some(member) if is_referred => {
                     let why = format!("the message only mentions @{name}");
@@ -89,7 +91,7 @@ impl Addressed {
 
     /// Members that a sentence addresses, and members that get work handed over.
     fn by_name(&mut self, team: &Team, sentence: &Sentence) {
-        for (at, token) in sentence.tokens.iter().enumerate().filter(|(_, token)| token.text == "^") {
+        for (at, _) in sentence.tokens.iter().enumerate().filter(|(_, token)| token.is_name && token.text == "^") {
             let mut opening = at;
             while opening > 0 && List::BeforeName.has(sentence.word(opening - 1)) {
                 opening -= 1;
@@ -116,7 +118,7 @@ impl Addressed {
                 _ => continue,
             };
             for token in sentence.tokens[called].iter().filter(|token| token.text != "@") {
-                let member = token.name.and_then(|name| team.members.get(name.member?));
+                let member = token.member.and_then(|place| team.members.get(place));
                 if let Some(member) = member.filter(|_| self.evidence.len() < MOST) {
                     self.take(member, &member.name, token.place.start);
                 }

@@ -58,12 +58,8 @@ pub(super) struct Token {
     pub(super) text: String,
     /// Where it stands in the message.
     pub(super) place: Range<usize>,
-    pub(super) name: Option<Name>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Name {
-    /// The member's place in the team; `None`: nobody's.
+    pub(super) is_name: bool,
+    /// The place in the team of the member with this name, if anybody has it.
     pub(super) member: Option<usize>,
     /// `Bea's`
     pub(super) is_possessive: bool,
@@ -350,25 +346,25 @@ impl Sentence {
             at = place.end;
             while spans.next_if(|span| span.range.end <= place.start).is_some() {}
             let span = spans.peek().filter(|span| span.range.contains(&place.start));
-            let (text, place, name) = match (mark, span) {
-                (_, Some(span)) if span.is_code => ("`".to_owned(), span.range.clone(), None),
+            let token = match (mark, span) {
+                (_, Some(span)) if span.is_code => Token::new("`", span.range.clone()),
                 // What a sentence begins with ends nothing.
-                (Some(mark), _) if !sentence.tokens.is_empty() => (mark.to_owned(), place, None),
-                (None, Some(span)) => match names.find(message, &place, span) {
-                    Some((sign, place, name)) => (sign.to_owned(), place, Some(name)),
-                    None => (lower(&message[place.clone()]), place, None),
-                },
+                (Some(mark), _) if !sentence.tokens.is_empty() => Token::new(mark, place),
+                (None, Some(span)) => names.find(message, &place, span).unwrap_or_else(|| {
+                    let text = lower(&message[place.clone()]);
+                    Token::new(&text, place)
+                }),
                 _ => continue,
             };
-            (at, sentence.has_names) = (at.max(place.end), sentence.has_names || name.is_some());
-            sentence.tokens.push(Token { text, place, name });
+            (at, sentence.has_names) = (at.max(token.place.end), sentence.has_names || token.is_name);
+            sentence.tokens.push(token);
         }
         sentence
     }
 
     /// A word or mark; empty for a name and where there is none.
     pub(super) fn word(&self, at: usize) -> &str {
-        self.tokens.get(at).filter(|token| token.name.is_none()).map_or("", |token| &token.text)
+        self.tokens.get(at).filter(|token| !token.is_name).map_or("", |token| &token.text)
     }
 
     pub(super) fn text(&self, range: Range<usize>) -> String {
@@ -404,23 +400,23 @@ impl Sentence {
 }
 
 impl Token {
+    fn new(text: &str, place: Range<usize>) -> Self {
+        Self { text: text.to_owned(), place, is_name: false, member: None, is_possessive: false }
+    }
+
     pub(super) fn is_mark(&self) -> bool {
-        matches!(self.text.as_str(), "," | ";" | ":" | "(" | "." | "!" | "?" | "—") && self.name.is_none()
+        matches!(self.text.as_str(), "," | ";" | ":" | "(" | "." | "!" | "?" | "—") && !self.is_name
     }
 
     /// A name that is neither excluded nor possessive.
     pub(super) fn is_plain_name(&self) -> bool {
-        self.name.is_some_and(|name| !name.is_possessive) && self.text != "!"
-    }
-
-    pub(super) fn is_possessive(&self) -> bool {
-        self.name.is_some_and(|name| name.is_possessive)
+        self.is_name && !self.is_possessive && self.text != "!"
     }
 }
 
 impl Names {
-    /// The name that a word begins: how it is written, where, and whose it is.
-    fn find(&self, message: &str, word: &Range<usize>, span: &Span) -> Option<(&'static str, Range<usize>, Name)> {
+    /// The name that a word begins.
+    fn find(&self, message: &str, word: &Range<usize>, span: &Span) -> Option<Token> {
         let (before, start) = (&message[..word.start], word.start);
         let is_at = before.ends_with('@')
             && !before[..start - 1].ends_with(is_joined)
@@ -448,7 +444,8 @@ impl Names {
                 _ => return None,
             };
             let shown = name.and_then(|_| message[start..end].rfind(['\'', '’'])).map_or(end, |length| start + length);
-            Some((sign, start..shown, Name { member: known.map(|it| it.0), is_possessive: name.is_some() }))
+            let (member, is_possessive) = (known.map(|(place, _)| *place), name.is_some());
+            Some(Token { is_name: true, member, is_possessive, ..Token::new(sign, start..shown) })
         })
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
         let mut at = 0;
         while at < sentence.tokens.len() && requests.reviews.len() + requests.works.len() < MOST {
             let end = sentence.names_end(at).max(at + 1);
-            let members = sentence.tokens[at..end].iter().filter_map(|token| team.members.get(token.name?.member?));
+            let members = sentence.tokens[at..end].iter().filter_map(|token| team.members.get(token.member?));
             let members = members.filter(|member| member.is_startable()).map(|member| member.slug.clone());
             let (fillers, clause) = (sentence.fillers_end(end), sentence.tokens[at].is_plain_name());
             if let Some(range) = sentence.review(at, end) {
@@ -69,7 +69,7 @@ impl Sentence {
         let article = usize::from(matches!(word_before(1), "the" | "our"));
         let handed = self.handed(start - article.min(start));
         // `after @rex's approval`, but not `after @rex's review comments`
-        if self.tokens[start].is_possessive() {
+        if self.tokens[start].is_possessive {
             let gated = List::Gates.has(word_before(1)) || (1..=4).any(|back| word_before(back) == "without");
             let after = self.review_noun(end).filter(|after| gated && !self.is(*after, List::Remarks))?;
             return self.unless_denied(start.saturating_sub(1), after);
@@ -88,7 +88,7 @@ impl Sentence {
             let is_addressed = self.tokens[start..end].iter().any(|token| token.text == "@")
                 || (is_apart && self.tokens[start].text == "^");
             // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
-            let goes_on = |at: &usize| self.tokens[*at].name.is_none() && !matches!(self.word(*at), "," | ";" | ":");
+            let goes_on = |at: &usize| !self.tokens[*at].is_name && !matches!(self.word(*at), "," | ";" | ":");
             let mut rest = (verb..self.tokens.len()).take_while(goes_on);
             let is_more = rest.find(|at| *at > verb && matches!(self.word(*at), "and" | "or"));
             let is_more = is_more.is_some_and(|at| is_authoring(self.word(at + 1)));
@@ -124,7 +124,7 @@ impl Sentence {
 
     /// Where a clause ends that goes on from a token.
     fn clause_end(&self, from: usize) -> usize {
-        let ends = |token: &Token| token.is_mark() || token.name.is_some() || List::ClauseBegins.has(&token.text);
+        let ends = |token: &Token| token.is_mark() || token.is_name || List::ClauseBegins.has(&token.text);
         let rest = self.tokens.get(from..).unwrap_or_default();
         rest.iter().position(ends).map_or(self.tokens.len(), |end| from + end)
     }
@@ -162,7 +162,7 @@ impl Sentence {
         let is_look = ["look", "go", "read"].iter().any(|stem| is_form(self.word(at), stem));
         let object = if is_of(List::Checks) { Some(at + 1) } else { over.filter(|_| is_look).map(|at| at + 1) }?;
         let noun = self.articles_end(object);
-        let is_result = |at: &usize| self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(Token::is_possessive);
+        let is_result = |at: &usize| self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(|token| token.is_possessive);
         if let Some(result) = [noun, noun + 1].into_iter().find(is_result) {
             return Some(result + 1);
         }
@@ -171,7 +171,7 @@ impl Sentence {
         }
         let mut end = object + usize::from(self.is(object, List::Pronouns));
         end += usize::from(self.is(end, List::Thoroughly));
-        let is_end = self.tokens.get(end).is_none_or(|token| token.is_mark() || token.name.is_some());
+        let is_end = self.tokens.get(end).is_none_or(|token| token.is_mark() || token.is_name);
         (is_end || self.is(end, List::ThenWords)).then_some(end)
     }
 

@@ -246,7 +246,7 @@ impl<'a> Order<'a> {
             let is_subject = matches!(segment.cue, None | Some(Cue::Next))
                 && sentence.tokens[segment.range.start..*at].iter().all(|token| {
                     // Only conjunctions, other names and handing words stand before the name of whoever gets work.
-                    token.name.is_some() || token.is_mark() || List::BeforeSubject.has(&token.text)
+                    token.is_name || token.is_mark() || List::BeforeSubject.has(&token.text)
                 });
             let node = match known.filter(|node| !is_subject || self.nodes[*node].stage == self.stage) {
                 Some(node) => node,
