@@ -2,7 +2,7 @@
 
 use super::message::Message;
 use super::work::asks_for_work;
-use crate::model::{List, Member, Team, Tier, words};
+use crate::model::{List, Tier};
 
 /// Longer messages tell a story.
 const SENTENCES: usize = 20;
@@ -64,13 +64,4 @@ pub(super) fn tier(message: &Message<'_>) -> (Tier, &'static str) {
     } else {
         (Tier::Standard, "work to do")
     }
-}
-
-/// The lead is the member with the shortest role that says so: a QA lead does not lead the team.
-pub(super) fn lead(team: &Team) -> Option<&Member> {
-    const ROLES: [&str; 8] = ["lead", "leader", "architect", "manager", "head", "chief", "principal", "director"];
-    ROLES.iter().find_map(|word| {
-        let is_called = |member: &&Member| words(&member.role).any(|it| it.eq_ignore_ascii_case(word));
-        team.startable().filter(is_called).min_by_key(|member| words(&member.role).count())
-    })
 }

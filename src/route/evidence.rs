@@ -36,7 +36,8 @@ impl<'w> Explainer<'w, '_> {
     pub(super) fn of(&self, agent: usize, most: usize) -> Vec<Evidence> {
         let mut reasons: Vec<Reason<'_>> = Vec::new();
         let mut add = |why: Why, line: usize, weight: f64, word: Option<&'w str>| {
-            let line = self.index.lines.get(line).map_or(("role", ""), |it: &Line<'_>| (it.field.weights().0, &it.source));
+            let line =
+                self.index.lines.get(line).map_or(("role", ""), |it: &Line<'_>| (it.field.weights().0, &it.source));
             match reasons.iter_mut().find(|known| known.why == why && known.line == line) {
                 Some(known) => {
                     known.weight += weight;

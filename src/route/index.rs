@@ -9,11 +9,10 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::FixedState;
 
 use super::PastWork;
-use super::asks::lead;
 use super::areas::{Area, Areas, Hint, How, TermId};
 use super::lines::{Field, Line, lines};
 use super::stems::each_stem;
-use crate::model::{Member, Team};
+use crate::model::{Member, Team, words};
 
 /// What a row's item that is one word counts, in hundredths.
 const ITEM: u32 = 220;
@@ -117,8 +116,11 @@ impl<'t> Index<'t> {
                 How::Strong => TOPIC,
                 _ => WEAK,
             };
-            self.shares[hint.area].iter().map(move |Share { agent, amount, line }| {
-                Support { agent: *agent, weight: weight * amount, line: *line, area: Some(hint.area) }
+            self.shares[hint.area].iter().map(move |Share { agent, amount, line }| Support {
+                agent: *agent,
+                weight: weight * amount,
+                line: *line,
+                area: Some(hint.area),
             })
         })
     }
@@ -196,7 +198,8 @@ impl<'t> Index<'t> {
             // Whose role names a topic and no kind of work implements it: a `Frontend` is a frontend developer.
             let mut of_role = self.areas.list.iter().zip(&self.roles).filter(|(_, roles)| roles.contains(&agent));
             if of_role.clone().next().is_some() && of_role.all(|(area, _)| !area.is_kind) {
-                claims[implementation][agent] = Claim { sum: Field::Role.weights().1, line: self.role_lines[agent], most: 0.0 };
+                claims[implementation][agent] =
+                    Claim { sum: Field::Role.weights().1, line: self.role_lines[agent], most: 0.0 };
                 self.roles[implementation].push(agent);
             }
             let has = |area: usize| self.roles[area].contains(&agent);
@@ -262,4 +265,13 @@ pub(super) fn keep_stronger(supports: &mut Vec<Support>, from: usize, one: Suppo
         }
         None => supports.push(one),
     }
+}
+
+/// The lead is the member with the shortest role that says so: a QA lead does not lead the team.
+fn lead(team: &Team) -> Option<&Member> {
+    const ROLES: [&str; 8] = ["lead", "leader", "architect", "manager", "head", "chief", "principal", "director"];
+    ROLES.iter().find_map(|word| {
+        let is_called = |member: &&Member| words(&member.role).any(|it| it.eq_ignore_ascii_case(word));
+        team.startable().filter(is_called).min_by_key(|member| words(&member.role).count())
+    })
 }

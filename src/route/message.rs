@@ -8,8 +8,6 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
-use super::index::Index;
-use super::support::{self, Unit};
 use crate::model::{List, Slug, Team};
 
 /// Of longer messages, only the beginning and the end are read; the middle is usually pasted.
@@ -41,7 +39,6 @@ pub(super) struct Message<'m> {
     /// Whether any of its words may be a member's name.
     pub(super) may_name: bool,
     sentences: OnceCell<Vec<Sentence>>,
-    units: OnceCell<Vec<Unit>>,
 }
 
 #[derive(Default)]
@@ -114,7 +111,7 @@ impl<'m> Message<'m> {
         let spans = reader.spans;
         let mut words = spans.iter().flat_map(|span| text[span.range.clone()].split_whitespace());
         let may_name = words.any(|word| names.may_be_in(word));
-        Self { names, text, spans, may_name, sentences: OnceCell::new(), units: OnceCell::new() }
+        Self { names, text, spans, may_name, sentences: OnceCell::new() }
     }
 
     fn of_sentences(&self) -> impl Iterator<Item = &[Span]> {
@@ -141,11 +138,6 @@ impl<'m> Message<'m> {
             [] => String::new(),
         };
         self.of_sentences().take(most).map(plain).collect()
-    }
-
-    /// What its words say, worked out once.
-    pub(super) fn units(&self, index: &Index<'_>) -> &[Unit] {
-        self.units.get_or_init(|| support::read(index, self.text, &self.spans))
     }
 }
 
@@ -284,7 +276,18 @@ fn is_form(line: &str) -> bool {
 /// A quote, a log, a stack trace, a shell session.
 fn is_pasted(line: &str) -> bool {
     const BEGIN: [&str; 12] = [
-        "> ", "$ ", "--> ", "| ", "Traceback (", "File \"", "Caused by:", "npm ERR!", "error[E", "thread '", "E/", "##[",
+        "> ",
+        "$ ",
+        "--> ",
+        "| ",
+        "Traceback (",
+        "File \"",
+        "Caused by:",
+        "npm ERR!",
+        "error[E",
+        "thread '",
+        "E/",
+        "##[",
     ];
     const LEVELS: [&str; 6] = ["ERROR", "WARN", "WARNING", "INFO", "DEBUG", "TRACE"];
     let inner = line.strip_prefix(['[', '(']).unwrap_or(line);

@@ -55,6 +55,7 @@ mod steps;
 mod support;
 mod work;
 
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use serde::Serialize;
@@ -137,6 +138,9 @@ const UNAVAILABLE: f64 = 0.8;
 /// The threshold of a team without settings.
 const THRESHOLD: f64 = 0.70;
 
+/// What the words of a message say, worked out once.
+type Units = OnceCell<Vec<Unit>>;
+
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
     team: &'t Team,
@@ -179,7 +183,8 @@ impl<'t> Router<'t> {
             _ => {}
         }
         let reading = Reading::of(self.team, &self.names, request.text);
-        let mut draft = if is_named { named(&route_options.agents) } else { self.decide(request, &reading) };
+        let units = OnceCell::new();
+        let mut draft = if is_named { named(&route_options.agents) } else { self.decide(request, &reading, &units) };
         let steps = steps::of(&reading, &draft).unwrap_or_else(|| {
             draft.evidence.push(note("the order of the work contradicts itself", "message"));
             draft.agents.clear();
@@ -209,7 +214,7 @@ impl<'t> Router<'t> {
             plan.evidence.push(why);
         }
         if plan.agents.is_empty() {
-            plan.evidence.splice(0..0, self.shortlist(&reading.message));
+            plan.evidence.splice(0..0, self.shortlist(&reading.message, &units));
         }
         plan
     }
@@ -254,13 +259,20 @@ impl<'t> Router<'t> {
     /// Agents that match the message but do not appear in its plan, best first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
         let is_shown = |slug: &Slug| plan.agents.contains(slug) || plan.evidence.iter().any(|one| one.agent == *slug);
-        self.candidates(&Message::read(&self.names, request.text), CONSIDERED, |slug| !is_shown(slug))
+        let message = Message::read(&self.names, request.text);
+        self.candidates(&message, &OnceCell::new(), CONSIDERED, |slug| !is_shown(slug))
     }
 
     /// The agents that a message speaks for, best first.
-    fn candidates(&self, message: &Message<'_>, most: usize, is_meant: impl Fn(&Slug) -> bool) -> Vec<Considered> {
+    fn candidates(
+        &self,
+        message: &Message<'_>,
+        units: &Units,
+        most: usize,
+        is_meant: impl Fn(&Slug) -> bool,
+    ) -> Vec<Considered> {
         let index = self.index();
-        let ranking = self.ranking(message.units(index));
+        let ranking = self.ranking(message, units);
         let explainer = Explainer { index, message: message.text, ranking: &ranking };
         let order = ranking.order().into_iter().filter(|agent| is_meant(&index.agents[*agent].slug));
         let candidates = order.map(|agent| Considered {
@@ -272,8 +284,8 @@ impl<'t> Router<'t> {
     }
 
     /// Whom the coordinator chooses among: the best, and always the lead.
-    fn shortlist(&self, message: &Message<'_>) -> Vec<Evidence> {
-        let mut shortlist = self.candidates(message, SHORTLIST, |_| true);
+    fn shortlist(&self, message: &Message<'_>, units: &Units) -> Vec<Evidence> {
+        let mut shortlist = self.candidates(message, units, SHORTLIST, |_| true);
         let lead = self.index().lead.filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
         shortlist.truncate(SHORTLIST - usize::from(lead.is_some()));
         let lead = lead.map(|lead| Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
@@ -287,7 +299,7 @@ impl<'t> Router<'t> {
         if is_bare { direct::read(self.team, &self.names, request.text) } else { None }
     }
 
-    fn decide(&self, request: &Request<'_>, reading: &Reading<'_>) -> Draft {
+    fn decide(&self, request: &Request<'_>, reading: &Reading<'_>, units: &Units) -> Draft {
         let Reading { message, called, requests } = reading;
         // `Add an endpoint, reviewed by @rex`: who adds it?
         let is_of_others = called.agents.iter().all(|agent| requests.has(agent));
@@ -305,11 +317,12 @@ impl<'t> Router<'t> {
             }
         }
         let of_rest = rest.as_deref().map(|rest| Message::read(&self.names, rest));
-        let message = of_rest.as_ref().unwrap_or(message);
+        let units_of_rest = OnceCell::new();
+        let (message, units) = of_rest.as_ref().map_or((message, units), |rest| (rest, &units_of_rest));
         if let Some(draft) = calls::the_team(self.team, message.text) {
             return Draft { asks_first: self.team.startable().nth(1).is_some(), ..draft };
         }
-        let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message));
+        let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message, units));
         draft.agents.retain(|agent| !requests.has(agent));
         if called.any_unavailable {
             draft.confidence *= UNAVAILABLE;
@@ -321,16 +334,17 @@ impl<'t> Router<'t> {
         draft
     }
 
-    fn ranking<'u>(&self, units: &'u [Unit]) -> Ranking<'u> {
+    fn ranking<'u>(&self, message: &Message<'_>, units: &'u Units) -> Ranking<'u> {
+        let units = units.get_or_init(|| support::read(self.index(), message.text, &message.spans));
         Ranking::of(self.index(), units.iter().collect(), &support::asked(units, false))
     }
 
-    fn rank(&self, message: &Message<'_>) -> Draft {
+    fn rank(&self, message: &Message<'_>, units: &Units) -> Draft {
         let index = self.index();
         if let Some(draft) = self.owner(message) {
             return draft;
         }
-        let whole = self.ranking(message.units(index));
+        let whole = self.ranking(message, units);
         let Some(best) = whole.best else { return Draft::default() };
         if !whole.is_solid() || (index.agents.len() > 1 && whole.evidence[best] < LEAST) {
             return Draft::default();
@@ -367,8 +381,8 @@ impl<'t> Router<'t> {
         let (draft, places) = hard::in_text(self.team, message.text, &message.spans)?;
         let mut rest = message.text.to_owned();
         places.into_iter().for_each(|place| rest.replace_range(place.clone(), &" ".repeat(place.len())));
-        let units = support::read(self.index(), &rest, &message.spans);
-        (!self.ranking(&units).points.iter().any(|point| point.is_alone)).then_some(draft)
+        let units = OnceCell::from(support::read(self.index(), &rest, &message.spans));
+        (!self.ranking(message, &units).points.iter().any(|point| point.is_alone)).then_some(draft)
     }
 }
 

@@ -104,13 +104,16 @@ impl Sentence {
             let passive = if self.word(by) == "by" { near(3, &is_passive) } else { None };
             passive.or_else(|| near(4, &|at| self.is_review_noun(at)))
         });
-        let listed = by.filter(|by| matches!(self.word(*by), ":" | "—" | "is" | "are")).and_then(|by| by.checked_sub(1));
-        let listed = listed.filter(|at| matches!(self.word(*at).trim_end_matches('s'), "reviewer" | "approver" | "review"));
+        let listed =
+            by.filter(|by| matches!(self.word(*by), ":" | "—" | "is" | "are")).and_then(|by| by.checked_sub(1));
+        let listed =
+            listed.filter(|at| matches!(self.word(*at).trim_end_matches('s'), "reviewer" | "approver" | "review"));
         if let Some(from) = judged.or(listed) {
             return self.unless_denied(from, end);
         }
         // `@rex as the reviewer`
-        let is_as = matches!(self.word(end), "for" | "as" | "is") || (self.word(end) == "will" && self.word(end + 1) == "be");
+        let is_as =
+            matches!(self.word(end), "for" | "as" | "is") || (self.word(end) == "will" && self.word(end + 1) == "be");
         let noun = end + 1 + usize::from(self.word(end) == "will");
         let after = self.review_noun(noun).filter(|_| is_as)?;
         self.unless_denied(start, after).map(|range| handed.unwrap_or(range.start)..range.end)
@@ -162,7 +165,8 @@ impl Sentence {
         let is_look = ["look", "go", "read"].iter().any(|stem| is_form(self.word(at), stem));
         let object = if is_of(List::Checks) { Some(at + 1) } else { over.filter(|_| is_look).map(|at| at + 1) }?;
         let noun = self.articles_end(object);
-        let is_result = |at: &usize| self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(|token| token.is_possessive);
+        let is_result =
+            |at: &usize| self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(|token| token.is_possessive);
         if let Some(result) = [noun, noun + 1].into_iter().find(is_result) {
             return Some(result + 1);
         }

@@ -62,7 +62,8 @@ pub(super) fn is_outside(path: &str) -> bool {
 }
 
 fn is_between(c: char) -> bool {
-    matches!(c, ' ' | ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '=' | '>') || c.is_whitespace()
+    matches!(c, ' ' | ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '=' | '>')
+        || c.is_whitespace()
 }
 
 fn is_of_a_word(c: char) -> bool {

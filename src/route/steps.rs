@@ -155,12 +155,16 @@ fn next_cue(sentence: &Sentence, from: usize, clause: &Range<usize>) -> Option<(
             List::Next => Cue::Next,
             // `Next, …` and `next @bea`, but not `next week`.
             List::NextFirst if begins && (end == clause.end || is_at) => Cue::Next,
-            List::AfterCues if !is_no_cue && (&text[..length] == "after" || any(sentence, end..clause.end, List::Done)) => {
+            List::AfterCues
+                if !is_no_cue && (&text[..length] == "after" || any(sentence, end..clause.end, List::Done)) =>
+            {
                 Cue::After
             }
             // `must not start before @bea is done`
             List::BeforeCues
-                if (0..at).any(|at| matches!(sentence.word(at), "not" | "never" | "cannot") || sentence.word(at).ends_with("n't")) =>
+                if (0..at).any(|at| {
+                    matches!(sentence.word(at), "not" | "never" | "cannot") || sentence.word(at).ends_with("n't")
+                }) =>
             {
                 Cue::After
             }

@@ -160,7 +160,11 @@ pub(super) fn asked<'u>(units: impl IntoIterator<Item = &'u Unit>, mut begins: b
         begins |= unit.begins;
         if begins {
             let areas = unit.hints.iter().filter(|hint| hint.how == How::Asks).map(|hint| hint.area);
-            areas.for_each(|area| if !asked.contains(&area) { asked.push(area) });
+            areas.for_each(|area| {
+                if !asked.contains(&area) {
+                    asked.push(area)
+                }
+            });
         }
         begins &= unit.is_filler;
     }
