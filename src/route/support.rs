@@ -70,7 +70,7 @@ pub(super) fn read(index: &Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit
         // What was said before says nothing more.
         let of_unit = &terms[word.terms.start..of.last().map_or(word.terms.end, |last| last.terms.end)];
         let mut supports = Vec::new();
-        if !word.unit.is_denied && (telling > 0 || length > 1) && seen.insert(of_unit) {
+        if !word.unit.is_denied && (telling > 0 || length > 1 || word.whole.is_some()) && seen.insert(of_unit) {
             supports = of_words(index, of, &terms);
             let phrase = if length > 1 { hints } else { &[] };
             index.of_hints(phrase).for_each(|support| keep_stronger(&mut supports, 0, support));

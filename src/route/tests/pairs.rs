@@ -185,6 +185,9 @@ fn a_known_identifier_is_not_its_pieces() {
     let team = two("| JavaScript | Ann | |\n| Java | Ben | |\n", &[]);
     assert!(weight(&team, "Mend the Java", "ben") > 0.0 && weight(&team, "Mend the JavaScript", "ann") > 0.0);
     assert_eq!(weight(&team, "Mend the Java", "ann"), 0.0);
+    // Its only piece of two letters is a word that tells nothing.
+    let team = two("| iOS | Ann | |\n| kites | Ben | |\n", &[]);
+    assert!(weight(&team, "Mend the iOS build", "ann") > 1.0);
 }
 
 #[test]
