@@ -111,8 +111,7 @@ impl Addressed {
                 }
             };
             let before = format!(" {}", sentence.text(at.saturating_sub(3)..at));
-            let is_handed =
-                List::Handing.entries().iter().any(|it| before.ends_with(it) && before.ends_with(&format!(" {it}")));
+            let is_handed = List::Handing.entries().iter().any(|it| before.ends_with(&format!(" {it}")));
             let called = match (begins && is_addressed && end > at, is_handed) {
                 (true, _) => at..end,
                 (_, true) => at..at + 1,
