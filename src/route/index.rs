@@ -51,6 +51,9 @@ struct Claim {
     most: f64,
 }
 
+/// The agents that have a term, with each one's part and line.
+type Holders = Vec<(usize, f64, usize)>;
+
 pub(super) struct Index<'t> {
     pub(super) team: &'t Team,
     pub(super) agents: Vec<&'t Member>,
@@ -194,12 +197,11 @@ impl<'t> Index<'t> {
             }
         }
         let (implementation, planning) = (self.areas.area("implementation"), self.areas.area("planning"));
-        for agent in 0..self.agents.len() {
+        for (agent, line) in self.role_lines.clone().into_iter().enumerate() {
             // Whose role names a topic and no kind of work implements it: a `Frontend` is a frontend developer.
             let mut of_role = self.areas.list.iter().zip(&self.roles).filter(|(_, roles)| roles.contains(&agent));
             if of_role.clone().next().is_some() && of_role.all(|(area, _)| !area.is_kind) {
-                claims[implementation][agent] =
-                    Claim { sum: Field::Role.weights().1, line: self.role_lines[agent], most: 0.0 };
+                claims[implementation][agent] = Claim { sum: Field::Role.weights().1, line, most: 0.0 };
                 self.roles[implementation].push(agent);
             }
             let has = |area: usize| self.roles[area].contains(&agent);
@@ -223,8 +225,8 @@ impl<'t> Index<'t> {
         let says_more = |agent: usize| (mean / counts[agent].max(1) as f64).powf(0.4).clamp(0.85, 3.0);
         let says_more: Vec<f64> = (0..counts.len()).map(says_more).collect();
         let more = |line: &Line<'_>| if line.rule.is_some() { says_more[line.agent] } else { 1.0 };
-        // By term and weight: who has it, with each one's part and line.
-        let mut claims: HashMap<(TermId, u32), Vec<(usize, f64, usize)>, FixedState> = HashMap::default();
+        // By term and weight.
+        let mut claims: HashMap<(TermId, u32), Holders, FixedState> = HashMap::default();
         for (place, (line, items)) in self.lines.iter().zip(items).enumerate() {
             let part = line.share * more(line);
             for item in items {
