@@ -22,12 +22,26 @@ macro_rules! lists {
 lists! {
     Stop Talk
     Verb BeforeVerb
-    Greeting Thanks Addressed Pleasant Courtesy
+    Greeting Thanks Addressed Pleasant Direct BeforeQuestion AfterQuestion Courtesy
     DenyBegins DenyShort Deny DenyEnds NotDenied
-    Side SystemFolder
-    Polite
+    Side Form SystemFolder
+    Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing
     Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Finite NoWork
+    Everybody EverybodyCalled RefersBefore RefersAfter BeforeName Handing AfterName AsksAfterName
+    Reviews Checks Gives ReviewNouns Judged Results Pronouns Thoroughly ThenWords Articles Gates Remarks Denying ClauseBegins
+    Giving Having
+    Next NextFirst AfterCues BeforeCues NoCue Done LeadsOn BeforeSubject
     No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered
+}
+
+/// A bit for each list.
+#[derive(Clone, Copy)]
+pub(crate) struct Membership(u128);
+
+impl Membership {
+    pub(crate) fn has(self, list: List) -> bool {
+        self.0 & (1 << list as u32) != 0
+    }
 }
 
 struct Lists {
@@ -72,14 +86,22 @@ impl List {
         Self::any(&[self], word)
     }
 
+    /// The lists that contain a word in lower case.
+    pub(crate) fn of(word: &str) -> Membership {
+        Membership(LISTS.words.get(word).copied().unwrap_or(0))
+    }
+
     /// Whether any of the lists contains a word in lower case.
     pub(crate) fn any(lists: &[Self], word: &str) -> bool {
-        let of = LISTS.words.get(word).copied().unwrap_or(0);
-        lists.iter().any(|list| of & (1 << *list as u32) != 0)
+        let of = Self::of(word);
+        lists.iter().any(|list| of.has(*list))
     }
 
     /// The rest of a text after the longest of the list's phrases that it begins with, as whole words.
     pub(crate) fn begins(self, text: &str) -> Option<&str> {
+        if LISTS.first.get(word_of(text)).is_none_or(|of| of & (1 << self as u32) == 0) {
+            return None;
+        }
         let rest = |entry: &&'static str| {
             let rest = text.strip_prefix(entry)?;
             (!entry.ends_with(is_word_char) || !rest.starts_with(is_word_char)).then_some(rest)
@@ -91,24 +113,28 @@ impl List {
     pub(crate) fn find(self, text: &str) -> Option<usize> {
         let begins_any = |word: &str| LISTS.first.get(word).is_some_and(|of| of & (1 << self as u32) != 0);
         words_from(text)
-            .find(|rest| begins_any(word_of(rest)) && self.begins(rest).is_some())
-            .map(|rest| text.len() - rest.len())
+            .find(|(word, rest)| begins_any(word) && self.begins(rest).is_some())
+            .map(|(_, rest)| text.len() - rest.len())
     }
 }
 
-/// The rest of a text from each of its words on.
-fn words_from(text: &str) -> impl Iterator<Item = &str> {
+/// Each word of a text, and the rest of the text from it on.
+fn words_from(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let found = rest.get(rest.find(is_word_char)?..)?;
-        rest = found.get(word_of(found).len()..)?;
-        Some(found)
+        let word = word_of(found);
+        rest = found.get(word.len()..)?;
+        Some((word, found))
     })
 }
 
 /// The word that a text begins with.
 fn word_of(text: &str) -> &str {
-    text.get(..text.find(|c| !is_word_char(c)).unwrap_or(text.len())).unwrap_or_default()
+    let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let is_ascii = text.as_bytes().get(end).is_none_or(u8::is_ascii);
+    let end = if is_ascii { end } else { text.find(|c| !is_word_char(c)).unwrap_or(text.len()) };
+    text.get(..end).unwrap_or_default()
 }
 
 fn is_word_char(c: char) -> bool {

@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-use super::units::each_stem;
+use super::stems::each_stem;
 use crate::model::List;
 
 const TABLE: &str = include_str!("areas.txt");
 
 /// The number of a stem. Stems that only a team uses follow those of the table.
-pub(super) type TermId = u32;
+pub(super) type TermId = usize;
 
 #[derive(Clone, Copy)]
 pub(super) struct Area {
@@ -70,17 +70,18 @@ impl Areas {
             });
         }
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-            if let Some((name, kind)) = line.strip_prefix("= ").and_then(|line| line.split_once(' ')) {
+            let Some((what, words)) = line.split_once(": ") else { continue };
+            if let Some((name, kind)) = what.strip_prefix("= ").and_then(|what| what.split_once(' ')) {
                 areas.list.push(Area { name, is_kind: kind == "kind" });
-            } else if let (Some((how, words)), Some(area)) = (line.split_once(": "), areas.list.len().checked_sub(1)) {
-                let how = match how {
-                    "role" => How::Role,
-                    "asks" => How::Asks,
-                    "weak" => How::Weak,
-                    _ => How::Strong,
-                };
-                words.split(',').for_each(|words| areas.hint(words, Hint { area, how }));
             }
+            let how = match what {
+                "asks" => How::Asks,
+                "weak" => How::Weak,
+                "strong" => How::Strong,
+                _ => How::Role,
+            };
+            let hint = Hint { area: areas.list.len().saturating_sub(1), how };
+            words.split(',').for_each(|words| areas.hint(words, hint));
         }
         areas.terms.iter_mut().for_each(|term| term.phrases.sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len())));
         areas
@@ -94,15 +95,11 @@ impl Areas {
             }
         });
         let Some((first, rest)) = terms.split_first() else { return };
-        let term = &mut self.terms[*first as usize];
-        if rest.is_empty() {
-            // A stop word of one language (`die`, `dos`) is a word of another.
-            if term.tells && !term.hints.contains(&hint) {
-                term.hints.push(hint);
-            }
-            return;
-        }
+        let term = &mut self.terms[*first];
         match term.phrases.iter_mut().find(|(known, _)| known == rest) {
+            // A stop word of one language (`die`, `dos`) is a word of another.
+            _ if rest.is_empty() && (!term.tells || term.hints.contains(&hint)) => {}
+            _ if rest.is_empty() => term.hints.push(hint),
             Some((_, hints)) => hints.push(hint),
             None => term.phrases.push((rest.to_vec(), vec![hint])),
         }
@@ -112,10 +109,9 @@ impl Areas {
         if let Some(known) = self.ids.get(stem) {
             return *known;
         }
-        let id = self.size();
-        self.ids.insert(stem.into(), id);
+        self.ids.insert(stem.into(), self.terms.len());
         self.terms.push(Term { tells, hints: Vec::new(), phrases: Vec::new() });
-        id
+        self.terms.len() - 1
     }
 
     pub(super) fn id(&self, stem: &str) -> Option<TermId> {
@@ -124,21 +120,25 @@ impl Areas {
 
     /// The number of terms in the table.
     pub(super) fn size(&self) -> TermId {
-        TermId::try_from(self.terms.len()).unwrap_or(TermId::MAX)
+        self.terms.len()
+    }
+
+    pub(super) fn area(&self, name: &str) -> usize {
+        self.list.iter().position(|area| area.name == name).unwrap_or(usize::MAX)
     }
 
     pub(super) fn tells(&self, term: TermId) -> bool {
-        self.terms.get(term as usize).is_none_or(|term| term.tells)
+        self.terms.get(term).is_none_or(|term| term.tells)
     }
 
     pub(super) fn hints(&self, term: TermId) -> &[Hint] {
-        self.terms.get(term as usize).map_or(&[], |term| &term.hints)
+        self.terms.get(term).map_or(&[], |term| &term.hints)
     }
 
     /// The longest phrase that terms begin with, or the first of them: how many they are, and what they mean.
     pub(super) fn longest(&self, terms: &[TermId]) -> (usize, &[Hint]) {
         let Some((first, rest)) = terms.split_first() else { return (0, &[]) };
-        let phrases = self.terms.get(*first as usize).map_or(&[][..], |term| &term.phrases);
+        let phrases = self.terms.get(*first).map_or(&[][..], |term| &term.phrases);
         let phrase = phrases.iter().find(|(phrase, _)| rest.starts_with(phrase));
         phrase.map_or((1, self.hints(*first)), |(phrase, hints)| (1 + phrase.len(), &hints[..]))
     }

@@ -1,21 +1,8 @@
 //! What a message asks for besides work, and the effort it is worth.
 
-use super::sentence::Message;
+use super::message::Message;
 use super::work::asks_for_work;
-use crate::model::{List, Member, Team, Tier, words};
-
-pattern!(
-    ASKS,
-    r"^(?:so |and |but |ok |okay |hm+ |, )*(?:what|why|how|who|whose|when|where|which|is|are|was|were|does|do|did|has|have|had|can|could|should|would|will|may|am|remind me)\b"
-);
-pattern!(
-    PLAINLY,
-    r"^(?:where (?:do|does|is|are)|what(?:'s| is| are| does| do)|who(?:'s| is| are| owns?)|how (?:do|does)|remind me)\b"
-);
-pattern!(POLITE, r"\b(?:can|could|would|will) (?:you|we|someone|somebody|anyone|anybody)\b|\bplease\b");
-pattern!(LEADS, r"^(?:design|decide|plan|analy[sz]e|propose|compare|evaluate|assess|weigh|should|which approach)\b");
-pattern!(CHOOSES, r"^(?:should|shall|which|how (?:should|shall|would)|where should|do we (?:want|need))\b| or .*\?$");
-pattern!(FULL, r"(?i)\b(?:tier full|full tier|(?:premium|best|strongest) model)\b");
+use crate::model::{List, Tier};
 
 /// Longer messages tell a story.
 const SENTENCES: usize = 20;
@@ -34,46 +21,47 @@ pub(super) enum Asks {
 
 impl Asks {
     pub(super) fn of(message: &Message<'_>) -> Self {
-        let plain = message.sentences.iter().take(SENTENCES).map(|sentence| sentence.plain(message.text));
-        let plain: Vec<String> = plain.collect();
-        let sentences = || plain.iter().map(String::as_str);
-        let is_question =
-            |sentence: &str| (sentence.ends_with('?') && ASKS.is_match(sentence)) || PLAINLY.is_match(sentence);
-        let first = sentences().next().unwrap_or_default();
-        let is_polite = POLITE.is_match(first);
-        let first = List::Polite.begins(first).map_or(first, str::trim_start);
-        if LEADS.is_match(first) || (!is_polite && sentences().any(|it| it.ends_with('?') && CHOOSES.is_match(it))) {
+        let plain = message.plain(SENTENCES);
+        let is_polite = |sentence: &str| List::PoliteAnywhere.find(sentence).is_some();
+        let whole = plain.first().map(String::as_str).unwrap_or_default();
+        let first = List::Polite.begins(whole).map_or(whole, str::trim_start);
+        if List::Leading.begins(first).is_some() || (plain.iter().any(|it| is_choice(it)) && !is_polite(whole)) {
             return Self::Decision;
         }
-        let begins = words(message.text).next().unwrap_or_default().to_lowercase();
-        if List::Thanks.has(&begins) && !asks_for_work(message.text) {
+        let begins = whole.split(' ').next().unwrap_or_default();
+        if List::Thanks.has(begins) && !asks_for_work(message.text) {
             return Self::Question;
         }
-        if !first.is_empty() && sentences().all(|sentence| is_question(sentence) && !POLITE.is_match(sentence)) {
-            return Self::Question;
-        }
-        Self::Work
+        let is_all = !plain.is_empty() && plain.iter().all(|it| is_question(it) && !is_polite(it));
+        if is_all { Self::Question } else { Self::Work }
     }
+}
+
+/// Whether a sentence asks between things.
+fn is_choice(sentence: &str) -> bool {
+    sentence.ends_with('?') && (sentence.contains(" or ") || List::Choosing.begins(sentence).is_some())
+}
+
+fn is_question(sentence: &str) -> bool {
+    const OPENINGS: [&str; 8] = ["so ", "and ", "but ", "ok ", "okay ", "hm ", "hmm ", ", "];
+    let mut asked = sentence;
+    while let Some(rest) = OPENINGS.iter().find_map(|opening| asked.strip_prefix(opening)) {
+        asked = rest;
+    }
+    List::PlainlyAsking.begins(sentence).is_some() || (sentence.ends_with('?') && List::Asking.begins(asked).is_some())
 }
 
 /// The tier if neither the user nor the team names one, with the reason: the full tier if the message asks for it, the
 /// lightweight one for a short question, else the standard one.
 pub(super) fn tier(message: &Message<'_>) -> (Tier, &'static str) {
+    const FULL: [&str; 5] = ["tier full", "full tier", "premium model", "best model", "strongest model"];
     let text = message.text.trim();
-    match text {
-        _ if FULL.is_match(text) => (Tier::Full, "the message asks for it"),
-        _ if text.ends_with(['?', '？']) && text.len() <= SHORT && Asks::of(message) == Asks::Question => {
-            (Tier::Lightweight, "a short question, nothing to change")
-        }
-        _ => (Tier::Standard, "work to do"),
+    let may_be_full = text.as_bytes().windows(4).any(|part| part == b"odel" || part == b"tier");
+    if may_be_full && message.plain(SENTENCES).iter().any(|it| FULL.iter().any(|full| it.contains(full))) {
+        (Tier::Full, "the message asks for it")
+    } else if text.ends_with(['?', '？']) && text.len() <= SHORT && Asks::of(message) == Asks::Question {
+        (Tier::Lightweight, "a short question, nothing to change")
+    } else {
+        (Tier::Standard, "work to do")
     }
-}
-
-/// The lead is the member with the shortest role that says so: a QA lead does not lead the team.
-pub(super) fn lead(team: &Team) -> Option<&Member> {
-    const ROLES: [&str; 8] = ["lead", "leader", "architect", "manager", "head", "chief", "principal", "director"];
-    ROLES.iter().find_map(|word| {
-        let is_called = |member: &&Member| words(&member.role).any(|it| it.eq_ignore_ascii_case(word));
-        team.startable().filter(is_called).min_by_key(|member| words(&member.role).count())
-    })
 }

@@ -3,13 +3,11 @@
 //! An `@name` is a call unless the words around it only refer to the member (`cc @name`, `as @name said`) or exclude it
 //! (`not @name`).
 
-use std::ops::Range;
-
-use super::sentence::{Message, Sentence};
+use super::message::{Message, Sentence};
 use super::steps::Assignment;
 use super::work::is_order;
 use super::{Draft, note};
-use crate::model::{Evidence, Kind, Member, Slug, Status, Team};
+use crate::model::{Evidence, Kind, List, Member, Slug, Status, Team};
 
 /// The members that a message names.
 #[derive(Default)]
@@ -32,39 +30,14 @@ pub(super) struct Addressed {
 /// Only a pasted list names more.
 const MOST: usize = 40;
 
-pattern!(MENTION, r"(?:^| )([@!])(\d+|\?)('s)?");
-pattern!(LISTED, r"^( ,)?( and)?$");
-pattern!(EXCLUDES, r"\b(not|except|without)$");
-pattern!(REFERS_BEFORE, r"\b(as|like|cc|per|than|via|from|thanks|thank|unlike)( :)?$");
-pattern!(
-    REFERS_AFTER,
-    r"^ (said|says|wrote|reported|suggested|mention(s|ed)|asked|thinks|thought|noted|proposed|found|told)\b"
-);
-pattern!(
-    TURNS_TO,
-    r"(^|— )((?:(?:hi|hello|hey|ok|okay|morning|so|and|then|also|please|quick|can|could|would) )*)(\^\d+(?:(?: ,)?(?: and)? [@^~]\d+)*)(( [,:]| —)|( (?:should|please|can you|could you|will you|must|needs to|shall|would you)\b)|)"
-);
-pattern!(
-    HANDS,
-    r"\b(?:ask|tell|let|ping|i want|i'd like|i would like|assign(?: this| it)? to|hand (?:this to|it to|over to)|give (?:this|it) to|route(?: this| it)? to) (\^\d+)"
-);
-pattern!(NUMBER, r"[@^~](\d+)");
-pattern!(LISTS, r"^(( \S+){0,2} (and|or)\b|( [^ ,.!?]+)?( [.!?]|$))");
-pattern!(EVERYBODY, r"(?i)^(team|everyone|squad|all|here|channel)$");
-pattern!(
-    EVERYBODY_CALLED,
-    r"(?i)^\s*((hey|ok) )?(@(team|everyone|squad|all|here|channel)\b|(team|everyone|everybody|squad|(all|each) of you)[,:])"
-);
-pattern!(SOMEBODY, r"(?i)^\W*(can|could|would|will|please)\b");
-
 impl Addressed {
-    fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {
+    fn take(&mut self, member: &Member, how: &str, start: usize) {
         if !member.is_startable() {
             self.any_unavailable = true;
             let why = format!("the message says {how}, who is {} and is not started", standing(member));
             return self.evidence.push(Evidence::new(&member.slug, why, "message", 0.0));
         }
-        self.places.push(Assignment { agent: member.slug.clone(), range });
+        self.places.push(Assignment { agent: member.slug.clone(), start, is_part: false });
         if !self.agents.contains(&member.slug) {
             self.agents.push(member.slug.clone());
             self.evidence.push(Evidence::new(&member.slug, format!("the message says {how}"), "message", 1.0));
@@ -72,37 +45,41 @@ impl Addressed {
     }
 
     fn mentions(&mut self, team: &Team, message: &Message<'_>, sentence: &Sentence) {
-        let text = sentence.text.as_str();
         // Where the last one ends, and whether it was only spoken of.
         let mut last = (0, false);
-        for found in MENTION.captures_iter(text) {
-            let (Some(all), Some(sign)) = (found.get(0), found.get(1)) else { continue };
-            let (before, after) = (&text[..all.start()], &text[all.end()..]);
-            let is_excluded = sign.as_str() == "!" || EXCLUDES.is_match(before);
+        for (at, token) in sentence.tokens.iter().enumerate() {
+            if !token.is_name || !matches!(token.text.as_str(), "@" | "!") {
+                continue;
+            }
+            let before = |back: usize| at.checked_sub(back).map_or("", |at| sentence.word(at));
+            let colon = usize::from(before(1) == ":");
             // `cc @bea, @fay`
-            let is_listed = last.1 && LISTED.is_match(&text[last.0..all.start()]);
-            let is_referred =
-                is_listed || REFERS_BEFORE.is_match(before) || found.get(3).is_some() || REFERS_AFTER.is_match(after);
-            last = (all.end(), is_referred);
-            let range = sentence.range(sign.start()..all.end());
-            let name = &message.text[range.clone()];
-            if EVERYBODY.is_match(name) {
+            let mut between = (last.0..at).map(|at| sentence.word(at));
+            let is_listed = last.1 && between.all(|word| matches!(word, "," | "and"));
+            let is_referred = is_listed
+                || token.is_possessive
+                || List::RefersBefore.has(before(1 + colon))
+                || List::RefersAfter.has(sentence.word(at + 1));
+            let is_excluded = token.text == "!" || matches!(before(1), "not" | "except" | "without");
+            last = (at + 1, is_referred);
+            let name = &message.text[token.place.clone()];
+            if List::Everybody.has(&name.to_lowercase()) {
                 continue;
             }
             if self.evidence.len() >= MOST {
                 let why = format!("the message has more than {MOST} @mentions; those from @{name} on are ignored");
                 return self.evidence.extend((self.evidence.len() == MOST).then(|| note(why, "message")));
             }
-            match found[2].parse().ok().and_then(|place: usize| team.members.get(place)) {
+            match token.member.map(|place| &team.members[place]) {
                 Some(member) if is_excluded => self.ruled_out.push(member.slug.clone()),
                 Some(member) if is_referred => {
                     let why = format!("the message only mentions @{name}");
                     self.evidence.push(Evidence::new(&member.slug, why, "message", 0.0));
                 }
-                Some(member) => self.take(member, &format!("@{name}"), range),
+                Some(member) => self.take(member, &format!("@{name}"), token.place.start),
                 None => {
                     let near = team.nearest(&name.to_lowercase()).map(str::to_owned);
-                    if near.is_some() || before.is_empty() {
+                    if near.is_some() || at == 0 {
                         self.mistyped.push((name.to_owned(), near));
                     }
                     let why = format!("the message says @{name}, who is not on the team");
@@ -114,41 +91,69 @@ impl Addressed {
 
     /// Members that a sentence addresses, and members that get work handed over.
     fn by_name(&mut self, team: &Team, sentence: &Sentence) {
-        let text = sentence.text.as_str();
-        let turned_to = TURNS_TO.captures_iter(text).filter(|found| {
-            let after = &text[found.get(0).map_or(0, |found| found.end())..];
-            match (found.get(5), found.get(6)) {
-                (Some(mark), _) => !mark.as_str().contains(',') || !LISTS.is_match(after),
-                (_, Some(_)) => true,
-                _ => (found[2].contains("can ") || found[2].contains("could ")) && is_order(after),
+        for (at, _) in sentence.tokens.iter().enumerate().filter(|(_, token)| token.is_name && token.text == "^") {
+            let mut opening = at;
+            while opening > 0 && List::BeforeName.has(sentence.word(opening - 1)) {
+                opening -= 1;
             }
-        });
-        let handed = HANDS.captures_iter(text).filter_map(|found| found.get(1));
-        for group in turned_to.filter_map(|found| found.get(3)).chain(handed).collect::<Vec<_>>() {
-            for found in NUMBER.captures_iter(group.as_str()).filter(|found| !found[0].starts_with('@')) {
-                let member = found[1].parse().ok().and_then(|place: usize| team.members.get(place));
-                let at = group.start() + found.get(0).map_or(0, |found| found.start());
+            let begins = opening == 0 || sentence.word(opening - 1) == "—";
+            let end = sentence.names_end(at);
+            let (next, second) = (sentence.word(end), sentence.word(end + 1));
+            let mut asks = (opening..at).map(|at| sentence.word(at));
+            let is_addressed = match next {
+                "," => !is_list(sentence, end + 1),
+                ":" | "—" | "should" | "please" | "must" | "shall" => true,
+                "can" | "could" | "will" | "would" => second == "you",
+                "needs" => second == "to",
+                _ => {
+                    asks.any(|word| matches!(word, "can" | "could"))
+                        && is_order(&sentence.text(end..sentence.tokens.len()))
+                }
+            };
+            let before = format!(" {}", sentence.text(at.saturating_sub(3)..at));
+            let is_handed = List::Handing.entries().iter().any(|it| before.ends_with(&format!(" {it}")));
+            let called = match (begins && is_addressed && end > at, is_handed) {
+                (true, _) => at..end,
+                (_, true) => at..at + 1,
+                _ => continue,
+            };
+            for token in sentence.tokens[called].iter().filter(|token| token.text != "@") {
+                let member = token.member.and_then(|place| team.members.get(place));
                 if let Some(member) = member.filter(|_| self.evidence.len() < MOST) {
-                    self.take(member, &member.name, sentence.range(at..at + 1));
+                    self.take(member, &member.name, token.place.start);
                 }
             }
         }
     }
 }
 
+/// Whether a list of names or things goes on, as in `Bea, Fay and Tess`.
+fn is_list(sentence: &Sentence, at: usize) -> bool {
+    let ends = |at: usize| at >= sentence.tokens.len() || matches!(sentence.word(at), "." | "!" | "?");
+    let goes_on = |at: usize| matches!(sentence.word(at), "and" | "or");
+    (at..at + 3).any(goes_on) || ends(at) || (sentence.word(at) != "," && ends(at + 1))
+}
+
 /// Finds calls by `@name` anywhere, and by plain name where a sentence addresses the member.
 pub(super) fn read(team: &Team, message: &Message<'_>) -> Addressed {
     let mut called = Addressed::default();
-    let with_names = || message.sentences.iter().filter(|sentence| sentence.has_names);
-    with_names().for_each(|sentence| called.mentions(team, message, sentence));
-    with_names().for_each(|sentence| called.by_name(team, sentence));
+    message.naming().for_each(|sentence| called.mentions(team, message, sentence));
+    message.naming().for_each(|sentence| called.by_name(team, sentence));
     called
 }
 
 /// All members that can be started, if the message addresses the whole team. `Hey team, can someone …` does not.
 pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
-    let call = EVERYBODY_CALLED.find(message)?;
-    (!SOMEBODY.is_match(&message[call.end()..])).then(|| {
+    let lower = message[..message.floor_char_boundary(64)].trim_start().to_lowercase();
+    let text = ["hey ", "ok "].iter().find_map(|greeting| lower.strip_prefix(greeting)).unwrap_or(&lower);
+    let rest = match text.strip_prefix('@') {
+        Some(name) => List::Everybody.begins(name),
+        None => List::EverybodyCalled.begins(text).filter(|rest| rest.starts_with([',', ':'])),
+    };
+    let asked = rest?.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let word = asked.split(|c: char| !c.is_alphanumeric()).next();
+    let is_somebodys = word.is_some_and(|word| matches!(word, "can" | "could" | "would" | "will" | "please"));
+    (!is_somebodys).then(|| {
         let why = "the message calls the whole team";
         let agents: Vec<Slug> = team.startable().map(|member| member.slug.clone()).collect();
         let evidence = agents.iter().map(|agent| Evidence::new(agent, why, "message", 1.0)).collect();

@@ -4,7 +4,7 @@
 //! `… modifying shared systems`. Conditions that arise during the work, such as a rejection or a failed build, are not
 //! known in advance and are left to people too.
 
-use super::sentence::Names;
+use super::message::Names;
 use super::{Reading, note};
 use crate::model::{
     Ceremony, CeremonyTiming, Evidence, Plan, PlanKind, PlannedCeremony, Slug, Team, Tier, first_words, without_hidden,

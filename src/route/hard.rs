@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::text::Span;
-use super::units::is_outside;
+use super::message::Span;
+use super::stems::is_outside;
 use super::{Draft, Request};
 use crate::model::{Evidence, Module, Slug, Team};
 

@@ -11,8 +11,8 @@ use foldhash::fast::FixedState;
 use super::PastWork;
 use super::areas::{Area, Areas, Hint, How, TermId};
 use super::lines::{Field, Line, lines};
-use super::units::each_stem;
-use crate::model::{Member, Team};
+use super::stems::each_stem;
+use crate::model::{Member, Team, words};
 
 /// What a row's item that is one word counts, in hundredths.
 const ITEM: u32 = 220;
@@ -26,21 +26,13 @@ const OFTEN: f64 = 0.3;
 /// Added to the sum of an area's weights, so that a weak claim stays weak if it is the only one.
 const UNCLAIMED: f64 = 1.2;
 
-/// Why a term supports an agent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Reason {
-    /// It is in this line.
-    Line(usize),
-    /// It is about this area.
-    Area(usize),
-}
-
-/// How much a term speaks for an agent.
+/// How much a term speaks for an agent, and why: the line that it is in, or that claims the area that it is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Support {
     pub(super) agent: usize,
     pub(super) weight: f64,
-    pub(super) reason: Reason,
+    pub(super) line: usize,
+    pub(super) area: Option<usize>,
 }
 
 /// An agent's share of an area, 0..1, and the line that claims it most.
@@ -51,33 +43,46 @@ pub(super) struct Share {
     pub(super) line: usize,
 }
 
-/// The terms of a line's items: `API, server and (web) sockets` has three items.
-type Items = Vec<Vec<TermId>>;
+/// How much of an area an agent claims, and the line that claims most, with that.
+#[derive(Clone, Copy)]
+struct Claim {
+    sum: f64,
+    line: usize,
+    most: f64,
+}
+
+/// The agents that have a term, with each one's part and line.
+type Holders = Vec<(usize, f64, usize)>;
 
 pub(super) struct Index<'t> {
     pub(super) team: &'t Team,
     pub(super) agents: Vec<&'t Member>,
+    pub(super) lead: Option<&'t Member>,
     pub(super) areas: &'static Areas,
-    pub(super) lines: Vec<Line>,
-    /// By area: those who have a share of it.
+    pub(super) lines: Vec<Line<'t>>,
+    /// By area: those who have a share of it, and the agents whose role names it.
     pub(super) shares: Vec<Vec<Share>>,
-    /// By area: the agents whose role names it.
-    pub(super) roles: Vec<Vec<usize>>,
+    roles: Vec<Vec<usize>>,
     /// Terms of the team that the table lacks.
     own: HashMap<Box<str>, TermId, FixedState>,
-    /// What its lines say, by term.
-    supports: HashMap<TermId, Vec<Support>, FixedState>,
+    /// What the lines say, by term.
+    supports: Vec<Vec<Support>>,
+    /// By agent: the line of its role, and whether it implements and does not lead.
+    role_lines: Vec<usize>,
+    pub(super) is_coder: Vec<bool>,
 }
 
 impl<'t> Index<'t> {
-    pub(super) fn new(team: &'t Team, past: &[PastWork]) -> Self {
+    pub(super) fn new(team: &'t Team, past: &'t [PastWork]) -> Self {
         let agents: Vec<&Member> = team.startable().collect();
         let lines = lines(team, &agents, past);
         let areas = Areas::get();
         let roles = vec![Vec::new(); areas.list.len()];
-        let (shares, own, supports) = Default::default();
-        let mut index = Self { team, agents, areas, lines: Vec::new(), shares, roles, own, supports };
-        let items: Vec<Items> = lines.iter().map(|line| index.items(&line.text)).collect();
+        let (role_lines, is_coder) = (vec![usize::MAX; agents.len()], vec![false; agents.len()]);
+        let (lead, (shares, own, supports)) = (lead(team), Default::default());
+        let mut index =
+            Self { team, agents, lead, areas, lines: Vec::new(), shares, roles, own, supports, role_lines, is_coder };
+        let items: Vec<Vec<Vec<TermId>>> = lines.iter().map(|line| index.items(line.text)).collect();
         index.lines = lines;
         index.claim_areas(&items);
         index.claim_words(&items);
@@ -89,37 +94,20 @@ impl<'t> Index<'t> {
         self.areas.id(stem).or_else(|| self.own.get(stem).copied()).unwrap_or(TermId::MAX)
     }
 
-    pub(super) fn area(&self, name: &str) -> Option<usize> {
-        self.areas.list.iter().position(|area| area.name == name)
-    }
-
-    /// The agent whose role alone names a kind of work that not all work includes.
-    pub(super) fn specialist(&self, area: usize) -> Option<usize> {
+    /// The agent whose role alone names a kind of work that not all work includes, and the line that says the role.
+    pub(super) fn specialist(&self, area: usize) -> Option<(usize, usize)> {
         let Area { name, is_kind } = self.areas.list[area];
         match &self.roles[area][..] {
-            [agent] if is_kind && !["implementation", "planning", "research"].contains(&name) => Some(*agent),
+            [agent] if is_kind && !["implementation", "planning", "research"].contains(&name) => {
+                Some((*agent, self.role_lines[*agent]))
+            }
             _ => None,
         }
     }
 
-    /// Whether an agent implements, and does not lead.
-    pub(super) fn is_coder(&self, agent: usize) -> bool {
-        let has = |name: &str| self.area(name).is_some_and(|area| self.roles[area].contains(&agent));
-        has("implementation") && !has("planning")
-    }
-
-    /// The line behind a reason for an agent.
-    pub(super) fn line(&self, agent: usize, reason: Reason) -> Option<&Line> {
-        let place = match reason {
-            Reason::Line(line) => line,
-            Reason::Area(area) => self.shares[area].iter().find(|share| share.agent == agent)?.line,
-        };
-        self.lines.get(place)
-    }
-
     /// What the team's lines say of a term.
     pub(super) fn of_lines(&self, term: TermId) -> &[Support] {
-        self.supports.get(&term).map_or(&[], Vec::as_slice)
+        self.supports.get(term).map_or(&[], Vec::as_slice)
     }
 
     /// What the hints of a word or phrase say for each agent.
@@ -131,17 +119,20 @@ impl<'t> Index<'t> {
                 How::Strong => TOPIC,
                 _ => WEAK,
             };
-            let reason = Reason::Area(hint.area);
-            let shares = self.shares[hint.area].iter();
-            shares.map(move |share| Support { agent: share.agent, weight: weight * share.amount, reason })
+            self.shares[hint.area].iter().map(move |Share { agent, amount, line }| Support {
+                agent: *agent,
+                weight: weight * amount,
+                line: *line,
+                area: Some(hint.area),
+            })
         })
     }
 
-    /// Of identifiers the pieces, unless the table knows the whole.
-    fn items(&mut self, text: &str) -> Items {
-        let is_mark = |c: char| matches!(c, ',' | ';' | '&' | '(' | ')');
-        let items = text.split(is_mark).flat_map(|item| item.split(" and ")).flat_map(|item| item.split(" / "));
-        let terms = items.map(|item| {
+    /// The terms of a line's items: `API, server and (web) sockets` has four. Of identifiers the pieces, unless the table
+    /// knows the whole.
+    fn items(&mut self, text: &str) -> Vec<Vec<TermId>> {
+        let items = text.split([',', ';', '&', '(', ')']).flat_map(|item| item.split(" and "));
+        let terms = items.flat_map(|item| item.split(" / ")).map(|item| {
             let (mut terms, mut known_until) = (Vec::new(), 0);
             each_stem(item, &mut |stem, range, is_whole| {
                 let known = self.areas.id(stem);
@@ -151,7 +142,7 @@ impl<'t> Index<'t> {
                     return;
                 }
                 terms.push(known.unwrap_or_else(|| {
-                    let next = self.areas.size() + TermId::try_from(self.own.len()).unwrap_or(TermId::MAX);
+                    let next = self.areas.size() + self.own.len();
                     *self.own.entry(stem.into()).or_insert(next)
                 }));
             });
@@ -161,8 +152,8 @@ impl<'t> Index<'t> {
     }
 
     /// By area, how much a line claims it.
-    fn claims(&self, line: &Line, items: &Items) -> BTreeMap<usize, f64> {
-        let weight = line.field.area_weight() * line.share;
+    fn claims(&self, line: &Line<'_>, items: &[Vec<TermId>]) -> BTreeMap<usize, f64> {
+        let weight = line.field.weights().1 * line.share;
         let mut claims = BTreeMap::new();
         for mut terms in items.iter().map(Vec::as_slice).filter(|_| weight > 0.0) {
             while let (length @ 1.., hints) = self.areas.longest(terms) {
@@ -181,11 +172,14 @@ impl<'t> Index<'t> {
         claims
     }
 
-    fn claim_areas(&mut self, items: &[Items]) {
-        // By area and agent: the sum of the claims, the line of the largest, and that.
-        let mut claims = vec![vec![(0.0, usize::MAX, 0.0); self.agents.len()]; self.areas.list.len()];
+    fn claim_areas(&mut self, items: &[Vec<Vec<TermId>>]) {
+        let nothing = Claim { sum: 0.0, line: usize::MAX, most: 0.0 };
+        let mut claims = vec![vec![nothing; self.agents.len()]; self.areas.list.len()];
         for (place, items) in items.iter().enumerate() {
             let line = &self.lines[place];
+            if line.field == Field::Role {
+                self.role_lines[line.agent] = self.role_lines[line.agent].min(place);
+            }
             for (area, weight) in self.claims(line, items) {
                 if line.field == Field::Role && self.roles[area].contains(&line.agent) {
                     // The charter repeats the roster.
@@ -193,87 +187,93 @@ impl<'t> Index<'t> {
                 } else if line.field == Field::Role {
                     self.roles[area].push(line.agent);
                 }
-                let (sum, of, most) = &mut claims[area][line.agent];
-                *sum += weight;
+                let claim = &mut claims[area][line.agent];
+                claim.sum += weight;
                 // People look at the rows first.
                 let shown = if line.rule.is_some() { 2.0 * weight } else { weight };
-                if shown > *most {
-                    (*of, *most) = (place, shown);
+                if shown > claim.most {
+                    (claim.line, claim.most) = (place, shown);
                 }
             }
         }
-        self.claim_implementation(&mut claims);
-        let share = |claims: Vec<(f64, usize, f64)>| {
-            let sum: f64 = claims.iter().map(|(weight, ..)| weight).sum::<f64>() + UNCLAIMED;
-            let claims = claims.into_iter().enumerate().filter(|(_, (weight, ..))| *weight > 0.0);
-            claims.map(|(agent, (weight, line, _))| Share { agent, amount: weight / sum, line }).collect()
-        };
-        self.shares = claims.into_iter().map(share).collect();
-    }
-
-    /// Whose role names a topic and no kind of work implements it: a `Frontend` is a frontend developer.
-    fn claim_implementation(&mut self, claims: &mut [Vec<(f64, usize, f64)>]) {
-        let Some(implementation) = self.area("implementation") else { return };
-        for (agent, claim) in claims[implementation].iter_mut().enumerate() {
+        let (implementation, planning) = (self.areas.area("implementation"), self.areas.area("planning"));
+        for (agent, line) in self.role_lines.clone().into_iter().enumerate() {
+            // Whose role names a topic and no kind of work implements it: a `Frontend` is a frontend developer.
             let mut of_role = self.areas.list.iter().zip(&self.roles).filter(|(_, roles)| roles.contains(&agent));
             if of_role.clone().next().is_some() && of_role.all(|(area, _)| !area.is_kind) {
-                let role = self.lines.iter().position(|line| line.agent == agent && line.field == Field::Role);
-                *claim = (Field::Role.area_weight(), role.unwrap_or(usize::MAX), 0.0);
+                claims[implementation][agent] = Claim { sum: Field::Role.weights().1, line, most: 0.0 };
                 self.roles[implementation].push(agent);
             }
+            let has = |area: usize| self.roles[area].contains(&agent);
+            self.is_coder[agent] = has(implementation) && !has(planning);
         }
+        let shares = claims.into_iter().map(|claims| {
+            let all: f64 = claims.iter().map(|claim| claim.sum).sum::<f64>() + UNCLAIMED;
+            let claims = claims.into_iter().enumerate().filter(|(_, claim)| claim.sum > 0.0);
+            claims.map(|(agent, Claim { sum, line, .. })| Share { agent, amount: sum / all, line }).collect()
+        });
+        self.shares = shares.collect();
     }
 
-    fn claim_words(&mut self, items: &[Items]) {
-        let agents = self.agents.len();
-        let mut counts = vec![0_usize; agents];
+    fn claim_words(&mut self, items: &[Vec<Vec<TermId>>]) {
+        let mut counts = vec![0_usize; self.agents.len()];
         let of_rows = self.lines.iter().zip(items).filter(|(line, _)| line.rule.is_some());
         of_rows.for_each(|(line, items)| counts[line.agent] += items.len());
         let with_rows = counts.iter().filter(|count| **count > 0).count().max(1);
         let mean = counts.iter().sum::<usize>() as f64 / with_rows as f64;
         // The fewer items an agent's rows have, the more each of them says.
         let says_more = |agent: usize| (mean / counts[agent].max(1) as f64).powf(0.4).clamp(0.85, 3.0);
-        // By term and weight: each agent's part, and its line.
-        let mut claims: HashMap<(TermId, u32), Vec<(f64, usize)>, FixedState> = HashMap::default();
+        let says_more: Vec<f64> = (0..counts.len()).map(says_more).collect();
+        let more = |line: &Line<'_>| if line.rule.is_some() { says_more[line.agent] } else { 1.0 };
+        // By term and weight.
+        let mut claims: HashMap<(TermId, u32), Holders, FixedState> = HashMap::default();
         for (place, (line, items)) in self.lines.iter().zip(items).enumerate() {
-            let part = line.share * if line.rule.is_some() { says_more(line.agent) } else { 1.0 };
+            let part = line.share * more(line);
             for item in items {
-                let terms: Vec<TermId> = item.iter().copied().filter(|term| self.areas.tells(*term)).collect();
-                let alone = if let [only] = terms[..] { Some(only) } else { None };
-                let alone = alone.filter(|_| line.rule.is_some()).map(|term| (term, ITEM));
-                for key in terms.into_iter().map(|term| (term, line.field.word_weight())).chain(alone) {
-                    let of_term = claims.entry(key).or_insert_with(|| vec![(0.0, usize::MAX); agents]);
-                    if of_term[line.agent].0 < part {
-                        of_term[line.agent] = (part, place);
+                let mut terms = item.iter().filter(|term| self.areas.tells(**term));
+                let alone = terms.next().filter(|_| line.rule.is_some() && terms.next().is_none());
+                let words = item.iter().filter(|term| self.areas.tells(**term));
+                let keys = words.map(|term| (*term, line.field.weights().2));
+                for key in keys.chain(alone.map(|term| (*term, ITEM))) {
+                    let of_term = claims.entry(key).or_default();
+                    match of_term.iter_mut().find(|(agent, ..)| *agent == line.agent) {
+                        Some(known) if known.1 < part => *known = (line.agent, part, place),
+                        Some(_) => {}
+                        None => of_term.push((line.agent, part, place)),
                     }
                 }
             }
         }
+        self.supports = vec![Vec::new(); self.areas.size() + self.own.len()];
         for ((term, weight), claims) in claims {
-            let sum: f64 = claims.iter().map(|(part, _)| part).sum();
-            for (agent, (part, line)) in claims.into_iter().enumerate().filter(|(_, (part, _))| *part > 0.0) {
-                let more = if self.lines[line].rule.is_some() { says_more(agent) } else { 1.0 };
-                let weight = f64::from(weight) / 100.0 * more * part / sum;
-                let support = Support { agent, weight, reason: Reason::Line(line) };
-                keep_stronger(self.supports.entry(term).or_default(), support);
+            let sum: f64 = claims.iter().map(|(_, part, _)| part).sum();
+            for (agent, part, line) in claims {
+                let weight = f64::from(weight) / 100.0 * more(&self.lines[line]) * part / sum;
+                keep_stronger(&mut self.supports[term], 0, Support { agent, weight, line, area: None });
             }
         }
     }
 }
 
-pub(super) fn keep_stronger(supports: &mut Vec<Support>, support: Support) {
-    match supports.iter_mut().find(|known| known.agent == support.agent) {
-        Some(known) if is_stronger(&support, known) => *known = support,
-        Some(_) => {}
-        None => supports.push(support),
+/// Adds a support to those from a place on, unless the agent has a stronger one. Of equal ones, a line says more than an
+/// area, and the first line more than a later one.
+pub(super) fn keep_stronger(supports: &mut Vec<Support>, from: usize, one: Support) {
+    match supports[from..].iter_mut().find(|known| known.agent == one.agent) {
+        Some(known) => {
+            let is_first = (one.area, one.line) < (known.area, known.line);
+            if one.weight > known.weight || (one.weight == known.weight && is_first) {
+                *known = one;
+            }
+        }
+        None => supports.push(one),
     }
 }
 
-/// Of equal ones, a line says more than an area, and the first line more than a later one.
-fn is_stronger(one: &Support, other: &Support) -> bool {
-    let rank = |support: &Support| match support.reason {
-        Reason::Line(line) => line,
-        Reason::Area(area) => usize::MAX - area,
-    };
-    one.weight > other.weight || (one.weight == other.weight && rank(one) < rank(other))
+/// The lead is the member with the shortest role that says so: a QA lead does not lead the team.
+fn lead(team: &Team) -> Option<&Member> {
+    const ROLES: [&str; 8] = ["lead", "leader", "architect", "manager", "head", "chief", "principal", "director"];
+    ROLES.iter().find_map(|word| {
+        let is_called = |member: &&Member| words(&member.role).any(|it| it.eq_ignore_ascii_case(word));
+        team.startable().filter(is_called).min_by_key(|member| words(&member.role).count())
+    })
 }

@@ -21,45 +21,27 @@ pub(super) enum Field {
 }
 
 impl Field {
-    pub(super) fn what(self) -> &'static str {
+    /// What it is called; how strongly it makes an area the agent's, which having done something once does not; and what
+    /// a word of it counts, in hundredths.
+    pub(super) fn weights(self) -> (&'static str, f64, u32) {
         match self {
-            Self::Signal => "routing row",
-            Self::Example => "routing examples",
-            Self::Role => "role",
-            Self::Own => "expertise",
-            Self::Did => "past work",
-            Self::Mention => "history",
-        }
-    }
-
-    /// How strongly a line makes an area the agent's. Having done something once does not make it one's area.
-    pub(super) fn area_weight(self) -> f64 {
-        match self {
-            Self::Role => 4.0,
-            Self::Signal => 3.0,
-            Self::Example | Self::Own => 0.5,
-            Self::Did | Self::Mention => 0.0,
-        }
-    }
-
-    /// What a word of it counts, in hundredths.
-    pub(super) fn word_weight(self) -> u32 {
-        match self {
-            Self::Signal | Self::Example => 140,
-            Self::Role | Self::Own => 130,
-            Self::Did => 100,
-            Self::Mention => 15,
+            Self::Signal => ("routing row", 3.0, 140),
+            Self::Example => ("routing examples", 0.5, 140),
+            Self::Role => ("role", 4.0, 130),
+            Self::Own => ("expertise", 0.5, 130),
+            Self::Did => ("past work", 0.0, 100),
+            Self::Mention => ("history", 0.0, 15),
         }
     }
 }
 
 /// A line of the team's files that describes an agent.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Line<'t> {
     /// The agent's index among the startable members.
     pub(super) agent: usize,
     pub(super) field: Field,
-    pub(super) text: String,
+    pub(super) text: &'t str,
     /// `FILE:LINE`
     pub(super) source: String,
     /// The index of its routing row.
@@ -70,10 +52,8 @@ pub(super) struct Line {
 
 /// What the agents after the first have of a routing row.
 const SECOND: f64 = 0.45;
-
 /// At most this much of a history is read, from its end: the newest work.
 const HISTORY: usize = 16 * 1024;
-
 /// More before a colon is a sentence.
 const LONGEST_LABEL: usize = 48;
 
@@ -91,14 +71,15 @@ pattern!(LABEL, r"^[*_ ]*[\w ']+[*_ ]*:[*_ ]*");
 pattern!(OF_TEAM, r"^#.*(team|context|decision)");
 
 /// All lines about the startable members, and about their earlier work.
-pub(super) fn lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<Line> {
+pub(super) fn lines<'t>(team: &'t Team, agents: &[&'t Member], past: &'t [PastWork]) -> Vec<Line<'t>> {
     let mut reader = Reader { agents, lines: Vec::new() };
     for (place, rule) in team.rules.iter().enumerate() {
         for (rank, agent) in reader.places(&rule.agents).into_iter().enumerate() {
-            let texts = std::iter::once((Field::Signal, &rule.signal));
-            for (field, text) in texts.chain(rule.examples.iter().map(|example| (Field::Example, example))) {
-                let share = if rank == 0 { 1.0 } else { SECOND };
-                reader.add_of(agent, field, text, &rule.source.to_string(), Some(place), share);
+            let share = if rank == 0 { 1.0 } else { SECOND };
+            let examples = rule.examples.iter().map(|example| (Field::Example, example));
+            for (field, text) in std::iter::once((Field::Signal, &rule.signal)).chain(examples) {
+                let source = rule.source.to_string();
+                reader.lines.push(Line { agent, field, text, source, rule: Some(place), share });
             }
         }
     }
@@ -123,27 +104,21 @@ pub(super) fn lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<L
     reader.lines
 }
 
-struct Reader<'t> {
-    agents: &'t [&'t Member],
-    lines: Vec<Line>,
+struct Reader<'a, 't> {
+    agents: &'a [&'t Member],
+    lines: Vec<Line<'t>>,
 }
 
-impl Reader<'_> {
+impl<'t> Reader<'_, 't> {
     fn places(&self, slugs: &[Slug]) -> Vec<usize> {
         slugs.iter().filter_map(|slug| self.agents.iter().position(|member| member.slug == *slug)).collect()
     }
 
-    fn add(&mut self, agent: usize, field: Field, text: &str, source: &str) {
-        self.add_of(agent, field, text, source, None, 1.0);
+    fn add(&mut self, agent: usize, field: Field, text: &'t str, source: &str) {
+        self.lines.push(Line { agent, field, text, source: source.to_owned(), rule: None, share: 1.0 });
     }
 
-    fn add_of(&mut self, agent: usize, field: Field, text: &str, source: &str, rule: Option<usize>, share: f64) {
-        if text.chars().any(char::is_alphanumeric) {
-            self.lines.push(Line { agent, field, text: text.to_owned(), source: source.to_owned(), rule, share });
-        }
-    }
-
-    fn history(&mut self, agent: usize, source: &str, history: &str) {
+    fn history(&mut self, agent: usize, source: &str, history: &'t str) {
         let start = history.ceil_char_boundary(history.len().saturating_sub(HISTORY));
         let mut is_own = true;
         for line in history[start..].lines() {
@@ -158,7 +133,7 @@ impl Reader<'_> {
         }
     }
 
-    fn charter(&mut self, agent: usize, file: &str, charter: &Charter) {
+    fn charter(&mut self, agent: usize, file: &str, charter: &'t Charter) {
         let (mut is_own, mut is_fenced) = (true, false);
         for (index, line) in charter.text.lines().enumerate() {
             let lower = line.trim().to_lowercase().replace('’', "'");
@@ -172,8 +147,8 @@ impl Reader<'_> {
                 is_own = !OTHER.is_match(&lower) && (goes_on || OWN.is_match(&lower));
             } else if !is_fenced && !lower.starts_with("<!--") && !OTHER.is_match(&lower) {
                 let text = line.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
-                let label =
-                    LABEL.find(text).filter(|label| label.len() <= LONGEST_LABEL).map_or("", |label| label.as_str());
+                let label = LABEL.find(text).map_or("", |label| label.as_str());
+                let label = if label.len() <= LONGEST_LABEL { label } else { "" };
                 if is_own || OWN.is_match(&label.to_lowercase()) {
                     self.add(agent, Field::Own, &text[label.len()..], &source);
                 }

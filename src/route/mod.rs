@@ -1,8 +1,8 @@
 //! Who works on a message: decided here, in code, with evidence.
 //!
 //! ```text
-//! message → text → sentence ─┬→ calls, hard, direct, asks ────────────────────────┬→ plan
-//!                     └→ support → score → parts (several agents) → steps, reviewers ┘
+//! message ─┬→ calls, hard, direct, asks ─────────────────────────────────────────┬→ plan
+//!          └→ support → score → parts (several agents) → evidence, steps, reviewers ┘
 //! team → lines → index ──┘
 //! ```
 //!
@@ -39,16 +39,16 @@ mod evidence;
 mod hard;
 mod index;
 mod lines;
+mod message;
 mod parts;
 mod reviewers;
 mod score;
-mod sentence;
+mod stems;
 mod steps;
 mod support;
-mod text;
-mod units;
 mod work;
 
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use serde::Serialize;
@@ -61,10 +61,10 @@ use asks::Asks;
 use calls::Addressed;
 use evidence::Explainer;
 use index::Index;
+use message::{Message, Names, unread};
 use parts::Parts;
 use reviewers::Requests;
 use score::Ranking;
-use sentence::{Message, Names};
 use steps::Assignment;
 use support::Unit;
 
@@ -131,6 +131,9 @@ const UNAVAILABLE: f64 = 0.8;
 /// The threshold of a team without settings.
 const THRESHOLD: f64 = 0.70;
 
+/// What the words of a message say, worked out once.
+type Units = OnceCell<Vec<Unit>>;
+
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
     team: &'t Team,
@@ -173,7 +176,8 @@ impl<'t> Router<'t> {
             _ => {}
         }
         let reading = Reading::of(self.team, &self.names, request.text);
-        let mut draft = if is_named { named(&route_options.agents) } else { self.decide(request, &reading) };
+        let units = OnceCell::new();
+        let mut draft = if is_named { named(&route_options.agents) } else { self.decide(request, &reading, &units) };
         let steps = steps::of(&reading, &draft).unwrap_or_else(|| {
             draft.evidence.push(note("the order of the work contradicts itself", "message"));
             draft.agents.clear();
@@ -195,7 +199,7 @@ impl<'t> Router<'t> {
         // Nobody reviews what a read-only tier leaves unchanged, unless the message asks for it.
         let of_row = draft.reviewer.filter(|it| !plan.agents.is_empty() && !plan.agents.contains(it));
         plan.reviewer = plan.reviewer.take().or(of_row.filter(|_| tier != Tier::Lightweight));
-        if let unread @ 1.. = text::unread(request.text) {
+        if let unread @ 1.. = unread(request.text) {
             let why = format!("the message is long: {} KiB in its middle were not read", unread.div_ceil(1024));
             plan.evidence.push(note(why, "message"));
         }
@@ -203,7 +207,7 @@ impl<'t> Router<'t> {
             plan.evidence.push(why);
         }
         if plan.agents.is_empty() {
-            plan.evidence.splice(0..0, self.shortlist(&reading.message));
+            plan.evidence.splice(0..0, self.shortlist(&reading.message, &units));
         }
         plan
     }
@@ -247,32 +251,35 @@ impl<'t> Router<'t> {
 
     /// Agents that match the message but do not appear in its plan, best first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
-        let mut others = self.candidates(&Message::read(&self.names, request.text));
         let is_shown = |slug: &Slug| plan.agents.contains(slug) || plan.evidence.iter().any(|one| one.agent == *slug);
-        others.retain(|other| !is_shown(&other.agent));
-        others.truncate(CONSIDERED);
-        others
+        let message = Message::read(&self.names, request.text);
+        self.candidates(&message, &OnceCell::new(), CONSIDERED, |slug| !is_shown(slug))
     }
 
     /// The agents that a message speaks for, best first.
-    fn candidates(&self, message: &Message<'_>) -> Vec<Considered> {
+    fn candidates(
+        &self,
+        message: &Message<'_>,
+        units: &Units,
+        most: usize,
+        is_meant: impl Fn(&Slug) -> bool,
+    ) -> Vec<Considered> {
         let index = self.index();
-        let units = support::read(index, message.text, &message.spans);
-        let ranking = self.ranking(&units);
+        let ranking = self.ranking(message, units);
         let explainer = Explainer { index, message: message.text, ranking: &ranking };
-        let candidates = ranking.order.iter().map(|agent| Considered {
-            agent: index.agents[*agent].slug.clone(),
-            weight: (ranking.scores[*agent] * 100.0).round() / 100.0,
-            evidence: explainer.of(*agent, REASONS_EACH),
+        let order = ranking.order().into_iter().filter(|agent| is_meant(&index.agents[*agent].slug));
+        let candidates = order.map(|agent| Considered {
+            agent: index.agents[agent].slug.clone(),
+            weight: (ranking.scores[agent] * 100.0).round() / 100.0,
+            evidence: explainer.of(agent, REASONS_EACH),
         });
-        candidates.filter(|candidate| !candidate.evidence.is_empty()).collect()
+        candidates.filter(|candidate| !candidate.evidence.is_empty()).take(most).collect()
     }
 
     /// Whom the coordinator chooses among: the best, and always the lead.
-    fn shortlist(&self, message: &Message<'_>) -> Vec<Evidence> {
-        let mut shortlist = self.candidates(message);
-        shortlist.truncate(SHORTLIST);
-        let lead = asks::lead(self.team).filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
+    fn shortlist(&self, message: &Message<'_>, units: &Units) -> Vec<Evidence> {
+        let mut shortlist = self.candidates(message, units, SHORTLIST, |_| true);
+        let lead = self.index().lead.filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
         shortlist.truncate(SHORTLIST - usize::from(lead.is_some()));
         let lead = lead.map(|lead| Evidence::new(&lead.slug, "leads the team", lead.source.to_string(), 0.0));
         shortlist.into_iter().flat_map(|candidate| candidate.evidence).chain(lead).collect()
@@ -282,10 +289,10 @@ impl<'t> Router<'t> {
     fn needs_nobody(&self, request: &Request<'_>) -> Option<&'static str> {
         // "Hey Bea, how are you?" calls somebody and asks for no work.
         let is_bare = request.labels.is_empty() && request.paths.is_empty() && !request.text.contains('@');
-        if is_bare { direct::read(self.team, request.text) } else { None }
+        if is_bare { direct::read(self.team, &self.names, request.text) } else { None }
     }
 
-    fn decide(&self, request: &Request<'_>, reading: &Reading<'_>) -> Draft {
+    fn decide(&self, request: &Request<'_>, reading: &Reading<'_>, units: &Units) -> Draft {
         let Reading { message, called, requests } = reading;
         // `Add an endpoint, reviewed by @rex`: who adds it?
         let is_of_others = called.agents.iter().all(|agent| requests.has(agent));
@@ -303,11 +310,12 @@ impl<'t> Router<'t> {
             }
         }
         let of_rest = rest.as_deref().map(|rest| Message::read(&self.names, rest));
-        let message = of_rest.as_ref().unwrap_or(message);
+        let units_of_rest = OnceCell::new();
+        let (message, units) = of_rest.as_ref().map_or((message, units), |rest| (rest, &units_of_rest));
         if let Some(draft) = calls::the_team(self.team, message.text) {
             return Draft { asks_first: self.team.startable().nth(1).is_some(), ..draft };
         }
-        let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message));
+        let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message, units));
         draft.agents.retain(|agent| !requests.has(agent));
         if called.any_unavailable {
             draft.confidence *= UNAVAILABLE;
@@ -319,25 +327,25 @@ impl<'t> Router<'t> {
         draft
     }
 
-    fn ranking<'u>(&self, units: &'u [Unit]) -> Ranking<'u> {
+    fn ranking<'u>(&self, message: &Message<'_>, units: &'u Units) -> Ranking<'u> {
+        let units = units.get_or_init(|| support::read(self.index(), message.text, &message.spans));
         Ranking::of(self.index(), units.iter().collect(), &support::asked(units, false))
     }
 
-    fn rank(&self, message: &Message<'_>) -> Draft {
+    fn rank(&self, message: &Message<'_>, units: &Units) -> Draft {
         let index = self.index();
         if let Some(draft) = self.owner(message) {
             return draft;
         }
-        let units = support::read(index, message.text, &message.spans);
-        let whole = self.ranking(&units);
-        let Some(best) = whole.best() else { return Draft::default() };
+        let whole = self.ranking(message, units);
+        let Some(best) = whole.best else { return Draft::default() };
         if !whole.is_solid() || (index.agents.len() > 1 && whole.evidence[best] < LEAST) {
             return Draft::default();
         }
         let slug = &index.agents[best].slug;
         let is_coordinators = match Asks::of(message) {
             Asks::Question => true,
-            Asks::Decision => asks::lead(self.team).is_none_or(|lead| lead.slug != *slug),
+            Asks::Decision => index.lead.is_none_or(|lead| lead.slug != *slug),
             Asks::Work => false,
         };
         let explainer = Explainer { index, message: message.text, ranking: &whole };
@@ -366,8 +374,8 @@ impl<'t> Router<'t> {
         let (draft, places) = hard::in_text(self.team, message.text, &message.spans)?;
         let mut rest = message.text.to_owned();
         places.into_iter().for_each(|place| rest.replace_range(place.clone(), &" ".repeat(place.len())));
-        let units = support::read(self.index(), &rest, &message.spans);
-        (!self.ranking(&units).points.iter().any(|point| point.is_alone)).then_some(draft)
+        let units = OnceCell::from(support::read(self.index(), &rest, &message.spans));
+        (!self.ranking(message, &units).points.iter().any(|point| point.is_alone)).then_some(draft)
     }
 }
 
@@ -379,7 +387,7 @@ struct Reading<'m> {
 }
 
 impl<'m> Reading<'m> {
-    fn of(team: &Team, names: &Names, text: &'m str) -> Self {
+    fn of(team: &Team, names: &'m Names, text: &'m str) -> Self {
         let message = Message::read(names, text);
         let (called, requests) = (calls::read(team, &message), reviewers::requests(team, &message));
         Self { message, called, requests }

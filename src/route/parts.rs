@@ -5,8 +5,7 @@ use super::evidence::Explainer;
 use super::index::Index;
 use super::score::Ranking;
 use super::steps::Assignment;
-use super::support::{Unit, asked};
-use crate::model::List;
+use super::support::{Joins, Unit, asked};
 
 /// A segment of the work is somebody's with this chance and this much evidence.
 const CHANCE: f64 = 0.5;
@@ -26,72 +25,72 @@ pub(super) enum Parts {
 }
 
 pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Parts {
+    let beside = BESIDE.map(|name| index.areas.area(name));
     // By kind of work, the units and the areas that they ask for: the work itself, then what is beside it.
     let mut parts: [(Vec<&Unit>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
-    let (mut owner, mut is_torn, mut kind) = (None, false, 0);
-    for (segment, is_finite) in segments(index, message, &whole.units) {
+    let (mut work, mut kind) = (Vec::new(), 0);
+    for (segment, is_finite) in segments(&beside, &whole.units) {
         let asked = asked(segment.iter().copied(), true);
-        let own = kind_of(index, &segment, &asked);
+        let own = kind_of(&beside, &segment, &asked);
         // `The page is fine now. Document it`: what only says how things stand is no part.
         if own.is_none() && is_finite {
             continue;
         }
         kind = own.unwrap_or(kind);
+        parts[kind].0.extend(&segment);
+        parts[kind].1.extend(&asked);
         if kind == 0 {
-            let ranking = Ranking::of(index, segment.clone(), &asked);
-            let is_clear = |best: &usize| ranking.chance(*best) >= CHANCE && ranking.evidence[*best] >= EVIDENCE;
-            if let Some(best) = ranking.best().filter(is_clear) {
-                is_torn |= owner.replace(best).is_some_and(|before| before != best);
-            }
+            work.push((segment, asked));
         }
-        parts[kind].0.extend(segment);
-        parts[kind].1.extend(asked);
     }
-    let ranked =
-        parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty()).map(|(kind, (units, asked))| {
-            let beside = kind.checked_sub(1).and_then(|at| index.area(BESIDE[at]));
-            Ranking::of(index, units, &beside.map_or(asked, |area| vec![area]))
+    if work.len() > 1 {
+        let owners = work.into_iter().filter_map(|(segment, asked)| {
+            let ranking = Ranking::of(index, segment, &asked);
+            let is_clear = |best: &usize| ranking.evidence[*best] >= EVIDENCE && ranking.chance(*best) >= CHANCE;
+            ranking.best.filter(is_clear)
         });
-    let ranked: Vec<Ranking<'_>> = ranked.collect();
-    let best: Vec<usize> = ranked.iter().filter_map(Ranking::best).collect();
-    if is_torn {
-        return Parts::Unclear;
+        let owners: Vec<usize> = owners.collect();
+        if owners.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Parts::Unclear;
+        }
     }
-    if best.windows(2).all(|pair| pair[0] == pair[1]) {
+    if parts.iter().filter(|(units, _)| !units.is_empty()).count() < 2 {
+        return Parts::One;
+    }
+    let parts = parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty());
+    let ranked = parts.map(|(kind, (units, asked))| {
+        Ranking::of(index, units, &kind.checked_sub(1).map_or(asked, |at| vec![beside[at]]))
+    });
+    let ranked: Vec<Ranking<'_>> = ranked.collect();
+    if ranked.windows(2).all(|pair| pair[0].best == pair[1].best) {
         return Parts::One;
     }
     let mut draft = Draft { confidence: 1.0, ..Draft::default() };
-    for (ranking, agent) in ranked.iter().zip(best) {
-        let slug = index.agents[agent].slug.clone();
+    for (ranking, agent) in ranked.iter().filter_map(|ranking| Some((ranking, ranking.best?))) {
+        let slug = &index.agents[agent].slug;
         draft.confidence *= ranking.confidence();
         let start = ranking.units.first().map_or(0, |unit| unit.range.start);
-        draft.places.push(Assignment { agent: slug.clone(), range: start..start });
-        if draft.agents.contains(&slug) {
-            continue;
+        draft.places.push(Assignment { agent: slug.clone(), start, is_part: true });
+        if !draft.agents.contains(slug) {
+            let explainer = Explainer { index, message, ranking };
+            draft.reviewer = draft.reviewer.take().or_else(|| explainer.reviewer(agent));
+            draft.evidence.extend(explainer.of(agent, OF_A_PART));
+            draft.agents.push(slug.clone());
         }
-        let explainer = Explainer { index, message, ranking };
-        draft.reviewer = draft.reviewer.take().or_else(|| explainer.reviewer(agent));
-        draft.evidence.extend(explainer.of(agent, OF_A_PART));
-        draft.agents.push(slug);
     }
     Parts::Several(draft)
 }
 
 /// The user's words, cut at punctuation and conjunctions, and at `with tests`; and whether their clause says how things
 /// stand.
-fn segments<'u>(index: &Index<'_>, message: &str, units: &[&'u Unit]) -> Vec<(Vec<&'u Unit>, bool)> {
-    let word = |unit: &Unit| message[unit.range.clone()].to_lowercase();
+fn segments<'u>(areas: &[usize], units: &[&'u Unit]) -> Vec<(Vec<&'u Unit>, bool)> {
     let mut segments: Vec<(Vec<&Unit>, bool)> = Vec::new();
     for clause in units.chunk_by(|_, next| !next.is_apart) {
-        let is_finite = clause.iter().any(|unit| List::Finite.has(&word(unit)));
+        let is_finite = clause.iter().any(|unit| unit.is_finite);
         let mut segment = Vec::new();
         for (at, unit) in clause.iter().enumerate().filter(|(_, unit)| !unit.is_denied) {
-            let is_cut = match word(unit).as_str() {
-                "and" | "then" | "plus" | "including" => true,
-                "with" => clause[at + 1..].iter().take(3).any(|unit| beside(index, unit).is_some()),
-                _ => false,
-            };
-            if is_cut {
+            let is_beside = || clause[at + 1..].iter().take(3).any(|unit| beside(areas, unit).is_some());
+            if unit.joins == Joins::Always || (unit.joins == Joins::With && is_beside()) {
                 segments.push((std::mem::take(&mut segment), is_finite));
             } else {
                 segment.push(*unit);
@@ -103,16 +102,15 @@ fn segments<'u>(index: &Index<'_>, message: &str, units: &[&'u Unit]) -> Vec<(Ve
     segments
 }
 
-/// The kind beside the work that a word is about.
-fn beside(index: &Index<'_>, unit: &Unit) -> Option<usize> {
-    BESIDE.iter().position(|name| unit.kind.is_some_and(|area| index.areas.list[area].name == *name)).map(|at| at + 1)
+/// The kind beside the work that a word is about, from 1.
+fn beside(areas: &[usize], unit: &Unit) -> Option<usize> {
+    areas.iter().position(|area| unit.kind == Some(*area)).map(|at| at + 1)
 }
 
 /// What a segment asks for: 0 the work itself, from 1 a kind beside it. `None`: it goes on with what is before it.
-fn kind_of(index: &Index<'_>, segment: &[&Unit], asked: &[usize]) -> Option<usize> {
-    let is_asked = |name: &&str| asked.iter().any(|area| index.areas.list[*area].name == *name);
-    let verb = BESIDE.iter().position(is_asked).map(|at| at + 1);
-    verb.or_else(|| segment.iter().take(6).find_map(|unit| beside(index, unit))).or_else(|| {
+fn kind_of(areas: &[usize], segment: &[&Unit], asked: &[usize]) -> Option<usize> {
+    let verb = areas.iter().position(|area| asked.contains(area)).map(|at| at + 1);
+    verb.or_else(|| segment.iter().take(6).find_map(|unit| beside(areas, unit))).or_else(|| {
         let tells = segment.iter().skip(1).any(|unit| unit.telling > 0);
         (!asked.is_empty() && tells).then_some(0)
     })

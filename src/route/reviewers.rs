@@ -5,90 +5,13 @@
 //! that are used for other work too count only if their object is the work of others.
 
 use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::{Match, Regex};
 
 use super::Reading;
 use super::calls;
-use super::sentence::Message;
+use super::message::{Message, Sentence, Token};
 use super::steps::Assignment;
 use super::work::{asks_for_work, is_work};
-use crate::model::{Evidence, Plan, Slug, Team, words};
-
-/// What stands for what in a phrase.
-const PARTS: [(&str, &str); 10] = [
-    ("NAMES", r"(?:the |our )?([@^~]\d+(?:(?: ,)?(?: and| or)? [@^~]\d+)*)"),
-    // Whether a request goes on after the name.
-    (
-        "FILLERS",
-        r"((?: (?:to|then|should|must|will|shall|can|could|would|may|might|please|also|finally|afterwards|later|next|now|still|has|have|needs?|wants?|is|are|be|being|again|carefully|thoroughly|just|first|both|all|does|who|gets|asked|expected|supposed))*)",
-    ),
-    // Verbs that mean a review whatever their object, and those that do if it is the work of others.
-    (
-        "REVIEWS",
-        r"(?:(?:peer-|re-)?review|approv|judg|vet|critiqu|double-check|proofread|scrutini[sz]|sign-?off)(?:e?s|ing|e)?\b|sign(?:s|ing)?(?: \S+)? off\b",
-    ),
-    (
-        "CHECKS",
-        r"(?:(?:check|verif|inspect|examin|assess|evaluat|validat|audit|accept|reject|confirm)(?:e?s|ies|y|ing|e)?|(?:look|go|read)(?:e?s|ing)?(?: (?:it|them|this|carefully))? (?:over|at|through))(?: ARTICLE(?:\S+ )?(?:results?|works?|changes?|diffs?|output|outcome|code|patch|prs?|pull|branch|implementation|commits?|draft|endpoint|solution)\b| (?:what|all|(?:\S+ )?[@^~]\d+'s)|(?: (?:it|them|this|that|everything))?(?: (?:over|through|again|too|carefully|thoroughly))?(?: (?:and|then|before|after|afterwards|later|once|when|first|finally)\b| [,;:(.!?—@^~]|$))",
-    ),
-    (
-        "GIVES",
-        r"(?:(?:do|give|mak|perform|conduct|ha[sv]|run|handl|provid|cast|is responsible|is in charge)(?:e?s|ing|e)? (?:for |of )?ARTICLENOUN|(?:tak|ha[sv])(?:es|ing|e|) ARTICLElook)\b",
-    ),
-    (
-        "NOUN",
-        r"(?:(?:code-|code )?reviews?|approval|sign-?off|verdict|ok|okay|go-ahead|blessing|audit|inspection|critique|reviewer|approver|say|(?:final|last) (?:check|look))",
-    ),
-    (
-        "ARTICLE",
-        r"(?:(?:the|a|an|our|my|your|his|her|its|their|this|that|final|last|whole|quick|careful|thorough|short|independent|full|new|peer) )*",
-    ),
-    (
-        "JUDGED",
-        r"(?:review|approv|judg|vett?|critiqu|double-check|check|verifi|inspect|examin|assess|evaluat|validat|audit|accept|confirm)ed",
-    ),
-    ("DENIES", r"(?:not|never|no|without|nobody|cannot|\w+n't)"),
-    ("GATES", r"(?:after|once|until|with|pending|needs?|requires?|gets?|awaits?|for|under|to|by|on)"),
-];
-
-/// A pattern of these parts.
-fn phrase(pattern: &str) -> Regex {
-    let pattern = PARTS.iter().fold(pattern.to_owned(), |pattern, (part, of)| pattern.replace(part, of));
-    Regex::new(&pattern).expect("the pattern is fixed")
-}
-
-macro_rules! phrase {
-    ($name:ident, $pattern:expr) => {
-        static $name: LazyLock<Regex> = LazyLock::new(|| phrase($pattern));
-    };
-}
-
-phrase!(SUBJECT, "(?:^| )NAMES( [,:—])?FILLERS ((?:REVIEWS|CHECKS|GIVES))");
-phrase!(
-    BY,
-    r"(?:^| )(?:(?:JUDGED|signed off|read)(?: \S+){0,2}? by|NOUN(?: \S+){0,3}? (?:by|from|through|via)|(?:reviewers?|approvers?|reviews?)(?: [:—]| is| are)) NAMES"
-);
-phrase!(AS, "(?:^| )NAMES (?:for|as|is|will be) ARTICLENOUN");
-phrase!(
-    GATE,
-    r"(?:^| )(?:GATES|DENIES(?: \S+){1,3} without) ([@^~]\d+)'s ARTICLENOUN( comments?| findings| notes| remarks| feedback)?"
-);
-phrase!(ORDERS, "^FILLERS(?:^| )?(?:REVIEWS|CHECKS|GIVES)");
-phrase!(WORKS, r"(?:^| )NAMES(?: [,:—])?FILLERS (\S+)");
-phrase!(DENIED, r"\bDENIES(?: \S+){0,2}$");
-phrase!(
-    HANDED,
-    r"(?:^| )(?:(?:and |then |please )*(?:have|let|ask|get|tell|want|need|make sure|with|sure|ensure|that|wait for|like|(?:hand|give|pass|send|assign|submit|cc|bring|show)s?(?: \S+){0,3}?))$"
-);
-phrase!(
-    ENDS,
-    r" [,;:(.!?—]| (?:then|before|after|once|when|until|while|so|because|unless|if|as|which|who)\b| [@^~]\d+(?: |$)"
-);
-phrase!(ALSO, r"^[^@^~,;:]*? (?:and|or) (\S+)");
-phrase!(ASKING, r"\b(?:to|should|must|will|shall|can|could|would|may|please)\b");
-phrase!(NUMBER, r"\d+");
+use crate::model::{Evidence, List, Plan, Slug, Team, words};
 
 /// What a message says of its members.
 #[derive(Default)]
@@ -105,25 +28,20 @@ const MOST: usize = 40;
 /// Reads the user's own sentences.
 pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
     let mut requests = Requests::default();
-    let startable = |names: &str| -> Vec<Slug> {
-        let members =
-            NUMBER.find_iter(names).filter_map(|number| team.members.get(number.as_str().parse::<usize>().ok()?));
-        members.filter(|member| member.is_startable()).map(|member| member.slug.clone()).collect()
-    };
-    for sentence in message.sentences.iter().filter(|sentence| sentence.has_names) {
-        if requests.reviews.len() + requests.works.len() >= MOST {
-            break;
-        }
-        let text = sentence.text.as_str();
-        let asked = reviews(text);
-        for found in WORKS.captures_iter(text).filter(|found| is_authoring(&found[3])) {
-            if !asked.iter().any(|(names, _)| std::ptr::eq(*names, &found[1])) {
-                requests.works.extend(startable(&found[1]));
+    for sentence in message.naming() {
+        let mut at = 0;
+        while at < sentence.tokens.len() && requests.reviews.len() + requests.works.len() < MOST {
+            let end = sentence.names_end(at).max(at + 1);
+            let members = sentence.tokens[at..end].iter().filter_map(|token| team.members.get(token.member?));
+            let members = members.filter(|member| member.is_startable()).map(|member| member.slug.clone());
+            let (fillers, clause) = (sentence.fillers_end(end), sentence.tokens[at].is_plain_name());
+            if let Some(range) = sentence.review(at, end) {
+                let range = sentence.range(range);
+                requests.reviews.extend(members.map(|agent| (agent, range.clone())));
+            } else if clause && is_authoring(sentence.word(fillers)) {
+                requests.works.extend(members);
             }
-        }
-        for (names, range) in asked {
-            let range = sentence.range(range);
-            requests.reviews.extend(startable(names).into_iter().map(|agent| (agent, range.clone())));
+            at = end;
         }
     }
     let Requests { reviews, works } = &mut requests;
@@ -131,48 +49,168 @@ pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
     requests
 }
 
-/// The names that a sentence asks for a review, and where.
-fn reviews(text: &str) -> Vec<(&str, Range<usize>)> {
-    let mut found = Vec::new();
-    let clause_end = |at: usize| at + ENDS.find(&text[at..]).map_or(text.len() - at, |end| end.start());
-    let begins = |names: &Match<'_>| {
-        let before = text[..names.start()].trim_end_matches([' ']).trim_end_matches(" the").trim_end_matches(" our");
-        HANDED.find(before).map(|handed| handed.start())
-    };
-    let mut at = 0;
-    while let Some(captures) = SUBJECT.captures_at(text, at) {
-        let (Some(names), Some(verb)) = (captures.get(1), captures.get(4)) else { break };
-        at = names.end();
-        let word = verb.as_str().split(' ').next().unwrap_or_default();
-        let (handed, is_apart) = (begins(&names), captures.get(2).is_some());
-        let is_asked = (handed.is_some() && !is_apart) || ASKING.is_match(&captures[3]);
-        let is_base = !word.ends_with('s') && !word.ends_with("ing");
-        let is_addressed = names.as_str().contains('@') || (names.as_str().starts_with('^') && is_apart);
-        // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
-        let is_more = ALSO.captures(&text[verb.start()..]).is_some_and(|also| is_authoring(&also[1]));
-        if (!is_base || is_addressed || is_asked) && !is_more {
-            found.push((names.as_str(), handed.unwrap_or(names.start())..clause_end(verb.end())));
-        }
+impl Sentence {
+    fn is(&self, at: usize, list: List) -> bool {
+        list.has(self.word(at))
     }
-    for (pattern, group) in [(&BY, 1), (&AS, 1), (&GATE, 1)] {
-        for captures in pattern.captures_iter(text) {
-            let (Some(all), Some(names)) = (captures.get(0), captures.get(group)) else { continue };
-            if DENIED.is_match(&text[..all.start()]) || captures.get(2).is_some() {
-                continue;
+
+    /// Where the words end that a request goes on with after a name: `, should then please`.
+    fn fillers_end(&self, end: usize) -> usize {
+        let mut at = end + usize::from(matches!(self.word(end), "," | ":" | "—"));
+        while self.is(at, List::AfterName) {
+            at += 1;
+        }
+        at
+    }
+
+    /// The tokens that ask the names of a range for a review, or the one that is somebody's.
+    fn review(&self, start: usize, end: usize) -> Option<Range<usize>> {
+        let word_before = |back: usize| start.checked_sub(back).map_or("", |at| self.word(at));
+        let article = usize::from(matches!(word_before(1), "the" | "our"));
+        let handed = self.handed(start - article.min(start));
+        // `after @rex's approval`, but not `after @rex's review comments`
+        if self.tokens[start].is_possessive {
+            let gated = List::Gates.has(word_before(1)) || (1..=4).any(|back| word_before(back) == "without");
+            let after = self.review_noun(end).filter(|after| gated && !self.is(*after, List::Remarks))?;
+            return self.unless_denied(start.saturating_sub(1), after);
+        }
+        if !self.tokens[start].is_plain_name() {
+            return None;
+        }
+        let is_apart = matches!(self.word(end), "," | ":" | "—");
+        let fillers = self.fillers_end(end);
+        let first = end + usize::from(is_apart);
+        if let Some((verb, after)) = (first..=fillers).rev().find_map(|at| Some((at, self.review_verb(at)?))) {
+            let asking = (first..verb).any(|at| self.is(at, List::AsksAfterName));
+            let is_asked = asking || (handed.is_some() && !is_apart);
+            let word = self.word(verb);
+            let is_base = !word.ends_with('s') && !word.ends_with("ing");
+            let is_addressed = self.tokens[start..end].iter().any(|token| token.text == "@")
+                || (is_apart && self.tokens[start].text == "^");
+            // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
+            let goes_on = |at: &usize| !self.tokens[*at].is_name && !matches!(self.word(*at), "," | ";" | ":");
+            let mut rest = (verb..self.tokens.len()).take_while(goes_on);
+            let is_more = rest.find(|at| *at > verb && matches!(self.word(*at), "and" | "or"));
+            let is_more = is_more.is_some_and(|at| is_authoring(self.word(at + 1)));
+            if (!is_base || is_addressed || is_asked) && !is_more {
+                return Some(handed.unwrap_or(start)..self.clause_end(after));
             }
-            let start = if std::ptr::eq(pattern, &AS) { begins(&names).unwrap_or(names.start()) } else { all.start() };
-            found.push((names.as_str(), start..clause_end(all.end())));
         }
+        // `reviewed by @rex`, `a review from @rex`, `reviewers: @rex`
+        let by = start.checked_sub(1 + article);
+        let judged = by.filter(|by| matches!(self.word(*by), "by" | "from" | "through" | "via")).and_then(|by| {
+            let is_passive = |at: usize| self.is(at, List::Judged) || (self.word(at) == "off" && at > 0);
+            let near = |most: usize, is: &dyn Fn(usize) -> bool| (by.saturating_sub(most)..by).rev().find(|at| is(*at));
+            let passive = if self.word(by) == "by" { near(3, &is_passive) } else { None };
+            passive.or_else(|| near(4, &|at| self.is_review_noun(at)))
+        });
+        let listed =
+            by.filter(|by| matches!(self.word(*by), ":" | "—" | "is" | "are")).and_then(|by| by.checked_sub(1));
+        let listed =
+            listed.filter(|at| matches!(self.word(*at).trim_end_matches('s'), "reviewer" | "approver" | "review"));
+        if let Some(from) = judged.or(listed) {
+            return self.unless_denied(from, end);
+        }
+        // `@rex as the reviewer`
+        let is_as =
+            matches!(self.word(end), "for" | "as" | "is") || (self.word(end) == "will" && self.word(end + 1) == "be");
+        let noun = end + 1 + usize::from(self.word(end) == "will");
+        let after = self.review_noun(noun).filter(|_| is_as)?;
+        self.unless_denied(start, after).map(|range| handed.unwrap_or(range.start)..range.end)
     }
-    found.sort_by_key(|(_, range)| range.start);
-    found
+
+    /// A request from a token on, to the end of the clause around another, unless it is denied.
+    fn unless_denied(&self, from: usize, end: usize) -> Option<Range<usize>> {
+        let is_denied = |at: usize| self.is(at, List::Denying) || self.word(at).ends_with("n't");
+        (!(from.saturating_sub(3)..from).any(is_denied)).then(|| from..self.clause_end(end))
+    }
+
+    /// Where a clause ends that goes on from a token.
+    fn clause_end(&self, from: usize) -> usize {
+        let ends = |token: &Token| token.is_mark() || token.is_name || List::ClauseBegins.has(&token.text);
+        let rest = self.tokens.get(from..).unwrap_or_default();
+        rest.iter().position(ends).map_or(self.tokens.len(), |end| from + end)
+    }
+
+    /// Where words begin that hand something to whoever is named next: `and then have`, `send it to`.
+    fn handed(&self, end: usize) -> Option<usize> {
+        let before = |back: usize| end.checked_sub(back).filter(|at| !self.word(*at).is_empty());
+        let give = (1..=4).filter_map(before).find(|at| self.is(*at, List::Giving));
+        let ask = before(1).filter(|at| self.is(*at, List::Having));
+        let wait = before(2).filter(|at| self.word(*at) == "wait" && self.word(at + 1) == "for");
+        let mut start = ask.or(wait).or(give)?;
+        while start > 0 && matches!(self.word(start - 1), "and" | "then" | "please" | "make") {
+            start -= 1;
+        }
+        Some(start)
+    }
+
+    /// Where the object of a verb of reviewing ends. Verbs that are used for other work too need one of the work of
+    /// others.
+    fn review_verb(&self, at: usize) -> Option<usize> {
+        let is_of = |list: List| list.entries().iter().any(|stem| is_form(self.word(at), stem));
+        if is_of(List::Reviews) {
+            return Some(at + 1);
+        }
+        if is_form(self.word(at), "sign") {
+            return (at + 1..at + 3).find(|at| self.word(*at) == "off").map(|at| at + 1);
+        }
+        if is_of(List::Gives) || matches!((self.word(at), self.word(at + 1)), ("is", "responsible" | "in")) {
+            let of = (at + 1..at + 4).rev().find(|at| matches!(self.word(*at), "for" | "of"));
+            let is_look = |end: &usize| self.word(*end) == "look" && *end > at + 1;
+            let look = Some(self.articles_end(at + 1)).filter(is_look).map(|at| at + 1);
+            return self.review_noun(of.map_or(at + 1, |of| of + 1)).or(look);
+        }
+        let over = (at + 1..at + 4).find(|at| matches!(self.word(*at), "over" | "at" | "through"));
+        let is_look = ["look", "go", "read"].iter().any(|stem| is_form(self.word(at), stem));
+        let object = if is_of(List::Checks) { Some(at + 1) } else { over.filter(|_| is_look).map(|at| at + 1) }?;
+        let noun = self.articles_end(object);
+        let is_result =
+            |at: &usize| self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(|token| token.is_possessive);
+        if let Some(result) = [noun, noun + 1].into_iter().find(is_result) {
+            return Some(result + 1);
+        }
+        if matches!(self.word(object), "what" | "all") {
+            return Some(object + 1);
+        }
+        let mut end = object + usize::from(self.is(object, List::Pronouns));
+        end += usize::from(self.is(end, List::Thoroughly));
+        let is_end = self.tokens.get(end).is_none_or(|token| token.is_mark() || token.is_name);
+        (is_end || self.is(end, List::ThenWords)).then_some(end)
+    }
+
+    fn articles_end(&self, from: usize) -> usize {
+        let mut at = from;
+        while self.is(at, List::Articles) {
+            at += 1;
+        }
+        at
+    }
+
+    fn is_review_noun(&self, at: usize) -> bool {
+        let is_last = at > 0 && matches!(self.word(at - 1), "final" | "last");
+        self.is(at, List::ReviewNouns) || (is_last && matches!(self.word(at), "check" | "look"))
+    }
+
+    /// Where a noun for a review ends that begins with articles.
+    fn review_noun(&self, from: usize) -> Option<usize> {
+        let at = self.articles_end(from);
+        let at = at + usize::from(self.word(at) == "code");
+        self.is_review_noun(at).then_some(at + 1)
+    }
+}
+
+/// Whether a word is a form of the verb with this stem.
+fn is_form(word: &str, stem: &str) -> bool {
+    word.strip_prefix(stem).is_some_and(|end| matches!(end, "" | "s" | "es" | "e" | "ing" | "y" | "ies"))
 }
 
 /// Whether a verb means that something is made or changed: `adds`, not `reports`.
 fn is_authoring(verb: &str) -> bool {
     let y = verb.strip_suffix("ies").map(|stem| format!("{stem}y"));
     let bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()];
-    bases.iter().flatten().any(|verb| is_work(verb)) && !ORDERS.is_match(verb)
+    let is_review = List::Reviews.entries().iter().any(|stem| is_form(verb, stem));
+    bases.iter().flatten().any(|verb| is_work(verb)) && !is_review
 }
 
 impl Requests {
@@ -199,19 +237,28 @@ impl Requests {
     /// The message without its requests for a review, byte for byte; `None` if it has none, or the rest asks for no
     /// work.
     pub(super) fn rest(&self, message: &str) -> Option<String> {
+        if self.reviews.is_empty() {
+            return None;
+        }
         let mut rest = message.to_owned();
         for (_, range) in &self.reviews {
             rest.replace_range(range.clone(), &" ".repeat(range.len()));
         }
         let is_work = !self.works.is_empty() || asks_for_work(&rest);
-        (!self.reviews.is_empty() && is_work).then_some(rest)
+        is_work.then_some(rest)
     }
 }
 
 /// Whether a part of a message orders a review: `… , then review it`.
 fn orders_review(message: &Message<'_>, from: usize) -> bool {
-    let found = message.sentences.iter().find_map(|sentence| Some((sentence, sentence.find(from)?)));
-    found.is_some_and(|(sentence, at)| ORDERS.is_match(&sentence.text[at..]))
+    let found = message.sentences().iter().find_map(|sentence| Some((sentence, sentence.find(from)?)));
+    found.is_some_and(|(sentence, at)| {
+        let mut verb = at;
+        while sentence.is(verb, List::AfterName) {
+            verb += 1;
+        }
+        (at..=verb).any(|at| sentence.review_verb(at).is_some())
+    })
 }
 
 /// Makes agents that review the plan's reviewers: those that the message asks, and those whose role it is where others
@@ -222,7 +269,7 @@ pub(super) fn appoint(team: &Team, reading: &Reading<'_>, parts: &[Assignment], 
     plan.reviewer.take_if(|reviewer| plan.agents.contains(reviewer));
     plan.other_reviewers.retain(|reviewer| !plan.agents.contains(reviewer));
     let mut asked = requests.agents();
-    let of_parts = parts.iter().filter(|part| part.range.is_empty() && orders_review(message, part.range.start));
+    let of_parts = parts.iter().filter(|part| part.is_part && orders_review(message, part.start));
     asked.extend(of_parts.map(|part| part.agent.clone()).filter(|agent| !requests.has(agent)));
     let role = |agent: &Slug| team.startable_member(agent).map_or("", |member| &member.role);
     let (judging, working): (Vec<&Slug>, Vec<&Slug>) = plan.agents.iter().partition(|agent| asked.contains(agent));

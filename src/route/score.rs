@@ -20,6 +20,8 @@ const NOBODY: f64 = -3.0;
 pub(super) struct Point {
     pub(super) agent: usize,
     pub(super) area: usize,
+    /// The line that claims the area for the agent.
+    pub(super) line: usize,
     pub(super) weight: f64,
     /// The message begins by asking for it; otherwise it speaks of it most.
     pub(super) is_asked: bool,
@@ -33,8 +35,7 @@ pub(super) struct Ranking<'u> {
     /// By agent: what words and points say.
     pub(super) evidence: Vec<f64>,
     pub(super) scores: Vec<f64>,
-    /// The agents, best first.
-    pub(super) order: Vec<usize>,
+    pub(super) best: Option<usize>,
 }
 
 impl<'u> Ranking<'u> {
@@ -43,15 +44,17 @@ impl<'u> Ranking<'u> {
         let mut evidence = vec![0.0; index.agents.len()];
         units.iter().flat_map(|unit| &unit.supports).for_each(|support| evidence[support.agent] += support.weight);
         points.iter().for_each(|point| evidence[point.agent] += point.weight);
-        let bonus = |agent: usize| if index.is_coder(agent) { CODER } else { 0.0 };
-        let scores: Vec<f64> = evidence.iter().enumerate().map(|(agent, sum)| sum + bonus(agent)).collect();
-        let mut order: Vec<usize> = (0..scores.len()).collect();
-        order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-        Self { units, points, evidence, scores, order }
+        let score = |(sum, is_coder): (&f64, &bool)| sum + if *is_coder { CODER } else { 0.0 };
+        let scores: Vec<f64> = evidence.iter().zip(&index.is_coder).map(score).collect();
+        let best = (0..scores.len()).rev().max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+        Self { units, points, evidence, scores, best }
     }
 
-    pub(super) fn best(&self) -> Option<usize> {
-        self.order.first().copied()
+    /// The agents, best first.
+    pub(super) fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.scores.len()).collect();
+        order.sort_by(|a, b| self.scores[*b].total_cmp(&self.scores[*a]));
+        order
     }
 
     /// The agent's part of all scores, as a softmax.
@@ -73,8 +76,9 @@ impl<'u> Ranking<'u> {
 
     /// How likely the best agent is right, 0..1. Fitted on labelled messages of real teams; round numbers do as well.
     pub(super) fn confidence(&self) -> f64 {
-        let Some(best) = self.best() else { return 0.0 };
-        let next = self.order.get(1).map_or(NOBODY, |next| self.scores[*next]);
+        let Some(best) = self.best else { return 0.0 };
+        let others = self.scores.iter().enumerate().filter(|(agent, _)| *agent != best);
+        let next = others.map(|(_, score)| *score).max_by(f64::total_cmp).unwrap_or(NOBODY);
         let lead = (self.scores[best] - next).min(MOST);
         let points: f64 = self.points.iter().filter(|point| point.agent == best).map(|point| point.weight).sum();
         let content = self.content().min(20) as f64;
@@ -87,9 +91,9 @@ fn points(index: &Index<'_>, units: &[&Unit], asked: &[usize]) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     // The kind of each agent's that is asked for most.
     for area in asked {
-        for Share { agent, amount, .. } in &index.shares[*area] {
-            let point = Point { agent: *agent, area: *area, weight: HEAD * amount, is_asked: true, is_alone: false };
-            match points.iter_mut().find(|known| known.agent == *agent) {
+        for Share { agent, amount, line } in index.shares[*area].iter().copied() {
+            let point = Point { agent, area: *area, line, weight: HEAD * amount, is_asked: true, is_alone: false };
+            match points.iter_mut().find(|known| known.agent == agent) {
                 Some(known) if known.weight < point.weight => *known = point,
                 Some(_) => {}
                 None => points.push(point),
@@ -97,12 +101,12 @@ fn points(index: &Index<'_>, units: &[&Unit], asked: &[usize]) -> Vec<Point> {
         }
     }
     let alone = |area: usize, is_asked: bool, weight: f64| {
-        index.specialist(area).map(|agent| Point { agent, area, weight, is_asked, is_alone: true })
+        let (agent, line) = index.specialist(area)?;
+        Some(Point { agent, area, line, weight, is_asked, is_alone: true })
     };
     points.extend(asked.iter().find_map(|area| alone(*area, true, ALONE)));
-    let mut said = vec![0; index.areas.list.len()];
-    units.iter().filter(|unit| !unit.is_denied).filter_map(|unit| unit.kind).for_each(|kind| said[kind] += 1);
-    let most = (0..said.len()).filter(|area| said[*area] > 0).max_by_key(|area| (said[*area], usize::MAX - area));
+    let kinds = || units.iter().filter(|unit| !unit.is_denied).filter_map(|unit| unit.kind);
+    let most = kinds().max_by_key(|kind| (kinds().filter(|other| other == kind).count(), usize::MAX - kind));
     points.extend(most.and_then(|area| alone(area, false, SAID)));
     points
 }

@@ -7,40 +7,21 @@
 
 use std::ops::Range;
 
+use super::message::{Sentence, Token};
 use super::{Draft, Reading};
-use crate::model::Slug;
+use crate::model::{List, Slug};
 
 /// A point where the message gives an agent work.
 #[derive(Clone, Debug)]
 pub(super) struct Assignment {
     pub(super) agent: Slug,
-    /// The name, or the beginning of the agent's part.
-    pub(super) range: Range<usize>,
+    /// Where the name, or the agent's part, begins in the message.
+    pub(super) start: usize,
+    pub(super) is_part: bool,
 }
 
 /// More than this is no order that a person wrote.
 const MOST: usize = 40;
-
-pattern!(MARK, r" [,;:(.!?—]( |$)|$");
-pattern!(
-    CUE,
-    r"(?:^| )(?:(after that|after this|after which|afterwards|(?:and )?then|followed by|once (?:that|this) is done|once done|when that is done|when done|subsequently|danach|dann|anschließend|puis|ensuite|luego|después|depois)|(next|finally|lastly|secondly|thirdly)|(after|once|as soon as|when|until)|(before))(?: |$)"
-);
-pattern!(NO_CUE, r"\b(?:since|by|until|till|even|back|than|just|look)$");
-pattern!(CONDITION, r"(?:^| )if ");
-pattern!(DENIED, r"(?:^| )(?:not|never|cannot|\S+n't) ");
-pattern!(
-    DONE,
-    r"(?:^| )(?:done|finished|finishes|ready|completed?|completes|merged|landed|there|through|passe[sd]|green|in|has|have)(?: |$)"
-);
-pattern!(LEADS_ON, r"(?:^| )(?:by|with|from|for|to|of|and|or|than)$");
-pattern!(LISTED, r"^[@^~]\d+(?: ,)?(?: and)? $");
-// Only conjunctions, other names and handing words stand before the name of whoever gets work.
-pattern!(
-    SUBJECT,
-    r"^(?:(?:[@^~]\d+|\d+|and|then|also|please|to|finally|so|next|afterwards|let|have|ask|get|first|should|[,(:.]) )*$"
-);
-pattern!(NUMBERED, r"(?i)^[-* ]*(?:step )?(\d{1,3})[.):] +");
 
 /// The steps of a plan. `None`: the orders contradict each other.
 pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>> {
@@ -50,30 +31,39 @@ pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>>
     let Reading { message, called, requests } = reading;
     let mut places = if draft.places.is_empty() { called.places.clone() } else { draft.places.clone() };
     places.retain(|place| draft.agents.contains(&place.agent));
-    places.sort_by_key(|place| place.range.start);
+    places.sort_by_key(|place| place.start);
     places.truncate(MOST);
     let (mut order, mut number, reviews) = (Order::default(), 0, requests.places());
-    for sentence in &message.sentences {
-        let range = sentence.range(0..sentence.text.len());
+    for sentence in message.sentences() {
+        let range = sentence.range(0..sentence.tokens.len());
         let line = message.text[..range.start].rfind('\n').map_or(0, |end| end + 1);
-        let item = NUMBERED.captures(&message.text[line..]);
-        if let Some(item) = item.filter(|item| line + item[0].len() >= range.start) {
-            let item: u32 = item[1].parse().unwrap_or(0);
+        if let Some(item) = numbered(&message.text[line..]).filter(|(_, length)| line + length >= range.start) {
             let end = message.text[line..].find('\n').map_or(message.text.len(), |end| line + end);
             // A list without names belongs to one agent's task.
-            if item == number + 1 && number > 0 && places.iter().any(|place| (line..end).contains(&place.range.start)) {
+            if item.0 == number + 1 && number > 0 && places.iter().any(|place| (line..end).contains(&place.start)) {
                 order.advance();
             }
-            number = item;
+            number = item.0;
         }
-        let of_sentence = places.iter().filter(|place| range.contains(&place.range.start));
+        let of_sentence = places.iter().filter(|place| range.contains(&place.start));
         let names: Vec<(usize, &Slug)> =
-            of_sentence.filter_map(|place| Some((sentence.find(place.range.start)?, &place.agent))).collect();
+            of_sentence.filter_map(|place| Some((sentence.find(place.start)?, &place.agent))).collect();
         let reviews = reviews.iter().filter(|at| range.contains(at)).filter_map(|at| sentence.find(*at));
         let subjects: Vec<usize> = names.iter().map(|(at, _)| *at).chain(reviews).collect();
-        order.read(&sentence.text, &segments(&sentence.text, &names, &subjects), &names);
+        order.read(sentence, &segments(sentence, &names, &subjects), &names);
     }
     order.steps(&draft.agents)
+}
+
+/// The number of a list's item that a line begins, and the length of the mark: `- Step 2: `.
+fn numbered(line: &str) -> Option<(u32, usize)> {
+    let text = line.trim_start_matches(['-', '*', ' ']);
+    let is_step = text.get(..5).is_some_and(|step| step.eq_ignore_ascii_case("step "));
+    let text = if is_step { &text[5..] } else { text };
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number = text[..text.len() - rest.len()].parse().ok()?;
+    let after = rest.strip_prefix(['.', ')', ':'])?.trim_start_matches(' ');
+    (after.len() + 1 < rest.len()).then_some((number, line.len() - after.len()))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,36 +86,41 @@ struct Segment {
 }
 
 /// Splits a sentence at words of order and at the ends of their clauses.
-fn segments(text: &str, names: &[(usize, &Slug)], subjects: &[usize]) -> Vec<Segment> {
+fn segments(sentence: &Sentence, names: &[(usize, &Slug)], subjects: &[usize]) -> Vec<Segment> {
+    let all = sentence.tokens.len();
+    let is_done = |range: Range<usize>| any(sentence, range, List::Done);
     let mut segments: Vec<Segment> = Vec::new();
     let mut start = 0;
-    for mark in MARK.find_iter(text) {
-        let clause = start..mark.start();
-        start = mark.end();
+    while start <= all {
+        let end = (start..all).find(|at| sentence.tokens[*at].is_mark()).unwrap_or(all);
+        let clause = start..end;
+        start = end + 1;
         // `after @bea, @fay and @tess are done`: the clause goes on over the names.
         let goes_on = segments.last_mut().filter(|last| {
             let inner = names.iter().rfind(|(at, _)| last.range.contains(at));
             let next = names.iter().find(|(at, _)| clause.contains(at));
-            let between = inner.zip(next).map(|((inner, _), (next, _))| &text[*inner..*next]);
+            let is_listed = |((inner, _), (next, _)): (&(usize, _), &(usize, _))| {
+                (inner + 1..*next).all(|at| matches!(sentence.word(at), "," | "and"))
+            };
             matches!(last.cue, Some(Cue::After | Cue::Before))
-                && between.is_some_and(|between| LISTED.is_match(between))
-                && DONE.is_match(&text[clause.clone()])
+                && inner.zip(next).is_some_and(is_listed)
+                && is_done(clause.clone())
         });
         match goes_on {
             Some(last) => last.range.end = clause.end,
             None => segments.push(Segment { cue: None, range: clause.clone(), begins: true, is_done: false }),
         }
         let mut at = clause.start;
-        while let Some((cue, found)) = next_cue(text, at, clause.clone()) {
-            let (begins, is_done) =
-                (found.start == clause.start, cue == Cue::After && DONE.is_match(&text[clause.clone()]));
+        while let Some((cue, found)) = next_cue(sentence, at, &clause) {
+            let (begins, is_done) = (found.start == clause.start, cue == Cue::After && is_done(clause.clone()));
             at = found.end;
             segments.last_mut().into_iter().for_each(|last| last.range.end = found.start);
             // `once it is done @tess tests it`: a name or a request for a review after the word for finished work
             // begins the main clause, unless a preposition or a conjunction leads to it.
             let begins_main = |main: &&usize| {
-                let before = text[found.end.min(**main)..**main].trim_end();
-                (found.end..clause.end).contains(*main) && DONE.is_match(before) && !LEADS_ON.is_match(before)
+                (found.end + 1..clause.end).contains(*main)
+                    && any(sentence, found.end..**main, List::Done)
+                    && !List::LeadsOn.has(sentence.word(**main - 1))
             };
             let main = subjects.iter().filter(begins_main).min().copied().filter(|_| is_done).unwrap_or(clause.end);
             segments.push(Segment { cue: Some(cue), range: found.end..main, begins, is_done });
@@ -137,30 +132,46 @@ fn segments(text: &str, names: &[(usize, &Slug)], subjects: &[usize]) -> Vec<Seg
     segments
 }
 
+fn any(sentence: &Sentence, mut range: Range<usize>, list: List) -> bool {
+    range.any(|at| list.has(sentence.word(at)))
+}
+
 /// The next word of order in a clause, from a position on.
-fn next_cue(text: &str, at: usize, clause: Range<usize>) -> Option<(Cue, Range<usize>)> {
-    // A word follows a blank.
-    let mut at = if at == clause.start { at.saturating_sub(1) } else { at };
-    while let Some(found) = CUE.captures_at(&text[..clause.end], at) {
-        let word = (1..=4).find_map(|group| Some((group, found.get(group)?)));
-        let (group, word) = word.filter(|(_, word)| word.end() <= clause.end)?;
-        at = word.end();
-        let before = text[..word.start()].trim_end();
-        let begins = word.start() == clause.start || before.ends_with(" and");
-        let (after, rest) = (text[word.end()..].trim_start(), &text[word.end()..clause.end]);
-        let cue = match group {
+fn next_cue(sentence: &Sentence, from: usize, clause: &Range<usize>) -> Option<(Cue, Range<usize>)> {
+    for at in from..clause.end {
+        let text = sentence.text(at..clause.end.min(at + 4));
+        let follows = |list: List| list.begins(&text).map(|rest| text.len() - rest.len());
+        let lists = [List::Next, List::NextFirst, List::AfterCues, List::BeforeCues];
+        let Some((list, length)) = lists.iter().find_map(|list| Some((*list, follows(*list)?))) else { continue };
+        let end = at + text[..length].split(' ').count();
+        let before = at.checked_sub(1).map_or("", |at| sentence.word(at));
+        let begins = at == clause.start || before == "and";
+        let is_at = sentence.tokens.get(end).is_some_and(|next| next.text == "@");
+        let is_no_cue = List::NoCue.has(before);
+        let cue = match list {
             // `since then`; `if it fails, then …` is a condition.
-            1 if NO_CUE.is_match(before) || (word.as_str().ends_with("then") && CONDITION.is_match(before)) => continue,
-            1 => Cue::Next,
+            List::Next if is_no_cue => continue,
+            List::Next if text[..length].ends_with("then") && (0..at).any(|at| sentence.word(at) == "if") => continue,
+            List::Next => Cue::Next,
             // `Next, …` and `next @bea`, but not `next week`.
-            2 if begins && (rest.is_empty() || after.starts_with('@')) => Cue::Next,
-            3 if !NO_CUE.is_match(before) && (word.as_str() == "after" || DONE.is_match(rest)) => Cue::After,
+            List::NextFirst if begins && (end == clause.end || is_at) => Cue::Next,
+            List::AfterCues
+                if !is_no_cue && (&text[..length] == "after" || any(sentence, end..clause.end, List::Done)) =>
+            {
+                Cue::After
+            }
             // `must not start before @bea is done`
-            4 if DENIED.is_match(before) => Cue::After,
-            4 => Cue::Before,
+            List::BeforeCues
+                if (0..at).any(|at| {
+                    matches!(sentence.word(at), "not" | "never" | "cannot") || sentence.word(at).ends_with("n't")
+                }) =>
+            {
+                Cue::After
+            }
+            List::BeforeCues => Cue::Before,
             _ => continue,
         };
-        return Some((cue, word.range()));
+        return Some((cue, at..end));
     }
     None
 }
@@ -191,14 +202,14 @@ impl<'a> Order<'a> {
         }
     }
 
-    fn read(&mut self, text: &str, segments: &[Segment], names: &[(usize, &'a Slug)]) {
+    fn read(&mut self, sentence: &Sentence, segments: &[Segment], names: &[(usize, &'a Slug)]) {
         let has_names = |segment: &Segment| names.iter().any(|(at, _)| segment.range.contains(at));
         let mut main: Vec<usize> = Vec::new();
         let mut waiting: Vec<(Cue, Vec<usize>)> = Vec::new();
         for (place, segment) in segments.iter().enumerate() {
             let next = segments.get(place + 1).filter(|next| next.cue.is_none());
             match segment.cue {
-                Some(cue @ (Cue::After | Cue::Before)) => match self.nodes_in(text, segment, names) {
+                Some(cue @ (Cue::After | Cue::Before)) => match self.nodes_in(sentence, segment, names) {
                     named if named.is_empty() && segment.begins && segment.is_done => self.advance(),
                     named if named.is_empty() => {}
                     named if main.is_empty() || (segment.begins && next.is_some_and(has_names)) => {
@@ -208,11 +219,11 @@ impl<'a> Order<'a> {
                 },
                 cue => {
                     // `@bea opens the file, then parses it`: the order of one task.
-                    let is_bare = !text[segment.range.clone()].contains(char::is_alphanumeric);
+                    let is_bare = sentence.tokens[segment.range.clone()].iter().all(Token::is_mark);
                     if cue == Some(Cue::Next) && (has_names(segment) || is_bare) {
                         self.advance();
                     }
-                    let named = self.nodes_in(text, segment, names);
+                    let named = self.nodes_in(sentence, segment, names);
                     if !named.is_empty() {
                         waiting.drain(..).for_each(|(cue, clause)| self.constrain(cue, &clause, &named));
                         main = named;
@@ -232,12 +243,15 @@ impl<'a> Order<'a> {
     }
 
     /// The work in a part of a sentence. An agent that has work already and is only mentioned gets no more.
-    fn nodes_in(&mut self, text: &str, segment: &Segment, names: &[(usize, &'a Slug)]) -> Vec<usize> {
+    fn nodes_in(&mut self, sentence: &Sentence, segment: &Segment, names: &[(usize, &'a Slug)]) -> Vec<usize> {
         let mut found = Vec::new();
         for (at, agent) in names.iter().filter(|(at, _)| segment.range.contains(at)) {
             let known = self.nodes.iter().rposition(|node| node.agent == *agent);
             let is_subject = matches!(segment.cue, None | Some(Cue::Next))
-                && SUBJECT.is_match(text[segment.range.start..*at].trim_start());
+                && sentence.tokens[segment.range.start..*at].iter().all(|token| {
+                    // Only conjunctions, other names and handing words stand before the name of whoever gets work.
+                    token.is_name || token.is_mark() || List::BeforeSubject.has(&token.text)
+                });
             let node = match known.filter(|node| !is_subject || self.nodes[*node].stage == self.stage) {
                 Some(node) => node,
                 // A second mention in a sentence that is not parted.

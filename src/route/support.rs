@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::areas::{How, TermId};
+use foldhash::fast::FixedState;
+
+use super::areas::{Hint, How, TermId};
 use super::index::{Index, Support, keep_stronger};
-use super::text::Span;
-use super::units::each_stem;
+use super::message::Span;
+use super::stems::each_stem;
 use crate::model::List;
 
 /// A word, an identifier, or words that mean something together.
@@ -17,16 +19,29 @@ pub(super) struct Unit {
     /// How many of its words tell something.
     pub(super) telling: usize,
     pub(super) supports: Vec<Support>,
+    hints: &'static [Hint],
     /// The kind of work that it nearly always means.
     pub(super) kind: Option<usize>,
-    /// The kinds that it asks for where a request begins.
-    pub(super) asks: Vec<usize>,
     /// It begins a sentence.
     begins: bool,
     /// Punctuation before it, or the beginning of a line.
     pub(super) is_apart: bool,
     /// A request may go on before its verb: `and then please`.
     is_filler: bool,
+    /// Its clause says how things stand.
+    pub(super) is_finite: bool,
+    pub(super) joins: Joins,
+}
+
+/// How a word joins what is before it to what follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Joins {
+    #[default]
+    No,
+    /// `and`, `then`
+    Always,
+    /// `with tests`, but not `with care`
+    With,
 }
 
 /// A word or an identifier, and its terms: one, or the pieces of an identifier.
@@ -38,50 +53,53 @@ struct Word {
 
 /// The units of a message.
 pub(super) fn read(index: &Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit> {
-    let mut terms: Vec<TermId> = Vec::new();
-    let words = words(index, message, spans, &mut terms);
-    let (mut units, mut seen, mut at) = (Vec::new(), HashSet::new(), 0);
+    let mut terms: Vec<TermId> = Vec::with_capacity(message.len() / 4);
+    let mut words = words(index, message, spans, &mut terms);
+    let mut seen: HashSet<&[TermId], FixedState> = HashSet::default();
+    let (mut units, mut at) = (Vec::with_capacity(words.len()), 0);
     while let Some(word) = words.get(at) {
         let of_whole = word.whole.map(|whole| index.areas.hints(whole)).filter(|hints| !hints.is_empty());
         let (length, hints) =
             of_whole.map_or_else(|| index.areas.longest(&terms[word.terms.start..]), |hints| (1, hints));
         let end = words[at + 1..].iter().position(|next| next.terms.start >= word.terms.start + length);
-        let of = &words[at..end.map_or(words.len(), |end| at + 1 + end)];
-        at += of.len();
+        let end = end.map_or(words.len(), |end| at + 1 + end);
         let tells = |word: &&Word| terms[word.terms.clone()].iter().any(|term| index.areas.tells(*term));
-        let hinted = |how: How| hints.iter().filter(move |hint| hint.how == how).map(|hint| hint.area);
-        let mut unit = word.unit.clone();
-        unit.range.end = of.last().map_or(unit.range.end, |last| last.unit.range.end);
-        unit.telling = of.iter().filter(tells).count();
-        unit.kind = hinted(How::Strong).find(|area| index.areas.list[*area].is_kind);
-        unit.asks = hinted(How::Asks).collect();
+        let of = &words[at..end];
+        let telling = of.iter().filter(tells).count();
+        let range = word.unit.range.start..of.last().map_or(word.unit.range.end, |last| last.unit.range.end);
         // What was said before says nothing more.
         let of_unit = &terms[word.terms.start..of.last().map_or(word.terms.end, |last| last.terms.end)];
-        if !unit.is_denied && seen.insert(of_unit) {
-            unit.supports = supports(index, of, &terms);
-            index.of_hints(hints).for_each(|support| keep_stronger(&mut unit.supports, support));
+        let mut supports = Vec::new();
+        if !word.unit.is_denied && (telling > 0 || length > 1 || word.whole.is_some()) && seen.insert(of_unit) {
+            supports = of_words(index, of, &terms);
+            let phrase = if length > 1 { hints } else { &[] };
+            index.of_hints(phrase).for_each(|support| keep_stronger(&mut supports, 0, support));
         }
-        units.push(unit);
+        let is_kind = |hint: &&Hint| hint.how == How::Strong && index.areas.list[hint.area].is_kind;
+        let kind = hints.iter().find(is_kind).map(|hint| hint.area);
+        let unit = std::mem::take(&mut words[at].unit);
+        units.push(Unit { range, telling, supports, hints, kind, ..unit });
+        at = end;
     }
     units
 }
 
 /// What the words of a unit say one by one: of an identifier the whole, or the strongest of its pieces.
-fn supports(index: &Index<'_>, words: &[Word], terms: &[TermId]) -> Vec<Support> {
-    let mut all: Vec<Support> = Vec::new();
+fn of_words(index: &Index<'_>, words: &[Word], terms: &[TermId]) -> Vec<Support> {
+    let mut all: Vec<Support> = Vec::with_capacity(index.agents.len().min(16));
     for word in words {
-        let mut of_word: Vec<Support> = Vec::new();
+        let before = all.len();
         for term in word.whole.iter().chain(&terms[word.terms.clone()]) {
             let of_term = index.of_lines(*term).iter().copied().chain(index.of_hints(index.areas.hints(*term)));
-            of_term.for_each(|support| keep_stronger(&mut of_word, support));
+            of_term.for_each(|support| keep_stronger(&mut all, before, support));
         }
-        for support in of_word {
-            match all.iter_mut().find(|known| known.agent == support.agent) {
+        for one in all.split_off(before) {
+            match all.iter_mut().find(|known| known.agent == one.agent) {
                 Some(known) => {
-                    let reason = if known.weight < support.weight { support.reason } else { known.reason };
-                    *known = Support { weight: known.weight + support.weight, reason, ..*known };
+                    let weight = known.weight + one.weight;
+                    *known = Support { weight, ..if known.weight < one.weight { one } else { *known } };
                 }
-                None => all.push(support),
+                None => all.push(one),
             }
         }
     }
@@ -90,8 +108,8 @@ fn supports(index: &Index<'_>, words: &[Word], terms: &[TermId]) -> Vec<Support>
 
 fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermId>) -> Vec<Word> {
     const FILLERS: [List; 5] = [List::BeforeVerb, List::Polished, List::Courtesy, List::Greeting, List::Addressed];
-    let mut words: Vec<Word> = Vec::new();
-    let (mut sentence, mut clause) = (usize::MAX, usize::MAX);
+    let mut words: Vec<Word> = Vec::with_capacity(message.len() / 5);
+    let (mut sentence, mut clause, mut lower) = (usize::MAX, usize::MAX, String::new());
     for span in spans {
         let mut begins = span.sentence != sentence && !span.is_denied;
         let mut is_apart = span.clause != clause;
@@ -113,8 +131,21 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
                 last.terms.end = terms.len();
                 return;
             }
-            let is_filler = List::any(&FILLERS, &message[range.clone()].to_lowercase());
-            let unit = Unit { range, is_denied: span.is_denied, begins, is_apart, is_filler, ..Unit::default() };
+            lower.clear();
+            match &message[range.clone()] {
+                word if word.is_ascii() => lower.push_str(word),
+                word => lower.extend(word.chars().flat_map(char::to_lowercase)),
+            }
+            lower.make_ascii_lowercase();
+            let joins = match lower.as_str() {
+                "and" | "then" | "plus" | "including" => Joins::Always,
+                "with" => Joins::With,
+                _ => Joins::No,
+            };
+            let lists = List::of(&lower);
+            let (is_filler, is_finite) = (FILLERS.iter().any(|list| lists.has(*list)), lists.has(List::Finite));
+            let is_denied = span.is_denied;
+            let unit = Unit { range, is_denied, begins, is_apart, is_filler, is_finite, joins, ..Unit::default() };
             words.push(Word { terms: terms.len() - 1..terms.len(), whole: whole.take(), unit });
             (is_apart, begins) = (false, false);
         });
@@ -128,7 +159,12 @@ pub(super) fn asked<'u>(units: impl IntoIterator<Item = &'u Unit>, mut begins: b
     for unit in units {
         begins |= unit.begins;
         if begins {
-            asked.extend(unit.asks.iter().filter(|area| !asked.contains(*area)).copied().collect::<Vec<_>>());
+            let areas = unit.hints.iter().filter(|hint| hint.how == How::Asks).map(|hint| hint.area);
+            areas.for_each(|area| {
+                if !asked.contains(&area) {
+                    asked.push(area)
+                }
+            });
         }
         begins &= unit.is_filler;
     }

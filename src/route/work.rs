@@ -2,7 +2,7 @@
 //!
 //! An agent that was asked for work and does nothing is not believed, so doubtful messages count as asking for words.
 
-use super::sentence::{Message, Names};
+use super::message::{Message, Names};
 use crate::model::List;
 
 pattern!(MARK, r" [,;:(—]");
@@ -55,8 +55,8 @@ fn asked(message: &str) -> Asked {
     if List::NoWork.find(&message).is_some() {
         return Asked { words: true, ..asked };
     }
-    for sentence in &Message::read(&Names::default(), &message).sentences {
-        asked.read(&sentence.text);
+    for sentence in Message::read(&Names::default(), &message).sentences() {
+        asked.read(&sentence.text(0..sentence.tokens.len()));
     }
     // `Why is it slow? It should not be.` asks a question.
     asked.work |= asked.wishes && !asked.words;

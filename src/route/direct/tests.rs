@@ -181,6 +181,6 @@ fn work_that_looks_like_talk_is_work() {
     let team =
         team(&Files { folder: ".squad".to_owned(), texts: [("team.md".to_owned(), roster.to_owned())].into() }).0;
     for message in ARE_WORK {
-        assert_eq!(super::read(&team, message), None, "{message}");
+        assert_eq!(super::read(&team, &Names::of(&team), message), None, "{message}");
     }
 }

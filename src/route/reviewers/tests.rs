@@ -149,6 +149,8 @@ fn other_work_is_no_review() {
         ("@backend adds the endpoint, @reviewer writes the guide for reviewers", "backend reviewer | "),
         ("@backend addresses @reviewer's review comments", "backend | "),
         ("@backend adds the endpoint, without a review by @tester", "backend | "),
+        ("@backend adds the endpoint that was never reviewed by @tester", "backend tester | "),
+        ("Add an endpoint for invoices with docs, review the endpoint", "backend docs | reviewer"),
         ("@tester checks the build", "tester | "),
         ("@docs, review the README", "docs | "),
         ("@reviewer writes a guide", "reviewer | "),

@@ -179,6 +179,27 @@ fn words_of_one_line_are_one_reason_and_weigh_together() {
     assert!(all > one + 2.0, "{one} {all}");
 }
 
+/// An identifier that the trade knows is one word, in the team's files as in messages.
+#[test]
+fn a_known_identifier_is_not_its_pieces() {
+    let team = two("| JavaScript | Ann | |\n| Java | Ben | |\n", &[]);
+    assert!(weight(&team, "Mend the Java", "ben") > 0.0 && weight(&team, "Mend the JavaScript", "ann") > 0.0);
+    assert_eq!(weight(&team, "Mend the Java", "ann"), 0.0);
+    // Its only piece of two letters is a word that tells nothing.
+    let team = two("| iOS | Ann | |\n| kites | Ben | |\n", &[]);
+    assert!(weight(&team, "Mend the iOS build", "ann") > 1.0);
+}
+
+#[test]
+fn the_strongest_reasons_are_told_wherever_they_stand() {
+    let rows: String = ["rigs", "kites", "masts", "sails", "oars", "keels", "decks", "holds", "hulls"]
+        .map(|word| format!("| old {word} | Ann | |\n"))
+        .concat();
+    let team = two(&format!("{rows}| zeppelins | Ann | |\n| balloons | Ben | |\n"), &[]);
+    let plan = plan(&team, "Mend rigs, kites, masts, sails, oars, keels, decks, holds, hulls, zeppelins");
+    assert!(plan.evidence.iter().any(|one| one.why.contains("`zeppelins`")), "{plan:?}");
+}
+
 #[test]
 fn a_read_only_tier_is_not_reviewed() {
     for (tier, reviewer) in [(Tier::Standard, Some("rex")), (Tier::Lightweight, None)] {

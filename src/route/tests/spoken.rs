@@ -23,6 +23,10 @@ fn who_is_spoken_of_is_not_called() {
         ("@fay请画大一点", &["fay"]),
         ("请@fay画大一点", &["fay"]),
         ("Can Bea components be blue?", &[]),
+        ("Bea, Fay and Tess: agree on the page", &["bea", "fay", "tess"]),
+        ("Bea, css and layout of the page are broken", &["fay"]),
+        ("Bea's should go: the css layout of the page", &["fay"]),
+        ("Team page has a broken css layout", &["fay"]),
     ] {
         assert_eq!(agents(message).1, called, "{message}");
     }
@@ -45,6 +49,20 @@ fn a_word_that_only_describes_a_thing_asks_for_no_work() {
 fn what_of_a_long_message_is_not_read_is_said() {
     let plan = plan(&sample(), &format!("Fix the button on the page. {}", "word ".repeat(20_000)));
     assert!(plan.evidence.iter().any(|one| one.why.ends_with("66 KiB in its middle were not read")), "{plan:?}");
+}
+
+#[test]
+fn lines_of_a_log_are_not_the_users_words() {
+    for line in [
+        "2026-11-02T10:00:01 flaky unit tests",
+        "[10:00:01] flaky unit tests",
+        "ERROR flaky unit tests",
+        "> flaky unit tests",
+    ] {
+        let plan = plan(&sample(), &format!("{line}\nThe css layout of the page is broken"));
+        assert_eq!(plan.agents.iter().map(Slug::as_str).collect::<Vec<_>>(), ["fay"], "{line}: {plan:?}");
+        assert!(plan.evidence.iter().all(|one| !one.why.contains("flaky")), "{line}: {plan:?}");
+    }
 }
 
 #[test]
@@ -111,6 +129,7 @@ fn what_only_looks_like_a_denial_or_a_form_is_read() {
         "No idea why the css layout of the page is broken",
         "Without a session the css layout of the start page is broken on small phones",
         "### Fix the css layout of the page",
+        "# The css layout of the page is broken\n\nSee above.",
     ] {
         assert_eq!(agents(message).1, ["fay"], "{message}");
     }

@@ -15,7 +15,13 @@ const LONGEST: usize = 40;
 /// Calls `each` with every stem, the range of its unit, and whether it is a whole identifier whose pieces follow.
 pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, bool)) {
     let mut stem = String::with_capacity(LONGEST);
+    let is_plain = |(at, byte): (usize, u8)| byte.is_ascii_lowercase() || (at == 0 && byte.is_ascii_uppercase());
     for run in text.split(is_between) {
+        if run.bytes().enumerate().all(is_plain) {
+            let start = run.as_ptr() as usize - text.as_ptr() as usize;
+            each_word(run, start..start + run.len(), &mut stem, each);
+            continue;
+        }
         let run = run.trim_matches(|c: char| !is_of_a_word(c) && c != '/');
         if is_outside(run) {
             continue;
@@ -24,8 +30,6 @@ pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, bo
         let is_path = run.contains(['.', '_', '\\']) || run.matches('/').count() > 1;
         for chunk in run.split(|c| c == '-' || (c == '/' && !is_path)) {
             let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
-            let is_plain =
-                |(at, byte): (usize, u8)| byte.is_ascii_lowercase() || (at == 0 && byte.is_ascii_uppercase());
             if chunk.bytes().enumerate().all(is_plain) {
                 each_word(chunk, start..start + chunk.len(), &mut stem, each);
                 continue;
@@ -58,7 +62,8 @@ pub(super) fn is_outside(path: &str) -> bool {
 }
 
 fn is_between(c: char) -> bool {
-    c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '=' | '>')
+    matches!(c, ' ' | ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '=' | '>')
+        || c.is_whitespace()
 }
 
 fn is_of_a_word(c: char) -> bool {
