@@ -25,6 +25,7 @@ mod mcp_clients;
 mod orchestrate;
 mod outcome;
 mod peers;
+mod policy;
 mod prompt;
 mod resume;
 mod steps;
