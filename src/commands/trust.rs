@@ -4,8 +4,7 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{Severity, list, printable_line};
 use crate::ops::Workspace;
-use crate::ops::team::layers::needing_approval;
-use crate::ops::team::trust::{State, Unit, revoke_all, settle};
+use crate::ops::team::trust::{State, Unit, needing_approval, revoke_all, settle};
 use crate::ui::{Consent, FAINT};
 
 /// Show and approve what this repository's team would run or loosen

@@ -16,7 +16,6 @@ use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
 use crate::ops::team::checks;
 use crate::ops::team::config::{ConfigFile, Place};
-use crate::ops::team::layers;
 use crate::ops::team::project::core_agents;
 use crate::ops::team::trust;
 use crate::pool::{AlwaysAllowed, Cancel, Keep, Limits, Notices, Recorded, RequestHandler};
@@ -39,7 +38,7 @@ pub(super) fn requests(
         attached: attachments::absolute(project, &order.attachments),
         permissions: order.permissions,
         policy: project.policy(),
-        approved_files: trust::approved_files(&layers::needing_approval(env, project).0),
+        approved_files: trust::approved_files(&trust::needing_approval(env, project).0),
         most_questions: project.settings.policy.questions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),

@@ -1,21 +1,19 @@
 //! Reads the layers of the configuration from files and environment variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source};
-use crate::ops::Workspace;
-use crate::ops::team::trust::{self, Unit};
 use crate::parse::{self, Files};
 use crate::settings::{self, Layer, Origin, Settings};
 use crate::store;
 
 /// The user's settings, without any project.
 pub(crate) fn own_settings(env: &Env) -> Settings {
-    settings(env, None, &Files::default(), Layer::default()).0
+    settings(env, &Files::default(), Layer::default(), &BTreeSet::new()).0
 }
 
 /// The settings from the team's files alone, which are the same for everyone.
@@ -31,15 +29,8 @@ pub(in crate::ops) fn shared_problems(files: &Files) -> Vec<Problem> {
     problems
 }
 
-/// Everything that this repository's team needs the user's approval for.
-pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> (Vec<Unit>, Vec<Problem>) {
-    let (files, mut problems) = store::read_configuration(&workspace.folder);
-    let layers = team_layers(&files, &mut problems);
-    (trust::read(env, workspace, &layers), problems)
-}
-
 /// The layers from the team's files, lowest first.
-fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
+pub(super) fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
     let mut layers = Vec::new();
     let conflicts = parse::conflicts(&files.configuration());
     if !conflicts.is_empty() {
@@ -71,16 +62,15 @@ fn conflict(path: &Path, text: &str) -> Option<Problem> {
     parse::conflicts(&Files { folder, texts: BTreeMap::from([(name, text.to_owned())]) }).pop()
 }
 
-/// The settings from all layers, and the problems in them.
+/// The settings from all layers, with what the user has `trusted` of the team's, and the problems in them.
 pub(in crate::ops) fn settings(
     env: &Env,
-    workspace: Option<&Workspace>,
     files: &Files,
     flags: Layer,
+    trusted: &BTreeSet<String>,
 ) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut layers = team_layers(files, &mut problems);
-    let trusted = trust::approved(env, workspace, &layers);
     if let Some(path) = env.user_config() {
         let shown = path.display().to_string();
         match fs::read_to_string(&path) {
@@ -105,7 +95,7 @@ pub(in crate::ops) fn settings(
     problems.extend(more);
     layers.push(variables);
     layers.push(flags);
-    let (mut settings, more) = Settings::resolve_trusting(layers, &trusted);
+    let (mut settings, more) = Settings::resolve_trusting(layers, trusted);
     problems.extend(more);
     problems.extend(settings.fill_in(|name| env.variable(name)));
     (settings, problems)

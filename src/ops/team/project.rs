@@ -12,6 +12,7 @@ use crate::ops::ledger::contents::{newest_first, order_of};
 use crate::ops::team::cache::{Cache, CachedTeam};
 use crate::ops::team::layers::settings;
 use crate::ops::team::projects;
+use crate::ops::team::trust;
 use crate::parse;
 use crate::policy::PolicyRules;
 use crate::settings::{Layer, Origin, Sessions, Settings};
@@ -128,7 +129,8 @@ impl Opening {
         projects::remember(env, &workspace);
         let cache = Cache::new(env, &workspace.local());
         let cached = cache.look_up(&workspace.folder);
-        let (settings, settings_problems) = settings(env, Some(&workspace), cached.config(), flags);
+        let trusted = trust::approved(env, &workspace, cached.config());
+        let (settings, settings_problems) = settings(env, cached.config(), flags, &trusted);
         Self { workspace, cache, cached, settings, settings_problems }
     }
 
@@ -223,7 +225,8 @@ fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
 pub(crate) fn team_settings(env: &Env, workspace: Option<&Workspace>) -> (Settings, Vec<Problem>) {
     let read = workspace.map(|workspace| store::read_configuration(&workspace.folder));
     let (files, mut problems) = read.unwrap_or_default();
-    let (settings, more) = settings(env, workspace, &files, Layer::default());
+    let trusted = workspace.map(|workspace| trust::approved(env, workspace, &files)).unwrap_or_default();
+    let (settings, more) = settings(env, &files, Layer::default(), &trusted);
     problems.extend(more);
     (settings, problems)
 }

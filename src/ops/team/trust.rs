@@ -13,9 +13,13 @@ use toml::Value;
 
 use crate::env::{Env, files, real};
 use crate::error::Failure;
+use crate::model::Problem;
 use crate::ops::Workspace;
+use crate::ops::team::layers::team_layers;
 use crate::ops::team::projects::project_id;
+use crate::parse::Files;
 use crate::settings::{self, Layer, Origin};
+use crate::store;
 
 /// Bytes of a file that squad reads to recognize it.
 const MAX_FILE: u64 = 64 << 20;
@@ -53,9 +57,16 @@ struct Approvals {
     approved: BTreeMap<String, String>,
 }
 
+/// Everything that this repository's team needs the user's approval for.
+pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> (Vec<Unit>, Vec<Problem>) {
+    let (files, mut problems) = store::read_configuration(&workspace.folder);
+    let layers = team_layers(&files, &mut problems);
+    (read(env, workspace, &layers), problems)
+}
+
 /// The names of what is approved. Reads no file where there is nothing to approve.
-pub(super) fn approved(env: &Env, workspace: Option<&Workspace>, layers: &[Layer]) -> BTreeSet<String> {
-    let units = workspace.map(|workspace| read(env, workspace, layers)).unwrap_or_default();
+pub(super) fn approved(env: &Env, workspace: &Workspace, files: &Files) -> BTreeSet<String> {
+    let units = read(env, workspace, &team_layers(files, &mut Vec::new()));
     units.into_iter().filter(|unit| unit.state == State::Approved).map(|unit| unit.name).collect()
 }
 
@@ -94,7 +105,7 @@ fn change(env: &Env, workspace: &Workspace, change: impl FnOnce(&mut BTreeMap<St
 }
 
 /// Everything in a team's own layers that needs approval.
-pub(super) fn read(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Vec<Unit> {
+fn read(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Vec<Unit> {
     let mut found: BTreeMap<String, Vec<(String, Value, Origin)>> = BTreeMap::new();
     for layer in layers {
         for (name, entries) in settings::restricted(layer) {
