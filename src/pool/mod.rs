@@ -52,7 +52,7 @@ pub(crate) use slots::SessionOwner;
 pub(crate) use timer::Limits;
 pub(crate) use user_messages::UserMessages;
 pub(crate) use work_tree::{Action, AgentChanges, Before, Interval, RunRepository, WorkTree};
-pub(crate) use workers::{EarlierRuns, Job, Work, WorkKind, Workers};
+pub(crate) use workers::{EarlierRuns, EarlierTurns, Job, Work, WorkKind, Workers};
 
 #[cfg(test)]
 mod handing_tests;

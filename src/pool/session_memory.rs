@@ -35,12 +35,12 @@ pub(crate) struct SessionMemory {
     served: Vec<RunId>,
     /// Hashes of the context that it was told.
     told: Vec<String>,
-    /// The decisions in that, with their titles.
-    decisions: BTreeMap<DecisionId, String>,
+    /// The decisions in that, with their titles and hashes.
+    decisions: BTreeMap<DecisionId, (String, String)>,
     /// The hash of the last situation that it was told.
     situation: String,
-    /// The last conversation, and how many of its turns the session knows.
-    conversation: Option<(RunId, usize)>,
+    /// Hashes of the turns of conversations that it knows.
+    turns: Vec<String>,
     /// It took the place of one that could not be resumed, and was not used yet.
     is_replacement: bool,
 }
@@ -98,14 +98,14 @@ impl SessionMemory {
             if self.told.contains(&hash) {
                 continue;
             }
-            self.told.push(hash);
+            self.told.push(hash.clone());
             if item.heading != heading {
                 heading = item.heading;
                 news.text.push_str(heading);
             }
             news.text.push_str(&item.text);
             if let Some((id, title)) = &item.decision {
-                self.decisions.insert(id.clone(), first_line(title, TITLE));
+                self.decisions.insert(id.clone(), (first_line(title, TITLE), hash));
                 news.decisions.push(id.clone());
             }
         }
@@ -115,7 +115,9 @@ impl SessionMemory {
         }
         let (kept, ended) = std::mem::take(&mut self.decisions).into_iter().partition(|(id, _)| is_in_force(id));
         self.decisions = kept;
-        for (id, title) in ended {
+        for (id, (title, hash)) in ended {
+            // It may come back into force.
+            self.told.retain(|told| *told != hash);
             news.text.push_str(&format!("\nNo longer in force: decision `{id}`, {title}\n"));
         }
         news
@@ -127,11 +129,26 @@ impl SessionMemory {
         if std::mem::replace(&mut self.situation, hash.clone()) == hash { String::new() } else { text }
     }
 
-    /// The turns of a conversation that it does not know. It will know the present one.
-    pub(super) fn turns<'t, T>(&mut self, conversation: &RunId, turns: &'t [T]) -> &'t [T] {
-        let present = (conversation.clone(), turns.len() + 1);
-        let known = self.conversation.replace(present).filter(|(id, _)| id == conversation);
-        turns.get(known.map_or(0, |(_, count)| count)..).unwrap_or_default()
+    /// The turns of a conversation that it does not know. It will know these, and the present one if it is `own`, which is
+    /// the next one if it gets an answer.
+    pub(super) fn turns(
+        &mut self,
+        conversation: &RunId,
+        turns: &[(String, String)],
+        own: Option<&str>,
+    ) -> Vec<(String, String)> {
+        let name = |at: usize, message: &str| hash(&format!("{conversation}\n{at}\n{message}"));
+        let mut new = Vec::new();
+        for (at, turn) in turns.iter().enumerate() {
+            let name = name(at, &turn.0);
+            if !self.turns.contains(&name) {
+                self.turns.push(name);
+                new.push(turn.clone());
+            }
+        }
+        self.turns.extend(own.map(|message| name(turns.len(), message)));
+        self.turns.drain(..self.turns.len().saturating_sub(MOST_TOLD));
+        new
     }
 }
 
@@ -166,11 +183,12 @@ impl SessionStore {
         if !lock::try_take(&lock).ok()? {
             return None;
         }
-        let memory = read_regular(&path, LARGEST).and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let mut memory: SessionMemory = memory.unwrap_or_default();
-        if memory.engine != engine {
-            memory = SessionMemory { engine: engine.to_owned(), ..SessionMemory::default() };
-        }
+        let known = read_regular(&path, LARGEST).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let known = known.filter(|memory: &SessionMemory| memory.engine == engine);
+        // One that cannot be read, or that another engine has, is replaced.
+        let anew =
+            || SessionMemory { engine: engine.to_owned(), is_replacement: path.exists(), ..SessionMemory::default() };
+        let memory = known.unwrap_or_else(anew);
         Some(HeldMemory { memory, path, lock })
     }
 
@@ -235,6 +253,7 @@ mod tests {
         let ended = memory.news("whole", std::slice::from_ref(&b), |id| id.as_str() != "a");
         assert_eq!(ended.text, "\nNo longer in force: decision `a`, About a\n");
         assert_eq!(memory.news("whole", &[b], |id| id.as_str() != "a"), News::default(), "once");
+        assert_eq!(memory.news("whole", &[a.clone()], all).decisions, [DecisionId::new("a")], "it came back");
         // A session in its place knows nothing.
         memory.serve(&RunId::new("r1"));
         memory.replace();
@@ -246,11 +265,18 @@ mod tests {
     fn a_session_gets_the_turns_it_was_not_in() {
         let mut memory = SessionMemory::default();
         let (one, other) = (RunId::new("c1"), RunId::new("c2"));
-        assert_eq!(memory.turns(&one, &[] as &[u8]), [0_u8; 0]);
-        assert_eq!(memory.turns(&one, &[1]), [0_u8; 0], "its own");
-        assert_eq!(memory.turns(&one, &[1, 2, 3, 4]), [3, 4]);
-        assert_eq!(memory.turns(&other, &[7]), [7]);
-        assert_eq!(memory.turns(&one, &[1]), [1], "it may have been compacted since");
+        let turns = |count: usize| (0..count).map(|at| (format!("m{at}"), "a".to_owned())).collect::<Vec<_>>();
+        let mut told = |conversation, count, own: Option<&str>| {
+            let new = memory.turns(conversation, &turns(count), own).into_iter().map(|(message, _)| message);
+            new.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told(&one, 0, Some("m0")), "");
+        assert_eq!(told(&one, 1, Some("m1")), "", "its own");
+        assert_eq!(told(&one, 4, Some("boom")), "m2 m3");
+        assert_eq!(told(&one, 5, None), "m4", "its own turn failed, and this one was another's");
+        assert_eq!(told(&one, 6, Some("m6")), "m5", "it was not alone in it");
+        assert_eq!(told(&other, 1, None), "m0");
+        assert_eq!(told(&one, 7, None), "");
         assert_eq!(
             (memory.situation("x".to_owned()), memory.situation("x".to_owned())),
             ("x".to_owned(), String::new())

@@ -52,7 +52,7 @@ pub(crate) struct Job {
     /// Facts about the current process, appended to the prompt. They may differ when the run is resumed elsewhere.
     pub(crate) situation: String,
     /// The conversation that it is part of, with its messages and answers so far.
-    pub(crate) earlier: Option<(RunId, Vec<(String, String)>)>,
+    pub(crate) earlier: Option<EarlierTurns>,
     /// Sent with the prompt.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) kind: WorkKind,
@@ -125,6 +125,16 @@ pub(super) struct ToolInProgress {
     pub(super) detail: String,
     pub(super) writes: Option<Written>,
     pub(super) at: Instant,
+}
+
+/// A conversation until now.
+#[derive(Clone, Debug)]
+pub(crate) struct EarlierTurns {
+    pub(crate) conversation: RunId,
+    /// Each message and its answer.
+    pub(crate) turns: Vec<(String, String)>,
+    /// The present message, if one agent alone answers it: its session will know that turn.
+    pub(crate) own: Option<String>,
 }
 
 /// What is recorded of earlier runs, read when a standing session needs it.
@@ -556,17 +566,14 @@ impl Work {
 }
 
 /// What a session is told of this run and its conversation; a standing one only what it does not know.
-fn known_to(
-    standing: Option<&mut Standing>,
-    situation: String,
-    earlier: Option<&(RunId, Vec<(String, String)>)>,
-) -> String {
-    let turns = |turns: &[(String, String)]| earlier_turns(turns);
+fn known_to(standing: Option<&mut Standing>, situation: String, earlier: Option<&EarlierTurns>) -> String {
     match (standing, earlier) {
         (None, None) => situation,
-        (None, Some((_, all))) => situation + &turns(all),
+        (None, Some(EarlierTurns { turns, .. })) => situation + &earlier_turns(turns),
         (Some(Standing { memory, .. }), None) => memory.situation(situation),
-        (Some(Standing { memory, .. }), Some((id, all))) => memory.situation(situation) + &turns(memory.turns(id, all)),
+        (Some(Standing { memory, .. }), Some(EarlierTurns { conversation, turns, own })) => {
+            memory.situation(situation) + &earlier_turns(&memory.turns(conversation, turns, own.as_deref()))
+        }
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "policy.*",
         guarded: false,
         adds_up: true,
-        set: |_, name, v| PolicyEntry::read(name, v, &Origin::Default).map(drop),
+        set: |_, name, v| PolicyEntry::read(name, &texts(v)?, &Origin::Default).map(drop),
     },
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
@@ -281,8 +281,9 @@ pub(super) fn is_for_users_alone(name: &str) -> bool {
 
 /// Whether a value of a limit, or of the sandbox, lets agents do more than `built_in`.
 pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
-    if let Some(rule) =
-        name.strip_prefix("policy.").and_then(|rule| PolicyEntry::read(rule, value, &Origin::Default).ok())
+    if let Some(rule) = name
+        .strip_prefix("policy.")
+        .and_then(|rule| PolicyEntry::read(rule, &texts(value).ok()?, &Origin::Default).ok())
     {
         return rule.word == PolicyWord::Allow;
     }

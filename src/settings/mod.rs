@@ -394,7 +394,7 @@ impl Settings {
     /// The rules of `[policy]`, of all layers.
     pub(crate) fn policy_rules(&self) -> impl Iterator<Item = PolicyEntry> {
         let read = |(name, value, origin): &(String, toml::Value, Origin)| {
-            PolicyEntry::read(name.strip_prefix("policy.")?, value, origin).ok()
+            PolicyEntry::read(name.strip_prefix("policy.")?, &keys::texts(value).ok()?, origin).ok()
         };
         self.added.iter().filter_map(read)
     }

@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use globset::{GlobBuilder, GlobMatcher};
-use toml::Value;
-
 use super::Origin;
 use crate::model::Tier;
+use globset::{GlobBuilder, GlobMatcher};
 
 /// What rules are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +96,7 @@ impl PolicyEntry {
     }
 
     /// Reads the setting `policy.NAME`. Fails with what is wrong with it, to follow its name.
-    pub(super) fn read(name: &str, value: &Value, origin: &Origin) -> Result<Self, String> {
+    pub(super) fn read(name: &str, patterns: &[String], origin: &Origin) -> Result<Self, String> {
         let parts: Vec<&str> = name.split('.').collect();
         let (scope, rule) = match &parts[..] {
             // A role may have a dot in it.
@@ -116,7 +114,6 @@ impl PolicyEntry {
         };
         let subject = SUBJECTS.iter().find(|(name, _)| *name == rule[0]).map(|(_, subject)| *subject).ok_or(NO_RULE)?;
         let word = WORDS.iter().find(|(name, _)| *name == rule[1]).map(|(_, word)| *word).ok_or(NO_RULE)?;
-        let patterns = super::keys::texts(value)?;
         let patterns: Vec<String> = patterns.iter().map(|pattern| subject.tidy(pattern).to_owned()).collect();
         for pattern in &patterns {
             let wrong = |why: String| format!("has the pattern `{pattern}`, which {why}");

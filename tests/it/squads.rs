@@ -90,7 +90,7 @@ fn two_projects_of_one_name_are_told_apart_and_what_moves_is_found() {
     fs::rename(&old, &new).expect("it moves");
     let gone = repo.squad(&["-C", "@work/shop", "status"]);
     assert_eq!((gone.code, gone.err.contains("where there is no team any more")), (2, true), "{gone}");
-    assert_eq!(repo.squad(&["status", "-C", "@shop"]).code, 0, "only one is left");
+    assert_eq!(repo.squad(&["status", "-C", "@shop"]).code, 2, "its disk may be away for now");
     assert_eq!(repo.squad_in(&new.join("shop"), &["agents"]).code, 0);
     let listed = repo.squad(&["squads"]);
     assert!(listed.out.contains("moved to ~/code/shop"), "{listed}");
@@ -178,4 +178,35 @@ fn a_live_run_is_work_and_a_killed_one_waits_to_be_resumed() {
     let broken = &list(&repo)[0];
     assert_eq!(broken["state"], "error", "{broken}");
     assert!(broken["problem"].as_str().is_some_and(|why| why.contains("team.md")), "{broken}");
+}
+
+/// A project whose disk is away keeps its name, and one that takes another's place is no other's.
+#[test]
+fn a_name_never_leads_to_a_project_that_was_not_meant() {
+    let repo = TestRepo::empty();
+    let at = |arguments: &[&str]| repo.squad_in(&repo.home(), arguments);
+    project(&repo, "work/shop");
+    project(&repo, "play/shop");
+    let moved = |from: &str, to: &str| fs::rename(repo.home().join(from), repo.home().join(to)).expect("it moves");
+    moved("work", "work.off");
+    for call in [&["status", "-C", "@shop"][..], &["squads", "shop"]] {
+        let output = at(call);
+        assert_eq!((output.code, output.err.contains("ambiguous")), (2, true), "{output}");
+    }
+    assert_eq!(at(&["status", "-C", "@play/shop"]).code, 0);
+    moved("work.off", "work");
+    assert_eq!(at(&["status", "-C", "@work/shop"]).code, 0);
+
+    project(&repo, "alpha");
+    moved("alpha", "first");
+    assert_eq!(at(&["agents", "-C", "first"]).code, 0);
+    project(&repo, "alpha");
+    moved("alpha", "second");
+    assert_eq!(at(&["agents", "-C", "second"]).code, 0);
+    let output = at(&["status", "-C", "@alpha"]);
+    assert!(output.code == 2 && output.err.contains("~/second"), "{output}");
+    // What a name holds is no sequence for the terminal.
+    fs::remove_dir_all(project(&repo, "e\u{1b}]0;x\u{7}")).expect("it goes");
+    let output = at(&["squads", "--scan", "."]);
+    assert!(!output.err.contains('\u{1b}') && output.err.contains("forgot ~/e"), "{output}");
 }

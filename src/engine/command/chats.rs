@@ -25,8 +25,9 @@ pub(crate) struct Chat {
 }
 
 impl Chats {
-    pub(crate) fn new(local: &Path) -> Self {
-        Self(local.join("chats"))
+    /// `place`: empty, or what tells a linked work tree or an inner team from the others, which have agents of these names too.
+    pub(crate) fn new(local: &Path, place: &str) -> Self {
+        Self(local.join("chats").join(place))
     }
 
     /// The chat of a session; `None`: there is no usable one.
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn only_valid_ids_are_used() {
         let folder = tempfile::tempdir().expect("a folder");
-        let chats = Chats::new(folder.path());
+        let chats = Chats::new(folder.path(), "");
         let chat = Chat { engine: "claude".to_owned(), chat: "abc".to_owned(), counted: None };
         chats.store("squad-backend", &chat).expect("it is stored");
         assert_eq!(chats.find("squad-backend"), Some(chat));

@@ -54,6 +54,8 @@ pub(crate) struct Options {
     pub(crate) directory: PathBuf,
     /// squad's local folder, for output and chats.
     pub(crate) local: PathBuf,
+    /// See [`Chats::new`].
+    pub(crate) place: String,
     pub(crate) run: String,
     /// `None`: the program may do what the user can do.
     pub(crate) sandbox: Option<Sandbox>,
@@ -82,12 +84,12 @@ struct Shared {
 impl Command {
     /// Checks that the program exists. Nothing is started yet.
     pub(crate) fn start(options: Options) -> Result<Self, EngineError> {
-        let Options { profile, squad, variables, directory, local, run, sandbox } = options;
+        let Options { profile, squad, variables, directory, local, place, run, sandbox } = options;
         let sandbox = sandbox.map(|sandbox| {
             sandbox.with_writable(profile.home_paths(&variables)).with_read_only(profile.settings_paths(&variables))
         });
         let programs = Programs::new(&directory, &variables);
-        let chats = Chats::new(&local);
+        let chats = Chats::new(&local, &place);
         let mark = Mark::new();
         let program = locate(&profile, &programs)?;
         let mut shared =

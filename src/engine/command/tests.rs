@@ -39,6 +39,7 @@ impl World {
             variables: self.variables.clone(),
             directory: self.project(),
             local: self.folder.path().join("local"),
+            place: String::new(),
             sandbox: None,
             run: "run".to_owned(),
         })
@@ -326,6 +327,7 @@ async fn without_permission_it_runs_in_its_strictest_mode_or_not_at_all() {
         variables: world.variables.clone(),
         directory: world.project(),
         local: world.folder.path().join("local"),
+        place: String::new(),
         sandbox: None,
         run: "run".to_owned(),
     };

@@ -20,7 +20,9 @@ use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::ops::team::sandbox;
 use crate::policy::REVIEWING;
-use crate::pool::{HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id};
+use crate::pool::{
+    EarlierTurns, HandOnRequest, HandedBy, Job, JobRequest, Limits, Work, WorkKind, Workers, session_id,
+};
 use crate::route::asks_for_work;
 use crate::route::choice::{self, Chosen};
 use crate::route::{self, ceremonies};
@@ -36,6 +38,8 @@ pub(in crate::ops) struct Executor<'a> {
     pub(in crate::ops) workers: &'a Workers,
     /// What the run had done before it was interrupted.
     pub(in crate::ops) past: &'a Past,
+    /// The plan is for one agent and no reviewer.
+    pub(in crate::ops) is_alone: bool,
 }
 
 /// The first position of a run.
@@ -322,11 +326,11 @@ impl Executor<'_> {
             WorkKind::Review => self.situation(REVIEWING),
             WorkKind::Work => self.situation(self.workers.requests.permissions.explained(asks)),
         };
-        let earlier = self
-            .order
-            .conversation
-            .as_ref()
-            .map(|conversation| (conversation.id.clone(), conversation.earlier.clone()));
+        let earlier = self.order.conversation.as_ref().map(|conversation| EarlierTurns {
+            conversation: conversation.id.clone(),
+            turns: conversation.earlier.clone(),
+            own: self.is_alone.then(|| self.order.message.clone()),
+        });
         let opening = Opening { resume, ..opening(self.project, spec, session, kind, asks) };
         let (goes_on, handed_by, limit, must_resume) = (None, None, None, false);
         let asks_for_work = asks_for_work(&self.order.message);

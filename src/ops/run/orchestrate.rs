@@ -272,7 +272,8 @@ async fn with_engine(
     };
     let task = Task::new(&order.message);
     let compiler = compiler(project, learnings, &task).on(offer(&workers).await);
-    let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past };
+    let is_alone = plan.agents.len() == 1 && plan.reviewers().next().is_none();
+    let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past, is_alone };
     let ended = tokio::select! {
         ended = executor.perform(plan.clone()) => ended,
         never = executor.serve(job_requests) => match never {},

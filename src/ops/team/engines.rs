@@ -176,12 +176,15 @@ fn startable_of(
 }
 
 fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile, sandbox: Option<&Sandbox>) -> Startable {
+    let repository = &project.repository;
+    let is_first = repository.git_dir() == repository.common_dir() && project.ledger_prefix().is_empty();
     Startable::Command(Box::new(command::Options {
         profile,
         squad: env.program.clone(),
         variables: env.os_variables(),
         directory: project.folder.root.clone(),
         local: project.local(),
+        place: if is_first { String::new() } else { home_name(project) },
         run: run.to_string(),
         sandbox: sandbox.cloned(),
     }))

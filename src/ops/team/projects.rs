@@ -19,7 +19,7 @@ use crate::env::Env;
 use crate::env::files::{read_regular, replace};
 use crate::env::{real, unique_id};
 use crate::error::Failure;
-use crate::model::list;
+use crate::model::{list, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::workspace::{below, project_path};
 use crate::store;
@@ -28,6 +28,8 @@ use crate::store;
 const LARGEST: u64 = 16 * 1024;
 /// The length of an id and of a file's name, in hex digits.
 const ID: usize = 32;
+/// An error names no more projects.
+const MOST_NAMED: usize = 10;
 /// A scan looks into no more folders.
 const MOST_SCANNED: usize = 200_000;
 
@@ -80,10 +82,12 @@ pub(in crate::ops) fn remember(env: &Env, workspace: &Workspace) {
 fn add(env: &Env, folder: &Path, workspace: &Workspace, path: &Path) -> std::io::Result<bool> {
     let path = stored(env, path);
     let file = folder.join(format!("{}.json", hash(path.as_bytes())));
-    if file.exists() {
+    let known = read_regular(&file, LARGEST).and_then(|bytes| serde_json::from_slice::<IndexFile>(&bytes).ok());
+    let project = IndexFile { path, id: project_id(workspace) };
+    // Another project may have taken the place of the one that was there.
+    if known.is_some_and(|known| known.id == project.id) {
         return Ok(false);
     }
-    let project = IndexFile { path, id: project_id(workspace) };
     replace(&file, &serde_json::to_vec(&project)?)?;
     Ok(true)
 }
@@ -136,7 +140,7 @@ fn stored(env: &Env, path: &Path) -> String {
 
 /// Replaces the user's home by `~`, for people.
 pub(crate) fn shown(env: &Env, path: &Path) -> String {
-    stored(env, path)
+    printable_line(&stored(env, path))
 }
 
 fn expanded(env: &Env, stored: &str) -> Option<PathBuf> {
@@ -188,6 +192,10 @@ impl KnownProject {
         names[names.len().saturating_sub(parts)..].join("/")
     }
 
+    fn is_named(&self) -> bool {
+        !matches!(self.state, Found::Moved(_))
+    }
+
     /// Whether a name, or the end of a path, means this project.
     fn goes_by(&self, name: &str) -> bool {
         let name = name.trim_end_matches('/');
@@ -197,7 +205,7 @@ impl KnownProject {
     /// The shortest end of its path that means no other of these projects.
     pub(crate) fn handle(&self, all: &[Self]) -> String {
         let is_unique = |end: &String| {
-            let others = all.iter().filter(|other| other.path != self.path && other.state == Found::Here);
+            let others = all.iter().filter(|other| other.path != self.path && other.is_named());
             !others.into_iter().any(|other| other.goes_by(end))
         };
         let ends = (1..=self.path.components().count()).map(|parts| self.end(parts));
@@ -209,10 +217,11 @@ impl KnownProject {
 pub(crate) fn find(env: &Env, name: &str) -> Result<KnownProject, Failure> {
     let all = all(env);
     let of_name: Vec<&KnownProject> = all.iter().filter(|known| known.goes_by(name)).collect();
-    let here: Vec<&KnownProject> = of_name.iter().copied().filter(|known| known.state == Found::Here).collect();
-    match (&here[..], &of_name[..]) {
-        ([only], _) => Ok((*only).clone()),
-        ([], [gone, ..]) => Err(match &gone.state {
+    // One whose disk is away for now has its name, too.
+    let named: Vec<&KnownProject> = of_name.iter().copied().filter(|known| known.is_named()).collect();
+    match (&named[..], &of_name[..]) {
+        ([only], _) if only.state == Found::Here => Ok((*only).clone()),
+        ([] | [_], [gone, ..]) => Err(match &gone.state {
             Found::Moved(to) => {
                 let to = all.iter().find(|known| known.path == *to).unwrap_or(gone);
                 Failure::usage(format!("`{name}` was {} and is now {}", shown(env, &gone.path), shown(env, &to.path)))
@@ -221,8 +230,9 @@ pub(crate) fn find(env: &Env, name: &str) -> Result<KnownProject, Failure> {
             _ => Failure::usage(format!("`{name}` was {}, where there is no team any more", shown(env, &gone.path)))
                 .hint("`squad squads --scan DIR` finds a project that has moved below DIR"),
         }),
-        ([], []) => {
-            let handles = all.iter().filter(|known| known.state == Found::Here).map(|known| known.handle(&all));
+        (_, []) => {
+            let here = all.iter().filter(|known| known.state == Found::Here);
+            let handles = here.take(MOST_NAMED).map(|known| printable_line(&known.handle(&all)));
             Err(Failure::usage(format!("you have no project called `{name}`")).hint(match list(handles).as_str() {
                 "" => "`squad squads --scan DIR` looks for your projects below DIR".to_owned(),
                 names => format!("there are {names}; `squad squads --scan DIR` looks for more below DIR"),

@@ -145,6 +145,7 @@ impl World {
             variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
             directory: self.project(),
             local: self.folder.path().join("local"),
+            place: String::new(),
             sandbox: None,
             run: "run".to_owned(),
         })
