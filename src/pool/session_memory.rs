@@ -253,7 +253,11 @@ mod tests {
         let ended = memory.news("whole", std::slice::from_ref(&b), |id| id.as_str() != "a");
         assert_eq!(ended.text, "\nNo longer in force: decision `a`, About a\n");
         assert_eq!(memory.news("whole", &[b], |id| id.as_str() != "a"), News::default(), "once");
-        assert_eq!(memory.news("whole", &[a.clone()], all).decisions, [DecisionId::new("a")], "it came back");
+        assert_eq!(
+            memory.news("whole", std::slice::from_ref(&a), all).decisions,
+            [DecisionId::new("a")],
+            "it came back"
+        );
         // A session in its place knows nothing.
         memory.serve(&RunId::new("r1"));
         memory.replace();
