@@ -10,8 +10,8 @@ use globset::GlobMatcher;
 
 use super::always::host;
 use super::rule_commands::{Commands, are_covered};
-use crate::model::{Access, Problem, Severity, Slug, Team, Tier, is_denied, list, tools_called};
-use crate::settings::{Origin, PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
+use crate::model::{Access, Slug, Team, Tier, is_denied, list, tools_called};
+use crate::settings::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
 /// The pattern for what routing says that an agent owns.
 const OWNED: &str = "@owned";
@@ -91,26 +91,15 @@ struct Pattern {
 }
 
 impl PolicyRules {
-    /// A team's rules, and what is wrong with them.
-    pub(crate) fn new(entries: impl IntoIterator<Item = PolicyEntry>, team: &Team) -> (Self, Vec<Problem>) {
-        let mut problems = Vec::new();
-        let goes_by = |name: &str| -> BTreeSet<Slug> {
-            team.startable().filter(|member| member.goes_by(name)).map(|member| member.slug.clone()).collect()
-        };
+    pub(crate) fn new(entries: impl IntoIterator<Item = PolicyEntry>, team: &Team) -> Self {
         let rules = entries.into_iter().map(|entry| {
             let PolicyEntry { name, scope, subject, word, patterns, origin } = entry;
             let whom = match scope {
                 PolicyScope::Everybody => Whom::Everybody,
                 PolicyScope::Tier(tier) => Whom::Tier(tier),
                 PolicyScope::Agent(named) => {
-                    let agents = goes_by(&named);
-                    // The user's own file serves many teams.
-                    if agents.is_empty() && matches!(origin, Origin::Project(..)) {
-                        let message = format!("`{name}` is for nobody: no agent has the name or role `{named}`");
-                        let problem = Problem::new(Severity::Error, origin.source(), "config-unknown-agent", message);
-                        problems.push(problem.hint("`squad agents` lists the agents"));
-                    }
-                    Whom::Agents(agents)
+                    let agents = team.startable().filter(|member| member.goes_by(&named));
+                    Whom::Agents(agents.map(|member| member.slug.clone()).collect())
                 }
             };
             let patterns = patterns.into_iter().map(|text| Pattern::new(text, subject)).collect();
@@ -122,7 +111,7 @@ impl PolicyRules {
             let pattern = |path: String| Pattern::new(path, PolicySubject::Writes);
             owned.insert(owner, paths.into_iter().map(pattern).collect());
         }
-        (Self { rules, owned }, problems)
+        Self { rules, owned }
     }
 
     /// What the rules say; `None`: no rule is about the request.

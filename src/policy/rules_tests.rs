@@ -18,7 +18,7 @@ fn rules(project: &str, user: &str) -> PolicyRules {
     let module =
         |path: &str, primary| Module { path: path.to_owned(), primary, secondary: None, source: Source::new("r", 1) };
     team.modules = vec![module("server", ada()), module("web", Slug::coordinator())];
-    PolicyRules::new(settings.policy_rules(), &team).0
+    PolicyRules::new(settings.policy_rules(), &team)
 }
 
 fn ada() -> Slug {

@@ -90,7 +90,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "policy.*",
         guarded: false,
         adds_up: true,
-        set: |_, name, v| PolicyEntry::read(name, &texts(v)?, &Origin::Default).map(drop),
+        set: |_, name, v| PolicyEntry::read(name, &texts(v)?, &Origin::Default)?.check(),
     },
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),

@@ -11,6 +11,7 @@ mod keys;
 mod layer;
 mod policy;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -469,7 +470,7 @@ pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result
 /// each, of a server or engine as a whole, with its entries. Not among them is what only the user's own file can say: their
 /// choices, and the git that reads the repository.
 pub(crate) fn restricted(layer: &Layer) -> BTreeMap<String, Vec<(String, toml::Value, Origin)>> {
-    let built_in = Settings::default();
+    let built_in = LazyCell::new(Settings::default);
     let mut found: BTreeMap<String, Vec<(String, toml::Value, Origin)>> = BTreeMap::new();
     for (name, value, origin) in &layer.entries {
         let is_guarded = keys::find(name).is_some_and(|(key, _)| key.guarded);

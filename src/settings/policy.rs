@@ -1,10 +1,9 @@
 //! `[policy]`: what people write about what agents may do, as written.
 
-use std::fmt;
+use globset::{GlobBuilder, GlobMatcher};
 
 use super::Origin;
 use crate::model::Tier;
-use globset::{GlobBuilder, GlobMatcher};
 
 /// What rules are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +57,6 @@ impl PolicySubject {
     }
 }
 
-impl fmt::Display for PolicySubject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(SUBJECTS.iter().find(|(_, subject)| subject == self).map_or("", |(name, _)| name))
-    }
-}
-
 /// Whom a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PolicyScope {
@@ -114,8 +107,15 @@ impl PolicyEntry {
         };
         let subject = SUBJECTS.iter().find(|(name, _)| *name == rule[0]).map(|(_, subject)| *subject).ok_or(NO_RULE)?;
         let word = WORDS.iter().find(|(name, _)| *name == rule[1]).map(|(_, word)| *word).ok_or(NO_RULE)?;
-        let patterns: Vec<String> = patterns.iter().map(|pattern| subject.tidy(pattern).to_owned()).collect();
-        for pattern in &patterns {
+        let patterns = patterns.iter().map(|pattern| subject.tidy(pattern).to_owned()).collect();
+        let name = format!("policy.{name}");
+        Ok(Self { name, scope, subject, word, patterns, origin: origin.clone() })
+    }
+
+    /// Fails with what is wrong with its patterns, to follow its name.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let subject = self.subject;
+        for pattern in &self.patterns {
             let wrong = |why: String| format!("has the pattern `{pattern}`, which {why}");
             if pattern.is_empty() || pattern.len() > MAX_PATTERN || pattern.matches('{').count() > MAX_BRACES {
                 return Err(format!(
@@ -132,8 +132,7 @@ impl PolicyEntry {
                 return Err(wrong(format!("is no glob: {}", error.kind())));
             }
         }
-        let name = format!("policy.{name}");
-        Ok(Self { name, scope, subject, word, patterns, origin: origin.clone() })
+        Ok(())
     }
 }
 

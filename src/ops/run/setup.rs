@@ -38,7 +38,7 @@ pub(super) fn requests(
         attached: attachments::absolute(project, &order.attachments),
         permissions: order.permissions,
         policy: project.policy(),
-        approved_files: trust::approved_files(&trust::needing_approval(env, project).0),
+        approved_files: trust::approved_files(env, project),
         most_questions: project.settings.policy.questions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),

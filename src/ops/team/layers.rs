@@ -13,7 +13,7 @@ use crate::store;
 
 /// The user's settings, without any project.
 pub(crate) fn own_settings(env: &Env) -> Settings {
-    settings(env, &Files::default(), Layer::default(), &BTreeSet::new()).0
+    settings(env, &Files::default(), Layer::default(), |_| BTreeSet::new()).0
 }
 
 /// The settings from the team's files alone, which are the same for everyone.
@@ -67,10 +67,11 @@ pub(in crate::ops) fn settings(
     env: &Env,
     files: &Files,
     flags: Layer,
-    trusted: &BTreeSet<String>,
+    trusted: impl FnOnce(&[Layer]) -> BTreeSet<String>,
 ) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut layers = team_layers(files, &mut problems);
+    let trusted = trusted(&layers);
     if let Some(path) = env.user_config() {
         let shown = path.display().to_string();
         match fs::read_to_string(&path) {
@@ -95,7 +96,7 @@ pub(in crate::ops) fn settings(
     problems.extend(more);
     layers.push(variables);
     layers.push(flags);
-    let (mut settings, more) = Settings::resolve_trusting(layers, trusted);
+    let (mut settings, more) = Settings::resolve_trusting(layers, &trusted);
     problems.extend(more);
     problems.extend(settings.fill_in(|name| env.variable(name)));
     (settings, problems)

@@ -15,7 +15,7 @@ use crate::ops::team::projects;
 use crate::ops::team::trust;
 use crate::parse;
 use crate::policy::PolicyRules;
-use crate::settings::{Layer, Origin, Sessions, Settings};
+use crate::settings::{Layer, Origin, PolicyEntry, PolicyScope, Sessions, Settings};
 use crate::store;
 
 pub(crate) struct Project {
@@ -42,7 +42,7 @@ impl Project {
 
     /// The rules of `[policy]`.
     pub(crate) fn policy(&self) -> PolicyRules {
-        PolicyRules::new(self.settings.policy_rules(), &self.team).0
+        PolicyRules::new(self.settings.policy_rules(), &self.team)
     }
 
     /// What a person has allowed in this project's later runs too.
@@ -129,8 +129,8 @@ impl Opening {
         projects::remember(env, &workspace);
         let cache = Cache::new(env, &workspace.local());
         let cached = cache.look_up(&workspace.folder);
-        let trusted = trust::approved(env, &workspace, cached.config());
-        let (settings, settings_problems) = settings(env, cached.config(), flags, &trusted);
+        let trusted = |layers: &[Layer]| trust::approved(env, &workspace, layers);
+        let (settings, settings_problems) = settings(env, cached.config(), flags, trusted);
         Self { workspace, cache, cached, settings, settings_problems }
     }
 
@@ -163,7 +163,7 @@ impl Opening {
         let new: Vec<Problem> = new.collect();
         problems.extend(new);
         problems.extend(core_problems(&team, &settings));
-        problems.extend(PolicyRules::new(settings.policy_rules(), &team).1);
+        problems.extend(rules_for_nobody(&team, &settings));
         Project { workspace, team, settings, problems }
     }
 }
@@ -208,6 +208,21 @@ fn core_problems(team: &Team, settings: &Settings) -> Vec<Problem> {
     unknown.chain(too_many).collect()
 }
 
+/// The project's rules for agents that it does not have. The user's own file serves many teams.
+fn rules_for_nobody(team: &Team, settings: &Settings) -> Vec<Problem> {
+    let problem = |rule: PolicyEntry| {
+        let PolicyScope::Agent(named) = &rule.scope else { return None };
+        let is_known = team.startable().any(|member| member.goes_by(named));
+        if is_known || !matches!(rule.origin, Origin::Project(..)) {
+            return None;
+        }
+        let message = format!("`{}` is for nobody: no agent has the name or role `{named}`", rule.name);
+        let problem = Problem::new(Severity::Error, rule.origin.source(), "config-unknown-agent", message);
+        Some(problem.hint("`squad agents` lists the agents"))
+    };
+    settings.policy_rules().filter_map(problem).collect()
+}
+
 /// Sorts decisions with the same time by their order in the ledger, if it has them.
 fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
     let is_tie = |pair: &[Decision]| {
@@ -225,8 +240,9 @@ fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
 pub(crate) fn team_settings(env: &Env, workspace: Option<&Workspace>) -> (Settings, Vec<Problem>) {
     let read = workspace.map(|workspace| store::read_configuration(&workspace.folder));
     let (files, mut problems) = read.unwrap_or_default();
-    let trusted = workspace.map(|workspace| trust::approved(env, workspace, &files)).unwrap_or_default();
-    let (settings, more) = settings(env, &files, Layer::default(), &trusted);
+    let trusted =
+        |layers: &[Layer]| workspace.map(|workspace| trust::approved(env, workspace, layers)).unwrap_or_default();
+    let (settings, more) = settings(env, &files, Layer::default(), trusted);
     problems.extend(more);
     (settings, problems)
 }

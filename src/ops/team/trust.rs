@@ -17,7 +17,6 @@ use crate::model::Problem;
 use crate::ops::Workspace;
 use crate::ops::team::layers::team_layers;
 use crate::ops::team::projects::project_id;
-use crate::parse::Files;
 use crate::settings::{self, Layer, Origin};
 use crate::store;
 
@@ -61,13 +60,25 @@ struct Approvals {
 pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> (Vec<Unit>, Vec<Problem>) {
     let (files, mut problems) = store::read_configuration(&workspace.folder);
     let layers = team_layers(&files, &mut problems);
-    (read(env, workspace, &layers), problems)
+    (read(env, workspace, &layers, |_, _| true), problems)
 }
 
-/// The names of what is approved. Reads no file where there is nothing to approve.
-pub(super) fn approved(env: &Env, workspace: &Workspace, files: &Files) -> BTreeSet<String> {
-    let units = read(env, workspace, &team_layers(files, &mut Vec::new()));
-    units.into_iter().filter(|unit| unit.state == State::Approved).map(|unit| unit.name).collect()
+/// The names of what is approved.
+pub(super) fn approved(env: &Env, workspace: &Workspace, layers: &[Layer]) -> BTreeSet<String> {
+    approved_units(env, workspace, layers).map(|unit| unit.name).collect()
+}
+
+/// The files that approvals cover.
+pub(crate) fn approved_files(env: &Env, workspace: &Workspace) -> BTreeSet<String> {
+    let (files, _) = store::read_configuration(&workspace.folder);
+    let layers = team_layers(&files, &mut Vec::new());
+    approved_units(env, workspace, &layers).flat_map(|unit| unit.files).collect()
+}
+
+/// Looks at no file of what was never approved: a repository can name many.
+fn approved_units(env: &Env, workspace: &Workspace, layers: &[Layer]) -> impl Iterator<Item = Unit> {
+    let units = read(env, workspace, layers, |approvals, name| approvals.approved.contains_key(name));
+    units.into_iter().filter(|unit| unit.state == State::Approved)
 }
 
 /// Approves these as they are, or takes the approval back.
@@ -104,8 +115,8 @@ fn change(env: &Env, workspace: &Workspace, change: impl FnOnce(&mut BTreeMap<St
     written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Everything in a team's own layers that needs approval.
-fn read(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Vec<Unit> {
+/// What in a team's own layers needs approval, as far as it is wanted.
+fn read(env: &Env, workspace: &Workspace, layers: &[Layer], is_wanted: impl Fn(&Approvals, &str) -> bool) -> Vec<Unit> {
     let mut found: BTreeMap<String, Vec<(String, Value, Origin)>> = BTreeMap::new();
     for layer in layers {
         for (name, entries) in settings::restricted(layer) {
@@ -144,13 +155,7 @@ fn read(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Vec<Unit> {
         };
         Unit { name, entries, files, folders, state, unknown, hash }
     };
-    found.into_iter().map(unit).collect()
-}
-
-/// The files that approvals cover.
-pub(crate) fn approved_files(units: &[Unit]) -> BTreeSet<String> {
-    let approved = units.iter().filter(|unit| unit.state == State::Approved);
-    approved.flat_map(|unit| unit.files.iter().cloned()).collect()
+    found.into_iter().filter(|(name, _)| is_wanted(&approvals, name)).map(unit).collect()
 }
 
 fn texts(value: &Value, take: &mut impl FnMut(&str)) {
