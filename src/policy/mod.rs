@@ -24,5 +24,5 @@ pub(crate) use paths::{PathScope, is_git, is_in_inbox, is_portable, names_git};
 pub(crate) use permission::{PermissionAnswer, Permissions, REVIEWING, Ruling, is_yes, rule};
 pub(crate) use redact::{EMAIL, Redaction, Redactor, SCRUBBED};
 pub(crate) use review_commands::{READS_GIT, only_reads_git};
-pub(crate) use rules::{Answer, Answered, PolicyRequest, PolicyRules};
+pub(crate) use rules::{Answer, Answered, PolicyRequest, PolicyRules, ruling};
 pub(crate) use shell_rules::forbidden;

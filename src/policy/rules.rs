@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::GlobMatcher;
 
 use super::always::host;
+use super::paths::PathScope;
+use super::permission::{Permissions, Ruling, rule};
+use super::review_commands::only_reads_git;
 use super::rule_commands::{Commands, are_covered};
 use crate::model::{Access, Slug, Team, Tier, is_denied, list, tools_called};
 use crate::settings::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
@@ -41,6 +44,24 @@ impl Answered {
         let Self { rule, source, instead, .. } = self;
         let instead = instead.as_ref().map(|instead| format!("; what it allows: {instead}")).unwrap_or_default();
         format!("denied by the rule `{rule}` ({source}){instead}")
+    }
+}
+
+/// What is done about a request that nothing forbids in every mode: a rule comes before what is free for those who only
+/// read, and that before the mode. `scope`: where a path that is read leads.
+pub(crate) fn ruling(
+    by_rule: Option<&Answered>,
+    (mode, may_only_read): (Permissions, bool),
+    access: Access,
+    detail: &str,
+    scope: &PathScope,
+) -> Ruling {
+    match by_rule.map(|answered| (answered.answer, answered)) {
+        Some((Answer::Deny, answered)) => Ruling::Deny(answered.reason()),
+        Some((Answer::Ask, _)) => Ruling::Ask,
+        Some((Answer::Allow, _)) => Ruling::Allow,
+        None if may_only_read && access == Access::Shell && only_reads_git(detail) => Ruling::Allow,
+        None => rule(mode, access, scope),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::env::{follow, real};
 use crate::model::{Access, EventKind, Slug, list};
 use crate::policy::{
     Answer, Answered, PathScope, PermissionAnswer, Permissions, PolicyRequest, READS_GIT, Ruling, always_rules,
-    forbidden, only_reads_git, rule,
+    forbidden, only_reads_git, rule, ruling,
 };
 
 /// How a request was decided by a person.
@@ -27,29 +27,22 @@ impl RequestHandler {
             return Approval::Deny(reason);
         }
         let by_rule = self.by_rule(requester, access, tool, detail);
-        if let Some(Answered { answer: Answer::Deny, .. }) = &by_rule {
-            return Approval::Deny(by_rule.map(|answered| answered.reason()).unwrap_or_default());
-        }
-        let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
-        if may_only_read && access == Access::Shell && only_reads_git(detail) {
+        let (place, scope) = self.read_from(access, detail);
+        if by_rule.is_none() && place.is_some_and(|place| self.attached.contains(&place)) {
             return Approval::Allow;
         }
-        if requester.is_reviewing() && access == Access::Shell {
-            return Approval::Deny(format!("reviewers may run only {READS_GIT}, without options that do more"));
-        }
-        let (place, scope) = self.read_from(access, detail);
-        match (by_rule, rule(self.permissions, access, &scope)) {
-            (Some(Answered { answer: Answer::Allow, .. }), Ruling::Allow) => Approval::Allow,
-            (Some(answered @ Answered { answer: Answer::Allow, .. }), _) => {
-                let (tool, detail, rule) = (tool.to_owned(), detail.to_owned(), Some(answered.rule));
-                requester.tell(EventKind::PermissionAnswered { tool, detail, allowed: true, rule, reason: None });
+        let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
+        match ruling(by_rule.as_ref(), (self.permissions, may_only_read), access, detail, &scope) {
+            Ruling::Deny(reason) => Approval::Deny(reason),
+            Ruling::Ask => self.ask_permission(requester, access, (tool, detail), by_rule.as_ref()).await,
+            Ruling::Allow => {
+                let rule = by_rule.filter(|_| rule(self.permissions, access, &scope) != Ruling::Allow);
+                if let Some(Answered { rule, .. }) = rule {
+                    let (tool, detail, rule) = (tool.to_owned(), detail.to_owned(), Some(rule));
+                    requester.tell(EventKind::PermissionAnswered { tool, detail, allowed: true, rule, reason: None });
+                }
                 Approval::Allow
             }
-            (Some(answered), _) => self.ask_permission(requester, access, (tool, detail), Some(&answered)).await,
-            (None, _) if place.is_some_and(|place| self.attached.contains(&place)) => Approval::Allow,
-            (None, Ruling::Allow) => Approval::Allow,
-            (None, Ruling::Deny(reason)) => Approval::Deny(reason),
-            (None, Ruling::Ask) => self.ask_permission(requester, access, (tool, detail), None).await,
         }
     }
 
@@ -105,7 +98,14 @@ impl RequestHandler {
                 return Some(why.clone());
             }
         }
-        (access == Access::Shell).then(|| forbidden(detail, &self.project)).flatten()
+        if access != Access::Shell {
+            return None;
+        }
+        let by_role = || {
+            let is_kept = requester.is_reviewing() && !only_reads_git(detail);
+            is_kept.then(|| format!("reviewers may run only {READS_GIT}, without options that do more"))
+        };
+        forbidden(detail, &self.project).or_else(by_role)
     }
 
     /// Where a path that is read really leads: a link in the project may point anywhere.

@@ -192,3 +192,18 @@ fn a_rule_that_asks_is_not_answered_by_what_was_kept() {
         assert_eq!(files, expected, "{mode}: {output}");
     }
 }
+
+/// A rule comes before what is free for those who only read, in the run and in the test.
+#[test]
+fn reading_git_is_asked_about_where_a_rule_says_so() {
+    let repo = TestRepo::with_small_team();
+    for (rule, is_done) in [("", true), ("ask", false), ("deny", false), ("allow", true)] {
+        let rules =
+            if rule.is_empty() { String::new() } else { format!("[policy]\ncommands.{rule} = [\"git log\"]\n") };
+        repo.write(OWN, &rules);
+        let (output, _) = play(&repo, &["run = \"git log -1\""], "deny");
+        let denied = TestRepo::events(&output).iter().filter(|event| event["type"] == "tool.denied").count();
+        assert_eq!(denied == 0, is_done, "{rule}: {output}");
+        assert_eq!(judged(&repo, &["git log -1", "--permissions", "deny"]).0 == "allow", is_done, "{rule}");
+    }
+}

@@ -5,9 +5,7 @@ use std::path::Path;
 use crate::env::{ProjectPath, follow};
 use crate::model::{Access, Slug, Tier, list};
 use crate::ops::Project;
-use crate::policy::{
-    Answer, PathScope, Permissions, PolicyRequest, Ruling, always_rules, forbidden, names_git, only_reads_git, rule,
-};
+use crate::policy::{PathScope, Permissions, PolicyRequest, Ruling, always_rules, forbidden, names_git, ruling};
 use crate::program::git_folders;
 use crate::tools::Tool;
 
@@ -57,15 +55,9 @@ pub(crate) fn judge(
     directory: &Path,
 ) -> Judged {
     let root = &project.folder.root;
-    let judged = |answer, rule: Option<String>, source: Option<String>| {
-        let answer = match answer {
-            Answer::Allow => "allow",
-            Answer::Ask => "ask",
-            Answer::Deny => "deny",
-        };
-        Judged { what: what.to_owned(), answer, rule, source }
-    };
-    let built_in = |reason: String| judged(Answer::Deny, Some(reason), Some("built in".to_owned()));
+    let judged =
+        |answer, rule: Option<String>, source: Option<String>| Judged { what: what.to_owned(), answer, rule, source };
+    let built_in = |reason: String| judged("deny", Some(reason), Some("built in".to_owned()));
     let (access, tool) = match kind {
         Kind::Command => (Access::Shell, "bash"),
         Kind::Path => (Access::Write, "edit"),
@@ -88,23 +80,20 @@ pub(crate) fn judge(
     let path = (kind == Kind::Path).then(|| ProjectPath::resolve(root, directory, what).ok()).flatten();
     let path = path.map(|path| path.shown);
     let request = PolicyRequest { agent, tier, access, tool, detail: what, path: path.as_deref() };
-    if let Some(answered) = project.policy().answer(&request) {
-        return judged(answered.answer, Some(answered.rule), Some(answered.source));
-    }
-    if mode == Permissions::Deny && kind == Kind::Command && only_reads_git(what) {
-        return judged(Answer::Allow, Some("reading git".to_owned()), Some("built in".to_owned()));
-    }
+    let by_rule = project.policy().answer(&request);
     let always = always_rules(access, what, path.as_deref(), &root.display().to_string());
     let kept = project.kept_rules();
-    if mode == Permissions::Ask
-        && let Some(always) = always.filter(|rules| rules.iter().all(|rule| kept.contains(&rule.to_string())))
+    let always = always.filter(|rules| rules.iter().all(|rule| kept.contains(&rule.to_string())));
+    if by_rule.is_none()
+        && let Some(always) = always.filter(|_| mode == Permissions::Ask)
     {
-        return judged(Answer::Allow, Some(format!("kept: {}", list(always))), Some(project.kept_name()));
+        return judged("allow", Some(format!("kept: {}", list(always))), Some(project.kept_name()));
     }
-    let answer = match rule(mode, access, &PathScope::Outside) {
-        Ruling::Allow => Answer::Allow,
-        Ruling::Ask => Answer::Ask,
-        Ruling::Deny(_) => Answer::Deny,
+    let answer = match ruling(by_rule.as_ref(), (mode, mode == Permissions::Deny), access, what, &PathScope::Outside) {
+        Ruling::Allow => "allow",
+        Ruling::Ask => "ask",
+        Ruling::Deny(_) => "deny",
     };
-    judged(answer, None, None)
+    let (rule, source) = by_rule.map(|answered| (answered.rule, answered.source)).unzip();
+    judged(answer, rule, source)
 }
