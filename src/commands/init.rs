@@ -8,7 +8,7 @@ use crate::ops::own_settings;
 use crate::ops::team::fit::capitalized;
 use crate::ops::team::init::{self, Installed, Options};
 use crate::ops::team::preset::Preset;
-use crate::ops::team::proposal::{Fact, Line, Proposal, YOURS};
+use crate::ops::team::proposal::{Fact, Line, Proposal, YOURS, check_of};
 use crate::ops::team::{engines, fit};
 use crate::ui::{FAINT, Ui};
 
@@ -115,7 +115,7 @@ impl Args {
             }
             Installed::Proposed(_) if self.dry_run => ui.say("Nothing was written: --dry-run."),
             Installed::Proposed(_) => ui.say("Nothing was written."),
-            Installed::New(report, _) => {
+            Installed::New(report, proposal) => {
                 for left in own.iter().flat_map(|own| &own.left_out) {
                     ui.say(&printable_line(&format!("left out {}: {}", left.path, left.why)));
                 }
@@ -124,7 +124,7 @@ impl Args {
                 if report.commit.is_none() {
                     ui.hint(&format!("{} && git commit -m \"Add a squad\"", to_add(&report)));
                 }
-                next_steps(ui, &files);
+                next_steps(ui, &files, proposal.check.is_some());
             }
         }
         Ok(0)
@@ -181,6 +181,7 @@ fn change(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>,
             let now = if now.is_empty() { "-".to_owned() } else { now.join(", ") };
             let answer = checked(ui, "Which commands build and test it?", &now, plain)?;
             proposal.checks = items(answer.replace('`', "")).into_iter().map(fact).collect();
+            proposal.check = check_of(proposal.checks.iter().cloned());
         }
         "f" => {
             let now: Vec<String> = proposal.owners.iter().map(|(path, owner)| format!("{path} {owner}")).collect();
@@ -271,11 +272,14 @@ fn what(files: &[&str]) -> String {
     list(team.into_iter().chain(other.into_iter().map(str::to_owned)))
 }
 
-fn next_steps(ui: &mut Ui, files: &[&str]) {
+fn next_steps(ui: &mut Ui, files: &[&str], has_check: bool) {
     if files.iter().any(|path| path.starts_with(".github/")) {
         ui.say("The workflow installs squad with the command in the repository variable SQUAD_INSTALL.");
     }
     ui.say("\nNext:\n  squad orchestrate --dry-run \"Add a health endpoint\"   see who would work, and why");
     ui.say("  squad orchestrate \"Add a health endpoint\"             let the team work");
     ui.say("  squad engines                                         see whether an engine is ready");
+    if has_check {
+        ui.say("  squad trust approve check.run                         let squad run the check on what agents change");
+    }
 }

@@ -169,7 +169,12 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
             _ if last.undone => ", undone".to_owned(),
             (added, removed) => format!(", +{added} -{removed}"),
         };
-        let text = format!("{} {word} {ago}{changed}: {}", last.run.short(), first_line(&last.message, 60));
+        let checked = match last.verified {
+            Some(true) => ", check passed",
+            Some(false) => ", check failed",
+            None => "",
+        };
+        let text = format!("{} {word} {ago}{changed}{checked}: {}", last.run.short(), first_line(&last.message, 60));
         page.add(if is_good { Mark::Good } else { Mark::Bad }, "last run", &text, "");
     }
     if let Some(WatchStatus { watcher, state }) = &status.watch {

@@ -101,6 +101,9 @@ fn show_origin(field: &mut impl FnMut(&str, &str), origin: &Origin) {
         };
         field("review", &format!("{reviewer}: {verdict}"));
     }
+    if let Some(check) = &origin.check {
+        field("checked", check);
+    }
     if origin.is_review_outdated {
         field("review", "of earlier content: the file has changed since");
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, Outcome, Plan,
-    Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
+    ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -308,6 +308,9 @@ kinds! {
     "agent.skipped" AtOnce Skipped(End);
     /// The run's process died.
     "agent.lost" AtOnce Lost(End);
+    /// squad begins to run `check.run`.
+    "check.started" Batched CheckStarted { command: String };
+    "check.completed" AtOnce CheckCompleted(ProjectCheck);
     "review.verdict" AtOnce ReviewVerdict {
         verdict: Verdict,
         authors: Vec<Slug>,
@@ -338,6 +341,9 @@ kinds! {
         /// The work was rejected and nobody may revise it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stuck: bool,
+        /// The last result of `check.run`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        check: Option<Box<ProjectCheck>>,
         commits: Vec<String>,
         usage: Usage,
         /// Why no agent could begin. With `--json`, only the run's last line has it.

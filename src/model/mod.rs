@@ -17,6 +17,7 @@ mod nearest;
 mod outcome;
 mod plan;
 mod problem;
+mod project_check;
 mod proposal;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -49,6 +50,7 @@ pub(crate) use outcome::{
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
+pub(crate) use project_check::{ProjectCheck, command_line};
 pub(crate) use proposal::Proposal;
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{

@@ -270,6 +270,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             }],
             rejections: 1,
             stuck: false,
+            check: None,
             commits: vec![commit()],
             usage: usage(),
             error: Some(RunError {
@@ -329,6 +330,20 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             left: vec![SkippedFile { path: text("docs/health.md"), why: text("it was changed since") }],
             rescue: Some(text("20260105-090000-1f2a3b")),
             commit: None,
+        }),
+        EventKind::CheckStarted { command: text("cargo test") },
+        EventKind::CheckCompleted(ProjectCheck {
+            command: text("cargo test"),
+            passed: false,
+            exit_code: Some(101),
+            reason: String::new(),
+            seconds: 12.5,
+            output: text("test api ... FAILED\n"),
+            output_bytes: 20,
+            output_file: Some(text("output/squad-check-20260105-090000-000001/1.output")),
+            changed: vec![Change { path: text("Cargo.lock"), class: ChangeClass::Yours, ..Change::default() }],
+            rewritten: vec![text("tests/api.rs")],
+            snapshot: Some(commit()),
         }),
     ]
 }

@@ -324,6 +324,19 @@ impl WorkTree {
         changes_of(None, &intervals, net.unwrap_or_default())
     }
 
+    /// The commit of a snapshot of now. `None`: it cannot be taken.
+    pub(crate) async fn snapshot(&self) -> Option<String> {
+        self.is_ready().await;
+        let _guard = self.cutting.lock().await;
+        let is_cut = self.cut().await;
+        self.activity.lock().snapshots.last().map(WorkTreeSnapshot::commit).filter(|_| is_cut)
+    }
+
+    /// Tells the other runs in this work tree that a command of squad's own begins or ends.
+    pub(crate) fn announce(&self, action: Action<'_>) {
+        self.source.announce(action);
+    }
+
     /// What an agent may commit now, as the snapshot has it; `None`: unknown.
     pub(crate) async fn committable(&self, agent: &Slug) -> Option<(Committable, WorkTreeSnapshot)> {
         self.is_ready().await;

@@ -92,6 +92,7 @@ pub(super) const KEYS: &[Key] = &[
         adds_up: true,
         set: |_, name, v| PolicyEntry::read(name, &texts(v)?, &Origin::Default)?.check(),
     },
+    guarded_key("check.run", |s, _, v| put(&mut s.check, arguments(v))),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
@@ -219,6 +220,21 @@ fn text(value: &Value) -> Result<String, String> {
 
 pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of strings", value))?.iter().map(text).collect()
+}
+
+/// A program and its arguments; no shell reads them.
+fn arguments(value: &Value) -> Result<Vec<String>, String> {
+    const FORM: &str = "a list of strings like [\"cargo\", \"test\"]";
+    let words = value.as_array().ok_or_else(|| needs(FORM, value))?.iter();
+    let words: Vec<String> = words
+        .map(|word| word.as_str().map(str::to_owned).ok_or_else(|| needs(FORM, word)))
+        .collect::<Result<_, _>>()?;
+    match words.first().map(|program| program.trim()) {
+        None => Err(format!("names no program; it needs {FORM}")),
+        Some("") => Err("has an empty name for its program".to_owned()),
+        Some(_) if words.iter().any(|word| word.contains('\0')) => Err("has a NUL in an argument".to_owned()),
+        Some(_) => Ok(words),
+    }
 }
 
 /// `auto`: the message decides.

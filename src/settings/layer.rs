@@ -231,7 +231,8 @@ fn as_toml(text: &str) -> Option<Value> {
 /// Converts text from a flag, a variable or `squad config set` to a value. Lists and quoted strings may be TOML.
 pub(crate) fn from_text(key: &str, text: &str) -> Value {
     let fits = |value: &Value| super::check(key, value, false).is_ok();
-    let takes_list = fits(&Value::Array(Vec::new()));
+    let takes_list =
+        [Vec::new(), vec![Value::String("x".to_owned())]].into_iter().any(|list| fits(&Value::Array(list)));
     if takes_list && text.trim_start().starts_with('[') {
         return as_toml(text).unwrap_or_else(|| Value::String(text.to_owned()));
     }

@@ -74,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) routing: RoutingSettings,
     pub(crate) sandbox: SandboxSettings,
     pub(crate) policy: PolicySettings,
+    /// The program and arguments that check the project; empty: none is configured.
+    pub(crate) check: Vec<String>,
     pub(crate) engine: EngineSettings,
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
@@ -307,10 +309,10 @@ impl Settings {
                 Ok(()) => {
                     settings.values.insert(name, (value, origin));
                 }
-                // A rule that nobody can read would hold nobody back.
-                Err(reason) if key.adds_up => problems.push(Problem {
+                // A rule that nobody can read would hold nobody back, and a check find nothing.
+                Err(reason) if key.adds_up || key.name.starts_with("check.") => problems.push(Problem {
                     severity: Severity::Error,
-                    ..keys::unusable(&name, &reason, &origin).hint("fix the rule: no agent starts until then")
+                    ..keys::unusable(&name, &reason, &origin).hint("fix it: no agent starts until then")
                 }),
                 Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
             }
@@ -359,6 +361,7 @@ impl Settings {
             routing: RoutingSettings { threshold: 1.0 },
             sandbox: SandboxSettings { level: SandboxLevel::Full, require: false, read: Vec::new(), opens_git: false },
             policy: PolicySettings { questions: u64::MAX, kept: BTreeMap::new() },
+            check: Vec::new(),
             engine: EngineSettings {
                 name: String::new(),
                 fallback: Vec::new(),

@@ -29,8 +29,6 @@ const STANDS: Duration = Duration::from_millis(500);
 const TOGETHER: Duration = Duration::from_millis(30);
 /// How often rows are redrawn when nothing happens.
 const TICK: Duration = Duration::from_millis(500);
-/// Without rows, a line says who works after so long without another.
-const SILENCE: Duration = Duration::from_secs(60);
 /// Shortest time between redraws that change only the rows.
 const FRAME: Duration = Duration::from_millis(50);
 
@@ -315,7 +313,7 @@ fn keep_shown(state: &Weak<Mutex<State>>, is_animated: bool, painter: Painter) -
     }
     if is_animated {
         state.draw(painter);
-    } else if state.written.is_some_and(|written| written.elapsed() >= SILENCE) {
+    } else if state.written.is_some_and(|written| written.elapsed() >= state.rows.silence()) {
         state.written = Some(Instant::now());
         let line = painter.paint(&state.rows.alive(Instant::now()));
         // Nobody reads a closed stream.

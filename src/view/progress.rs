@@ -17,7 +17,7 @@ const FRAMES: [&str; 4] = ["|", "/", "-", "\\"];
 /// Times are shown from this on.
 const LONG: u64 = 3;
 /// Without a terminal, a line is written after so long without another.
-const SILENCE: Duration = Duration::from_secs(10);
+pub(super) const SILENCE: Duration = Duration::from_secs(10);
 
 /// Shows an activity while it lives.
 pub(crate) struct Progress {

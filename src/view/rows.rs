@@ -19,6 +19,8 @@ const TOKENS: usize = 70;
 const TIMES: usize = 40;
 /// After this time without an event, a row says so.
 const SILENCE: Duration = Duration::from_secs(60);
+/// The name of the row of squad's own check.
+const CHECKING: &str = "squad";
 
 #[derive(Default)]
 pub(super) struct Rows {
@@ -119,6 +121,14 @@ impl Rows {
                 }
             }
             (_, EventKind::RunCompleted { .. }) => self.rows.clear(),
+            (_, EventKind::CheckStarted { command }) => {
+                if let Some(name) = Slug::fold(CHECKING) {
+                    let row = self.row(&name, now);
+                    row.begun = Some(now);
+                    row.state = State::Calls(first_line(&format!("$ {command}"), WRITING), now);
+                }
+            }
+            (_, EventKind::CheckCompleted(_)) => self.rows.retain(|row| row.agent.as_str() != CHECKING),
             (None, EventKind::QuestionAsked { question, text, .. }) => {
                 self.asks(&Slug::coordinator(), *question, text, event, now);
             }
@@ -236,6 +246,12 @@ impl Rows {
         }
         lines.push(self.total(now));
         lines.iter().map(|line| line.cut(columns)).collect()
+    }
+
+    /// Without rows on the screen, how long nothing may be said: of a command of squad's own as of others of its.
+    pub(super) fn silence(&self) -> Duration {
+        let is_checking = self.rows.iter().any(|row| row.agent.as_str() == CHECKING);
+        if is_checking { super::progress::SILENCE } else { SILENCE }
     }
 
     /// Who works, in one line.

@@ -8,8 +8,8 @@ use super::card::{MAX_NAME, mark_of, reasons};
 use super::text::{Mark, Text};
 use super::{DETAIL, LineStyle, agent_line, call};
 use crate::model::{
-    End, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Slug, TakenSnapshot, Verdict, change_by,
-    clock, first_line, list, plural, tools_called,
+    End, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, ProjectCheck, RunId, Slug, TakenSnapshot, Verdict,
+    change_by, clock, first_line, list, plural, tools_called,
 };
 
 /// Lines of a failed command's output that are shown.
@@ -125,6 +125,9 @@ impl Story {
                 let done = if done.is_empty() { String::new() } else { format!(": {} completed before", list(done)) };
                 format!("the run goes on{place}{done}")
             }
+            EventKind::CheckStarted { .. } if !self.is_live => return,
+            EventKind::CheckStarted { command } => format!("checks all changes: $ {command}"),
+            EventKind::CheckCompleted(check) => return self.checked(at, check, lines),
             EventKind::EngineFallback { from, to, reason } => format!("{from} cannot start ({reason}); uses {to}"),
             EventKind::SandboxWeaker { level, reason } => {
                 format!("the agents' sandbox is only `{level}` here: {reason}")
@@ -150,6 +153,29 @@ impl Story {
         );
         let mark = is_bad.then_some((Mark::Attention, LineStyle::Warning));
         lines.push(self.line(at, mark, "squad", &text));
+    }
+
+    /// The result of squad's own check.
+    fn checked(&mut self, at: Timestamp, check: &ProjectCheck, lines: &mut Vec<Text>) {
+        self.flush_all(lines);
+        let (mark, style) = match check.passed {
+            true => (Mark::Good, LineStyle::Good),
+            false => (Mark::Bad, LineStyle::Bad),
+        };
+        let took = if check.seconds >= 1.0 { format!(", {}", took(check.seconds)) } else { String::new() };
+        let ends = format!("    {}{took}", check.result());
+        self.call_lines(at, Some((mark, style)), "squad", &format!("$ {}", check.command), &ends, lines);
+        if !check.passed {
+            let output: Vec<&str> = check.output.lines().filter(|line| !line.trim().is_empty()).collect();
+            let shown = if self.is_live { OUTPUT } else { output.len() };
+            lines.extend(output[output.len().saturating_sub(shown)..].iter().map(|line| self.below(line)));
+            let is_more = !self.is_live && check.output_bytes > check.output.len() as u64;
+            if let Some(file) = check.output_file.as_ref().filter(|_| is_more) {
+                lines.push(self.below(&format!("… all {} bytes: {file} in squad's local folder", check.output_bytes)));
+            }
+        }
+        let mark = Some((Mark::Attention, LineStyle::Warning));
+        lines.extend(check.remarks().iter().map(|text| self.line(at, mark, "squad", &format!("check: {text}"))));
     }
 
     fn of_agent(&mut self, at: Timestamp, agent: &Slug, kind: &EventKind, lines: &mut Vec<Text>) {

@@ -9,6 +9,7 @@ mod bombs;
 mod cancel;
 mod card;
 mod ceremonies;
+mod check;
 mod circles;
 mod claims;
 mod colleagues;

@@ -249,6 +249,13 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             call_and_end(&tool, &detail, &format!("{word}{why}"))
         }
         EventKind::RunUndone(undone) => undone.to_string(),
+        EventKind::CheckStarted { command } => format!("$ {command}"),
+        EventKind::CheckCompleted(check) => {
+            let remarks = check.remarks().iter().map(|text| format!("\n  {text}")).collect::<String>();
+            let output = if check.passed { "" } else { check.output.trim_end() };
+            let output = output.lines().map(|line| format!("\n  {line}")).collect::<String>();
+            format!("$ {} {}{remarks}{output}", check.command, check.result())
+        }
         EventKind::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
         EventKind::DecisionLanded { decisions, branch, commit } => {
             format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::model::{Attachment, Tier, hidden, hidden_summary, list};
 use crate::ops::Project;
 use crate::ops::run::attachments;
-use crate::ops::run::order::{self, FLAGS, Order};
+use crate::ops::run::order::{self, CHECK, FLAGS, NO_CHECK, Order};
 use crate::ops::run::resume::{self, Interrupted};
 use crate::ops::run::routing;
 use crate::ops::team::engines;
@@ -85,6 +85,12 @@ pub(in crate::commands) struct Args {
     /// Start agents without their earlier tasks, in sessions of this run
     #[arg(long)]
     pub(super) fresh: bool,
+    /// Fail if no check is configured (`check.run`), instead of running without one
+    #[arg(long, conflicts_with = "no_check")]
+    check: bool,
+    /// Do not run the check that is configured
+    #[arg(long)]
+    no_check: bool,
     /// Commit no decisions to the branch; the ledger still records them
     #[arg(long)]
     no_commit: bool,
@@ -103,6 +109,7 @@ impl Args {
         context.ui.problems(&project.problems);
         project.require_sound()?;
         engines::check_names(&project)?;
+        self.require_check(&project)?;
         let script = engines::script(&project.settings, &context.directory)?;
         let script = script.map(|script| match &resumed {
             Some(interrupted) => script.after(interrupted.past.played()),
@@ -165,6 +172,19 @@ impl Args {
         Ok((project, Some(resumed)))
     }
 
+    fn require_check(&self, project: &Project) -> Result<(), Failure> {
+        if !self.check || !project.settings.check.is_empty() {
+            return Ok(());
+        }
+        let brought = project.problems.iter().find(|problem| problem.message.contains("`check.run` is ignored"));
+        Err(match brought {
+            Some(problem) => Failure::team(format!("--check: the check of {} is not approved", problem.file))
+                .hint("squad trust approve check.run"),
+            None => Failure::team("--check: no check is configured")
+                .hint("squad config set --user check.run cargo,test; or write it in .squad/config.toml and approve it"),
+        })
+    }
+
     fn attachments(
         &self,
         context: &mut Context<'_>,
@@ -194,7 +214,12 @@ impl Args {
         ];
         let before = |name: &str| resumed?.flags.get(name).cloned();
         let named = FLAGS.iter().zip(values);
-        named.filter_map(|((name, _), value)| Some(((*name).to_owned(), value.or_else(|| before(name))?))).collect()
+        let named = named.filter_map(|((name, _), value)| Some(((*name).to_owned(), value.or_else(|| before(name))?)));
+        let plain = [(CHECK, self.check, self.no_check), (NO_CHECK, self.no_check, self.check)];
+        let plain = plain
+            .into_iter()
+            .filter(|(name, is_given, is_taken_back)| *is_given || (!is_taken_back && before(name).is_some()));
+        named.chain(plain.map(|(name, ..)| (name.to_owned(), String::new()))).collect()
     }
 
     pub(super) fn settings(&self, resumed: Option<&Interrupted>) -> settings::Layer {

@@ -12,7 +12,6 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +22,7 @@ use tokio::time::sleep;
 
 use super::chats::is_session_id;
 use super::environment;
-use super::run::{Ended, Output, run};
+use super::run::{Ended, Output, run_limited};
 use super::spool::{Spool, Tail};
 use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
 use crate::env::files::open_regular;
@@ -250,19 +249,7 @@ impl ToolHost {
         command.current_dir(directory);
         let kinds = ["stdout", "stderr"].map(|kind| format!("{call}.{kind}"));
         let output = Output { spool: &self.spool, stdout: &kinds[0], stderr: &kinds[1] };
-        let (mut cancelled, (stop, mut stopped)) = (stop.clone(), watch::channel(false));
-        let timer = tokio::spawn(async move {
-            let is_timeout = tokio::select! {
-                () = sleep(limit) => true,
-                _ = cancelled.wait_for(|stop| *stop) => false,
-            };
-            stop.send_replace(true);
-            is_timeout
-        });
-        let ended = run(command, Stdio::null(), &output, &mut stopped, ()).await;
-        timer.abort();
-        let is_timeout = timer.await.unwrap_or(false);
-        let ended = ended?;
+        let (ended, is_timeout) = run_limited(command, &output, limit, stop).await?;
         let [stdout, stderr] =
             kinds.each_ref().map(|kind| (self.spool.last_text(kind, Finished::SHOWN), self.spool.len(kind)));
         Ok(Finished { ended, is_timeout, stdout, stderr })

@@ -13,6 +13,7 @@ mod arguments;
 pub(crate) mod blueprint;
 mod calls;
 mod chats;
+mod check;
 mod environment;
 mod output;
 mod profile;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
+pub(crate) use check::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
 pub(crate) use values::Values;

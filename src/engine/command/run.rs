@@ -81,6 +81,28 @@ pub(super) async fn run(
     Ok(Ended { code, signal, duration, stop_reason })
 }
 
+/// Like [`run`], and ends the process after `limit`. Also returns whether that ended it.
+pub(super) async fn run_limited(
+    command: Command,
+    output: &Output<'_>,
+    limit: Duration,
+    cancelled: &watch::Receiver<bool>,
+) -> std::io::Result<(Ended, bool)> {
+    let (mut cancelled, (stop, mut stopped)) = (cancelled.clone(), watch::channel(false));
+    let timer = tokio::spawn(async move {
+        let is_timeout = tokio::select! {
+            () = sleep(limit) => true,
+            _ = cancelled.wait_for(|stop| *stop) => false,
+        };
+        stop.send_replace(true);
+        is_timeout
+    });
+    let ended = run(command, Stdio::null(), output, &mut stopped, ()).await;
+    timer.abort();
+    let is_timeout = timer.await.unwrap_or(false);
+    Ok((ended?, is_timeout))
+}
+
 /// Returns when `stop` is set or its sender is gone.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);

@@ -8,8 +8,8 @@ use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
-    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, Outcome, Position, RunId, Slug, Usage, Verdict,
-    WorkReport, change_by,
+    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, Outcome, Position, ProjectCheck, RunId, Slug,
+    Usage, Verdict, WorkReport, change_by,
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
@@ -71,8 +71,8 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
     let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
     let work = std::mem::take(&mut state.done);
     let (status, commits, rejections) = (Outcome::Lost, Vec::new(), state.rejections);
-    let (stuck, error) = (false, None);
-    let kind = EventKind::RunCompleted { status, agents, work, rejections, stuck, commits, usage, error };
+    let (stuck, error, check) = (false, None, state.check.take());
+    let kind = EventKind::RunCompleted { status, agents, work, rejections, stuck, check, commits, usage, error };
     let causes = std::mem::take(&mut state.ends);
     push(None, Position::default(), kind, causes);
     if let Some(last) = entries.last_mut() {
@@ -104,6 +104,7 @@ struct RunState {
     has_started: bool,
     has_ended: bool,
     rejections: u64,
+    check: Option<Box<ProjectCheck>>,
     seq: u64,
     last: Timestamp,
     /// Work that was planned or begun, and has no end.
@@ -187,6 +188,7 @@ impl RunState {
             (EventKind::RunStarted { .. }, _) => self.has_started = true,
             (EventKind::RunCompleted { .. }, _) => self.has_ended = true,
             (EventKind::ReviewVerdict { verdict: Verdict::Rejected, .. }, _) => self.rejections += 1,
+            (EventKind::CheckCompleted(check), _) => self.check = Some(Box::new(check)),
             (EventKind::RunResumed { .. }, _) => self.resume(&entry.id),
             (EventKind::RoutePlanned(plan), _) => {
                 // Plans of earlier squads have only one step.

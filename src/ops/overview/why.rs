@@ -84,6 +84,9 @@ pub(crate) struct Origin {
     pub(crate) outcome: Option<Outcome>,
     /// The verdict on the file's very content; of a decision, the run's.
     pub(crate) review: Option<Review>,
+    /// The result of the project's check at the run's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<String>,
     /// The file was reviewed in the run, and has changed since.
     pub(crate) is_review_outdated: bool,
     /// The decisions made in the run, by the agent if it is known.
@@ -336,6 +339,7 @@ fn origin(project: &Project, run: &RunId, by: Authors) -> Result<Option<Origin>,
             task: None,
             outcome: None,
             review: None,
+            check: None,
             is_review_outdated: false,
             decisions: Vec::new(),
         });
@@ -344,7 +348,8 @@ fn origin(project: &Project, run: &RunId, by: Authors) -> Result<Option<Origin>,
         let is_theirs = by == Authors::default() || entry.agent.as_ref().is_some_and(is_one);
         match entry.known_kind() {
             Some(EventKind::RunStarted { text, .. }) => (origin.task, origin.at) = (Some(text), entry.at),
-            Some(EventKind::RunCompleted { status, agents, .. }) => {
+            Some(EventKind::RunCompleted { status, agents, check, .. }) => {
+                origin.check = check.map(|check| format!("{} {}", check.command, check.result()));
                 origin.outcome = Some(agent.as_ref().and_then(|agent| agents.get(agent)).copied().unwrap_or(status));
             }
             Some(EventKind::ReviewVerdict { verdict, .. }) => {

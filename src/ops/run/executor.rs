@@ -12,10 +12,11 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
     EventKind, FileVerdicts, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice,
-    Usage, Verdict, first_line, list, printable, seconds,
+    Usage, Verdict, WorkReport, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
+use crate::ops::run::check::Checked;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::ops::team::sandbox;
@@ -58,6 +59,7 @@ pub(super) struct Results {
     pub(super) answer: Option<String>,
     /// Nobody may revise the rejected work.
     pub(super) is_stuck: bool,
+    pub(super) checked: Checked,
     /// Why nobody was chosen for the work.
     unchosen: Option<Failure>,
 }
@@ -169,7 +171,8 @@ impl Executor<'_> {
         }
         let of_agents = results.work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR);
         let agents: Vec<Work> = of_agents.cloned().collect();
-        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents));
+        let check = results.checked.check.as_ref();
+        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents), check);
         let job = match agents.is_empty() {
             true => self.open(self.compiler.answering_coordinator().spec, prompt, WorkKind::Answer, false),
             false => self.coordinator(prompt, results.has_worked(&Slug::coordinator())),
@@ -233,7 +236,8 @@ impl Executor<'_> {
         results.work.extend(self.workers.colleagues.take_done());
         let status = results.status();
         let rejections = results.verdicts.iter().filter(|verdict| **verdict == Verdict::Rejected).count() as u64;
-        let work = results.work.iter().map(Work::report).collect();
+        let report = |work: &Work| WorkReport { verified: results.checked.verified(work), ..work.report() };
+        let work = results.work.iter().map(report).collect();
         let mut agents = BTreeMap::new();
         let mut usage = Usage::default();
         for work in &results.work {
@@ -269,8 +273,8 @@ impl Executor<'_> {
             tree.close();
         }
         let error = unchosen.as_ref().map(Failure::of_run);
-        let stuck = results.is_stuck;
-        let end = EventKind::RunCompleted { status, agents, work, rejections, stuck, commits, usage, error };
+        let (stuck, check) = (results.is_stuck, results.checked.check.map(Box::new));
+        let end = EventKind::RunCompleted { status, agents, work, rejections, stuck, check, commits, usage, error };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let run = self.run.clone();
         let error = unchosen;
@@ -384,9 +388,9 @@ impl Results {
     /// The run's outcome: the worst one of its agents.
     fn status(&self) -> Outcome {
         let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
-        if has(Outcome::Cancelled) {
+        if has(Outcome::Cancelled) || self.checked.is_cancelled {
             Outcome::Cancelled
-        } else if has(Outcome::Failed) || self.is_unapproved {
+        } else if has(Outcome::Failed) || self.is_unapproved || self.checked.has_failed() {
             Outcome::Failed
         } else if has(Outcome::TimedOut) {
             Outcome::TimedOut

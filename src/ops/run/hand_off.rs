@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::compile::{self, Rejection};
-use crate::model::{
-    Change, EventKind, FileVerdicts, JudgedFiles, Member, Outcome, Plan, Position, Slug, Verdict, list,
-};
+use crate::compile::{self, Rejection, ReviewedWork};
+use crate::model::{Change, EventKind, JudgedFiles, Member, Outcome, Plan, Position, Slug, Verdict, list};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::ops::run::resume::Judged;
 use crate::pool::{Job, Work, WorkKind};
@@ -55,6 +53,10 @@ impl Executor<'_> {
                 return;
             }
             let position = Position::new(step, attempt);
+            self.check(position, submission.all.iter(), results).await;
+            if self.workers.cancel.is_set() {
+                return;
+            }
             let Some((reviewer, review)) = self.judge(reviewers, plan, position, &submission, results).await else {
                 return;
             };
@@ -78,7 +80,9 @@ impl Executor<'_> {
             }
             locked.extend(authors.iter().cloned());
             self.workers.colleagues.keep_out(&authors, "the reviewer rejected its work");
-            let rejection = Rejection { reviewer: &reviewer.slug, authors: &authors, reasons: &reasons };
+            let check = results.checked.check.clone();
+            let rejection =
+                Rejection { reviewer: &reviewer.slug, authors: &authors, reasons: &reasons, check: check.as_ref() };
             let next = Position::new(step, attempt + 1);
             let known = self.past.reviser(next, &locked).and_then(|slug| self.project.team.member(slug));
             let member = match known {
@@ -125,7 +129,7 @@ impl Executor<'_> {
     ) -> Option<(&'m Member, Review)> {
         let mut last = None;
         for reviewer in reviewers {
-            let review = self.ask(reviewer, plan, position, submission, &results.file_verdicts).await;
+            let review = self.ask(reviewer, plan, position, submission, results).await;
             let has_judged = review.work.outcome == Outcome::Completed;
             results.work.push(review.work.clone());
             if !has_judged {
@@ -149,7 +153,7 @@ impl Executor<'_> {
         plan: &Plan,
         position: Position,
         submission: &Submission,
-        verdicts: &FileVerdicts,
+        results: &Results,
     ) -> Review {
         if let Some(review) = self.known(reviewer, position, submission) {
             return review;
@@ -171,10 +175,16 @@ impl Executor<'_> {
             None => Default::default(),
         };
         let judged = JudgedFiles { files, contents, ..JudgedFiles::default() };
-        let unchanged: Vec<&String> = verdicts.rejected_among(&judged).collect();
+        let unchanged: Vec<&String> = results.file_verdicts.rejected_among(&judged).collect();
         let directory = &workers.requests.project;
-        let reports = reports_of(now);
-        let prompt = compile::review_prompt(&self.order.message, &reports, &others, &unchanged, &diff, directory);
+        let shown = ReviewedWork {
+            work: &reports_of(now),
+            others: &others,
+            unchanged: &unchanged,
+            check: results.checked.check.as_ref().filter(|_| !all.is_empty()),
+            diff: &diff,
+        };
+        let prompt = compile::review_prompt(&self.order.message, &shown, directory);
         let job = self.job(reviewer, plan.tier, prompt, WorkKind::Review, position.attempt > Some(1));
         let goes_on = self.past.interrupted(&reviewer.slug, position);
         let work = workers.work(Job { goes_on, ..job }).await;

@@ -5,6 +5,7 @@ pub(crate) mod attachments;
 pub(in crate::ops) mod before;
 pub(crate) mod cancel;
 pub(crate) mod changes;
+mod check;
 pub(crate) mod conversation;
 mod conversation_sessions;
 pub(crate) mod demo;

@@ -44,6 +44,13 @@ pub(crate) struct Order {
     pub(crate) described: Option<Profile>,
 }
 
+impl Order {
+    /// Whether `check.run` is run on what agents change.
+    pub(crate) fn is_checked(&self) -> bool {
+        !self.flags.contains_key(NO_CHECK)
+    }
+}
+
 /// A member that an MCP client named, with its role at this moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NamedMember {
@@ -75,6 +82,10 @@ pub(crate) const FLAGS: [(&str, &str); 5] = [
     ("limit", "sessions.limit"),
     ("max-concurrent", "sessions.max_concurrent"),
 ];
+
+/// Flags that are recorded with the run too, and have no value.
+pub(crate) const CHECK: &str = "check";
+pub(crate) const NO_CHECK: &str = "no-check";
 
 /// The settings layer of such flags.
 pub(crate) fn flag_settings(flags: &BTreeMap<String, String>) -> Layer {

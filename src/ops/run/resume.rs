@@ -10,8 +10,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::{
-    Attachment, Decision, End, EntryId, Event, EventKind, JudgedFiles, Outcome, Plan, PlanKind, Position, RunId, Slug,
-    Verdict, list,
+    Attachment, Decision, End, EntryId, Event, EventKind, JudgedFiles, Outcome, Plan, PlanKind, Position, ProjectCheck,
+    RunId, Slug, Verdict, list,
 };
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
@@ -367,6 +367,18 @@ impl Past {
         let may = |event: &&Event| event.agent.as_ref().is_none_or(|agent| !locked.contains(agent));
         let revises = |event: &&Event| event.position == position && may(event) && opens_session(event);
         self.events.iter().find(revises).and_then(|event| event.agent.as_ref())
+    }
+
+    /// The last check of the project that ran to its end.
+    pub(super) fn check(&self) -> Option<&ProjectCheck> {
+        self.events
+            .iter()
+            .rev()
+            .find_map(|event| match &event.kind {
+                EventKind::CheckCompleted(check) => Some(check),
+                _ => None,
+            })
+            .filter(|check| check.exit_code.is_some())
     }
 
     /// The run's answer, if only the death of its process came after it.

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::proposal::Proposal;
+use super::proposal::{Fact, Proposal};
 use crate::error::Failure;
-use crate::model::list;
+use crate::model::{list, printable_line};
 
 /// Files by path from the team folder, with `/`.
 pub(crate) type TeamFiles = BTreeMap<String, Vec<u8>>;
 
 const ROSTER: &str = "team.md";
 const ROUTING: &str = "routing.md";
+const CONFIG: &str = "config.toml";
 
 /// The agents of each built-in preset.
 const PRESETS: [(&str, &[&str]); 7] = [
@@ -53,9 +54,19 @@ pub(crate) fn agents(answer: &str) -> Result<Vec<String>, Failure> {
     }
 }
 
+/// Names the command that checks the project in the configuration.
+pub(super) fn use_check(files: &mut TeamFiles, Fact { value, source }: &Fact) {
+    let run: Vec<toml::Value> = value.split(' ').map(toml::Value::from).collect();
+    let (config, run) = (text(files, CONFIG), toml::Value::from(run));
+    let gap = if config.is_empty() { "" } else { "\n" };
+    let from = printable_line(source);
+    let section =
+        format!("[check]\n# squad runs it on what agents change, once `squad trust` approves it. From {from}:\n");
+    put(files, CONFIG, format!("{config}{gap}{section}run = {run}\n"));
+}
+
 /// Sets the engine in the configuration; replaces the commented-out line for it, if there is one.
 pub(super) fn use_engine(files: &mut TeamFiles, name: &str) {
-    const CONFIG: &str = "config.toml";
     let placeholder = "# name = \"copilot\"\n";
     let line = format!("name = {}\n", toml::Value::from(name));
     let config = text(files, CONFIG);

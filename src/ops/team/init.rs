@@ -83,6 +83,9 @@ pub(crate) fn init(
         if let Some(engine) = &known.engine {
             fit::use_engine(&mut team, engine);
         }
+        if let Some(check) = &known.check {
+            fit::use_check(&mut team, check);
+        }
         files.extend(team.into_iter().map(|(path, bytes)| FileChange::added(format!("{FOLDER}/{path}"), bytes)));
     }
     if options.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {

@@ -11,6 +11,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::list;
 use crate::ops::own_settings;
+use crate::policy::{CheckResult, check_in};
 
 /// A line of the proposal: what it is called, its value, and where that comes from.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +28,8 @@ pub(crate) struct Proposal {
     pub(crate) stack: Option<Fact>,
     /// The commands that build and test.
     pub(crate) checks: Vec<Fact>,
+    /// The one of them that squad is to run itself.
+    pub(crate) check: Option<Fact>,
     /// Folders, each with the agent that owns it.
     pub(crate) owners: Vec<(String, String)>,
     pub(crate) conventions: Vec<&'static str>,
@@ -61,6 +64,8 @@ impl Proposal {
         };
         let (engine, used_engine) = engine(env, directory)?;
         let stack = survey.stack();
+        let at_root = survey.checks.iter().filter(|check| check.is_at_root);
+        let check = check_of(at_root.map(|check| Fact { value: check.command.clone(), source: check.source.clone() }));
         Ok(Self {
             purpose: survey.purpose,
             kind: survey.kind.map(|kind| Fact { value: kind.value.name().to_owned(), source: kind.source }),
@@ -70,6 +75,7 @@ impl Proposal {
                 .into_iter()
                 .map(|check| Fact { value: check.command, source: check.source })
                 .collect(),
+            check,
             owners: survey.owners.into_iter().map(|(path, owner)| (path, owner.to_owned())).collect(),
             conventions: survey.conventions,
             code_owners: survey.code_owners,
@@ -99,6 +105,10 @@ impl Proposal {
             let value = self.checks.iter().map(|check| check.value.as_str()).collect::<Vec<_>>().join(", ");
             lines.push(Line { name: "checks", value, source: list(sources) });
         }
+        if let Some(Fact { value, source }) = &self.check {
+            let value = format!("by `{value}`, which squad runs after changes once `squad trust` approves it");
+            lines.push(Line { name: "checked", value, source: source.clone() });
+        }
         let owners: Vec<String> =
             self.owners().map(|(path, owner)| format!("{path}/ {}", owner.to_lowercase())).collect();
         if !owners.is_empty() {
@@ -122,6 +132,17 @@ impl Proposal {
         ];
         all.into_iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| name).collect()
     }
+}
+
+/// The command to run on what agents change: one that needs no shell, and tests if there is such a one.
+pub(crate) fn check_of(checks: impl Iterator<Item = Fact>) -> Option<Fact> {
+    let is_plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:+@".contains(c));
+    let is_check = |command: &str| {
+        command.split(' ').all(is_plain) && check_in(command, &[]).is_some_and(|result| result == CheckResult::OfLine)
+    };
+    let mut checks: Vec<Fact> = checks.filter(|check| is_check(&check.value)).collect();
+    let tests = checks.iter().position(|check| check.value.contains("test"));
+    (!checks.is_empty()).then(|| checks.swap_remove(tests.unwrap_or(0)))
 }
 
 /// The engine that is ready, else one that is installed: what to write into the configuration, if it is not the usual one,

@@ -75,6 +75,13 @@ pub(crate) fn approved_files(env: &Env, workspace: &Workspace) -> BTreeSet<Strin
     approved_units(env, workspace, &layers).flat_map(|unit| unit.files).collect()
 }
 
+/// Whether this is approved as it is now: what its files hold may have changed since the settings were read.
+pub(crate) fn is_approved(env: &Env, workspace: &Workspace, name: &str) -> bool {
+    let (files, _) = store::read_configuration(&workspace.folder);
+    let layers = team_layers(&files, &mut Vec::new());
+    approved_units(env, workspace, &layers).any(|unit| unit.name == name)
+}
+
 /// Looks at no file of what was never approved: a repository can name many.
 fn approved_units(env: &Env, workspace: &Workspace, layers: &[Layer]) -> impl Iterator<Item = Unit> {
     let units = read(env, workspace, layers, |approvals, name| approvals.approved.contains_key(name));
@@ -169,7 +176,7 @@ fn texts(value: &Value, take: &mut impl FnMut(&str)) {
 
 /// The files and folders of the project that a value may name, relative to its root: as a whole, or by a word in it, behind
 /// an option's letter too.
-fn named_in(text: &str, root: &Path) -> Vec<String> {
+pub(crate) fn named_in(text: &str, root: &Path) -> Vec<String> {
     let words = text.split(|c: char| c.is_whitespace() || "=:,;@'\"".contains(c)).chain([text]);
     let glued = |word: &str| word.strip_prefix('-').and_then(|word| word.get(1..)).map(str::to_owned);
     let words = words.flat_map(|word| [Some(word.to_owned()), glued(word)]).flatten();

@@ -12,9 +12,9 @@ use self::changes::{ChangeSummary, FileCount};
 use super::LineStyle;
 use super::text::{Mark, Text};
 use crate::model::{
-    ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Outcome, Plan, PlanKind, Position, RunError,
-    RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, clock, first_line, list, plural,
-    together,
+    ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Outcome, Plan, PlanKind, Position, ProjectCheck,
+    RunError, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, clock, first_line, list,
+    plural, together,
 };
 
 /// Columns of the longest name and of what an agent changed; more is counted, not named.
@@ -22,6 +22,8 @@ pub(super) const MAX_NAME: usize = 12;
 const MAX_CHANGE: usize = 44;
 /// Below this width, files are only counted.
 const NARROW: usize = 70;
+/// Of a run whose agents have all completed.
+const NOTHING_OPEN: &str = "goes on with it";
 /// The most decisions that are named.
 const DECISIONS: usize = 3;
 
@@ -59,6 +61,7 @@ struct RunEnd {
     agents: BTreeMap<Slug, Outcome>,
     rejections: u64,
     is_stuck: bool,
+    check: Option<ProjectCheck>,
     usage: Usage,
     error: Option<RunError>,
 }
@@ -108,11 +111,12 @@ impl Card {
                     self.verdicts.insert(reviewer.clone(), (*verdict, text.clone()));
                 }
             }
-            EventKind::RunCompleted { status, agents, work, rejections, stuck, usage, error, .. } => {
+            EventKind::RunCompleted { status, agents, work, rejections, stuck, check, usage, error, .. } => {
                 self.work.clone_from(work);
                 let (status, rejections, is_stuck) = (*status, *rejections, *stuck);
-                let (agents, usage, error) = (agents.clone(), usage.clone(), error.clone());
-                self.end = Some(RunEnd { status, agents, rejections, is_stuck, usage, error });
+                let (agents, usage, error, check) =
+                    (agents.clone(), usage.clone(), error.clone(), check.as_deref().cloned());
+                self.end = Some(RunEnd { status, agents, rejections, is_stuck, check, usage, error });
             }
             kind => {
                 if let (Some(agent), Some((outcome, end))) = (agent, kind.end()) {
@@ -193,7 +197,10 @@ impl Card {
             };
             rows.note("git", Text::default().plain(&format!("{who}: {git}")));
         }
-        self.check_row(&changes).into_iter().for_each(|text| rows.note("checked", text));
+        match &end.check {
+            Some(check) => self.project_check(check).into_iter().for_each(|text| rows.note("checked", text)),
+            None => self.check_row(&changes).into_iter().for_each(|text| rows.note("checked", text)),
+        }
         self.decision_rows().into_iter().for_each(|text| rows.note("decision", text));
         if let Some(used) = used(&end.usage) {
             rows.note("used", Text::default().plain(&used));
@@ -248,7 +255,15 @@ impl Card {
             return format!("rejected {times}by {reviewer}{reasons}");
         }
         let mut causes = self.work.iter().filter(|work| work.status == end.status);
-        let Some(first) = causes.next() else { return String::new() };
+        let Some(first) = causes.next() else {
+            return match (&end.check, end.status) {
+                (_, Outcome::Cancelled) => "interrupted during the check".to_owned(),
+                (Some(check), Outcome::Failed) if !check.passed => {
+                    format!("the check {} {}", first_line(&check.command, 80), first_line(&check.result(), 120))
+                }
+                _ => String::new(),
+            };
+        };
         let others: BTreeSet<&Slug> = causes.map(|work| &work.agent).filter(|agent| **agent != first.agent).collect();
         let more = if others.is_empty() { String::new() } else { format!(", and so did {}", list(others)) };
         match end.status {
@@ -332,6 +347,19 @@ impl Card {
         Row { name: agent.to_string(), word: (style, word), change, remark: remarks.join(", ") }
     }
 
+    /// What squad's own check found, and what else there is to know of it.
+    fn project_check(&self, check: &ProjectCheck) -> Vec<Text> {
+        let is_changed = |work: &&WorkReport| work.changed.iter().flatten().any(|it| it.class.is_of_agents());
+        let sees_all = self.work.iter().filter(is_changed).all(|work| work.verified.is_some());
+        let result = first_line(&check.result(), 120);
+        let (word, rest) = result.split_at(if check.passed { result.len() } else { "failed".len() });
+        let style = if check.passed { LineStyle::Good } else { LineStyle::Bad };
+        let line = Text::default().plain(&first_line(&check.command, 80)).plain(" ").with(style, word).plain(rest);
+        let line = line.plain(if sees_all { " after the last change" } else { "" });
+        let remarks = check.remarks().into_iter().map(|text| Text::default().with(LineStyle::Warning, &text));
+        std::iter::once(line).chain(remarks).collect()
+    }
+
     /// The last check of any agent, and whether it saw the last change.
     fn check_row(&self, changes: &ChangeSummary) -> Option<Text> {
         let last = self.work.iter().filter_map(|work| work.check.as_ref().map(|check| (work, check)));
@@ -401,6 +429,11 @@ impl Card {
             Outcome::Stopped if self.allows_all => vec![log],
             Outcome::Stopped => vec![resume(" --permissions allow"), log],
             Outcome::Skipped => vec![log],
+            // Nobody has anything left to do.
+            Outcome::Failed if self.rest(end) == NOTHING_OPEN && end.check.is_some() => {
+                let log = (log.0, "what the check printed".to_owned());
+                [Some(log), diff, undo].into_iter().flatten().collect()
+            }
             _ => [Some(resume("")), diff.or(Some(log)), undo].into_iter().flatten().collect(),
         }
     }
@@ -409,7 +442,7 @@ impl Card {
     fn rest(&self, end: &RunEnd) -> String {
         let is_open = |agent: &Slug| end.agents.get(agent).is_some_and(|status| *status != Outcome::Completed);
         let open: Vec<Slug> = self.agents().into_iter().filter(is_open).collect();
-        if open.is_empty() { "goes on with it".to_owned() } else { format!("goes on with {}", list(open)) }
+        if open.is_empty() { NOTHING_OPEN.to_owned() } else { format!("goes on with {}", list(open)) }
     }
 }
 
@@ -583,8 +616,8 @@ mod tests {
     fn ends(status: Outcome, work: &[WorkReport]) -> EventKind {
         let agents = work.iter().map(|work| (work.agent.clone(), work.status)).collect();
         let (work, usage) = (work.to_vec(), Usage { seconds: 161.0, ..Usage::default() });
-        let (rejections, stuck, commits, error) = Default::default();
-        EventKind::RunCompleted { status, agents, work, rejections, stuck, commits, usage, error }
+        let (rejections, stuck, check, commits, error) = Default::default();
+        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, commits, usage, error }
     }
 
     fn lines(card: &Card, columns: usize) -> Vec<String> {

@@ -66,6 +66,8 @@ pub(in crate::ops) enum Fact {
         usage: Usage,
         /// Lines that its agents added and removed.
         lines: (u64, u64),
+        /// Whether the project's check passed, if it was run.
+        verified: Option<bool>,
     },
     /// Its changes were undone, or brought back.
     Undone(Undone),
@@ -192,8 +194,9 @@ impl Derived for EntryFacts {
             EventKind::RoutePlanned(plan) => {
                 Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
             }
-            EventKind::RunCompleted { status, agents, work, usage, .. } => {
-                Fact::Ended { status, agents, usage, lines: lines_changed(&work) }
+            EventKind::RunCompleted { status, agents, work, check, usage, .. } => {
+                let verified = check.map(|check| check.passed);
+                Fact::Ended { status, agents, usage, lines: lines_changed(&work), verified }
             }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {

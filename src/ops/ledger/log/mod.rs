@@ -30,6 +30,9 @@ pub(crate) struct RunSummary {
     pub(crate) status: String,
     pub(crate) agents: BTreeMap<Slug, Outcome>,
     pub(crate) usage: Usage,
+    /// Whether the project's check passed at its end; `None`: it was not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) verified: Option<bool>,
     /// All that it changed was undone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) undone: bool,
@@ -75,6 +78,7 @@ struct PartialRun {
     planned: Vec<Slug>,
     is_answer: bool,
     lines: (u64, u64),
+    verified: Option<bool>,
     /// The run was resumed: ends before that do not count.
     resumed: bool,
     /// The newest first.
@@ -86,8 +90,8 @@ impl PartialRun {
         match fact {
             Fact::Ended { .. } | Fact::Undone(_) if self.resumed => {}
             Fact::Undone(undone) => self.undos.push(undone),
-            Fact::Ended { status, agents, usage, lines } => {
-                *self = Self { ended: Some((at, status)), agents, usage, lines, ..std::mem::take(self) };
+            Fact::Ended { status, agents, usage, lines, verified } => {
+                *self = Self { ended: Some((at, status)), agents, usage, lines, verified, ..std::mem::take(self) };
             }
             Fact::Resumed => self.resumed = true,
             Fact::AgentEnded { outcome, usage } if self.ended.is_none() => {
@@ -157,9 +161,9 @@ fn summary(run: RunId, started: Timestamp, message: String, partial: PartialRun,
     };
     let mut state = UndoState::default();
     partial.undos.iter().rev().for_each(|undone| state.add(undone));
-    let PartialRun { agents, usage, lines, is_answer, .. } = partial;
+    let PartialRun { agents, usage, lines, verified, is_answer, .. } = partial;
     let undone = state.has(None);
-    RunSummary { run, started, ended, message, status, agents, usage, undone, lines, is_answer }
+    RunSummary { run, started, ended, message, status, agents, usage, verified, undone, lines, is_answer }
 }
 
 /// The form used in JSON.

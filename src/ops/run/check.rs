@@ -1,0 +1,198 @@
+//! squad's own check of what agents changed: `check.run`.
+//!
+//! It is run before each review and at the end, unless the work tree is as the last check left it. Its result holds for
+//! that content, also when the run is resumed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tokio::sync::watch;
+
+use crate::engine::command::OwnCommand;
+use crate::env::real;
+use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug, command_line, seconds};
+use crate::ops::run::executor::{Executor, Results};
+use crate::ops::team::sandbox;
+use crate::ops::team::trust;
+use crate::pool::{Action, Work, WorkTree, session_id};
+use crate::program::{Program, Programs};
+use crate::settings::Origin;
+
+/// The setting.
+pub(crate) const SETTING: &str = "check.run";
+/// Stands for an agent where processes and their output are told apart by agents.
+const NAME: &str = "check";
+
+/// What is known of a run's checks.
+#[derive(Default)]
+pub(super) struct Checked {
+    /// The last result.
+    pub(super) check: Option<ProjectCheck>,
+    /// The work that it covers.
+    covered: BTreeSet<(Slug, Position)>,
+    /// It was cancelled.
+    pub(super) is_cancelled: bool,
+}
+
+impl Checked {
+    pub(super) fn has_failed(&self) -> bool {
+        self.check.as_ref().is_some_and(|check| !check.passed)
+    }
+
+    /// Whether this work holds; `None`: it changed nothing, or was not checked.
+    pub(super) fn verified(&self, work: &Work) -> Option<bool> {
+        let is_covered = self.covered.contains(&(work.agent.clone(), work.position));
+        self.check.as_ref().map(|check| check.passed).filter(|_| is_covered)
+    }
+}
+
+impl Executor<'_> {
+    /// Checks all the work of the run so far, unless agents changed nothing since the last check.
+    pub(super) async fn check<'w>(
+        &self,
+        position: Position,
+        work: impl Iterator<Item = &'w Work>,
+        results: &mut Results,
+    ) {
+        let is_off = self.project.settings.check.is_empty() || !self.order.is_checked();
+        if is_off || self.workers.cancel.is_set() {
+            return;
+        }
+        let (mut covered, mut written) = (BTreeSet::new(), BTreeSet::new());
+        for work in work {
+            let own = work.changed.iter().flatten().filter(|change| self.is_work(change));
+            let own: Vec<&str> = own.map(|change| change.path.as_str()).collect();
+            if work.changed.is_none() || !own.is_empty() {
+                covered.insert((work.agent.clone(), work.position));
+            }
+            written.extend(own);
+        }
+        let Some(tree) = self.workers.tree.as_ref().filter(|_| !covered.is_empty()) else { return };
+        let before = tree.snapshot().await;
+        let last = results.checked.check.take().or_else(|| self.past.check().cloned());
+        let standing = last.filter(|last| self.are_alike(last.snapshot.as_deref(), before.as_deref()));
+        let check = match standing {
+            Some(check) => Some(check),
+            None => self.check_now(position, tree, before).await.map(|check| {
+                let rewritten = self.named().filter(|path| written.contains(path.as_str())).collect();
+                let check = ProjectCheck { rewritten, ..check };
+                self.workers.reports.at(position).tell(None, EventKind::CheckCompleted(check.clone()));
+                check
+            }),
+        };
+        results.checked = Checked { is_cancelled: check.is_none(), check, covered };
+    }
+
+    /// Whether a change is an agent's, and of the project itself: what agents say in the team's files is not checked.
+    fn is_work(&self, change: &Change) -> bool {
+        change.class.is_of_agents() && !self.is_of_team(change)
+    }
+
+    fn is_of_team(&self, change: &Change) -> bool {
+        Path::new(&change.path).starts_with(self.project.folder_in_repository())
+    }
+
+    /// Whether the project is the same in two snapshots, as far as that is known.
+    fn are_alike(&self, before: Option<&str>, now: Option<&str>) -> bool {
+        let (Some(before), Some(now)) = (before, now) else { return false };
+        before == now || self.changed(before, now).is_some_and(|all| all.iter().all(|change| self.is_of_team(change)))
+    }
+
+    fn changed(&self, from: &str, to: &str) -> Option<Vec<Change>> {
+        let repository = &self.project.repository;
+        let (from, to) = (repository.snapshot_at(from).ok()?, repository.snapshot_at(to).ok()?);
+        repository.changed_between(&from, &to).ok()
+    }
+
+    /// `None`: the run is being cancelled.
+    async fn check_now(&self, position: Position, tree: &WorkTree, before: Option<String>) -> Option<ProjectCheck> {
+        let reports = self.workers.reports.at(position);
+        let arguments = &self.project.settings.check;
+        let command = command_line(arguments);
+        reports.tell(None, EventKind::CheckStarted { command: command.clone() });
+        // A constant that folds to itself.
+        let name = Slug::fold(NAME)?;
+        tree.announce(Action::Begin(&name));
+        let ran = self.run_check(arguments, &name).await;
+        tree.announce(Action::End(&name));
+        let mut check = match ran {
+            Ok(None) => return None,
+            Ok(Some(check)) => check,
+            Err(reason) => ProjectCheck { reason, ..ProjectCheck::default() },
+        };
+        check.command = command;
+        check.snapshot = tree.snapshot().await;
+        if let (Some(before), Some(after)) = (&before, &check.snapshot) {
+            let changed = self.changed(before, after).unwrap_or_default();
+            // Nobody's tool was at work, and no agent's command.
+            check.changed = changed.iter().map(|it| Change { class: ChangeClass::Yours, ..it.summary() }).collect();
+        }
+        Some(check)
+    }
+
+    /// The files of the project that the check's arguments name, relative to the repository's root.
+    fn named(&self) -> impl Iterator<Item = String> {
+        let (root, place) = (real(&self.project.folder.root), self.project.path_in_repository());
+        let named = self.project.settings.check.iter().flat_map(move |text| trust::named_in(text, &root));
+        let named: BTreeSet<String> = named.collect();
+        named.into_iter().map(move |path| format!("{place}{path}"))
+    }
+
+    /// Fails closed: the error is the reason why it could not be run. `None`: the run is being cancelled.
+    async fn run_check(&self, arguments: &[String], name: &Slug) -> Result<Option<ProjectCheck>, String> {
+        let Self { env, project, .. } = self;
+        let is_brought = matches!(project.settings.origin(SETTING), Origin::Project(..));
+        if is_brought && !trust::is_approved(env, project, SETTING) {
+            return Err(format!("what `{SETTING}` runs is not as it was approved: `squad trust` shows it"));
+        }
+        let (variables, root) = (env.os_variables(), &project.folder.root);
+        let programs = Programs::new(root, &variables);
+        let program = program(arguments.first().map(String::as_str).unwrap_or_default(), root, &programs)?;
+        let bounds = sandbox::of_run(env, project, self.run.as_str(), &[]).map_err(|failure| failure.message)?;
+        let (local, session) = (project.local(), session_id(name, self.run));
+        let command = OwnCommand {
+            program,
+            arguments: arguments.get(1..).unwrap_or_default(),
+            directory: root,
+            variables,
+            sandbox: bounds.sandbox.as_ref(),
+            squad: env.program.as_deref(),
+            local: &local,
+            session: &session,
+        };
+        let (stop, stopped) = watch::channel(false);
+        let mut cancel = self.workers.cancel.clone();
+        let mut running = Box::pin(command.run(project.settings.sessions.tool_limit, &stopped));
+        let ended = tokio::select! {
+            biased;
+            ended = &mut running => ended,
+            () = cancel.wait() => {
+                stop.send_replace(true);
+                // Its processes end first.
+                let _ = running.await;
+                return Ok(None);
+            }
+        };
+        let ended = ended.map_err(|error| format!("it cannot be started: {error}"))?;
+        Ok(Some(ProjectCheck {
+            passed: ended.exit_code == Some(0),
+            exit_code: ended.exit_code,
+            reason: ended.reason,
+            seconds: seconds(ended.duration),
+            output: ended.output,
+            output_bytes: ended.output_bytes,
+            output_file: Some(ended.output_file),
+            ..ProjectCheck::default()
+        }))
+    }
+}
+
+/// The user's own file or an approval names it, so it may be one of the project's.
+fn program(name: &str, root: &Path, programs: &Programs) -> Result<Program, String> {
+    let path = Path::new(name);
+    if path.is_absolute() || path.components().count() == 1 {
+        return programs.named(path).map_err(|refusal| refusal.to_string());
+    }
+    let path = root.join(path);
+    if path.is_file() { Ok(Program::of_user(&path)) } else { Err(format!("the project has no file `{name}`")) }
+}
