@@ -83,7 +83,8 @@ impl Story {
                 self.flush_all(&mut lines);
             }
             (_, EventKind::Answer { text }) => {
-                self.pending.retain(|_, (_, pending)| pending != text);
+                // squad may have put something in front of it.
+                self.pending.retain(|_, (_, pending)| !text.ends_with(pending.as_str()));
                 self.flush_all(&mut lines);
                 self.answer = Some(text.clone());
             }
@@ -157,7 +158,6 @@ impl Story {
 
     /// The result of squad's own check.
     fn checked(&mut self, at: Timestamp, check: &ProjectCheck, lines: &mut Vec<Text>) {
-        self.flush_all(lines);
         let (mark, style) = match check.passed {
             true => (Mark::Good, LineStyle::Good),
             false => (Mark::Bad, LineStyle::Bad),

@@ -190,7 +190,7 @@ fn a_check_that_nobody_can_read_lets_nobody_start() {
     let repo = TestRepo::with_small_team();
     let output = ada(&repo, &writes("good", "Done."));
     assert_eq!((output.code, end(&output)["check"].is_null()), (0, true), "{output}");
-    let output = run_with(&repo, "", &["allow", "--check", "--agent", "ada", "Add tests"]);
+    let output = run_with(&repo, &writes("good", "Done."), &["allow", "--check", "--agent", "ada", "Add tests"]);
     assert_eq!(output.code, 3, "{output}");
     assert!(
         output.err.contains("error: --check: no check is configured\nhint: squad config set --user check.run "),
@@ -202,22 +202,18 @@ fn a_check_that_nobody_can_read_lets_nobody_start() {
 #[test]
 fn a_repository_brings_no_check_that_was_not_approved() {
     let repo = TestRepo::with_small_team();
-    repo.write(
-        ".squad/config.toml",
-        "[check]\nrun = [\"git\", \"-c\", \"include.path=../tools/check.config\", \"is-good\"]\n",
-    );
-    repo.write("tools/check.config", "[alias]\nis-good = grep --untracked -q good -- a.txt\n");
     let check = ["git", "grep", "--untracked", "-q", "good", "--", "a.txt"];
     let run = format!("[check]\nrun = {check:?}\n");
     repo.write(".squad/config.toml", &run);
     let output = ada(&repo, &writes("bad", "Done."));
     assert_eq!((output.code, results(&output)), (0, Vec::new()), "{output}");
     assert!(output.err.contains("`check.run` is ignored: a repository may not set it"), "{output}");
-    let required = run_with(&repo, "", &["allow", "--check", "--agent", "ada", "Add tests"]);
+    let required = run_with(&repo, &writes("good", "Done."), &["allow", "--check", "--agent", "ada", "Add tests"]);
     assert!(required.code == 3 && required.err.contains("hint: squad trust approve check.run"), "{required}");
     assert_eq!(repo.squad(&["trust", "approve", "check.run", "--yes"]).code, 0);
-    // a.txt is one of its arguments: what ada writes there is nothing that anybody has approved.
-    let output = ada(&repo, &writes("good", "Done."));
+    // a.txt is one of its arguments: what ada's command writes there is nothing that anybody has approved.
+    let by_command = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"echo good >a.txt\" }, { say = \"Done.\" }]\n";
+    let output = ada(&repo, by_command);
     assert_eq!((output.code, results(&output)), (1, vec![false]), "{output}");
     let reason = end(&output)["check"]["reason"].clone();
     assert_eq!(reason, "what `check.run` runs is not as it was approved: `squad trust` shows it", "{output}");
@@ -348,7 +344,9 @@ fn a_resumed_run_that_failed_its_check_is_checked_when_something_has_changed() {
     let repo = repo(IS_GOOD);
     assert_eq!(ada(&repo, &writes("bad", "Done.")).code, 1);
     let run = newest(&repo);
-    let resume = |flags: &[&str]| run_with(&repo, "", &[&["allow", "--json", "--resume", &run], flags].concat());
+    let resume = |flags: &[&str]| {
+        run_with(&repo, &writes("bad", "Done."), &[&["allow", "--json", "--resume", &run], flags].concat())
+    };
     let again = resume(&[]);
     assert_eq!(
         (again.code, results(&again), &end(&again)["check"]["passed"]),
@@ -393,11 +391,17 @@ fn an_interrupt_ends_the_check_and_all_that_it_started() {
         !out.contains("check.completed") && out.contains(r#""type":"run.completed","status":"cancelled""#),
         "{out}"
     );
-    let alive = std::process::Command::new("kill").args(["-0", &sleeper]).stderr(Stdio::null()).status();
-    assert!(!alive.expect("kill runs").success(), "{sleeper} is still there");
+    let ends = (0..500).any(|_| {
+        let state = std::process::Command::new("ps").args(["-o", "stat=", "-p", &sleeper]).output().expect("ps runs");
+        let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        // Whoever it was left to may take no note of its end.
+        state.is_empty() || state.starts_with('Z')
+    });
+    assert!(ends, "{sleeper} is still there");
     let run = newest(&repo);
     configure(&repo, &format!("[check]\nrun = {IS_GOOD}\n"));
-    let resumed = run_with(&repo, "", &["allow", "--json", "--resume", &run]);
+    let resumed = run_with(&repo, &writes("good", "Done."), &["allow", "--json", "--resume", &run]);
     assert_eq!((resumed.code, results(&resumed)), (0, vec![true]), "{resumed}");
 }
 

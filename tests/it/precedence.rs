@@ -45,6 +45,7 @@ const KEYS: &[Key] = &[
     key("routing.threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
     Key { name: "policy.kept.shop", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("policy.questions", [("2", "2"), ("3", "3")]),
+    Key { name: "check.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),

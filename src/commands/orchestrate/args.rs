@@ -35,6 +35,7 @@ Examples:
   squad orchestrate --engine rehearsal \"Try it\"           No model, no login, no network
   squad orchestrate --script play.toml \"Try it\"           Rehearse a script of your own
   squad orchestrate --resume 20260105-0900                Resume an interrupted run
+  squad orchestrate --no-check \"Sketch the importer\"      Leave out the check that is configured
 
 A script is TOML. The turns of each agent are played in order:
   [[turn]]

@@ -59,7 +59,10 @@ impl Executor<'_> {
             // After a rejection, neither the work nor its author's report is the answer.
             _ if results.verdicts.contains(&Verdict::Rejected) => self.answer(results).await,
             [_] if plan.reviewer.is_some() && results.verdicts.last() != Some(&Verdict::Approved) => {}
-            [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
+            [only] => {
+                let text = results.checked.in_front_of(&only.agent, &only.text);
+                results.answer = Some(text).filter(|_| only.outcome == Outcome::Completed);
+            }
             [] => self.answer(results).await,
             several if several.iter().any(|work| work.outcome == Outcome::Completed) => self.answer(results).await,
             _ => {}
