@@ -1,15 +1,18 @@
+use std::path::Path;
+
 use super::change::{outcome, to_add};
 use super::{Context, Ended};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{ChangeKind, first_line, list, plural, printable_line, without_hidden};
 use crate::ops::change::Report;
-use crate::ops::own_settings;
 use crate::ops::team::fit::capitalized;
 use crate::ops::team::init::{self, Installed, Options};
 use crate::ops::team::preset::Preset;
 use crate::ops::team::proposal::{Fact, Line, Proposal, YOURS, check_of};
+use crate::ops::team::trust::{self, Unit};
 use crate::ops::team::{engines, fit};
+use crate::ops::{Workspace, own_settings};
 use crate::ui::{FAINT, Ui};
 
 /// Install a team in this repository
@@ -78,6 +81,12 @@ impl Args {
             }
         };
         let installed = init::init(env, directory, options, agree)?;
+        if let Installed::New(_, proposal) = &installed
+            && is_asked
+            && proposal.check.is_some()
+        {
+            approve_check(env, directory)?;
+        }
         let installed = match (installed, context.finished(&ChangeKind::Init)) {
             // By this very call, for the one before it.
             (Installed::Already { .. }, Some((paths, commit @ Some(_)))) => {
@@ -124,11 +133,19 @@ impl Args {
                 if report.commit.is_none() {
                     ui.hint(&format!("{} && git commit -m \"Add a squad\"", to_add(&report)));
                 }
-                next_steps(ui, &files, proposal.check.is_some());
+                next_steps(ui, &files, proposal.check.is_some() && !is_asked);
             }
         }
         Ok(0)
     }
+}
+
+/// The person has seen the command, and what it is for.
+fn approve_check(env: &Env, directory: &Path) -> Result<(), Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    let (units, _) = trust::needing_approval(env, &workspace);
+    let check: Vec<&Unit> = units.iter().filter(|unit| unit.name == "check.run").collect();
+    trust::settle(env, &workspace, &check, true)
 }
 
 /// What is known and what is not, each line with its source.
@@ -149,7 +166,8 @@ fn agreed(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>)
             answer @ ("y" | "yes" | "n" | "no" | "p" | "s" | "c" | "f" | "t" | "e") => Ok(answer.to_owned()),
             _ => Err(Failure::usage("y writes it, n writes nothing; to change a line:").hint(CHANGES)),
         };
-        match checked(ui, &format!("Write this? y, n, or change {CHANGES}:"), "y", known)?.as_str() {
+        let approves = if proposal.check.is_some() { " (approves the check too)" } else { "" };
+        match checked(ui, &format!("Write this? y{approves}, n, or change {CHANGES}:"), "y", known)?.as_str() {
             "y" | "yes" => return Ok(true),
             "n" | "no" => return Ok(false),
             key => change(env, ui, proposal, own, key)?,
@@ -280,6 +298,6 @@ fn next_steps(ui: &mut Ui, files: &[&str], has_check: bool) {
     ui.say("  squad orchestrate \"Add a health endpoint\"             let the team work");
     ui.say("  squad engines                                         see whether an engine is ready");
     if has_check {
-        ui.say("  squad trust approve check.run                         let squad run the check on what agents change");
+        ui.say("  squad trust approve check.run                         let squad check what agents change");
     }
 }

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use super::colleagues::{Admitted, Caller, HandOnRequest, HandedBy, OpenWork, WaitGuard};
 use super::requests::{Requester, result};
 use super::workers::{Job, Work, Workers};
-use crate::engine::Request;
-use crate::model::{EventKind, Outcome, Slug, list};
+use crate::engine::{Approval, Request, ToolCall};
+use crate::model::{Access, EventKind, Outcome, Slug, list};
 use crate::tools::{self, Handing, Intent};
 
 /// Receives the finished work.
@@ -20,6 +20,10 @@ const REPORT: usize = 16 * 1024;
 impl Workers {
     /// Answers a request. It drops its handles on the run before waiting, so that the engine can end without an answer.
     pub(super) async fn answer(self, requester: Arc<Requester>, request: Request) {
+        let request = match self.within_budget(&requester, request) {
+            Some(request) => request,
+            None => return,
+        };
         let intent = match (&request, &requester.caller) {
             // Another answer tells the agent that a rule denies it.
             (Request::Tool(call, _), Some(caller)) if !self.requests.denies_tool(&requester, &call.tool) => {
@@ -45,6 +49,32 @@ impl Workers {
         if let Request::Tool(_, reply) = request {
             reply.send(result(done));
         }
+    }
+
+    /// Refuses a call that is one too many. Returns the request otherwise.
+    fn within_budget(&self, requester: &Requester, request: Request) -> Option<Request> {
+        let (call, access, tool, detail) = match &request {
+            Request::Tool(ToolCall { call, tool, .. }, _) => (Some(call), None, tool, String::new()),
+            Request::Permission { call, access, tool, detail, .. } => {
+                (call.as_ref(), Some(*access), tool, detail.clone())
+            }
+            _ => return Some(request),
+        };
+        let Err(exhausted) = self.budget.take_call(&requester.agent, call.map(String::as_str)) else {
+            return Some(request);
+        };
+        requester.note_refused(access);
+        if access == Some(Access::Shell) {
+            requester.commands.lock().refuse(&detail);
+        }
+        let reason = exhausted.to_string();
+        requester.tell(EventKind::ToolDenied { tool: tool.clone(), detail, reason: reason.clone() });
+        match request {
+            Request::Tool(_, reply) => reply.send(result(Err(reason))),
+            Request::Permission { reply, .. } => reply.send(Approval::Deny(reason)),
+            _ => {}
+        }
+        None
     }
 
     /// Hands work on. The error is for the model.

@@ -9,6 +9,7 @@
 //! ```
 
 mod always_allowed;
+mod budget;
 mod cancel;
 mod colleagues;
 mod commands;
@@ -35,6 +36,7 @@ mod work_tree;
 mod workers;
 
 pub(crate) use always_allowed::AlwaysAllowed;
+pub(crate) use budget::{Budget, Spent};
 pub(crate) use cancel::{Cancel, Canceller};
 pub(crate) use colleagues::{Colleagues, HandOnRequest, HandedBy, JobRequest};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};

@@ -149,7 +149,7 @@ impl Drop for PendingAnswer {
 }
 
 /// `5m`, `90s`, `250ms`.
-fn format_duration(duration: Duration) -> String {
+pub(super) fn format_duration(duration: Duration) -> String {
     jiff::SignedDuration::try_from(duration)
         .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::budget::{Exhausted, WorkClock};
 use super::cancel::Cancel;
 use super::notices::Notice;
 use super::requests::in_project;
@@ -29,6 +30,9 @@ impl Workers {
         mut cancel: Cancel,
         work: &mut Work,
     ) {
+        if let Err(exhausted) = self.budget.take_turn(&work.agent) {
+            return self.stop_for_budget(&exhausted, work);
+        }
         work.usage.turns += 1;
         let mut decided = self.requests.notices.subscribe();
         let mut new_messages = self.requests.user_messages.subscribe();
@@ -39,6 +43,7 @@ impl Workers {
         };
         let mut timer = Timer::start(Limits { work: work.limit.unwrap_or(self.limits.work), ..self.limits });
         let (waits, mut waiting) = PendingAnswers::channel();
+        let mut clock = WorkClock::start(&self.budget, &work.agent);
         loop {
             let fact = tokio::select! {
                 biased;
@@ -57,8 +62,14 @@ impl Workers {
                 () = cancel.wait() => return self.stop_cancelled(session, work, &waits, &cancel).await,
                 // `waits` is alive, so the channel is open.
                 _ = waiting.changed() => {
-                    timer.wait(*waiting.borrow_and_update() > 0);
+                    let is_waiting = *waiting.borrow_and_update() > 0;
+                    timer.wait(is_waiting);
+                    clock.wait(is_waiting);
                     continue;
+                }
+                exhausted = self.budget.time_up(&work.agent) => {
+                    self.stop(session, work, &waits, (Outcome::Stopped, "")).await;
+                    return self.stop_for_budget(&exhausted, work);
                 }
                 limit = timer.limit_reached() => {
                     return self.stop(session, work, &waits, (Outcome::TimedOut, &limit.to_string())).await;
@@ -68,6 +79,9 @@ impl Workers {
             let fact = match fact {
                 Fact::Interrupted(reason) if interruptions < INTERRUPTIONS => {
                     interruptions += 1;
+                    if let Err(exhausted) = self.budget.take_turn(&work.agent) {
+                        return self.stop_for_budget(&exhausted, work);
+                    }
                     match self.resume_or_cancel(session, (&prompt, attachments), &reason, work, &mut cancel).await {
                         Some(Ok(())) => continue,
                         Some(Err(error)) => Fact::Failed(error.to_string()),
@@ -76,8 +90,18 @@ impl Workers {
                 }
                 fact => fact,
             };
+            let is_of_call = matches!(fact, Fact::ToolStarted { .. } | Fact::ToolCompleted { .. });
             if let Some((outcome, reason)) = self.report_fact(fact, work, &waits) {
                 return work.end(outcome, &reason);
+            }
+            // Calls that may be made end first. Then the model would be called again.
+            let is_free = || work.tools_in_progress.keys().all(|call| self.budget.is_beyond(&work.agent, call));
+            if is_of_call
+                && is_free()
+                && let Some(exhausted) = self.budget.ends(&work.agent)
+            {
+                self.stop(session, work, &waits, (Outcome::Stopped, "")).await;
+                return self.stop_for_budget(&exhausted, work);
             }
         }
     }
@@ -232,6 +256,7 @@ impl Workers {
             if let Some(tree) = &work.requester.tree {
                 tree.end_call(&work.agent, &call, true);
             }
+            let is_beyond = self.budget.is_beyond(&work.agent, &call);
             let result = "cut short by the end of the turn".to_owned();
             let seconds = seconds(at.elapsed());
             work.calls.push(PastCall::new(&call, &tool, &detail, None));
@@ -246,8 +271,16 @@ impl Workers {
                 wrote: None,
             };
             self.reports.tell(Some(&work.agent), kind);
-            work.usage.tool_calls += 1;
+            work.usage.tool_calls += u64::from(!is_beyond);
         }
+    }
+
+    /// Ends work whose budget is used up, and says so once.
+    fn stop_for_budget(&self, exhausted: &Exhausted, work: &mut Work) {
+        if let Some((agent, reached)) = self.budget.event(&work.agent, exhausted) {
+            self.reports.tell(agent.as_ref(), reached);
+        }
+        work.end(Outcome::Stopped, &exhausted.to_string());
     }
 
     async fn stop_cancelled(&self, session: &mut Session, work: &mut Work, waits: &PendingAnswers, cancel: &Cancel) {
@@ -305,8 +338,13 @@ impl Workers {
                 tell(EventKind::Message { text: text.clone() });
                 work.text = text;
             }
-            Fact::ToolStarted { call, tool, detail, writes } => self.tool_started((call, tool, detail), writes, work),
+            Fact::ToolStarted { call, tool, detail, writes } => {
+                // One too many is refused when it asks; the turn ends at once if it does not.
+                let _ = self.budget.take_call(&work.agent, Some(&call));
+                self.tool_started((call, tool, detail), writes, work);
+            }
             Fact::ToolCompleted { call, tool, ok, exit_code, detail: result } => {
+                let is_beyond = self.budget.is_beyond(&work.agent, &call);
                 if let Some(tree) = &work.requester.tree {
                     tree.end_call(&work.agent, &call, ok);
                 }
@@ -324,7 +362,7 @@ impl Workers {
                 }
                 work.calls.push(PastCall { exit_code, ..PastCall::new(&call, &tool, &detail, Some(ok)) });
                 tell(EventKind::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
-                work.usage.tool_calls += 1;
+                work.usage.tool_calls += u64::from(!is_beyond);
             }
             Fact::Request(request) => {
                 // A question to the person, or a call that its engine does not report, is no mere claim.
@@ -347,6 +385,7 @@ impl Workers {
             Fact::Usage(usage) => {
                 work.usage += &usage;
                 work.usage.context = usage.context.or(work.usage.context);
+                self.budget.settle(&work.agent, &usage);
                 tell(EventKind::Usage(usage));
             }
             Fact::Warning(reason) => tell(EventKind::SessionError { session: String::new(), reason }),

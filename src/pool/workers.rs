@@ -19,7 +19,7 @@ use super::session_memory::News;
 use super::session_pool::{BorrowedSession, Returned, SessionPool};
 use super::slots::{SessionOrigin, SessionOwner, Standing};
 use super::timer::Limits;
-use super::{Cancel, LiveSessions, Reports, WorkTree};
+use super::{Budget, Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{
     PastCall, changed_by_others, earlier_turns, interrupted_prompt, new_task, recorded_work, unknown_calls,
     written_by_others,
@@ -160,6 +160,7 @@ pub(crate) struct Workers {
     pub(crate) reports: Reports,
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
+    pub(crate) budget: Arc<Budget>,
     /// Current status of all agents, for outside observers.
     pub(crate) sessions: Arc<LiveSessions>,
     pub(crate) colleagues: Arc<Colleagues<Job, Work>>,

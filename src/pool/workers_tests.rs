@@ -17,6 +17,7 @@ use crate::model::{
     ToolChoice,
 };
 use crate::policy::{Permissions, PolicyRules};
+use crate::settings::BudgetSettings;
 
 pub(super) fn slug(name: &str) -> Slug {
     Slug::fold(name).expect("a slug")
@@ -86,6 +87,7 @@ pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Worke
         reports,
         cancel,
         limits: Limits { silence: timeout, tool: timeout, work: timeout },
+        budget: Arc::new(Budget::new(BudgetSettings::default(), BTreeMap::new(), Duration::ZERO)),
         tree: None,
         sessions: Arc::default(),
         colleagues: Colleagues::channel().0,

@@ -92,6 +92,16 @@ pub(super) const KEYS: &[Key] = &[
         adds_up: true,
         set: |_, name, v| PolicyEntry::read(name, &texts(v)?, &Origin::Default)?.check(),
     },
+    free("budget.turns", |s, _, v| put(&mut s.budget.run.turns, amount(v))),
+    free("budget.tool_calls", |s, _, v| put(&mut s.budget.run.tool_calls, amount(v))),
+    free("budget.time", |s, _, v| put(&mut s.budget.run.time, duration(v).map(Some))),
+    free("budget.tokens", |s, _, v| put(&mut s.budget.run.tokens, amount(v))),
+    free("budget.cost_usd", |s, _, v| put(&mut s.budget.run.cost_usd, dollars(v))),
+    free("budget.agent.turns", |s, _, v| put(&mut s.budget.agent.turns, amount(v))),
+    free("budget.agent.tool_calls", |s, _, v| put(&mut s.budget.agent.tool_calls, amount(v))),
+    free("budget.agent.time", |s, _, v| put(&mut s.budget.agent.time, duration(v).map(Some))),
+    free("budget.agent.tokens", |s, _, v| put(&mut s.budget.agent.tokens, amount(v))),
+    free("budget.agent.cost_usd", |s, _, v| put(&mut s.budget.agent.cost_usd, dollars(v))),
     guarded_key("check.run", |s, _, v| put(&mut s.check, arguments(v))),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
@@ -220,6 +230,24 @@ fn text(value: &Value) -> Result<String, String> {
 
 pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of strings", value))?.iter().map(text).collect()
+}
+
+/// Whether nobody may start as long as a value is unusable: to leave it out would let more happen.
+pub(super) fn has_to_hold(name: &str) -> bool {
+    ["check.", "budget."].iter().any(|table| name.starts_with(table))
+}
+
+/// What may be spent of something that is counted.
+fn amount(value: &Value) -> Result<Option<u64>, String> {
+    let number = integer(value)?;
+    let amount = u64::try_from(number).ok().filter(|amount| *amount > 0);
+    amount.map(Some).ok_or_else(|| format!("must be above 0, not {number}; leave it out for no limit"))
+}
+
+fn dollars(value: &Value) -> Result<Option<f64>, String> {
+    let number = number(value)?;
+    let is_amount = number.is_finite() && number > 0.0;
+    is_amount.then_some(Some(number)).ok_or_else(|| format!("must be above 0, not {number}; leave it out for no limit"))
 }
 
 /// A program and its arguments; no shell reads them.

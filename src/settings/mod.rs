@@ -74,6 +74,7 @@ pub(crate) struct Settings {
     pub(crate) routing: RoutingSettings,
     pub(crate) sandbox: SandboxSettings,
     pub(crate) policy: PolicySettings,
+    pub(crate) budget: BudgetSettings,
     /// The program and arguments that check the project; empty: none is configured.
     pub(crate) check: Vec<String>,
     pub(crate) engine: EngineSettings,
@@ -149,6 +150,27 @@ pub(crate) struct PolicySettings {
     pub(crate) questions: u64,
     /// What a person has allowed with "always" for later runs too, by the project's root.
     pub(crate) kept: BTreeMap<String, Vec<String>>,
+}
+
+/// What may be spent, of a run as a whole and by each of its agents.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BudgetSettings {
+    pub(crate) run: BudgetLimits,
+    pub(crate) agent: BudgetLimits,
+}
+
+/// `None`: no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct BudgetLimits {
+    /// Messages to an engine's session.
+    pub(crate) turns: Option<u64>,
+    pub(crate) tool_calls: Option<u64>,
+    /// Working time: none in which everybody waits.
+    pub(crate) time: Option<Duration>,
+    /// Input and output, cached input too.
+    pub(crate) tokens: Option<u64>,
+    /// US dollars.
+    pub(crate) cost_usd: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -309,8 +331,8 @@ impl Settings {
                 Ok(()) => {
                     settings.values.insert(name, (value, origin));
                 }
-                // A rule that nobody can read would hold nobody back, and a check find nothing.
-                Err(reason) if key.adds_up || key.name.starts_with("check.") => problems.push(Problem {
+                // A rule or budget that nobody can read would hold nobody back, and a check find nothing.
+                Err(reason) if key.adds_up || keys::has_to_hold(key.name) => problems.push(Problem {
                     severity: Severity::Error,
                     ..keys::unusable(&name, &reason, &origin).hint("fix it: no agent starts until then")
                 }),
@@ -361,6 +383,7 @@ impl Settings {
             routing: RoutingSettings { threshold: 1.0 },
             sandbox: SandboxSettings { level: SandboxLevel::Full, require: false, read: Vec::new(), opens_git: false },
             policy: PolicySettings { questions: u64::MAX, kept: BTreeMap::new() },
+            budget: BudgetSettings::default(),
             check: Vec::new(),
             engine: EngineSettings {
                 name: String::new(),

@@ -454,8 +454,7 @@ fn init_proposes_what_it_found_and_leaves_it_to_the_user() {
     repo.git(&["add", "-A"]);
     repo.git(&["commit", "--quiet", "--message=first"]);
     let output = repo.squad(&["init"]);
-    let line =
-        "  checked   by `cargo test`, which squad runs after changes once `squad trust` approves it  (Cargo.toml)\n";
+    let line = "  checked   cargo test, run by squad itself after changes  (Cargo.toml)\n";
     assert!(output.err.contains(line) && output.err.contains("squad trust approve check.run"), "{output}");
     assert!(repo.read(".squad/config.toml").contains("From Cargo.toml:\nrun = [\"cargo\", \"test\"]\n"));
     let listed = |repo: &TestRepo| repo.squad(&["config", "list"]).out.contains("check.run = [\"cargo\", \"test\"]");

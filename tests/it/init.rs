@@ -192,7 +192,9 @@ fn the_team_fits_the_repository() {
     "#]]
     .assert_eq(&format!("{}\n", team.lines().filter(|line| line.starts_with("- **")).collect::<Vec<_>>().join("\n")));
     let report: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
-    assert_eq!(report["problems"], serde_json::json!([]));
+    let problems = report["problems"].as_array().expect("a list").iter();
+    // The check waits for approval.
+    assert_eq!(problems.map(|problem| problem["code"].as_str()).collect::<Vec<_>>(), [Some("config-untrusted")]);
     let modules: Vec<String> = report["modules"]
         .as_array()
         .expect("modules")
@@ -296,6 +298,8 @@ fn init_asks_before_it_writes() {
     assert!(repo.read(".squad/config.toml").contains("\nname = \"rehearsal\"\n"));
     assert!(repo.exists(".squad/agents/docs") && !repo.exists(".squad/agents/lead"));
     assert_eq!(repo.squad(&["config", "get", "engine.name"]).out.trim(), "rehearsal");
+    assert!(person.screen.contains("Write this? y (approves the check too), n, or"), "{}", person.screen);
+    assert!(repo.squad(&["config", "list"]).out.contains("check.run = [\"make\", \"test\"]"));
 }
 
 /// Without an answer, or with a no, no team is installed; with `--yes` nothing is asked.

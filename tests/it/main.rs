@@ -6,6 +6,7 @@ mod answers;
 mod attach;
 mod bad_input;
 mod bombs;
+mod budget;
 mod cancel;
 mod card;
 mod ceremonies;

@@ -57,3 +57,45 @@ fn what_the_person_changes_is_the_persons_and_what_an_agent_does_to_git_is_said(
     assert_eq!(moved, [&json!("HEAD"), &json!("refs/heads/side")], "{ended}");
     assert_eq!(git["config"], json!(["alias.x"]), "{ended}");
 }
+
+/// What the agent says × what the check finds × as it is in the sandbox of this system.
+#[test]
+fn squads_own_check_decides_and_not_what_the_agent_says() {
+    for (text, code, status) in [("bad", 1, "failed"), ("good", 0, "completed")] {
+        let mut world = World::new(|root| {
+            let work = create(&root.join("one.txt"), &format!("{text}\n"));
+            [plays("ada", &[&work, "say:All tests pass."])]
+        });
+        let check = "git,grep,--untracked,-q,good,--,one.txt";
+        world.repo.variables.insert("SQUAD_CHECK_RUN".to_owned(), check.to_owned());
+        let ended = world.run(&[&ARGUMENTS[..], &["--check", "Build it"]].concat());
+        let last = ended.events().pop().expect("an end");
+        assert_eq!((ended.code, &last["status"]), (Some(code), &json!(status)), "{ended}");
+        assert_eq!(
+            (&last["work"][0]["verified"], &last["check"]["exit_code"]),
+            (&json!(code == 0), &json!(code)),
+            "{ended}"
+        );
+        world.assert_left_in_order(&ended);
+    }
+}
+
+/// The call that is one too many does not act, and what was done is kept; a higher budget goes on.
+#[test]
+fn a_call_beyond_the_budget_is_refused_before_it_acts() {
+    let mut world = World::new(|root| {
+        let [one, two] = ["one.txt", "two.txt"].map(|name| create(&root.join(name), "x\n"));
+        [plays("ada", &[&one, &two, "say:Both are there."])]
+    });
+    world.repo.variables.insert("SQUAD_BUDGET_TOOL_CALLS".to_owned(), "1".to_owned());
+    let ended = world.run(&[&ARGUMENTS[..], &["Build it"]].concat());
+    let last = ended.events().pop().expect("an end");
+    assert_eq!(
+        (ended.code, &last["status"], &last["usage"]["tool_calls"]),
+        (Some(5), &json!("stopped"), &json!(1)),
+        "{ended}"
+    );
+    assert!(world.repo.exists("one.txt") && !world.repo.exists("two.txt"), "{ended}");
+    assert_eq!(ended.of("budget.reached").len(), 1, "{ended}");
+    world.assert_left_in_order(&ended);
+}

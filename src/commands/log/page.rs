@@ -249,6 +249,7 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             call_and_end(&tool, &detail, &format!("{word}{why}"))
         }
         EventKind::RunUndone(undone) => undone.to_string(),
+        EventKind::BudgetReached { budget, limit, spent } => format!("budget.{budget}: {spent} of {limit}"),
         EventKind::CheckStarted { command } => format!("$ {command}"),
         EventKind::CheckCompleted(check) => {
             let remarks = check.remarks().iter().map(|text| format!("\n  {text}")).collect::<String>();

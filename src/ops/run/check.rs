@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::engine::command::OwnCommand;
 use crate::env::real;
 use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug, command_line, seconds};
+use crate::ops::run::checked::Checked;
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::team::sandbox;
 use crate::ops::team::trust;
@@ -22,37 +23,6 @@ use crate::settings::Origin;
 pub(crate) const SETTING: &str = "check.run";
 /// Stands for an agent where processes and their output are told apart by agents.
 const NAME: &str = "check";
-
-/// What is known of a run's checks.
-#[derive(Default)]
-pub(super) struct Checked {
-    /// The last result.
-    pub(super) check: Option<ProjectCheck>,
-    /// The work that it covers.
-    covered: BTreeSet<(Slug, Position)>,
-    /// It was cancelled.
-    pub(super) is_cancelled: bool,
-}
-
-impl Checked {
-    pub(super) fn has_failed(&self) -> bool {
-        self.check.as_ref().is_some_and(|check| !check.passed)
-    }
-
-    /// An agent's report as the run's answer: what the check found comes first if it contradicts it.
-    pub(super) fn in_front_of(&self, agent: &Slug, report: &str) -> String {
-        match self.check.as_ref().filter(|check| !check.passed) {
-            Some(check) => format!("The check `{}` {}. {agent} reports:\n\n{report}", check.command, check.result()),
-            None => report.to_owned(),
-        }
-    }
-
-    /// Whether this work holds; `None`: it changed nothing, or was not checked.
-    pub(super) fn verified(&self, work: &Work) -> Option<bool> {
-        let is_covered = self.covered.contains(&(work.agent.clone(), work.position));
-        self.check.as_ref().map(|check| check.passed).filter(|_| is_covered)
-    }
-}
 
 impl Executor<'_> {
     /// Checks all the work of the run so far, unless agents changed nothing since the last check.

@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
-use crate::ops::run::check::Checked;
+use crate::ops::run::checked::Checked;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::ops::team::sandbox;

@@ -3,9 +3,11 @@
 mod actions;
 pub(crate) mod attachments;
 pub(in crate::ops) mod before;
+mod budget;
 pub(crate) mod cancel;
 pub(crate) mod changes;
 mod check;
+mod checked;
 pub(crate) mod conversation;
 mod conversation_sessions;
 pub(crate) mod demo;

@@ -23,6 +23,7 @@ use crate::model::{AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKin
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::attachments;
+use crate::ops::run::budget::budget;
 use crate::ops::run::conversation_sessions::{self, ConversationSessions};
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::host::Requests;
@@ -266,6 +267,7 @@ async fn with_engine(
         reports: reports.clone(),
         cancel,
         limits: setup::limits(&project.settings.sessions),
+        budget: Arc::new(budget(&project.settings.budget, &past.events)),
         tree: Some(tree),
         sessions,
         colleagues,

@@ -434,7 +434,9 @@ impl Past {
         let mut played = BTreeMap::new();
         for event in &self.events {
             let cut_short = matches!(event.kind, EventKind::Lost(_) | EventKind::Cancelled(_) | EventKind::Skipped(_));
-            if let Some(agent) = event.agent.as_ref().filter(|_| event.kind.end().is_some() && !cut_short) {
+            // Who was stopped before it got a message has played nothing.
+            let has_played = event.kind.end().is_some_and(|(_, end)| end.usage.turns > 0);
+            if let Some(agent) = event.agent.as_ref().filter(|_| has_played && !cut_short) {
                 *played.entry(agent.clone()).or_default() += 1;
             }
         }

@@ -106,7 +106,7 @@ impl Proposal {
             lines.push(Line { name: "checks", value, source: list(sources) });
         }
         if let Some(Fact { value, source }) = &self.check {
-            let value = format!("by `{value}`, which squad runs after changes once `squad trust` approves it");
+            let value = format!("{value}, run by squad itself after changes");
             lines.push(Line { name: "checked", value, source: source.clone() });
         }
         let owners: Vec<String> =

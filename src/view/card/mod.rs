@@ -49,6 +49,8 @@ pub(crate) struct Card {
     commands: HashMap<(Slug, String), u64>,
     last_write: u64,
     calls: u64,
+    /// Budgets that were used up.
+    budgets: Vec<String>,
     end: Option<RunEnd>,
     undone: UndoState,
     /// Nothing is there for further commands.
@@ -87,8 +89,10 @@ impl Card {
             EventKind::RunResumed { permissions, .. } => {
                 self.allows_all = permissions == "allow";
                 self.end = None;
+                self.budgets.clear();
             }
             EventKind::RoutePlanned(plan) => self.plan = Some(plan.clone()),
+            EventKind::BudgetReached { budget, .. } => self.budgets.push(format!("budget.{budget}")),
             EventKind::PermissionAsked { .. } => self.waits(agent, at),
             EventKind::PermissionAnswered { .. } => self.waits_no_more(agent, at),
             EventKind::DecisionLogged { decision, .. } => {
@@ -425,6 +429,10 @@ impl Card {
             _ if end.is_stuck => {
                 let lift = (format!("squad review lift {id}"), "lets its authors revise it, in a new run".to_owned());
                 [Some(lift), diff, undo].into_iter().flatten().collect()
+            }
+            Outcome::Stopped if !self.budgets.is_empty() => {
+                let budgets: BTreeSet<&String> = self.budgets.iter().collect();
+                vec![(resume("").0, format!("after a higher {}", list(budgets))), log]
             }
             Outcome::Stopped if self.allows_all => vec![log],
             Outcome::Stopped => vec![resume(" --permissions allow"), log],

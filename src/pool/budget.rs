@@ -1,0 +1,403 @@
+//! What a run and each of its agents may spend: counted before it is spent where squad is asked, else as it is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+use super::timer::format_duration;
+use crate::model::{EventKind, Slug, Usage, plural};
+use crate::settings::{BudgetLimits, BudgetSettings};
+
+/// The budgets of a run, with what is spent of them.
+pub(crate) struct Budget {
+    limits: BudgetSettings,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    run: Account,
+    agents: BTreeMap<Slug, Account>,
+    /// Calls that have begun, by agent and id, and whether they were within the budgets.
+    calls: BTreeMap<(Slug, String), bool>,
+    /// Who wanted more than there is.
+    over: BTreeMap<Slug, Exhausted>,
+    reported: BTreeSet<(Option<Slug>, String)>,
+}
+
+/// What was spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    pub(crate) turns: u64,
+    pub(crate) tool_calls: u64,
+    pub(crate) time: Duration,
+    pub(crate) tokens: u64,
+    pub(crate) cost_usd: f64,
+}
+
+#[derive(Default)]
+struct Account {
+    /// Without the time since `since`.
+    spent: Spent,
+    /// How many work now, and since when anybody does.
+    at_work: usize,
+    since: Option<Instant>,
+}
+
+impl Account {
+    fn now(&self) -> Spent {
+        let since = self.since.map(|since| since.elapsed()).unwrap_or_default();
+        Spent { time: self.spent.time + since, ..self.spent }
+    }
+
+    fn begin(&mut self) {
+        self.at_work += 1;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn end(&mut self) {
+        self.spent.time = self.now().time;
+        self.at_work = self.at_work.saturating_sub(1);
+        self.since = (self.at_work > 0).then(Instant::now);
+    }
+}
+
+/// What an agent wants to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Turn,
+    Call,
+    /// To go on.
+    Nothing,
+}
+
+/// A budget that has nothing left.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Exhausted {
+    /// The setting, such as `budget.agent.turns`.
+    name: String,
+    limit: f64,
+    spent: f64,
+    /// `3 turns`.
+    amount: String,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the budget of {} is used up (`{}`)", self.amount, self.name)
+    }
+}
+
+impl BudgetLimits {
+    /// The first limit that keeps from what is wanted. `table`: the settings' names begin with it.
+    fn exhausted(&self, spent: &Spent, wanted: Wanted, table: &str) -> Option<Exhausted> {
+        let exhausted = |name: &str, limit: f64, spent: f64, amount: String| Exhausted {
+            name: format!("{table}{name}"),
+            limit,
+            spent,
+            amount,
+        };
+        let count = |name: &str, limit: Option<u64>, spent: u64, noun: &str| {
+            let limit = limit.filter(|limit| spent >= *limit)?;
+            Some(exhausted(name, limit as f64, spent as f64, plural(limit as usize, noun)))
+        };
+        let turns = || count("turns", self.turns, spent.turns, "turn").filter(|_| wanted == Wanted::Turn);
+        let calls =
+            || count("tool_calls", self.tool_calls, spent.tool_calls, "tool call").filter(|_| wanted == Wanted::Call);
+        let tokens = || count("tokens", self.tokens, spent.tokens, "token");
+        let time = || {
+            let limit = self.time.filter(|limit| spent.time >= *limit)?;
+            Some(exhausted("time", limit.as_secs_f64(), spent.time.as_secs_f64(), format_duration(limit)))
+        };
+        let cost = || {
+            let limit = self.cost_usd.filter(|limit| spent.cost_usd >= *limit)?;
+            Some(exhausted("cost_usd", limit, spent.cost_usd, format!("${limit:.2}")))
+        };
+        turns().or_else(calls).or_else(time).or_else(tokens).or_else(cost)
+    }
+}
+
+impl Budget {
+    /// `before`: what each agent had spent before the run was interrupted, and the time of them all.
+    pub(crate) fn new(limits: BudgetSettings, before: BTreeMap<Slug, Spent>, time: Duration) -> Self {
+        let mut state = State::default();
+        for (agent, spent) in before {
+            let run = &mut state.run.spent;
+            run.turns += spent.turns;
+            run.tool_calls += spent.tool_calls;
+            run.tokens += spent.tokens;
+            run.cost_usd += spent.cost_usd;
+            state.agents.insert(agent, Account { spent, ..Account::default() });
+        }
+        state.run.spent.time = time;
+        Self { limits, state: Mutex::new(state) }
+    }
+
+    /// Takes a turn, before its message is sent.
+    pub(super) fn take_turn(&self, agent: &Slug) -> Result<(), Exhausted> {
+        let mut state = self.state.lock();
+        self.check(&mut state, agent, Wanted::Turn)?;
+        // Engines may count their calls anew.
+        state.calls.retain(|(caller, _), _| caller != agent);
+        state.run.spent.turns += 1;
+        state.agents.entry(agent.clone()).or_default().spent.turns += 1;
+        Ok(())
+    }
+
+    /// Takes a tool call, before it acts; each once. Without an id it is counted when it is told that it has begun.
+    pub(super) fn take_call(&self, agent: &Slug, call: Option<&str>) -> Result<(), Exhausted> {
+        let mut state = self.state.lock();
+        let Some(call) = call else { return self.check(&mut state, agent, Wanted::Call) };
+        let key = (agent.clone(), call.to_owned());
+        if state.calls.get(&key) == Some(&true) {
+            return Ok(());
+        }
+        let checked = self.check(&mut state, agent, Wanted::Call);
+        state.calls.insert(key, checked.is_ok());
+        checked?;
+        state.run.spent.tool_calls += 1;
+        state.agents.entry(agent.clone()).or_default().spent.tool_calls += 1;
+        Ok(())
+    }
+
+    /// Whether a call was one too many.
+    pub(super) fn is_beyond(&self, agent: &Slug, call: &str) -> bool {
+        self.state.lock().calls.get(&(agent.clone(), call.to_owned())) == Some(&false)
+    }
+
+    /// Counts what a model call has used.
+    pub(super) fn settle(&self, agent: &Slug, usage: &Usage) {
+        let mut state = self.state.lock();
+        let State { run, agents, .. } = &mut *state;
+        for account in [run, agents.entry(agent.clone()).or_default()] {
+            account.spent.tokens += usage.input_tokens + usage.output_tokens;
+            account.spent.cost_usd += usage.cost_usd.unwrap_or_default();
+        }
+    }
+
+    /// Why an agent has to end, once its calls have.
+    pub(super) fn ends(&self, agent: &Slug) -> Option<Exhausted> {
+        let mut state = self.state.lock();
+        // The error is kept, too.
+        let _ = self.check(&mut state, agent, Wanted::Nothing);
+        state.over.get(agent).cloned()
+    }
+
+    fn check(&self, state: &mut State, agent: &Slug, wanted: Wanted) -> Result<(), Exhausted> {
+        let of_run = self.limits.run.exhausted(&state.run.now(), wanted, "budget.");
+        let spent = state.agents.get(agent).map(Account::now).unwrap_or_default();
+        let exhausted = of_run.or_else(|| self.limits.agent.exhausted(&spent, wanted, "budget.agent."));
+        let Some(exhausted) = exhausted else { return Ok(()) };
+        state.over.insert(agent.clone(), exhausted.clone());
+        Err(exhausted)
+    }
+
+    /// Runs the clock of an agent that begins to work, or no longer waits.
+    pub(super) fn begin(&self, agent: &Slug) {
+        let mut state = self.state.lock();
+        state.run.begin();
+        state.agents.entry(agent.clone()).or_default().begin();
+    }
+
+    pub(super) fn end(&self, agent: &Slug) {
+        let mut state = self.state.lock();
+        state.run.end();
+        state.agents.entry(agent.clone()).or_default().end();
+    }
+
+    /// Returns when the time of an agent that works, or of the run, is used up.
+    pub(super) async fn time_up(&self, agent: &Slug) -> Exhausted {
+        loop {
+            let left = {
+                let state = self.state.lock();
+                let spent = state.agents.get(agent).map(Account::now).unwrap_or_default();
+                let times =
+                    [(&self.limits.run, state.run.now(), "budget."), (&self.limits.agent, spent, "budget.agent.")];
+                let left = |(limits, spent, table): (&BudgetLimits, Spent, &str)| {
+                    let limits = BudgetLimits { time: Some(limits.time?), ..BudgetLimits::default() };
+                    match limits.exhausted(&spent, Wanted::Nothing, table) {
+                        Some(exhausted) => Some(Err(exhausted)),
+                        None => Some(Ok(limits.time?.saturating_sub(spent.time))),
+                    }
+                };
+                times.into_iter().filter_map(left).collect::<Result<Vec<Duration>, Exhausted>>()
+            };
+            match left.map(|left| left.into_iter().min()) {
+                Err(exhausted) => return exhausted,
+                Ok(None) => std::future::pending().await,
+                // Whoever waits meanwhile spends none of it.
+                Ok(Some(left)) => sleep(left).await,
+            }
+        }
+    }
+
+    /// The event that says so, the first time.
+    pub(super) fn event(&self, agent: &Slug, exhausted: &Exhausted) -> Option<(Option<Slug>, EventKind)> {
+        let Exhausted { name, limit, spent, .. } = exhausted.clone();
+        let whose = name.starts_with("budget.agent.").then(|| agent.clone());
+        let is_new = self.state.lock().reported.insert((whose.clone(), name.clone()));
+        let budget = name.trim_start_matches("budget.").to_owned();
+        is_new.then_some((whose, EventKind::BudgetReached { budget, limit, spent }))
+    }
+}
+
+/// An agent's clock, which stands while it waits, and at the end.
+pub(super) struct WorkClock<'b> {
+    budget: &'b Budget,
+    agent: Slug,
+    runs: bool,
+}
+
+impl<'b> WorkClock<'b> {
+    pub(super) fn start(budget: &'b Budget, agent: &Slug) -> Self {
+        budget.begin(agent);
+        Self { budget, agent: agent.clone(), runs: true }
+    }
+
+    pub(super) fn wait(&mut self, is_waiting: bool) {
+        match (self.runs, is_waiting) {
+            (true, true) => self.budget.end(&self.agent),
+            (false, false) => self.budget.begin(&self.agent),
+            _ => return,
+        }
+        self.runs = !is_waiting;
+    }
+}
+
+impl Drop for WorkClock<'_> {
+    fn drop(&mut self) {
+        self.wait(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::Outcome;
+    use crate::pool::Workers;
+    use crate::pool::dispatcher::Message;
+    use crate::pool::workers_tests::{MINUTES, job, slug, workers};
+
+    /// Two turns of ada's and one of bob's; each makes three calls and takes three seconds.
+    fn script() -> String {
+        let call = "{ wait = \"1s\" }, { tool = \"squad_decisions\", args = { query = \"x\" } }";
+        let turn = |agent: &str| {
+            format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{call}, {call}, {call}, {{ say = \"Done.\" }}]\n")
+        };
+        format!("models = [\"m\"]\n{}{}{}", turn("ada"), turn("ada"), turn("bob"))
+    }
+
+    /// Workers whose reports are durable at once.
+    fn with(limits: BudgetSettings) -> Workers {
+        let (workers, mut messages) = workers(&script(), 3, MINUTES);
+        tokio::spawn(async move {
+            while let Some(message) = messages.recv().await {
+                if let Message::Flush(done) = message {
+                    let _ = done.send(());
+                }
+            }
+        });
+        Workers { budget: Arc::new(Budget::new(limits, BTreeMap::new(), Duration::ZERO)), ..workers }
+    }
+
+    fn of_run(limits: BudgetLimits) -> BudgetSettings {
+        BudgetSettings { run: limits, ..BudgetSettings::default() }
+    }
+
+    fn of_agent(limits: BudgetLimits) -> BudgetSettings {
+        BudgetSettings { agent: limits, ..BudgetSettings::default() }
+    }
+
+    /// Each budget × the run's and an agent's × just enough and one less: what is done is never more, and whoever wants
+    /// more is stopped.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_spends_more_than_there_is() {
+        let turns = |turns| BudgetLimits { turns: Some(turns), ..BudgetLimits::default() };
+        let calls = |tool_calls| BudgetLimits { tool_calls: Some(tool_calls), ..BudgetLimits::default() };
+        let time = |seconds| BudgetLimits { time: Some(Duration::from_secs(seconds)), ..BudgetLimits::default() };
+        for (limits, stopped) in [
+            (of_run(turns(3)), 0),
+            (of_run(turns(2)), 1),
+            (of_agent(turns(2)), 0),
+            (of_agent(turns(1)), 1),
+            (of_run(calls(9)), 0),
+            (of_run(calls(8)), 1),
+            (of_run(calls(5)), 2),
+            (of_agent(calls(6)), 0),
+            (of_agent(calls(3)), 1),
+            // Who works at the same time spends the run's time once.
+            (of_run(time(7)), 0),
+            (of_run(time(5)), 1),
+            (of_agent(time(7)), 0),
+            (of_agent(time(4)), 1),
+            (of_run(time(2)), 3),
+        ] {
+            let workers = with(limits.clone());
+            let mut work = workers.fan_out(vec![job("ada"), job("bob")]).await;
+            work.extend(workers.fan_out(vec![job("ada")]).await);
+            let ends: Vec<String> = work.iter().map(|work| format!("{} {}", work.outcome, work.reason)).collect();
+            let count = work.iter().filter(|work| work.outcome == Outcome::Stopped).count();
+            assert_eq!(count, stopped, "{limits:?}: {ends:?}");
+            let others = work.iter().filter(|work| work.outcome == Outcome::Completed).count();
+            assert_eq!(count + others, 3, "{limits:?}: {ends:?}");
+            let sum = |count: fn(&Usage) -> u64, whose: Option<&str>| -> u64 {
+                let of = work.iter().filter(|work| whose.is_none_or(|agent| work.agent.as_str() == agent));
+                of.map(|work| count(&work.usage)).sum()
+            };
+            for (limits, whose) in [(&limits.run, None), (&limits.agent, Some("ada")), (&limits.agent, Some("bob"))] {
+                assert!(sum(|usage| usage.turns, whose) <= limits.turns.unwrap_or(u64::MAX), "{limits:?}: {ends:?}");
+                assert!(sum(|usage| usage.tool_calls, whose) <= limits.tool_calls.unwrap_or(u64::MAX), "{limits:?}");
+            }
+        }
+    }
+
+    /// What a run had spent before it was interrupted counts; what was spent on one model call too many ends the next.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_spent_before_counts() {
+        let spent = Spent { turns: 1, tool_calls: 2, time: Duration::from_secs(1), tokens: 90, cost_usd: 0.5 };
+        for (limits, outcome) in [
+            (BudgetLimits { turns: Some(2), ..BudgetLimits::default() }, Outcome::Completed),
+            (BudgetLimits { turns: Some(1), ..BudgetLimits::default() }, Outcome::Stopped),
+            (BudgetLimits { tool_calls: Some(5), ..BudgetLimits::default() }, Outcome::Completed),
+            (BudgetLimits { tool_calls: Some(4), ..BudgetLimits::default() }, Outcome::Stopped),
+            (BudgetLimits { time: Some(Duration::from_millis(4500)), ..BudgetLimits::default() }, Outcome::Completed),
+            (BudgetLimits { time: Some(Duration::from_millis(3500)), ..BudgetLimits::default() }, Outcome::Stopped),
+            (BudgetLimits { tokens: Some(91), ..BudgetLimits::default() }, Outcome::Completed),
+            (BudgetLimits { tokens: Some(90), ..BudgetLimits::default() }, Outcome::Stopped),
+            (BudgetLimits { cost_usd: Some(0.6), ..BudgetLimits::default() }, Outcome::Completed),
+            (BudgetLimits { cost_usd: Some(0.4), ..BudgetLimits::default() }, Outcome::Stopped),
+        ] {
+            let workers = with(BudgetSettings::default());
+            let before = BTreeMap::from([(slug("ada"), spent)]);
+            for limits in [of_run(limits.clone()), of_agent(limits.clone())] {
+                let budget = Arc::new(Budget::new(limits.clone(), before.clone(), spent.time));
+                let work = Workers { budget, ..workers.clone() }.work(job("ada")).await;
+                assert_eq!(work.outcome, outcome, "{limits:?}: {}", work.reason);
+            }
+        }
+    }
+
+    /// A model call that spends the rest is the last: its turn may end, but calls no tool.
+    #[test]
+    fn who_has_spent_all_ends_by_itself_or_at_the_next_call() {
+        let limits = of_run(BudgetLimits { tokens: Some(100), ..BudgetLimits::default() });
+        let budget = Budget::new(limits, BTreeMap::new(), Duration::ZERO);
+        let (ada, bob) = (slug("ada"), slug("bob"));
+        assert!(budget.take_turn(&ada).is_ok() && budget.take_call(&ada, Some("1")).is_ok());
+        budget.settle(&ada, &Usage { input_tokens: 99, output_tokens: 9, ..Usage::default() });
+        assert!(budget.take_call(&ada, Some("1")).is_ok(), "it has begun");
+        let exhausted = budget.take_call(&bob, Some("1")).expect_err("nothing is left");
+        assert_eq!(exhausted.to_string(), "the budget of 100 tokens is used up (`budget.tokens`)");
+        assert!(budget.is_beyond(&bob, "1") && !budget.is_beyond(&ada, "1"));
+        assert!(budget.take_turn(&bob).is_err() && budget.ends(&ada).is_some());
+        assert!(
+            budget.event(&ada, &exhausted).is_some() && budget.event(&bob, &exhausted).is_none(),
+            "it is the run's"
+        );
+    }
+}

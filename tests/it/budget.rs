@@ -1,0 +1,146 @@
+//! What a run may spend: nothing beyond it happens, the work is kept, and a higher budget lets it go on.
+
+use serde_json::{Value, json};
+
+use crate::support::{Output, TestRepo};
+
+/// What each does, and does when it is asked again.
+const WORK: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ wait = "10s" }, { write = "a.txt", text = "a\n" }, { wait = "10s" }, { write = "b.txt", text = "b\n" }, { say = "Two." }]
+[[turn]]
+agent = "bob"
+steps = [{ wait = "10s" }, { write = "c.txt", text = "c\n" }, { say = "One." }]
+[[turn]]
+agent = "ada"
+steps = [{ wait = "10s" }, { write = "d.txt", text = "d\n" }, { say = "Another." }]
+[[turn]]
+agent = "bob"
+steps = [{ wait = "10s" }, { write = "e.txt", text = "e\n" }, { say = "One more." }]
+[[turn]]
+agent = "ada"
+steps = [{ wait = "10s" }, { write = "f.txt", text = "f\n" }, { say = "The rest." }]
+[[turn]]
+agent = "bob"
+steps = [{ wait = "10s" }, { write = "g.txt", text = "g\n" }, { say = "The last." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "All is there." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "All is there." }]
+"#;
+
+const MESSAGE: &str = "First @ada adds the files, then @bob adds one";
+
+fn budget(repo: &TestRepo, name: &str, value: &str) {
+    assert_eq!(repo.squad(&["config", "set", "--user", name, value]).code, 0);
+}
+
+fn run(repo: &TestRepo, arguments: &[&str]) -> (Output, Vec<Value>) {
+    let output = repo.rehearse(WORK, &[&["--permissions", "allow", "--json"], arguments].concat());
+    let events = TestRepo::events(&output);
+    (output, events)
+}
+
+fn files(repo: &TestRepo) -> String {
+    ["a", "b", "c", "d", "e", "f", "g"].into_iter().filter(|name| repo.exists(&format!("{name}.txt"))).collect()
+}
+
+/// Each budget that is too small: what happens, what is left, and that a higher one goes on.
+#[test]
+fn at_the_limit_nothing_new_starts_and_a_higher_one_goes_on() {
+    for (name, value, left, stopped, higher) in [
+        ("budget.turns", "1", "ab", "bob", "9"),
+        ("budget.tool_calls", "1", "a", "ada", "9"),
+        ("budget.tool_calls", "2", "ab", "bob", "9"),
+        ("budget.agent.tool_calls", "1", "a", "ada", "9"),
+        ("budget.time", "15s", "a", "ada", "9m"),
+        ("budget.time", "25s", "ab", "bob", "9m"),
+        ("budget.agent.time", "15s", "a", "ada", "9m"),
+    ] {
+        let repo = TestRepo::with_small_team();
+        budget(&repo, name, value);
+        let (output, events) = run(&repo, &[MESSAGE]);
+        assert_eq!((output.code, files(&repo).as_str()), (5, left), "{name} {value}: {output}");
+        let reached: Vec<&Value> = events.iter().filter(|event| event["type"] == "budget.reached").collect();
+        assert_eq!(reached.len(), 1, "{name}: {output}");
+        assert_eq!(format!("budget.{}", reached[0]["budget"].as_str().expect("a name")), name);
+        let is_of_agent = name.starts_with("budget.agent.");
+        assert_eq!(reached[0]["agent"].is_null(), !is_of_agent, "{output}");
+        let end = events.last().expect("an end");
+        assert_eq!((&end["status"], &end["agents"][stopped]), (&json!("stopped"), &json!("stopped")), "{output}");
+        let work = end["work"].as_array().expect("work").iter().find(|work| work["status"] == "stopped").expect("one");
+        assert!(
+            work["reason"].as_str().is_some_and(|reason| reason.ends_with(&format!("is used up (`{name}`)"))),
+            "{work}"
+        );
+        if name.ends_with("tool_calls") {
+            assert!(end["usage"]["tool_calls"].as_u64() <= value.parse().ok(), "{end}");
+        }
+        let run_id = end["run"].as_str().expect("a run").to_owned();
+        // Nothing has changed: it stops at once, and nothing more is done.
+        let (again, _) = run(&repo, &["--resume", &run_id]);
+        assert_eq!((again.code, files(&repo).as_str()), (5, left), "{name}: {again}");
+        budget(&repo, name, higher);
+        let (resumed, events) = run(&repo, &["--resume", &run_id]);
+        assert_eq!(resumed.code, 0, "{name} {value}: {resumed}");
+        assert_eq!(events.last().expect("an end")["status"], "completed", "{resumed}");
+        assert!(files(&repo).len() > left.len(), "{name}: {}", files(&repo));
+    }
+}
+
+/// What was spent before a run was stopped counts when it is resumed.
+#[test]
+fn a_resumed_run_has_what_is_left() {
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.tool_calls", "1");
+    let (output, events) = run(&repo, &[MESSAGE]);
+    assert_eq!((output.code, files(&repo).as_str()), (5, "a"), "{output}");
+    budget(&repo, "budget.tool_calls", "2");
+    let run_id = events[0]["run"].as_str().expect("a run");
+    let (resumed, events) = run(&repo, &["--resume", run_id]);
+    assert_eq!((resumed.code, files(&repo).len()), (5, 2), "one more, and no other: {resumed}");
+    assert_eq!(events.last().expect("an end")["status"], "stopped");
+}
+
+#[test]
+fn the_card_says_which_budget_and_how_to_go_on() {
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.agent.tool_calls", "1");
+    let output = repo.rehearse(WORK, &["--permissions", "allow", "--agent", "ada", "Add files"]);
+    assert_eq!(output.code, 5, "{output}");
+    let reason = "the budget of 1 tool call is used up (`budget.agent.tool_calls`)";
+    assert!(output.err.contains(&format!("! stopped: ada: {reason}; run 000001")), "{output}");
+    assert!(
+        output.err.contains("squad orchestrate --resume 000001   after a higher budget.agent.tool_calls\n"),
+        "{output}"
+    );
+    assert!(
+        repo.squad(&["log", "000001", "--events"]).out.contains("budget.reached       budget.agent.tool_calls: 1 of 1")
+    );
+}
+
+#[test]
+fn a_budget_that_nobody_can_read_lets_nobody_start() {
+    for (line, reason) in [
+        ("turns = 0", "`budget.turns` must be above 0, not 0; leave it out for no limit"),
+        ("turns = -1", "`budget.turns` must be above 0, not -1; leave it out for no limit"),
+        ("tool_calls = \"many\"", "`budget.tool_calls` needs a whole number, not a string"),
+        ("time = 5", "`budget.time` needs a duration like \"5m\", not an integer"),
+        ("time = \"0s\"", "`budget.time` `0s` is zero; write it like `90s`, `5m` or `1h`"),
+        ("cost_usd = nan", "`budget.cost_usd` must be above 0, not NaN; leave it out for no limit"),
+        ("agent.tokens = 1.5", "`budget.agent.tokens` needs a whole number, not a float"),
+    ] {
+        let repo = TestRepo::with_small_team();
+        repo.write(".squad/config.toml", &format!("[budget]\n{line}\n"));
+        let output = repo.rehearse(WORK, &["--json", "--agent", "ada", "Add files"]);
+        assert_eq!(output.code, 3, "{line}: {output}");
+        let error: Value = serde_json::from_str(&output.out).expect("JSON");
+        assert_eq!(
+            (&error["error"]["message"], &error["error"]["source"]),
+            (&json!(reason), &json!(".squad/config.toml:2"))
+        );
+    }
+}
