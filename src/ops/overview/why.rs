@@ -17,14 +17,16 @@ use serde::Serialize;
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict, list};
+use crate::model::{Decision, DecisionState, EventKind, Outcome, RunId, Slug, Verdict, list};
 use crate::ops::Project;
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Authors, Write};
 use crate::ops::ledger::log;
 use crate::ops::ledger::lost;
 use crate::ops::team::workspace::{below, project_path};
+use crate::parse::KNOWLEDGE;
 use crate::record::{Read, marks, render_decision};
+use crate::review::matcher;
 
 /// The subject of a question.
 #[derive(Debug)]
@@ -119,7 +121,7 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
     if let Some(inner) = inner.clone().filter(|inner| project.folder.root.join(inner).is_file()) {
         return Ok(Subject::File { path: inner, line });
     }
-    let all = decisions::all(project)?;
+    let all = decisions::records(project)?;
     if line.is_none() && all.iter().any(|decision| decision.id.as_str().starts_with(text)) {
         return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
     }
@@ -184,7 +186,7 @@ fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Fa
             answer.unknown = Some(format!("it was not decided in a run{who}"));
         }
         None => {
-            let file = project.decisions().iter().find(|other| other.id == decision.id);
+            let file = project.decisions().iter().chain(&project.team.knowledge).find(|other| other.id == decision.id);
             answer.unknown = Some(match file.and_then(|file| file.run.as_ref()) {
                 Some(run) => format!("its file names run {run}, but this clone's ledger has no such decision"),
                 None => "this clone's ledger does not have it".to_owned(),
@@ -378,11 +380,11 @@ fn as_logged(project: &Project, decision: ListedDecision, line: &str) -> Result<
 
 /// The decision that a file belongs to.
 fn decision_in(project: &Project, path: &str) -> Result<Option<ListedDecision>, Failure> {
-    let folder = PathBuf::from(project.folder.name).join("decisions");
-    if !Path::new(path).starts_with(folder) {
+    let folder = PathBuf::from(project.folder.name);
+    if !["decisions", KNOWLEDGE].iter().any(|name| Path::new(path).starts_with(folder.join(name))) {
         return Ok(None);
     }
-    let all = decisions::all(project)?;
+    let all = decisions::records(project)?;
     Ok(all.into_iter().find(|decision| decision.source.as_ref().is_some_and(|source| source.file == path)))
 }
 
@@ -400,14 +402,7 @@ fn is_logged(project: &Project, answer: &Answer, line: &str) -> Result<bool, Fai
 fn in_scope(project: &Project, path: &str) -> Result<Vec<ListedDecision>, Failure> {
     let all = decisions::all(project)?.into_iter();
     let is_in = |decision: &ListedDecision| {
-        decision.state == crate::model::DecisionState::InForce
-            && decision.scope.iter().any(|glob| {
-                let folder = format!("{}/**", glob.trim_end_matches('/'));
-                [glob.as_str(), &folder].iter().any(|glob| {
-                    let glob = globset::GlobBuilder::new(glob.trim_start_matches("./")).literal_separator(true).build();
-                    glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
-                })
-            })
+        decision.state == DecisionState::InForce && !decision.scope.is_empty() && matcher(&decision.scope)(path)
     };
     Ok(all.filter(is_in).collect())
 }

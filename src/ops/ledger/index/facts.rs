@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
-    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, Outcome, Plan, PlanKind, RunId, Slug, Undone,
+    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, NoteKind, Outcome, Plan, PlanKind, RunId, Slug, Undone,
     Usage, Verdict,
 };
 use crate::record::Entry;
@@ -80,6 +80,7 @@ pub(in crate::ops) enum Fact {
     },
     Learned {
         text: String,
+        share: Option<NoteKind>,
     },
     /// Learnings have landed in histories.
     Taught {
@@ -200,7 +201,7 @@ impl Derived for EntryFacts {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
             }
             EventKind::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
-            EventKind::MemoryLogged { text } => Fact::Learned { text },
+            EventKind::MemoryLogged { text, share } => Fact::Learned { text, share },
             EventKind::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             kind => {
                 let Some((outcome, end)) = kind.end() else { return Ok(None) };
