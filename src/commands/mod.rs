@@ -312,7 +312,10 @@ impl Command {
         let is_of_ledger = matches!(self, Self::Gc(_) | Self::Scrub(_) | Self::Status(_) | Self::Sync(_));
         is_of_team
             || is_of_ledger
-            || matches!(self, Self::Decisions(_) | Self::Knowledge(_) | Self::Doctor(_) | Self::Review(_) | Self::Squads(_))
+            || matches!(
+                self,
+                Self::Decisions(_) | Self::Knowledge(_) | Self::Doctor(_) | Self::Review(_) | Self::Squads(_)
+            )
     }
 
     /// Whether the command changes commits, the index or the work tree.

@@ -115,13 +115,17 @@ fn has_remotes(context: &Context<'_>) -> Result<bool, Failure> {
 fn show_link(ui: &mut Ui, link: &LinkSync) {
     let LinkSync { name, git, commit, notes, added, removed, left_out, problem } = link;
     if let Some(problem) = problem {
-        let kept = if *notes > 0 { format!("; its {} of the last sync stay", plural(*notes, "note")) } else { String::new() };
+        let kept =
+            if *notes > 0 { format!("; its {} of the last sync stay", plural(*notes, "note")) } else { String::new() };
         ui.warning(&format!("link {name} was not fetched from {git}: {problem}{kept}"));
         return;
     }
     let commit = commit.as_deref().unwrap_or_default();
     let commit = commit.get(..12).unwrap_or(commit);
-    ui.data(&printable_line(&format!("link {name}: {}, {added} new, {removed} gone, at {commit}", plural(*notes, "note"))));
+    ui.data(&printable_line(&format!(
+        "link {name}: {}, {added} new, {removed} gone, at {commit}",
+        plural(*notes, "note")
+    )));
     for (reason, count) in left_out {
         ui.say(&printable_line(&format!("  {count} not told: {reason}")));
     }

@@ -9,7 +9,9 @@ use super::choice::{Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head, one_line};
 use super::topic::{Hits, Topic};
-use crate::model::{ContextItem, Decision, Note, NoteEvidence, NoteLink, hidden, hidden_summary, list, plural, quote, words};
+use crate::model::{
+    ContextItem, Decision, Note, NoteEvidence, NoteLink, hidden, hidden_summary, list, plural, quote, words,
+};
 
 /// Most characters of a note in a prompt; the file has the rest.
 const LENGTH: usize = 900;
@@ -102,7 +104,8 @@ pub(crate) fn suspicion(note: &Decision) -> Option<String> {
     }
     let lower = text.to_lowercase();
     let spoken = words(&lower).collect::<Vec<_>>().join(" ");
-    let is_addressed = MARKS.iter().any(|mark| lower.contains(mark)) || PHRASES.iter().any(|word| spoken.contains(word));
+    let is_addressed =
+        MARKS.iter().any(|mark| lower.contains(mark)) || PHRASES.iter().any(|word| spoken.contains(word));
     is_addressed.then(|| "it speaks to a model, not of work".to_owned())
 }
 
@@ -157,7 +160,12 @@ impl OfferedNote {
         let text = head(self.note.text.trim(), LENGTH);
         let about = self.note.note.as_ref().map(described).unwrap_or_default();
         let link = self.link.as_ref().map(|link| {
-            format!(", by link `{}`, `{}` at {}", one_line(&link.name), one_line(&link.path), one_line(link.short_commit()))
+            format!(
+                ", by link `{}`, `{}` at {}",
+                one_line(&link.name),
+                one_line(&link.path),
+                one_line(link.short_commit())
+            )
         });
         let link = link.unwrap_or_default();
         let quoted = quote(format!("{}\n{text}", self.note.title).trim_end());
@@ -197,14 +205,8 @@ impl OfferedNote {
 /// `; practice from project shop; evidence: src/auth.rs:10-20`
 fn described(note: &Note) -> String {
     let project = note.project.as_ref().map(|name| format!(" from project {}", one_line(name))).unwrap_or_default();
-    let evidence = note.evidence.iter().filter_map(|text| NoteEvidence::parse(text)).map(|evidence| {
-        one_line(&match evidence {
-            NoteEvidence::File { path, lines: Some((first, last)), .. } => format!("{path}:{first}-{last}"),
-            NoteEvidence::File { path, lines: None, .. } => path,
-            other => other.to_string(),
-        })
-    });
-    let evidence = match list(evidence) {
+    let evidence = note.evidence.iter().filter_map(|text| NoteEvidence::parse(text));
+    let evidence = match list(evidence.map(|evidence| one_line(&evidence.place()))) {
         none if none.is_empty() => "an opinion without evidence".to_owned(),
         evidence => format!("evidence: {evidence}"),
     };

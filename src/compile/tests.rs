@@ -188,7 +188,8 @@ fn a_charters_effort_reaches_models_that_take_it() {
         let efforts = efforts.map(|all| all.iter().map(|(id, known)| ((*id).to_owned(), words(known))).collect());
         let offer = AvailableModels { efforts, ..AvailableModels::default() };
         let compiler =
-            Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings, knowledge: &[] }, &task).on(offer);
+            Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings, knowledge: &[] }, &task)
+                .on(offer);
         let spec = compiler.agent(&team.members[0], tier).spec;
         (spec.effort, spec.compiled_hash)
     };
@@ -753,8 +754,8 @@ fn using_the_only_model_of_the_user_is_not_reported() {
         is_users,
     };
     let choice = |settings: &Settings, is_users: bool| {
-        let compiler =
-            Compiler::new(Sources { team: &team, learnings: &learnings, settings, knowledge: &[] }, &task).on(offer(is_users));
+        let compiler = Compiler::new(Sources { team: &team, learnings: &learnings, settings, knowledge: &[] }, &task)
+            .on(offer(is_users));
         let model = compiler.agent(&team.members[0], Tier::Standard).spec.model;
         let says = model.why_another().is_some();
         (model.id, model.layer, says)

@@ -73,6 +73,12 @@ impl Decision {
         }
     }
 
+    /// As an entry of this run records it. A note that a person made of an agent's words names the agent's run.
+    pub(crate) fn recorded_in(self, run: Option<&RunId>) -> Self {
+        let named = self.run.clone().filter(|_| self.note.is_some());
+        Self { run: run.cloned().or(named), ..self }
+    }
+
     /// See [`moment`].
     pub(crate) fn moment(&self) -> Option<&str> {
         self.date.as_deref().map(moment)

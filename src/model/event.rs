@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, NoteKind, Outcome, Plan,
-    Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, NoteKind, Outcome,
+    Plan, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.

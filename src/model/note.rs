@@ -77,11 +77,7 @@ impl NoteLink {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NoteEvidence {
     /// `src/auth.rs:10-20@3b18e512…`: lines of a file, counted from 1, and the file's blob at that time.
-    File {
-        path: String,
-        lines: Option<(usize, usize)>,
-        blob: String,
-    },
+    File { path: String, lines: Option<(usize, usize)>, blob: String },
     /// `commit:3b18e512…`
     Commit(String),
     /// `decision:4f1c09`
@@ -106,13 +102,22 @@ impl NoteEvidence {
         let (path, lines) = place_of(place);
         (!path.is_empty()).then(|| Self::File { path, lines, blob: blob.to_owned() })
     }
+
+    /// Without the blob: `src/auth.rs:10-20`.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::File { path, lines: None, .. } => path.clone(),
+            Self::File { path, lines: Some((first, last)), .. } if first == last => format!("{path}:{first}"),
+            Self::File { path, lines: Some((first, last)), .. } => format!("{path}:{first}-{last}"),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl Display for NoteEvidence {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { path, lines: None, blob } => write!(f, "{path}@{blob}"),
-            Self::File { path, lines: Some((first, last)), blob } => write!(f, "{path}:{first}-{last}@{blob}"),
+            Self::File { blob, .. } => write!(f, "{}@{blob}", self.place()),
             Self::Commit(commit) => write!(f, "commit:{commit}"),
             Self::Decision(id) => write!(f, "decision:{id}"),
             Self::Run(run) => write!(f, "run:{run}"),
@@ -142,6 +147,7 @@ mod tests {
         for text in [
             "src/auth.rs:10-20@3b18e512dba79e4c8300dd08aeb37f8e728b8dad",
             "src/a b@c:d.rs@3b18",
+            "src/auth.rs:7@3b18",
             "commit:3b18e512",
             "decision:4f1c09",
             "run:20260105-090000-000001",

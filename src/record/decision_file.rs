@@ -120,11 +120,7 @@ fn head(decision: &Decision, heading: Option<&str>) -> String {
         line("kind", Some(note.kind.word()));
         line("project", note.project.as_deref());
         line("from", note.from.as_ref().map(|id| id.as_str()));
-        lists.extend([
-            ("languages", &note.languages),
-            ("frameworks", &note.frameworks),
-            ("evidence", &note.evidence),
-        ]);
+        lists.extend([("languages", &note.languages), ("frameworks", &note.frameworks), ("evidence", &note.evidence)]);
     }
     for (key, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
         file.push_str(&format!("{key}: {}\n", yaml(&Value::from(list.clone()))));

@@ -517,7 +517,10 @@ mod tests {
 
     #[test]
     fn arguments_may_come_as_text() {
-        assert_eq!(read(&call("squad_remember", json!("{\"text\":\"a\"}"))), Ok(Intent::Remember { text: "a".to_owned(), share: None }));
+        assert_eq!(
+            read(&call("squad_remember", json!("{\"text\":\"a\"}"))),
+            Ok(Intent::Remember { text: "a".to_owned(), share: None })
+        );
         assert_eq!(read(&call("squad_decisions", Value::Null)), Ok(Intent::Search(String::new())));
     }
 }

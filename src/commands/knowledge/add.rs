@@ -66,8 +66,9 @@ impl Add {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = super::project(context)?;
         let text = self.text.map(|text| text_or_input(&context.ui, &text)).transpose()?;
-        let Self { kind, scope, tags, languages, frameworks, evidence, from_decision, from_proposal, supersedes, .. } =
-            self;
+        let Self {
+            kind, scope, tags, languages, frameworks, evidence, from_decision, from_proposal, supersedes, ..
+        } = self;
         let new = NewNote {
             text,
             kind,

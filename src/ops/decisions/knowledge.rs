@@ -12,7 +12,8 @@ use crate::compile::{OfferedNote, Task, suspicion};
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::model::{
-    ChangeKind, Decision, DecisionId, DecisionState, Note, NoteEvidence, NoteKind, NoteLink, RunId, Slug, first_line, place_of,
+    ChangeKind, Decision, DecisionId, DecisionState, Note, NoteEvidence, NoteKind, NoteLink, RunId, Slug, first_line,
+    place_of,
 };
 use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
 use crate::ops::decisions::list::{self, Addition, ListedDecision};
@@ -90,9 +91,8 @@ pub(crate) fn find(all: Vec<KnownNote>, id: &str) -> Result<KnownNote, Failure> 
     let mut found: Vec<KnownNote> =
         all.into_iter().filter(|known| !id.is_empty() && known.listed.id.as_str().starts_with(id)).collect();
     found.dedup_by(|a, b| a.listed.id == b.listed.id);
-    only(found, id, |known| known.listed.id.as_str())?.ok_or_else(|| {
-        Failure::usage(format!("there is no note `{id}`")).hint("`squad knowledge list` shows them all")
-    })
+    only(found, id, |known| known.listed.id.as_str())?
+        .ok_or_else(|| Failure::usage(format!("there is no note `{id}`")).hint("`squad knowledge list` shows them all"))
 }
 
 /// The notes that an agent with this task would be offered, the most relevant first; also those that it is not told.
@@ -279,7 +279,8 @@ pub(crate) fn retire(env: &Env, project: &Project, id: &str) -> Result<(KnownNot
     if files.is_empty() {
         return Err(Failure::failed("its file is not in the checked-out commit").hint("delete it and commit that"));
     }
-    let message = format!("squad: retire: {}\n\nSquad-Decision: {}\n", first_line(&note.listed.title, 58), note.listed.id);
+    let message =
+        format!("squad: retire: {}\n\nSquad-Decision: {}\n", first_line(&note.listed.title, 58), note.listed.id);
     let kind = ChangeKind::RetireNote { id: note.listed.id.to_string() };
     let commit = Change::new(kind, message, files).apply(env, &project.repository, WriteMode::Commit)?.commit;
     Ok((note, commit.unwrap_or_default()))

@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{
-    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, NoteKind, RunId, Slug, Undone, moment, together,
+    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, NoteKind, RunId, Slug, Undone, moment,
+    together,
 };
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{

@@ -17,8 +17,9 @@ use serde::Serialize;
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Decision, DecisionState, EventKind, Outcome, RunId, Slug, Verdict, list};
+use crate::model::{Decision, DecisionState, EventKind, Note, NoteLink, Outcome, RunId, Slug, Verdict, list};
 use crate::ops::Project;
+use crate::ops::decisions::knowledge::{self, KnownNote};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Authors, Write};
 use crate::ops::ledger::log;
@@ -43,6 +44,8 @@ pub(crate) enum Subject {
         by: Option<Blame>,
     },
     Decision(Box<ListedDecision>),
+    /// A note of a linked repository.
+    Linked(Box<KnownNote>),
 }
 
 /// The origin of a subject.
@@ -56,6 +59,12 @@ pub(crate) struct Answer {
     pub(crate) absent: bool,
     pub(crate) commit: Option<Commit>,
     pub(crate) decision: Option<ListedDecision>,
+    /// What the decision says as a note of knowledge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<Note>,
+    /// The linked repository that a note comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<NoteLink>,
     /// Who wrote it; several for a whole file.
     pub(crate) origins: Vec<Origin>,
     /// Why the origin is unknown.
@@ -125,6 +134,10 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
     if line.is_none() && all.iter().any(|decision| decision.id.as_str().starts_with(text)) {
         return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
     }
+    let linked = if line.is_none() { knowledge::all(project)? } else { Vec::new() };
+    if linked.iter().any(|known| known.listed.id.as_str().starts_with(text)) {
+        return knowledge::find(linked, text).map(|known| Subject::Linked(Box::new(known)));
+    }
     if let Some(absent) = inner.map(|inner| absent(project, inner)).transpose()?.flatten() {
         return Ok(absent);
     }
@@ -152,6 +165,7 @@ pub(crate) fn why(env: &Env, project: &Project, subject: Subject) -> Result<Answ
     lost::settle(env, &project.repository);
     let mut answer = match subject {
         Subject::Decision(decision) => of_decision(project, *decision),
+        Subject::Linked(known) => Ok(of_linked(*known)),
         Subject::Absent { path, by } => of_absent(project, path, by),
         Subject::File { path, line: None } => of_file(project, path),
         Subject::File { path, line: Some(line) } => of_line(project, path, line),
@@ -193,8 +207,14 @@ fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Fa
             });
         }
     }
+    answer.note = decision.note.clone();
     answer.decision = Some(decision);
     Ok(answer)
+}
+
+/// Its run is in the other repository's ledger.
+fn of_linked(known: KnownNote) -> Answer {
+    Answer { decision: Some(known.listed), note: Some(known.note), link: known.link, ..Answer::default() }
 }
 
 fn of_absent(project: &Project, path: String, by: Option<Blame>) -> Result<Answer, Failure> {

@@ -38,10 +38,7 @@ pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failu
 }
 
 /// Some of all notes in force, which `choose` selects. Only of those it is judged whether they still hold.
-fn chosen(
-    project: &Project,
-    choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>,
-) -> Result<Vec<OfferedNote>, Failure> {
+fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>) -> Result<Vec<OfferedNote>, Failure> {
     let links = links::all(project)?;
     let own = in_force(&project.team.knowledge).into_iter().map(|note| (note, None));
     let mut notes: Vec<(&Decision, Option<(&Link, &LinkedNote)>)> = own.collect();
@@ -174,8 +171,7 @@ impl<'p> EvidenceCheck<'p> {
         let (Some(old), Some(new)) = (text(old), text(new)) else { return false };
         let lines = |text: &[u8]| -> Vec<Vec<u8>> { text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect() };
         let (old, new) = (lines(&old), lines(&new));
-        old.get(first - 1..last.min(old.len())).is_some_and(|part| {
-            !part.is_empty() && new.windows(part.len()).any(|window| window == part)
-        })
+        old.get(first - 1..last.min(old.len()))
+            .is_some_and(|part| !part.is_empty() && new.windows(part.len()).any(|window| window == part))
     }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
-    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, NoteKind, Outcome, Plan, PlanKind, RunId, Slug, Undone,
-    Usage, Verdict,
+    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, NoteKind, Outcome, Plan, PlanKind, RunId, Slug,
+    Undone, Usage, Verdict,
 };
 use crate::record::Entry;
 use crate::route::choice;
@@ -198,7 +198,7 @@ impl Derived for EntryFacts {
             }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {
-                Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
+                Fact::Decided { decision: decision.recorded_in(entry.run.as_ref()), branch }
             }
             EventKind::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
             EventKind::MemoryLogged { text, share } => Fact::Learned { text, share },
