@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::env::files::read_within;
 use crate::env::real;
 use crate::model::{Problem, Severity, Source};
-use crate::parse::{Encoding, Files, holds_decisions, linked_files, text_of};
+use crate::parse::{Encoding, Files, KNOWLEDGE, holds_decisions, linked_files, text_of};
 use crate::policy::PathScope;
 
 /// The names of team folders; the first wins if both exist.
@@ -16,8 +16,8 @@ pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 /// The files of a team, in addition to those its roster and routing link to: these files, team files in these folders,
 /// and decision files, see [`holds_decisions`].
 const FILES: [&str; 3] = ["team.md", "routing.md", "ceremonies.md"];
-const FOLDERS_OF_FILES: [&str; 9] =
-    ["agents", "archive", "archived", "charters", "roles", DECISIONS, "identity", "skills", "casting"];
+const FOLDERS_OF_FILES: [&str; 10] =
+    ["agents", "archive", "archived", "charters", "roles", DECISIONS, KNOWLEDGE, "identity", "skills", "casting"];
 
 const DECISIONS: &str = "decisions";
 
@@ -117,7 +117,8 @@ pub(crate) fn read_but_decisions(team: &TeamFolder) -> (Files, Vec<Problem>) {
     FILES.into_iter().chain(CONFIGURATION).for_each(|name| reader.file(name));
     reader.decisions();
     linked_files(&reader.files).iter().for_each(|name| reader.file(name));
-    FOLDERS_OF_FILES.into_iter().filter(|name| *name != DECISIONS).for_each(|name| reader.folder(name, 1));
+    let is_of_records = |name: &&str| [DECISIONS, KNOWLEDGE].contains(name);
+    FOLDERS_OF_FILES.into_iter().filter(|name| !is_of_records(name)).for_each(|name| reader.folder(name, 1));
     reader.folder(&format!("{DECISIONS}/inbox"), 2);
     (reader.files, reader.problems)
 }
@@ -136,7 +137,7 @@ pub(crate) fn is_team_file(path: &str) -> bool {
         None => FILES.contains(&path) || CONFIGURATION.contains(&path) || holds_decisions(path),
         Some(_) if path.matches('/').count() > MAX_DEPTH => false,
         Some(("agents", _)) => is_agent_file(path),
-        Some(("archive" | "archived", _)) => holds_decisions(path),
+        Some(("archive" | "archived" | KNOWLEDGE, _)) => holds_decisions(path),
         Some(("charters" | "roles", file)) => !file.contains('/') && file.ends_with(".md"),
         Some(("decisions", _)) => path.to_ascii_lowercase().ends_with(".md"),
         Some(("identity", _)) => path.ends_with(".md"),

@@ -1,6 +1,6 @@
 mod add;
 mod import;
-mod land;
+pub(super) mod land;
 mod list;
 mod page;
 mod radar;

@@ -27,6 +27,7 @@ mod help;
 mod history;
 mod import;
 mod init;
+mod knowledge;
 mod log;
 mod man;
 mod mcp;
@@ -150,6 +151,7 @@ enum Command {
     Agents(agents::Args),
     Config(config::Args),
     Decisions(decisions::Args),
+    Knowledge(knowledge::Args),
     Log(log::Args),
     Diff(diff::Args),
     Undo(undo::Args),
@@ -264,6 +266,7 @@ impl Arguments {
             Command::Agents(args) => args.run(&mut context),
             Command::Config(args) => args.run(&mut context),
             Command::Decisions(args) => args.run(&mut context),
+            Command::Knowledge(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
             Command::Diff(args) => args.run(&mut context),
             Command::Undo(args) => args.run(&mut context),
@@ -309,7 +312,10 @@ impl Command {
         let is_of_ledger = matches!(self, Self::Gc(_) | Self::Scrub(_) | Self::Status(_) | Self::Sync(_));
         is_of_team
             || is_of_ledger
-            || matches!(self, Self::Decisions(_) | Self::Doctor(_) | Self::Review(_) | Self::Squads(_))
+            || matches!(
+                self,
+                Self::Decisions(_) | Self::Knowledge(_) | Self::Doctor(_) | Self::Review(_) | Self::Squads(_)
+            )
     }
 
     /// Whether the command changes commits, the index or the work tree.
@@ -321,6 +327,7 @@ impl Command {
             Self::Agents(args) => args.writes_to_the_branch(),
             Self::Orchestrate(args) => args.writes_to_the_branch(),
             Self::Decisions(args) => args.writes_to_the_branch(),
+            Self::Knowledge(args) => args.writes_to_the_branch(),
             Self::History(args) => args.writes_to_the_branch(),
             Self::Import(args) => args.writes_to_the_branch(),
             Self::Remove(args) => args.writes_to_the_branch(),

@@ -6,7 +6,7 @@ use crate::ops::overview::why::{self, Answer, Origin};
 use crate::settings::Layer;
 use crate::ui::{FAINT, STRONG, Ui};
 
-/// Show where a line, a file or a decision comes from
+/// Show where a line, a file, a decision or a note comes from
 ///
 /// Names the task, agent, run, review and decisions behind it. The answer comes from what agents wrote through
 /// their tools and by commands, as recorded in the ledger, so squashed and rebased commits do not matter. If the answer
@@ -23,7 +23,7 @@ Examples:
   squad why 4f1c09
   squad why src/health.rs:42 --json | jq -r '.origins[].task'")]
 pub(super) struct Args {
-    /// A path, a path with a line, or a decision's id
+    /// A path, a path with a line, or the id of a decision or a note
     #[arg(value_name = "PATH[:LINE]|DECISION")]
     pub(super) subject: String,
 }
@@ -62,7 +62,20 @@ fn show(ui: &mut Ui, answer: &Answer) {
         ui.data(&format!("{name} {}", printable(value)));
     };
     if let Some(decision) = &answer.decision {
-        field("decision", &format!("{} {}", decision.id, decision.title));
+        let name = answer.note.as_ref().map_or("decision", |note| note.kind.word());
+        field(name, &format!("{} {}", decision.id, decision.title));
+    }
+    if let Some((note, decision)) = answer.note.as_ref().zip(answer.decision.as_ref()) {
+        let by = decision.by.as_deref().unwrap_or("nobody named");
+        let day = decision.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("an unknown day");
+        field("project", &format!("{}, by {by}, {day}", note.project.as_deref().unwrap_or("unknown")));
+        note.evidence.iter().for_each(|evidence| field("evidence", evidence));
+    }
+    if let (Some(link), Some(decision)) = (&answer.link, &answer.decision) {
+        field("link", &format!("{}, {} at {}, {}", link.name, link.git, link.short_commit(), link.path));
+        if let Some(run) = &decision.run {
+            field("run", &format!("{run}; `squad why {}` in that project shows it", decision.id));
+        }
     }
     if let Some(commit) = &answer.commit {
         let short = commit.id.get(..10).unwrap_or(&commit.id);

@@ -13,7 +13,7 @@ pub(crate) fn tokens(text: &str) -> usize {
 /// The fraction for decisions of the space left by the charter; the rest is for history. The shares are fixed, so that
 /// a new decision never changes which part of its history an agent sees.
 const DECISIONS_SHARE: (usize, usize) = (2, 3);
-/// Skills and notes each get at most this fraction of the space left by the charter. A team without them has all of it
+/// Skills, notes and knowledge each get at most this fraction of the space left by the charter. A team without them has all of it
 /// for its records.
 const KNOWLEDGE_SHARE: usize = 8;
 /// Tokens for records even after a long charter, so that a session always has the team's decisions.
@@ -25,6 +25,7 @@ pub(crate) struct Budget {
     pub(crate) total: usize,
     pub(crate) skills: usize,
     pub(crate) notes: usize,
+    pub(crate) knowledge: usize,
     pub(crate) decisions: usize,
     pub(crate) history: usize,
 }
@@ -43,16 +44,17 @@ impl Budget {
         total(tier)
     }
 
-    /// `fixed`: size of charter, instructions, project and roster. `skills`, `notes`: sizes needed for all of them.
-    pub(super) fn new(tier: Tier, fixed: usize, skills: usize, notes: usize) -> Self {
+    /// `fixed`: size of charter, instructions, project and roster. `wanted`: sizes needed for all skills, notes and
+    /// knowledge.
+    pub(super) fn new(tier: Tier, fixed: usize, wanted: [usize; 3]) -> Self {
         let total = total(tier);
         if matches!(tier, Tier::Direct | Tier::Lightweight) {
-            return Self { total, skills: 0, notes: 0, decisions: 0, history: 0 };
+            return Self { total, skills: 0, notes: 0, knowledge: 0, decisions: 0, history: 0 };
         }
         let room = total.saturating_sub(fixed).max(LEAST_FOR_RECORDS);
-        let [skills, notes] = [skills, notes].map(|wanted| wanted.min(room / KNOWLEDGE_SHARE));
-        let room = room - skills - notes;
+        let [skills, notes, knowledge] = wanted.map(|wanted| wanted.min(room / KNOWLEDGE_SHARE));
+        let room = room - skills - notes - knowledge;
         let decisions = room * DECISIONS_SHARE.0 / DECISIONS_SHARE.1;
-        Self { total, skills, notes, decisions, history: room - decisions }
+        Self { total, skills, notes, knowledge, decisions, history: room - decisions }
     }
 }

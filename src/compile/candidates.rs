@@ -110,7 +110,8 @@ mod tests {
     fn asked(message: &str, members: &[&str], evidence: Vec<Evidence>) -> String {
         let team = Team { members: members.iter().map(|slug| member(slug)).collect(), ..Team::default() };
         let (learnings, settings, task) = (Learnings::new(), Settings::default(), Task::new(message));
-        let compiler = Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings }, &task);
+        let compiler =
+            Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings, knowledge: &[] }, &task);
         let (kind, tier) = (PlanKind::Abstain, Tier::Standard);
         let (agents, steps, ceremonies) = Default::default();
         let plan = Plan {

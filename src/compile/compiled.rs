@@ -5,7 +5,7 @@ use super::coordinator_context::{CoordinatorContext, LARGEST};
 use super::fixed_parts::{ceremony_line, facilitated, has_text};
 use super::history::RankedNotes;
 use super::receipt::{Input, InputKind, Receipt, Totals, always, hash};
-use super::{Compiler, decisions, history, prompt, sections, skills};
+use super::{Compiler, decisions, history, knowledge, prompt, sections, skills};
 use crate::model::{Member, SessionSpec};
 
 /// A compiled session with the data for its receipt.
@@ -25,6 +25,7 @@ pub(super) struct Selected<'a> {
     pub(super) project: sections::Selected<'a>,
     pub(super) skills: skills::Selected,
     pub(super) notes: history::Selected,
+    pub(super) knowledge: knowledge::Selected,
     pub(super) decisions: decisions::Selected,
     pub(super) history: history::Selected,
 }
@@ -37,32 +38,41 @@ impl Compiled<'_> {
     /// All inputs with hash and size, and why each was included or left out.
     pub(crate) fn receipt(&self) -> Receipt {
         let mut inputs = Vec::new();
-        let (budget, [skills, notes, decisions, history]) = match &self.receipt_data {
+        let (budget, [skills, notes, knowledge, decisions, history]) = match &self.receipt_data {
             ReceiptData::Agent { member, past, budget, selected } => {
                 self.fixed_inputs(member, &selected.project, &mut inputs);
                 self.compiler.skills.receipt(&selected.skills, budget.skills, &mut inputs);
                 self.compiler.notes.receipt(&selected.notes, budget.notes, &mut inputs);
+                let notes = self.compiler.sources.knowledge;
+                knowledge::receipt(notes, &selected.knowledge, budget.knowledge, &mut inputs);
                 self.compiler.decisions.receipt(&selected.decisions, budget, &mut inputs);
                 past.receipt(&selected.history, budget.history, &mut inputs);
-                let texts =
-                    [&selected.skills.text, &selected.notes.text, &selected.decisions.text, &selected.history.text];
+                let texts = [
+                    &selected.skills.text,
+                    &selected.notes.text,
+                    &selected.knowledge.text,
+                    &selected.decisions.text,
+                    &selected.history.text,
+                ];
                 (*budget, texts.map(String::as_str))
             }
             ReceiptData::Coordinator(parts) => {
                 parts.receipt(&mut inputs);
                 let decisions = parts.decisions.limit.div_ceil(4);
-                let budget = Budget { total: LARGEST.div_ceil(4), skills: 0, notes: 0, decisions, history: 0 };
-                (budget, ["", "", parts.decisions.text.as_str(), ""])
+                let total = LARGEST.div_ceil(4);
+                let budget = Budget { total, skills: 0, notes: 0, knowledge: 0, decisions, history: 0 };
+                (budget, ["", "", "", parts.decisions.text.as_str(), ""])
             }
         };
         let spec = &self.spec;
+        let known: Vec<&str> = [skills, notes].into_iter().chain(Some(knowledge).filter(|it| !it.is_empty())).collect();
         Receipt {
             agent: spec.agent.clone(),
             tier: spec.tier,
             model: spec.model.clone(),
             tools: spec.tools.clone(),
             compiled_hash: spec.compiled_hash.clone(),
-            knowledge_hash: hash(&[skills, notes]),
+            knowledge_hash: hash(&known),
             decisions_hash: hash(&[decisions]),
             history_hash: hash(&[history]),
             task_hash: self.compiler.task.hash.clone(),
@@ -71,7 +81,7 @@ impl Compiled<'_> {
                 total: self.tokens(),
                 prompt: tokens(&spec.prompt),
                 context: tokens(&spec.full_context()),
-                knowledge: tokens(skills) + tokens(notes),
+                knowledge: known.iter().map(|text| tokens(text)).sum(),
                 decisions: tokens(decisions),
                 history: tokens(history),
             },

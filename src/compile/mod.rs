@@ -9,6 +9,7 @@
 //! team      instructions, project, roster       the same for all agents      fixed: in the compiled hash
 //! context   the agent's ceremonies                                           fixed: in the compiled hash
 //!           skills, notes for the whole team
+//!           knowledge from here and linked projects   only what is about the task
 //!           decisions in force                  selected for the task, within the budget
 //!           learnings and history               selected for the task, within the budget
 //! ```
@@ -24,6 +25,7 @@ mod coordinator_context;
 mod decisions;
 mod fixed_parts;
 mod history;
+mod knowledge;
 mod lines;
 mod model_choice;
 mod notes;
@@ -39,6 +41,7 @@ mod topic;
 pub(crate) use budget::{Budget, tokens};
 pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
+pub(crate) use knowledge::{NoteRank, OfferedNote, suspicion};
 pub(crate) use past_calls::{PastCall, PastCalls, unknown_calls};
 pub(crate) use prompt::{
     Colleague, Part, Rejection, ReviewedWork, answer_prompt, continuation_prompt, handed_prompt, interrupted_prompt,
@@ -81,6 +84,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) team: &'a Team,
     pub(crate) learnings: &'a Learnings,
     pub(crate) settings: &'a Settings,
+    /// Notes that are about the task, the most relevant first.
+    pub(crate) knowledge: &'a [OfferedNote],
 }
 
 /// A task, analysed once for all its sessions.
@@ -148,15 +153,17 @@ impl<'a> Compiler<'a> {
 
     /// Compiles the session of one agent.
     pub(crate) fn agent(&'a self, member: &'a Member, tier: Tier) -> Compiled<'a> {
-        let Sources { team, settings, .. } = self.sources;
+        let Sources { team, settings, knowledge: offered, .. } = self.sources;
         let charter = team.charters.get(&member.slug);
         let prompt = without_hidden(agent_prompt(member, charter));
         let project = sections::select(&sections::PROJECT, &team.context, Budget::of_project(tier));
         let fixed = without_hidden(team_context(&project.text, &self.roster));
         let own = without_hidden(own_context(team, member));
         let fixed_size = tokens(&prompt) + tokens(&fixed) + tokens(&own);
-        let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
+        let wanted = [self.skills.wanted(), self.notes.wanted(), knowledge::wanted(offered)];
+        let budget = Budget::new(tier, fixed_size, wanted);
         let (skills, notes) = (self.skills.select(budget.skills), self.notes.select(budget.notes));
+        let knowledge = knowledge::select(offered, budget.knowledge);
         let decisions = self.decisions.select(&budget);
         let past = RankedNotes::new(
             team.histories.get(&member.slug).map_or("", String::as_str),
@@ -167,8 +174,8 @@ impl<'a> Compiler<'a> {
         let history = past.select(budget.history);
         let model = model_choice::resolve(member, charter, settings, tier, &self.offer);
         let items = std::iter::once(ContextItem::new("", own.clone())).filter(|own| !own.text.is_empty());
-        let items =
-            items.chain([&skills.items, &notes.items, &decisions.items, &history.items].into_iter().flatten().cloned());
+        let selected = [&skills.items, &notes.items, &knowledge.items, &decisions.items, &history.items];
+        let items = items.chain(selected.into_iter().flatten().cloned());
         let mut spec = SessionSpec {
             items: items.map(|item| ContextItem { text: without_hidden(item.text), ..item }).collect(),
             agent: member.slug.clone(),
@@ -178,7 +185,9 @@ impl<'a> Compiler<'a> {
             prompt,
             team: fixed,
             context: without_hidden(
-                [&own, &skills.text, &notes.text, &decisions.text, &history.text].map(String::as_str).concat(),
+                [&own, &skills.text, &notes.text, &knowledge.text, &decisions.text, &history.text]
+                    .map(String::as_str)
+                    .concat(),
             ),
             effort: model_choice::effort(charter, &model, tier, &self.offer),
             model,
@@ -189,7 +198,7 @@ impl<'a> Compiler<'a> {
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, &own);
-        let selected = Box::new(Selected { project, skills, notes, decisions, history });
+        let selected = Box::new(Selected { project, skills, notes, knowledge, decisions, history });
         Compiled { spec, compiler: self, receipt_data: ReceiptData::Agent { member, past, budget, selected } }
     }
 

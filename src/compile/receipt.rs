@@ -14,7 +14,7 @@ pub(crate) struct Receipt {
     pub(crate) tools: ToolChoice,
     /// See `SessionSpec::compiled_hash`.
     pub(crate) compiled_hash: String,
-    /// Hashes of the selected skills and team notes, of the quoted decisions and of the quoted history. Changes of
+    /// Hashes of the selected skills, team notes and knowledge, of the quoted decisions and of the quoted history. Changes of
     /// these, and of the task, reach a live session with its next turn.
     pub(crate) knowledge_hash: String,
     pub(crate) decisions_hash: String,
@@ -32,7 +32,7 @@ pub(crate) struct Totals {
     pub(crate) total: usize,
     pub(crate) prompt: usize,
     pub(crate) context: usize,
-    /// Skills and notes for the whole team.
+    /// Skills, notes for the whole team, and knowledge.
     pub(crate) knowledge: usize,
     pub(crate) decisions: usize,
     pub(crate) history: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Totals {
 /// A candidate for a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Input {
-    /// `FILE:LINE`, `ledger:ENTRY`, or `squad` for squad's own text.
+    /// `FILE:LINE`, `ledger:ENTRY`, `link:NAME:NOTE`, or `squad` for squad's own text.
     pub(crate) source: String,
     pub(crate) kind: InputKind,
     /// Its name, if it has one.
@@ -71,6 +71,8 @@ pub(crate) enum InputKind {
     Skill,
     /// Notes for the whole team.
     Note,
+    /// A note that holds beyond the project.
+    Knowledge,
     Decision,
     History,
     Learning,
@@ -88,6 +90,7 @@ impl InputKind {
             Self::Ceremony => "ceremony",
             Self::Skill => "skill",
             Self::Note => "note",
+            Self::Knowledge => "knowledge",
             Self::Decision => "decision",
             Self::History => "history",
             Self::Learning => "learning",

@@ -28,6 +28,7 @@ fn decision(id: &str, text: &str) -> Decision {
         scope: Vec::new(),
         tags: Vec::new(),
         text: text.to_owned(),
+        note: None,
         status: None,
         source: None,
     }
@@ -55,7 +56,7 @@ fn with<T>(
     then: impl FnOnce(&Compiler<'_>) -> T,
 ) -> T {
     let task = if task.is_empty() { Task::none() } else { Task::new(task) };
-    then(&Compiler::new(Sources { team, learnings, settings }, &task))
+    then(&Compiler::new(Sources { team, learnings, settings, knowledge: &[] }, &task))
 }
 
 fn learning(text: &str) -> Learning {
@@ -187,7 +188,8 @@ fn a_charters_effort_reaches_models_that_take_it() {
         let efforts = efforts.map(|all| all.iter().map(|(id, known)| ((*id).to_owned(), words(known))).collect());
         let offer = AvailableModels { efforts, ..AvailableModels::default() };
         let compiler =
-            Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings }, &task).on(offer);
+            Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings, knowledge: &[] }, &task)
+                .on(offer);
         let spec = compiler.agent(&team.members[0], tier).spec;
         (spec.effort, spec.compiled_hash)
     };
@@ -226,7 +228,7 @@ fn on_offer(
     let models = Some(models.iter().map(|id| (*id).to_owned()).collect());
     let offer = AvailableModels { engine: "an-engine".to_owned(), models, ..AvailableModels::default() };
     let task = Task::none();
-    let compiler = Compiler::new(Sources { team, learnings: &learnings, settings }, &task).on(offer);
+    let compiler = Compiler::new(Sources { team, learnings: &learnings, settings, knowledge: &[] }, &task).on(offer);
     let model = compiler.agent(&team.members[index], tier).spec.model;
     let said = model.why_another().unwrap_or_default();
     (model.id, model.layer, said)
@@ -752,8 +754,8 @@ fn using_the_only_model_of_the_user_is_not_reported() {
         is_users,
     };
     let choice = |settings: &Settings, is_users: bool| {
-        let compiler =
-            Compiler::new(Sources { team: &team, learnings: &learnings, settings }, &task).on(offer(is_users));
+        let compiler = Compiler::new(Sources { team: &team, learnings: &learnings, settings, knowledge: &[] }, &task)
+            .on(offer(is_users));
         let model = compiler.agent(&team.members[0], Tier::Standard).spec.model;
         let says = model.why_another().is_some();
         (model.id, model.layer, says)

@@ -71,6 +71,15 @@ impl Topic {
         hits.title != 0 || hits.anywhere.count_ones() >= 2 || (self.stems.len() == 1 && hits.anywhere != 0)
     }
 
+    /// Whether the task is what a text is for: more than [`Self::is_about`], which is for texts on one project.
+    pub(super) fn is_subject(&self, hits: Hits) -> bool {
+        match self.stems.len() {
+            0 => false,
+            1 => hits.anywhere != 0,
+            _ => hits.title != 0 && hits.anywhere.count_ones() >= 2,
+        }
+    }
+
     /// The relevance of a text to the task; 0 if it is not about it.
     pub(super) fn relevance(&self, hits: Hits, weights: &Weights) -> u32 {
         if !self.is_about(hits) {

@@ -30,6 +30,8 @@ pub(crate) struct ForeignRepository {
 pub(crate) struct ForeignFile {
     pub(crate) path: String,
     pub(crate) is_plain: bool,
+    /// 0 if it is not there.
+    pub(crate) size: u64,
 }
 
 impl ForeignRepository {
@@ -59,6 +61,15 @@ impl ForeignRepository {
         Ok(Self { repository, commit, _folder: folder })
     }
 
+    pub(crate) fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    /// The id of what it has at a path.
+    pub(crate) fn id_at(&self, path: &str) -> Result<Option<String>, Error> {
+        self.repository.id_at(&self.commit, path)
+    }
+
     pub(crate) fn has(&self, path: &str) -> Result<bool, Error> {
         self.repository.has_at(&self.commit, path)
     }
@@ -69,10 +80,11 @@ impl ForeignRepository {
         let root = store.tree_of(&self.repository.parse_commit(&self.commit)?)?;
         let mut passed_over = Vec::new();
         let entries = store.readable_below(root, folder, &mut passed_over)?;
-        let file = |(path, mode, id): (String, gix::objs::tree::EntryMode, gix::ObjectId)| ForeignFile {
-            path,
+        let file = |(path, mode, id): (String, gix::objs::tree::EntryMode, gix::ObjectId)| {
             // What was too large to be fetched is not there.
-            is_plain: matches!(mode.kind(), EntryKind::Blob | EntryKind::BlobExecutable) && store.size(&id).is_some(),
+            let size = store.size(&id);
+            let is_blob = matches!(mode.kind(), EntryKind::Blob | EntryKind::BlobExecutable);
+            ForeignFile { path, is_plain: is_blob && size.is_some(), size: size.unwrap_or(0) }
         };
         Ok((entries.into_iter().map(file).collect(), passed_over))
     }

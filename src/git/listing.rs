@@ -28,15 +28,15 @@ impl Repository {
         Ok(links.map(|entry| entry.path(&index).to_string()).collect())
     }
 
-    /// The files below a folder that the next commit would add or delete. Empty before the first commit, and while a
+    /// The files below some folders that the next commit would add or delete. Empty before the first commit, and while a
     /// rebase or the like is going on, whose business the index is.
-    pub(crate) fn staged_moves(&self, folder: &str) -> Result<StagedMoves, Error> {
+    pub(crate) fn staged_moves(&self, folders: &[&str]) -> Result<StagedMoves, Error> {
         let mut moves = StagedMoves::default();
         if self.head()?.commit.is_none() || self.operation().is_some() {
             return Ok(moves);
         }
         let diff = ["diff-index", "--cached", "--no-renames", "--diff-filter=AD", "--name-status", "-z", "HEAD", "--"];
-        let listed = self.call(&["--literal-pathspecs"]).arguments(&diff).arguments(&[folder]).succeed()?.stdout;
+        let listed = self.call(&["--literal-pathspecs"]).arguments(&diff).arguments(folders).succeed()?.stdout;
         let mut fields = listed.split(|byte| *byte == 0);
         while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
             let path = String::from_utf8_lossy(path).into_owned();

@@ -43,6 +43,7 @@ mod foreign;
 mod history;
 mod incoming;
 mod intent;
+mod kept_file;
 mod landing;
 mod ledger;
 mod ledger_tree;

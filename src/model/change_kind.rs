@@ -33,6 +33,8 @@ pub(crate) enum ChangeKind {
     ImportDecisions,
     #[serde(rename = "decisions land")]
     LandDecisions,
+    #[serde(rename = "knowledge retire")]
+    RetireNote { id: String },
     #[serde(rename = "history land")]
     LandHistory,
     #[serde(rename = "rescue restore")]
@@ -54,7 +56,12 @@ impl ChangeKind {
     pub(crate) fn takes_no_commit(&self) -> bool {
         !matches!(
             self,
-            Self::RemoveTeam | Self::ImportDecisions | Self::LandDecisions | Self::LandHistory | Self::RevertRun { .. }
+            Self::RemoveTeam
+                | Self::ImportDecisions
+                | Self::LandDecisions
+                | Self::RetireNote { .. }
+                | Self::LandHistory
+                | Self::RevertRun { .. }
         )
     }
 }
@@ -79,6 +86,7 @@ impl Display for ChangeKind {
             Self::Export { to } => write!(f, "agents export --to {}", to.join(",")),
             Self::ImportDecisions => f.write_str("decisions import"),
             Self::LandDecisions => f.write_str("decisions land"),
+            Self::RetireNote { id } => write!(f, "knowledge retire {id}"),
             Self::LandHistory => f.write_str("history land"),
             Self::Undo(record) => {
                 let agent = record.undone.only.as_ref().map(|agent| format!(" {agent}")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{DecisionId, RunId, Source};
+use super::{DecisionId, Note, RunId, Source};
 
 /// A decision from any source: a file of its own, an entry of `decisions.md`, or the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub(crate) struct Decision {
     pub(crate) tags: Vec<String>,
     /// What and why, in Markdown, without the title.
     pub(crate) text: String,
+    /// It is a note of knowledge, which holds beyond this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<Note>,
     /// The status in the text of an entry in an older format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<LegacyStatus>,
@@ -64,9 +67,16 @@ impl Decision {
             supersedes: None,
             scope: Vec::new(),
             tags: Vec::new(),
+            note: None,
             status: None,
             source: None,
         }
+    }
+
+    /// As an entry of this run records it. A note that a person made of an agent's words names the agent's run.
+    pub(crate) fn recorded_in(self, run: Option<&RunId>) -> Self {
+        let named = self.run.clone().filter(|_| self.note.is_some());
+        Self { run: run.cloned().or(named), ..self }
     }
 
     /// See [`moment`].

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, Outcome, Plan,
-    ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, NoteKind, Outcome,
+    Plan, ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -277,7 +277,12 @@ kinds! {
     "decision.landed" AtOnce DecisionLanded { decisions: Vec<DecisionId>, branch: String, commit: String };
     /// A colleague's session was told of decisions while working.
     "decision.delivered" Batched DecisionDelivered { decisions: Vec<DecisionId>, session: String };
-    "memory.logged" AtOnce MemoryLogged { text: String };
+    /// `share`: the agent proposes it as a note of knowledge of this kind.
+    "memory.logged" AtOnce MemoryLogged {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        share: Option<NoteKind>,
+    };
     /// Learnings were added to an agent's history on that branch.
     "memory.landed" AtOnce MemoryLanded { learnings: Vec<EntryId>, branch: String, commit: String };
     /// Secrets or damaged files were removed from the ledger. `entries` are the paths of changed and removed files.

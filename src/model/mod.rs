@@ -14,6 +14,7 @@ mod ids;
 mod interval;
 mod lists;
 mod nearest;
+mod note;
 mod outcome;
 mod plan;
 mod problem;
@@ -44,6 +45,7 @@ pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
 pub(crate) use lists::List;
 pub(crate) use nearest::nearest;
+pub(crate) use note::{Note, NoteEvidence, NoteKind, NoteLink, place_of};
 pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, Judgement, Outcome, Usage,
     Verdict, WorkReport, seconds,

@@ -97,6 +97,7 @@ fn decision() -> Decision {
         scope: vec![text("src/**")],
         tags: vec![text("api")],
         text: text("**What:** JSON, not text.\n\n**Why:** the load balancer reads it."),
+        note: None,
         status: None,
         source: None,
     }
@@ -205,7 +206,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },
         EventKind::DecisionLanded { decisions: vec![decision().id], branch: text("main"), commit: commit() },
         EventKind::DecisionDelivered { decisions: vec![decision().id], session: session() },
-        EventKind::MemoryLogged { text: text("The suite needs TZ=UTC.") },
+        EventKind::MemoryLogged { text: text("The suite needs TZ=UTC."), share: None },
         EventKind::MemoryLanded {
             learnings: vec![EntryId::new("019b8d1f-6c00-7000-8000-000000000016")],
             branch: text("main"),

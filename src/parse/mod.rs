@@ -31,7 +31,7 @@ pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{
-    IMPORTED, NO_DECISION, Piece, holds_decisions, main_file, sources, split, stands_before_another,
+    IMPORTED, KNOWLEDGE, NO_DECISION, Piece, holds_decisions, main_file, sources, split, stands_before_another,
 };
 pub(crate) use fields::without_active_fields;
 pub(crate) use front_matter::body;
@@ -149,17 +149,18 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     hidden::say_hidden(files, &mut problems);
     team.decisions = decisions.current;
     team.archived = decisions.archived;
+    team.knowledge = decisions.knowledge;
     problems.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
     (team, problems)
 }
 
-/// Only the decisions, archived ones last: a file on the branch is in force wherever it is. Files with an unfinished
-/// merge are skipped.
+/// Only the decisions, archived ones and notes of knowledge last: a file on the branch is in force wherever it is. Files
+/// with an unfinished merge are skipped.
 pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
     let conflicts = conflicts(files);
     let sound = if conflicts.is_empty() { None } else { Some(files.without(&conflicts)) };
     let decisions = decisions::read(sound.as_ref().unwrap_or(files), &mut Vec::new());
-    decisions.current.into_iter().chain(decisions.archived).collect()
+    decisions.current.into_iter().chain(decisions.archived).chain(decisions.knowledge).collect()
 }
 
 /// Reads the members' charters and histories, role files, and charters of agents that are not on the roster.

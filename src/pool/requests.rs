@@ -14,7 +14,7 @@ use super::{AlwaysAllowed, Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::env::{ProjectPath, follow};
 use crate::model::{
-    Access, Decision, EventKind, Judgement, Proposal, Slug, Tier, first_words, list, marked, without_hidden,
+    Access, Decision, EventKind, Judgement, NoteKind, Proposal, Slug, Tier, first_words, list, marked, without_hidden,
 };
 use crate::policy::{PathScope, Permissions, PolicyRules, is_in_inbox, names_git};
 use crate::program::git_folders;
@@ -44,6 +44,9 @@ impl Question {
     }
 }
 
+/// Finds the notes of knowledge with all words of a query, quoted with their sources.
+pub(crate) type SearchNotes = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+
 pub(crate) struct RequestHandler {
     /// Absolute paths of files attached by the user, which may always be read.
     pub(crate) attached: BTreeSet<String>,
@@ -59,6 +62,8 @@ pub(crate) struct RequestHandler {
     pub(crate) branch: Option<String>,
     /// In force when the run began, newest first.
     pub(crate) decisions: Vec<Decision>,
+    /// The notes of knowledge with all words of a query, as the agent reads them.
+    pub(crate) notes: SearchNotes,
     /// Why an agent may not write a file, by agent and path relative to the project's root.
     pub(crate) locked: BTreeMap<(Slug, String), String>,
     /// Recorded before the run was interrupted; a repeated call records nothing twice.
@@ -339,7 +344,7 @@ impl RequestHandler {
         let done = match tools::read(&call) {
             Err(wrong) => Err(wrong),
             Ok(Intent::Decide(decision)) => self.decide(reports, agent, *decision).await,
-            Ok(Intent::Remember(text)) => self.remember(reports, agent, text).await,
+            Ok(Intent::Remember { text, share }) => self.remember(reports, agent, text, share).await,
             Ok(Intent::Search(query)) => Ok(self.search(&query)),
             Ok(Intent::Judge(judgement)) => requester.judge(judgement),
             Ok(Intent::Route(_) | Intent::Status) => {
@@ -377,14 +382,23 @@ impl RequestHandler {
         Ok(format!("Decision {id} is recorded: {title}"))
     }
 
-    async fn remember(&self, reports: &Reports, agent: &Slug, text: String) -> Result<String, String> {
+    async fn remember(
+        &self,
+        reports: &Reports,
+        agent: &Slug,
+        text: String,
+        share: Option<NoteKind>,
+    ) -> Result<String, String> {
         let lesson = (agent.clone(), text.clone());
         if self.recorded.learned.contains(&lesson) || self.recorded_here.lock().learned.contains(&lesson) {
             return Ok("It is already recorded.".to_owned());
         }
-        reports.record(Some(agent), EventKind::MemoryLogged { text }).await?;
+        reports.record(Some(agent), EventKind::MemoryLogged { text, share }).await?;
         self.recorded_here.lock().learned.push(lesson);
-        Ok("It is kept.".to_owned())
+        Ok(match share {
+            Some(_) => "It is kept, and proposed as a note: a person decides whether other projects see it.".to_owned(),
+            None => "It is kept.".to_owned(),
+        })
     }
 
     /// Records files written to another tool's inbox as decisions, instead of writing them.
@@ -497,7 +511,11 @@ impl RequestHandler {
             .take(MAX_FOUND)
             .map(|decision| format!("[{}] {}\n{}", decision.id, decision.title, decision.text))
             .collect();
-        if found.is_empty() { "No decision in force matches.".to_owned() } else { found.join("\n\n") }
+        let found: Vec<String> = found.into_iter().chain((self.notes)(query)).collect();
+        match found.is_empty() {
+            true => "No decision in force and no note matches.".to_owned(),
+            false => found.join("\n\n"),
+        }
     }
 }
 

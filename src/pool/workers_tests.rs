@@ -107,6 +107,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
     let project = "/project".to_owned();
     let cancel = never();
     RequestHandler {
+        notes: Arc::new(|_| Vec::new()),
         attached,
         permissions,
         policy: PolicyRules::default(),

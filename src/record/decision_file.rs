@@ -5,12 +5,13 @@ use serde_json::Value;
 use crate::model::{Decision, Slug};
 
 /// `.squad/decisions/<yyyy>/<mm>/<dd>-<slug>-<id>.md`, from the project's root; `undated/<slug>-<id>.md` for an
-/// imported decision without a date. A decision has the same path in every clone.
+/// imported decision without a date. A decision has the same path in every clone. A note is in `knowledge/` instead.
 pub(crate) fn decision_path(folder: &str, decision: &Decision) -> String {
     let name = format!("{}-{}.md", title_in_path(decision), decision.id);
+    let kind = if decision.note.is_some() { "knowledge" } else { "decisions" };
     match decision.date.as_deref().and_then(day) {
-        Some((year, month, day)) => format!("{folder}/decisions/{year}/{month}/{day}-{name}"),
-        None => format!("{folder}/decisions/undated/{name}"),
+        Some((year, month, day)) => format!("{folder}/{kind}/{year}/{month}/{day}-{name}"),
+        None => format!("{folder}/{kind}/undated/{name}"),
     }
 }
 
@@ -114,10 +115,15 @@ fn head(decision: &Decision, heading: Option<&str>) -> String {
     let status = decision.status.and_then(|status| serde_json::to_value(status).ok());
     line("status", status.as_ref().and_then(Value::as_str));
     line("heading", heading.filter(|heading| *heading != format!("# {title}")));
-    for (key, list) in [("scope", &decision.scope), ("tags", &decision.tags)] {
-        if !list.is_empty() {
-            file.push_str(&format!("{key}: {}\n", yaml(&Value::from(list.clone()))));
-        }
+    let mut lists = vec![("scope", &decision.scope), ("tags", &decision.tags)];
+    if let Some(note) = &decision.note {
+        line("kind", Some(note.kind.word()));
+        line("project", note.project.as_deref());
+        line("from", note.from.as_ref().map(|id| id.as_str()));
+        lists.extend([("languages", &note.languages), ("frameworks", &note.frameworks), ("evidence", &note.evidence)]);
+    }
+    for (key, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        file.push_str(&format!("{key}: {}\n", yaml(&Value::from(list.clone()))));
     }
     file.push_str(&format!("---\n# {title}\n"));
     file

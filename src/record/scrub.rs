@@ -150,6 +150,7 @@ mod tests {
             scope: vec!["src/**".to_owned()],
             tags: Vec::new(),
             text: text.to_owned(),
+            note: None,
             status: None,
             source: None,
         };

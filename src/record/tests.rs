@@ -20,6 +20,7 @@ fn decision() -> Decision {
         scope: vec!["src/**".to_owned()],
         tags: vec!["api".to_owned()],
         text: "**What:** JSON, not text.\n\n**Why:** the load balancer reads it.".to_owned(),
+        note: None,
         status: None,
         source: None,
     }
@@ -190,7 +191,7 @@ fn entries_lie_in_folders_by_team_and_time() {
         id.clone(),
         at(),
         Actor::User,
-        &EventKind::MemoryLogged { text: String::new() },
+        &EventKind::MemoryLogged { text: String::new(), share: None },
         &Redactor::default(),
     );
     assert!(entry.has_path(&entry.path("teams/a/"), "teams/a/"));
@@ -299,7 +300,7 @@ proptest::proptest! {
 
     #[test]
     fn any_text_reads_back(text in "[\\PC\n\r]{0,200}") {
-        let kind = EventKind::MemoryLogged { text };
+        let kind = EventKind::MemoryLogged { text, share: None };
         let entry = Entry::new(EntryId::new("i"), at(), Actor::User, &kind, &Redactor::default());
         proptest::prop_assert_eq!(Entry::parse(&entry.render()), Read::Entry(Box::new(entry)));
     }

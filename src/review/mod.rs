@@ -12,7 +12,7 @@ mod wording;
 
 pub(crate) use changes::{Changes, changes};
 pub(crate) use conflicts::{Background, Certainty, Conflict, between, dangling, within};
-pub(crate) use scope::concerns;
+pub(crate) use scope::{concerns, matcher};
 
 use similar::TextDiff;
 

@@ -18,6 +18,23 @@ pub(crate) fn concerns(scope: &[String], paths: &[&str]) -> bool {
     scope.iter().any(|glob| paths.iter().any(|path| may_meet(tidy(glob), tidy(path))))
 }
 
+/// Whether a path is in the scope of these globs; a folder includes everything below it. A glob that cannot be read has no
+/// paths.
+pub(crate) fn matcher(scope: &[String]) -> impl Fn(&str) -> bool {
+    let mut globs = globset::GlobSetBuilder::new();
+    for glob in scope {
+        let folder = format!("{}/**", tidy(glob));
+        for glob in [tidy(glob), &folder] {
+            globs.add(match globset::GlobBuilder::new(glob).literal_separator(true).build() {
+                Ok(glob) => glob,
+                Err(_) => continue,
+            });
+        }
+    }
+    let globs = globs.build().unwrap_or_else(|_| globset::GlobSet::empty());
+    move |path| globs.is_match(path)
+}
+
 /// Whether both have paths and some may overlap. When unsure, yes.
 pub(super) fn overlaps(a: &Decision, b: &Decision) -> bool {
     a.scope.iter().any(|one| b.scope.iter().any(|other| may_meet(tidy(one), tidy(other))))

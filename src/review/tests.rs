@@ -12,6 +12,7 @@ fn decision(id: &str, title: &str) -> Decision {
         scope: Vec::new(),
         tags: Vec::new(),
         text: String::new(),
+        note: None,
         status: None,
         source: None,
     }

@@ -128,6 +128,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     guarded_key("mcp.servers.*", mcp_server),
+    guarded_key("links.*", link),
     guarded_key("git.program", |s, _, v| put(&mut s.git.program, text(v).map(Some))),
     guarded_key("engine.rehearsal.script", |s, _, v| put(&mut s.engine.script, text(v).map(Some))),
 ];
@@ -184,6 +185,15 @@ fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<
     profile.wrong = profile.wrong.or_else(|| Some(format!("has a `{field}` that {}", put.as_ref().err()?)));
     settings.engines.insert(engine.to_owned(), profile);
     put
+}
+
+fn link(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
+    let link = name.strip_suffix(".git").ok_or("must be a table with `git`, the address of a repository")?;
+    if link.is_empty() || !link.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+        return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
+    }
+    settings.links.insert(link.to_owned(), text(value)?);
+    Ok(())
 }
 
 fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {

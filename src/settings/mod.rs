@@ -81,6 +81,8 @@ pub(crate) struct Settings {
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
     pub(crate) git: GitSettings,
+    /// Other squads' repositories by name, each with its address.
+    pub(crate) links: BTreeMap<String, String>,
     /// The user's own command engines, and changes to built-in ones, by name.
     pub(crate) engines: BTreeMap<String, EngineProfile>,
     /// The engine of each agent, by its name or role in lower case.
@@ -393,6 +395,7 @@ impl Settings {
             },
             mcp: BTreeMap::new(),
             git: GitSettings::default(),
+            links: BTreeMap::new(),
             engines: BTreeMap::new(),
             agent_engines: BTreeMap::new(),
             values: BTreeMap::new(),

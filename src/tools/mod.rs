@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{ToolCall, ToolSpec};
-use crate::model::{Decision, DecisionId, Judgement, first_line, printable};
+use crate::model::{Decision, DecisionId, Judgement, NoteKind, first_line, printable};
 use crate::parse::{self, Files};
 
 pub(crate) use files::{FileCall, Operation, text_at};
@@ -35,8 +35,12 @@ pub(crate) enum Intent {
     /// Persist a decision. Its id, date and run are given when it is recorded.
     Decide(Box<Decision>),
     /// Persist something learned.
-    Remember(String),
-    /// Search the decisions in force.
+    Remember {
+        text: String,
+        /// Proposed as a note of knowledge.
+        share: Option<NoteKind>,
+    },
+    /// Search the decisions in force and the notes of knowledge.
     Search(String),
     /// Say what a review found.
     Judge(Judgement),
@@ -130,10 +134,16 @@ impl Tool {
             ),
             Self::Remember => (
                 "Keep something you learned, in a sentence or two, for your own later work in this repository.",
-                json!({"text": text("What you learned.")}),
+                json!({
+                    "text": text("What you learned."),
+                    "share": {
+                        "type": "string", "enum": NoteKind::ALL,
+                        "description": "Propose it as a note for other projects too, of this kind. Only for what holds beyond this repository.",
+                    },
+                }),
             ),
             Self::Decisions => (
-                "Search the team's decisions in force and those of this run.",
+                "Search the team's decisions in force, those of this run, and notes of knowledge from here and linked projects.",
                 json!({"query": text("Words to look for; empty for the newest decisions.")}),
             ),
             Self::Verdict => (
@@ -222,6 +232,8 @@ struct LogDecision {
 #[serde(deny_unknown_fields)]
 struct Remember {
     text: String,
+    #[serde(default)]
+    share: Option<NoteKind>,
 }
 
 #[derive(Deserialize)]
@@ -287,12 +299,13 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             })))
         }
         Some(Tool::Remember) => {
-            let text = printable(arguments::<Remember>(call)?.text.trim());
+            let Remember { text, share } = arguments(call)?;
+            let text = printable(text.trim());
             if text.is_empty() {
                 return Err("`text` is empty".to_owned());
             }
             limited(&text)?;
-            Ok(Intent::Remember(text))
+            Ok(Intent::Remember { text, share })
         }
         Some(Tool::Decisions) => Ok(Intent::Search(arguments::<Search>(call)?.query)),
         Some(Tool::Verdict) => {
@@ -504,7 +517,10 @@ mod tests {
 
     #[test]
     fn arguments_may_come_as_text() {
-        assert_eq!(read(&call("squad_remember", json!("{\"text\":\"a\"}"))), Ok(Intent::Remember("a".to_owned())));
+        assert_eq!(
+            read(&call("squad_remember", json!("{\"text\":\"a\"}"))),
+            Ok(Intent::Remember { text: "a".to_owned(), share: None })
+        );
         assert_eq!(read(&call("squad_decisions", Value::Null)), Ok(Intent::Search(String::new())));
     }
 }

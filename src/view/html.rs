@@ -244,7 +244,7 @@ mod tests {
         let page = page(&[
             (0, "ada", EventKind::Message { text: evil.clone() }),
             (1, "ada", called),
-            (2, "ada", EventKind::MemoryLogged { text: evil }),
+            (2, "ada", EventKind::MemoryLogged { text: evil, share: None }),
             (3, "ada", EventKind::of_end(Outcome::Failed, end)),
             (4, "", EventKind::Answer { text: answer }),
         ]);

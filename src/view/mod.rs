@@ -186,7 +186,7 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         }
         EventKind::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
         EventKind::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
-        EventKind::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        EventKind::MemoryLogged { text, .. } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),

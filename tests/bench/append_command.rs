@@ -33,7 +33,7 @@ impl Args {
                 self.name,
                 "What was learned is about this long. ".repeat(20)
             );
-            let kind = EventKind::MemoryLogged { text };
+            let kind = EventKind::MemoryLogged { text, share: None };
             let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &kind, &Redactor::default());
             let path = entry.path("");
             let start = Instant::now();

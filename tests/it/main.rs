@@ -54,6 +54,7 @@ mod init;
 mod init_from;
 mod init_kinds;
 mod kills;
+mod knowledge;
 mod landing;
 mod ledger;
 mod leftover_refs;

@@ -64,6 +64,7 @@ const KEYS: &[Key] = &[
         values: [("[\"rehearsal\"]", "rehearsal"), ("[\"copilot\"]", "copilot")],
         is_guarded: true,
     },
+    guarded("links.shop.git"),
     guarded("engine.copilot.path"),
     guarded("engine.copilot.home"),
     guarded("engine.copilot.provider.type"),

@@ -1,8 +1,7 @@
-use super::land::show;
+use super::land;
 use crate::commands::{Context, Ended, text_or_input};
 use crate::error::Failure;
-use crate::model::{Decision, list};
-use crate::ops::decisions::landing::{self, Lander, Which};
+use crate::model::list;
 use crate::ops::decisions::list::{self as decisions, Addition};
 use crate::ops::{Workspace, require_readable};
 
@@ -53,7 +52,7 @@ impl Add {
         require_readable(&workspace)?;
         let decision = decisions::add(context.env, &workspace, self.addition.read(context)?)?;
         let namesakes = decisions::namesakes(&workspace, &decision);
-        land(context, &workspace, &decision);
+        land::new(context, &workspace, &decision);
         if !namesakes.is_empty() {
             context.ui.warning(&format!("decided before under the same title: {}", list(&namesakes)));
             context.ui.hint(&format!("if it is the same, delete one; `squad decisions show {}`", namesakes[0]));
@@ -66,7 +65,7 @@ impl Supersede {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = super::project(context)?;
         let decision = decisions::supersede(context.env, &project, &self.id, self.addition.read(context)?)?;
-        land(context, &project, &decision);
+        land::new(context, &project, &decision);
         Ok(0)
     }
 }
@@ -74,40 +73,6 @@ impl Supersede {
 impl AdditionArgs {
     fn read(self, context: &Context<'_>) -> Result<Addition, Failure> {
         let text = text_or_input(&context.ui, &self.text)?;
-        Ok(Addition { text, scope: self.scope, tags: self.tags, supersedes: None })
-    }
-}
-
-/// Prints a new decision's id, then tries to land it. The decision is already durable, so a failure to land is only a
-/// warning.
-fn land(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision) {
-    let ui = &mut context.ui;
-    if !ui.json() {
-        ui.data(decision.id.as_str());
-    }
-    let lander = Lander::new(context.env, workspace).of_new(&decision.id);
-    let landed = lander.land(Which::OfThisBranch).and_then(|landed| {
-        landing::record(context.env, workspace, &landed)?;
-        Ok(landed)
-    });
-    if ui.json() {
-        let commit = landed.as_ref().ok().and_then(|landed| landed.commit.clone());
-        let reason = match &landed {
-            Ok(landed) => landed.left.as_ref().map(|left| left.reason.clone()),
-            Err(failure) => Some(failure.message.clone()),
-        };
-        ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
-    }
-    if landed.as_ref().is_ok_and(|landed| landed.commit.is_some()) {
-        context.say_passed_hooks();
-    }
-    let ui = &mut context.ui;
-    match &landed {
-        _ if ui.json() => {}
-        Ok(landed) => show(ui, landed),
-        Err(failure) => {
-            ui.warning(&format!("the decision is recorded but not on the branch yet: {}", failure.message));
-            failure.hint.iter().for_each(|hint| ui.hint(hint));
-        }
+        Ok(Addition { text, scope: self.scope, tags: self.tags, ..Addition::default() })
     }
 }

@@ -1,6 +1,6 @@
 use crate::commands::change::short;
 use crate::commands::{Context, Ended};
-use crate::model::plural;
+use crate::model::{Decision, plural};
 use crate::ops::decisions::landing::{self, Landed, Lander, Which};
 use crate::ops::{Workspace, require_readable};
 use crate::ui::Ui;
@@ -31,15 +31,15 @@ impl Args {
             if landed.decisions.is_empty() && landed.left.is_none() {
                 ui.say("There is nothing to land.");
             }
-            show(ui, &landed);
+            show(ui, &landed, "decision");
         }
         Ok(u8::from(landed.left.is_some()))
     }
 }
 
-pub(super) fn show(ui: &mut Ui, landed: &Landed) {
+fn show(ui: &mut Ui, landed: &Landed, noun: &str) {
     if let Some(commit) = &landed.commit {
-        let count = plural(landed.decisions.len(), "decision");
+        let count = plural(landed.decisions.len(), noun);
         ui.say(&format!("{count} landed on {} in {}.", landed.branch, short(commit)));
     }
     if let Some(pending) = &landed.left {
@@ -49,5 +49,39 @@ pub(super) fn show(ui: &mut Ui, landed: &Landed) {
     if !landed.withdrawn.is_empty() {
         ui.warning(&landed.withdrawn.message());
         ui.hint(&landed.withdrawn.hint());
+    }
+}
+
+/// Prints the id of a new decision or note, then tries to land it. It is already durable, so a failure to land is only a warning.
+pub(in crate::commands) fn new(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision) {
+    let noun = if decision.note.is_some() { "note" } else { "decision" };
+    let ui = &mut context.ui;
+    if !ui.json() {
+        ui.data(decision.id.as_str());
+    }
+    let lander = Lander::new(context.env, workspace).of_new(&decision.id);
+    let landed = lander.land(Which::OfThisBranch).and_then(|landed| {
+        landing::record(context.env, workspace, &landed)?;
+        Ok(landed)
+    });
+    if ui.json() {
+        let commit = landed.as_ref().ok().and_then(|landed| landed.commit.clone());
+        let reason = match &landed {
+            Ok(landed) => landed.left.as_ref().map(|left| left.reason.clone()),
+            Err(failure) => Some(failure.message.clone()),
+        };
+        ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
+    }
+    if landed.as_ref().is_ok_and(|landed| landed.commit.is_some()) {
+        context.say_passed_hooks();
+    }
+    let ui = &mut context.ui;
+    match &landed {
+        _ if ui.json() => {}
+        Ok(landed) => show(ui, landed, noun),
+        Err(failure) => {
+            ui.warning(&format!("the {noun} is recorded but not on the branch yet: {}", failure.message));
+            failure.hint.iter().for_each(|hint| ui.hint(hint));
+        }
     }
 }

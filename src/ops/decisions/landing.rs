@@ -22,6 +22,7 @@ use crate::ops::ledger::index::Unlanded;
 use crate::ops::ledger::journal::{append, aside};
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::team::secrets;
+use crate::parse::KNOWLEDGE;
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
 
@@ -238,7 +239,12 @@ pub(in crate::ops) fn files_since<'d>(
     commit: &str,
     decisions: impl Iterator<Item = &'d Decision>,
 ) -> Result<BTreeSet<String>, crate::git::Error> {
-    let days: Vec<Option<&str>> = decisions.map(|decision| decision.date.as_deref()?.get(..10)).collect();
+    let mut has_notes = false;
+    let day = |decision: &'d Decision| {
+        has_notes |= decision.note.is_some();
+        decision.date.as_deref()?.get(..10)
+    };
+    let days: Vec<Option<&str>> = decisions.map(day).collect();
     if days.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -246,7 +252,11 @@ pub(in crate::ops) fn files_since<'d>(
     let oldest = days.into_iter().min().flatten().and_then(|day| day.parse::<Date>().ok());
     // Two days of tolerance for clocks and time zones that differ.
     let since = oldest.and_then(|day| day.checked_sub(2.days()).ok());
-    repository.names_since(commit, &format!("{folder}/decisions"), since)
+    let mut names = repository.names_since(commit, &format!("{folder}/decisions"), since)?;
+    if has_notes {
+        names.extend(repository.names_since(commit, &format!("{folder}/{KNOWLEDGE}"), since)?);
+    }
+    Ok(names)
 }
 
 /// Whether a path is a decision's file. Only the end of the name counts, because people may rename the rest.
@@ -304,7 +314,10 @@ fn pending(count: usize, reason: &str, hint: &str) -> Landed {
 /// The commit's message: a subject, the titles, and a trailer for each run, agent and decision.
 fn message(decisions: &[&Decision]) -> String {
     let mut message = match decisions {
-        [decision] => format!("squad: decide: {}\n", first_line(&decision.title, 60)),
+        [decision] => {
+            let verb = if decision.note.is_some() { "note" } else { "decide" };
+            format!("squad: {verb}: {}\n", first_line(&decision.title, 60))
+        }
         decisions => {
             let titles: Vec<String> = decisions.iter().map(|decision| format!("- {}", decision.title)).collect();
             format!("squad: record {}\n\n{}\n", plural(decisions.len(), "decision"), titles.join("\n"))

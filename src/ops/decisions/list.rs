@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Source, list, printable};
+use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Note, RunId, Source, list, printable};
 use crate::ops::change::lock;
 use crate::ops::decisions::landing::{files_since, is_file_of};
 use crate::ops::ledger::contents::{
@@ -18,7 +18,7 @@ use crate::ops::ledger::lost;
 use crate::ops::team::commit::refuse_conflict_markers;
 use crate::ops::team::{projects, secrets};
 use crate::ops::{Project, Workspace, only};
-use crate::parse::{self, Files};
+use crate::parse::{self, Files, KNOWLEDGE};
 use crate::record::{Entry, title_in_path};
 use crate::store;
 
@@ -34,6 +34,10 @@ pub(crate) struct ListedDecision {
     pub(crate) scope: Vec<String>,
     #[serde(skip)]
     pub(crate) tags: Vec<String>,
+    #[serde(skip)]
+    pub(crate) run: Option<RunId>,
+    #[serde(skip)]
+    pub(crate) note: Option<Note>,
     pub(crate) supersedes: Option<DecisionId>,
     /// The decisions on the branch that replace it; after a merge of branches there can be several.
     pub(crate) superseded_by: Vec<DecisionId>,
@@ -41,9 +45,16 @@ pub(crate) struct ListedDecision {
 }
 
 /// All decisions in all states, newest first.
+pub(crate) fn all(project: &Project) -> Result<Vec<ListedDecision>, Failure> {
+    let mut all = records(project)?;
+    all.retain(|listed| listed.note.is_none());
+    Ok(all)
+}
+
+/// All decisions and notes of knowledge in all states, newest first.
 ///
 /// The checked-out commit decides what is in force; the work tree may be ahead of it.
-pub(crate) fn all(project: &Project) -> Result<Vec<ListedDecision>, Failure> {
+pub(crate) fn records(project: &Project) -> Result<Vec<ListedDecision>, Failure> {
     let head = project.repository.head()?;
     let branch = as_recorded(head.branch.as_deref());
     let here = committed(project, head.commit.as_deref())?;
@@ -92,7 +103,7 @@ pub(crate) fn all(project: &Project) -> Result<Vec<ListedDecision>, Failure> {
         all.push(with_state(decision, state));
     }
     // Decisions written by hand and not committed yet.
-    for decision in project.decisions() {
+    for decision in project.decisions().iter().chain(&project.team.knowledge) {
         if known.insert(decision.id.clone()) {
             all.push(with_state(decision, DecisionState::Unlanded));
         }
@@ -113,7 +124,8 @@ fn committed(project: &Project, head: Option<&str>) -> Result<CommittedDecisions
     match head {
         // A borrowed team's decisions are those of the work tree it is borrowed from.
         _ if project.folder.is_borrowed() => {
-            Ok(CommittedDecisions { decisions: project.decisions().to_vec(), paths: Vec::new() })
+            let decisions = project.decisions().iter().chain(&project.team.knowledge).cloned().collect();
+            Ok(CommittedDecisions { decisions, paths: Vec::new() })
         }
         Some(commit) => at_commit(project, commit),
         None => Ok(CommittedDecisions::default()),
@@ -156,7 +168,7 @@ pub(in crate::ops) fn team_files(project: &Project, commit: &str) -> Result<BTre
     Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
 }
 
-fn with_state(decision: &Decision, state: DecisionState) -> ListedDecision {
+pub(super) fn with_state(decision: &Decision, state: DecisionState) -> ListedDecision {
     ListedDecision {
         id: decision.id.clone(),
         title: decision.title.clone(),
@@ -166,18 +178,24 @@ fn with_state(decision: &Decision, state: DecisionState) -> ListedDecision {
         source: decision.source.clone(),
         scope: decision.scope.clone(),
         tags: decision.tags.clone(),
+        run: decision.run.clone(),
+        note: decision.note.clone(),
         supersedes: decision.supersedes.clone(),
         superseded_by: Vec::new(),
         text: decision.text.clone(),
     }
 }
 
-/// A new decision of the user's.
+/// A new decision or note of the user's.
+#[derive(Default)]
 pub(crate) struct Addition {
     pub(crate) text: String,
     pub(crate) scope: Vec<String>,
     pub(crate) tags: Vec<String>,
     pub(crate) supersedes: Option<DecisionId>,
+    pub(crate) note: Option<Note>,
+    /// Whose words these are, if not the user's, and the run they are from.
+    pub(crate) author: Option<(String, Option<RunId>)>,
 }
 
 /// Records a decision that replaces another one. Keeps its scope and tags unless new ones are given.
@@ -186,7 +204,9 @@ pub(crate) struct Addition {
 /// first. Two branches cannot know of each other; their merge has both decisions, and every command says so.
 pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
     let _lock = lock(&project.repository, None)?;
-    let old = find(all(project)?, id)?;
+    let is_note = addition.note.is_some();
+    let old = records(project)?.into_iter().filter(|listed| listed.note.is_some() == is_note);
+    let old = find(old.collect(), id)?;
     let branch = as_recorded(project.repository.head()?.work());
     let words = title_and_body(&addition.text);
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
@@ -202,6 +222,7 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
         let ids = list(by.iter().map(|id| format!("`{id}`")));
         let message = format!("`{}` is already superseded by {ids}", old.id);
         return Err(match waiting.last() {
+            None if is_note => Failure::usage(message).hint(format!("squad knowledge add --supersedes {newest} \"…\"")),
             None => Failure::usage(message).hint(format!("squad decisions supersede {newest} \"…\"")),
             // An earlier attempt was killed between recording and landing, or could not land.
             Some(new) => Failure::usage(format!("{message}, not landed yet")).hint(match &new.branch {
@@ -218,7 +239,11 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
     }
     let or = |new: Vec<String>, old: Vec<String>| if new.is_empty() { old } else { new };
     let (scope, tags) = (or(addition.scope, old.scope), or(addition.tags, old.tags));
-    add(env, project, Addition { text: addition.text, scope, tags, supersedes: Some(old.id) })
+    let note = addition.note.map(|new| {
+        let Note { languages, frameworks, .. } = old.note.unwrap_or_default();
+        Note { languages: or(new.languages, languages), frameworks: or(new.frameworks, frameworks), ..new }
+    });
+    add(env, project, Addition { scope, tags, supersedes: Some(old.id), note, ..addition })
 }
 
 /// The first line, and the rest.
@@ -239,16 +264,19 @@ pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Resul
     lost::settle(env, &workspace.repository);
     let at = env.clock.now();
     let id = env.ids.entry(at);
+    let own_name = || (workspace.repository.identity().map(|identity| identity.name), None);
+    let (by, run) = addition.author.map_or_else(own_name, |(by, run)| (Some(by), run));
     let decision = Decision {
         id: id.decision(),
         title,
         date: Some(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()),
-        by: workspace.repository.identity().map(|identity| identity.name),
-        run: None,
+        by,
+        run,
         supersedes: addition.supersedes,
         scope: addition.scope,
         tags: addition.tags,
         text,
+        note: addition.note,
         status: None,
         source: None,
     };
@@ -263,7 +291,8 @@ pub(crate) fn namesakes(workspace: &Workspace, decision: &Decision) -> Vec<Decis
     let title = format!("{}-", title_in_path(decision));
     let folders_in =
         |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let root = workspace.folder.path.join("decisions");
+    let kind = if decision.note.is_some() { KNOWLEDGE } else { "decisions" };
+    let root = workspace.folder.path.join(kind);
     let years = folders_in(&root).collect::<Vec<_>>();
     let months = years.iter().flat_map(|year| folders_in(year));
     let files = years.iter().cloned().chain(months).flat_map(|folder| folders_in(&folder).collect::<Vec<_>>());

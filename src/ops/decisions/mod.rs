@@ -2,6 +2,7 @@
 
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod knowledge;
 pub(crate) mod landing;
 pub(crate) mod list;
 pub(crate) mod radar;

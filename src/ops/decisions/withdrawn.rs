@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::git::{Error, Repository};
 use crate::model::plural;
+use crate::parse::KNOWLEDGE;
 
 /// Decision files that HEAD has and the index has not.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -18,7 +19,8 @@ pub(crate) struct Withdrawn {
 impl Withdrawn {
     /// `folder`: the team's, from the repository's root.
     pub(crate) fn find(repository: &Repository, folder: &str) -> Result<Self, Error> {
-        let changed = repository.staged_moves(&format!("{folder}/decisions"))?;
+        let folders = ["decisions", KNOWLEDGE].map(|name| format!("{folder}/{name}"));
+        let changed = repository.staged_moves(&folders.each_ref().map(String::as_str))?;
         // A decision keeps its id at the end of its file's name, whatever people do to the rest.
         let end = |path: &String| path.rsplit('-').next().unwrap_or(path).to_owned();
         let added: BTreeSet<String> = changed.added.iter().map(end).collect();

@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{
-    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, RunId, Slug, Undone, moment, together,
+    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, NoteKind, RunId, Slug, Undone, moment,
+    together,
 };
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{
@@ -101,8 +102,8 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
                 (Fact::Taught { learnings, commit, .. }, _) => {
                     elsewhere.extend(learnings.into_iter().map(|id| (id, commit.clone())));
                 }
-                (Fact::Learned { text }, Some(agent)) if !here.contains(&id) => {
-                    lessons.push(Lesson { id, at, run, agent, text });
+                (Fact::Learned { text, share }, Some(agent)) if !here.contains(&id) => {
+                    lessons.push(Lesson { id, at, run, agent, text, share });
                 }
                 _ => {}
             }
@@ -132,6 +133,8 @@ pub(crate) struct Lesson {
     pub(crate) run: Option<RunId>,
     pub(crate) agent: Slug,
     pub(crate) text: String,
+    /// It is proposed as a note of knowledge.
+    pub(crate) share: Option<NoteKind>,
 }
 
 /// All learnings that have landed on no branch, oldest first.
@@ -142,7 +145,9 @@ pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesso
         for EntryFacts { id, at, run, agent, fact } in index.values::<EntryFacts>(&span)?.rev() {
             match (fact, agent) {
                 (Fact::Taught { learnings, .. }, _) => landed.extend(learnings),
-                (Fact::Learned { text }, Some(agent)) => lessons.push(Lesson { id, at, run, agent, text }),
+                (Fact::Learned { text, share }, Some(agent)) => {
+                    lessons.push(Lesson { id, at, run, agent, text, share })
+                }
                 _ => {}
             }
         }
@@ -152,13 +157,27 @@ pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesso
     Ok(lessons)
 }
 
+/// The learnings that agents propose as notes of knowledge, newest first.
+pub(in crate::ops) fn proposals(repository: &Repository, prefix: &str) -> Result<Vec<Lesson>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
+    let mut proposals = Vec::new();
+    for span in index.spans(Place::Memory) {
+        for EntryFacts { id, at, run, agent, fact } in index.values::<EntryFacts>(&span)?.rev() {
+            if let (Fact::Learned { text, share: share @ Some(_) }, Some(agent)) = (fact, agent) {
+                proposals.push(Lesson { id, at, run, agent, text, share });
+            }
+        }
+    }
+    Ok(proposals)
+}
+
 /// All recorded learnings with their agents, landed or not.
 pub(crate) fn known_lessons(repository: &Repository, prefix: &str) -> Result<BTreeSet<(String, String)>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(BTreeSet::new()) };
     let mut known = BTreeSet::new();
     for span in index.spans(Place::Memory) {
         let learned = index.values::<EntryFacts>(&span)?.filter_map(|facts| match (facts.fact, facts.agent) {
-            (Fact::Learned { text }, Some(agent)) => Some((agent.to_string(), text)),
+            (Fact::Learned { text, .. }, Some(agent)) => Some((agent.to_string(), text)),
             _ => None,
         });
         known.extend(learned);

@@ -64,7 +64,7 @@ impl Journal for LedgerJournal {
 /// The decision an entry records, with the entry's run.
 pub(crate) fn logged_decision(entry: &Entry) -> Option<Decision> {
     match entry.known_kind() {
-        Some(EventKind::DecisionLogged { decision, .. }) => Some(Decision { run: entry.run.clone(), ..decision }),
+        Some(EventKind::DecisionLogged { decision, .. }) => Some(decision.recorded_in(entry.run.as_ref())),
         _ => None,
     }
 }

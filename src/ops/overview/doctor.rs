@@ -214,7 +214,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
     }
     // If the ledger cannot be read at all, that is reported elsewhere.
     let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());
-    let all = if is_readable { decisions::all(project)? } else { Vec::new() };
+    let all = if is_readable { decisions::records(project)? } else { Vec::new() };
     let waiting = all.iter().filter(|d| d.state == DecisionState::Unlanded).count();
     if waiting > 0 {
         let message = format!("{} recorded and on no branch yet", plural(waiting, "decision"));

@@ -17,14 +17,17 @@ use serde::Serialize;
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Decision, EventKind, Outcome, RunId, Slug, Verdict, list};
+use crate::model::{Decision, DecisionState, EventKind, Note, NoteLink, Outcome, RunId, Slug, Verdict, list};
 use crate::ops::Project;
+use crate::ops::decisions::knowledge::{self, KnownNote};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Authors, Write};
 use crate::ops::ledger::log;
 use crate::ops::ledger::lost;
 use crate::ops::team::workspace::{below, project_path};
+use crate::parse::KNOWLEDGE;
 use crate::record::{Read, marks, render_decision};
+use crate::review::matcher;
 
 /// The subject of a question.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub(crate) enum Subject {
         by: Option<Blame>,
     },
     Decision(Box<ListedDecision>),
+    /// A note of a linked repository.
+    Linked(Box<KnownNote>),
 }
 
 /// The origin of a subject.
@@ -54,6 +59,12 @@ pub(crate) struct Answer {
     pub(crate) absent: bool,
     pub(crate) commit: Option<Commit>,
     pub(crate) decision: Option<ListedDecision>,
+    /// What the decision says as a note of knowledge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<Note>,
+    /// The linked repository that a note comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<NoteLink>,
     /// Who wrote it; several for a whole file.
     pub(crate) origins: Vec<Origin>,
     /// Why the origin is unknown.
@@ -122,9 +133,13 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
     if let Some(inner) = inner.clone().filter(|inner| project.folder.root.join(inner).is_file()) {
         return Ok(Subject::File { path: inner, line });
     }
-    let all = decisions::all(project)?;
+    let all = decisions::records(project)?;
     if line.is_none() && all.iter().any(|decision| decision.id.as_str().starts_with(text)) {
         return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
+    }
+    let linked = if line.is_none() { knowledge::all(project)? } else { Vec::new() };
+    if linked.iter().any(|known| known.listed.id.as_str().starts_with(text)) {
+        return knowledge::find(linked, text).map(|known| Subject::Linked(Box::new(known)));
     }
     if let Some(absent) = inner.map(|inner| absent(project, inner)).transpose()?.flatten() {
         return Ok(absent);
@@ -153,6 +168,7 @@ pub(crate) fn why(env: &Env, project: &Project, subject: Subject) -> Result<Answ
     lost::settle(env, &project.repository);
     let mut answer = match subject {
         Subject::Decision(decision) => of_decision(project, *decision),
+        Subject::Linked(known) => Ok(of_linked(*known)),
         Subject::Absent { path, by } => of_absent(project, path, by),
         Subject::File { path, line: None } => of_file(project, path),
         Subject::File { path, line: Some(line) } => of_line(project, path, line),
@@ -187,15 +203,21 @@ fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Fa
             answer.unknown = Some(format!("it was not decided in a run{who}"));
         }
         None => {
-            let file = project.decisions().iter().find(|other| other.id == decision.id);
+            let file = project.decisions().iter().chain(&project.team.knowledge).find(|other| other.id == decision.id);
             answer.unknown = Some(match file.and_then(|file| file.run.as_ref()) {
                 Some(run) => format!("its file names run {run}, but this clone's ledger has no such decision"),
                 None => "this clone's ledger does not have it".to_owned(),
             });
         }
     }
+    answer.note = decision.note.clone();
     answer.decision = Some(decision);
     Ok(answer)
+}
+
+/// Its run is in the other repository's ledger.
+fn of_linked(known: KnownNote) -> Answer {
+    Answer { decision: Some(known.listed), note: Some(known.note), link: known.link, ..Answer::default() }
 }
 
 fn of_absent(project: &Project, path: String, by: Option<Blame>) -> Result<Answer, Failure> {
@@ -383,11 +405,11 @@ fn as_logged(project: &Project, decision: ListedDecision, line: &str) -> Result<
 
 /// The decision that a file belongs to.
 fn decision_in(project: &Project, path: &str) -> Result<Option<ListedDecision>, Failure> {
-    let folder = PathBuf::from(project.folder.name).join("decisions");
-    if !Path::new(path).starts_with(folder) {
+    let folder = PathBuf::from(project.folder.name);
+    if !["decisions", KNOWLEDGE].iter().any(|name| Path::new(path).starts_with(folder.join(name))) {
         return Ok(None);
     }
-    let all = decisions::all(project)?;
+    let all = decisions::records(project)?;
     Ok(all.into_iter().find(|decision| decision.source.as_ref().is_some_and(|source| source.file == path)))
 }
 
@@ -405,14 +427,7 @@ fn is_logged(project: &Project, answer: &Answer, line: &str) -> Result<bool, Fai
 fn in_scope(project: &Project, path: &str) -> Result<Vec<ListedDecision>, Failure> {
     let all = decisions::all(project)?.into_iter();
     let is_in = |decision: &ListedDecision| {
-        decision.state == crate::model::DecisionState::InForce
-            && decision.scope.iter().any(|glob| {
-                let folder = format!("{}/**", glob.trim_end_matches('/'));
-                [glob.as_str(), &folder].iter().any(|glob| {
-                    let glob = globset::GlobBuilder::new(glob.trim_start_matches("./")).literal_separator(true).build();
-                    glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
-                })
-            })
+        decision.state == DecisionState::InForce && !decision.scope.is_empty() && matcher(&decision.scope)(path)
     };
     Ok(all.filter(is_in).collect())
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use crate::compile::{Learnings, Task};
+use crate::compile::{Learnings, OfferedNote, Task};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
@@ -37,6 +37,7 @@ use crate::ops::run::snapshots::{RunSnapshots, kept_state};
 use crate::ops::run::{before, direct, members, past, setup};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::{self, NotStarted};
+use crate::ops::team::knowledge;
 use crate::ops::team::sandbox;
 use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
@@ -239,7 +240,7 @@ async fn with_engine(
     prepared: &Prepared,
     channels: RunChannels<'_>,
 ) -> (Ended, Option<Arc<SessionPool>>) {
-    let Prepared { run, head, plan, learnings, lockouts, .. } = prepared;
+    let Prepared { run, head, plan, learnings, knowledge, lockouts, .. } = prepared;
     let RunChannels { reports, cancel, sessions, tree, past, team, user_messages } = channels;
     if order.members.is_empty() {
         begin_snapshots(project, prepared, past, &tree).await;
@@ -273,7 +274,7 @@ async fn with_engine(
         colleagues,
     };
     let task = Task::new(&order.message);
-    let compiler = compiler(project, learnings, &task).on(offer(&workers).await);
+    let compiler = compiler(project, learnings, knowledge, &task).on(offer(&workers).await);
     let is_alone = plan.agents.len() == 1 && plan.reviewers().next().is_none();
     let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past, is_alone };
     let ended = tokio::select! {
@@ -439,6 +440,7 @@ struct Prepared {
     head: Head,
     plan: Plan,
     learnings: Learnings,
+    knowledge: Vec<OfferedNote>,
     lockouts: Vec<Lockout>,
     /// squad's own answer, if no engine is needed.
     answer: Option<String>,
@@ -462,6 +464,10 @@ fn begin(env: &Env, project: &Project, order: &Order, starts_engine: bool) -> Re
     if starts_engine && answer.is_none() {
         engines::require_installed(env, project, &run, &plan)?;
     }
+    let knowledge = match answer {
+        Some(_) => Vec::new(),
+        None => knowledge::offered(project, &Task::new(&order.message))?,
+    };
     let (pid, message) = (std::process::id(), order.message.clone());
     let live = LiveRun { run: run.clone(), pid, started: at, message, endpoint: None };
     let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
@@ -472,7 +478,7 @@ fn begin(env: &Env, project: &Project, order: &Order, starts_engine: bool) -> Re
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
-    Ok(Prepared { run, head, plan, learnings, lockouts, answer, lease: Arc::new(lease) })
+    Ok(Prepared { run, head, plan, learnings, knowledge, lockouts, answer, lease: Arc::new(lease) })
 }
 
 fn first_event(project: &Project, order: &Order, prepared: &Prepared, past: &Past) -> EventKind {

@@ -14,6 +14,7 @@ use crate::ops::run::lockouts;
 use crate::ops::run::orchestrate::plan;
 use crate::ops::run::order::Order;
 use crate::ops::team::agents::compiler;
+use crate::ops::team::knowledge;
 use crate::pool::WorkKind;
 
 /// The plan, and the session of each agent in it.
@@ -46,7 +47,8 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
     let (mut plan, answer) = plan(project, order, &lockouts, None)?;
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
-    let compiler = compiler(project, &learnings, &task);
+    let knowledge = knowledge::offered(project, &task)?;
+    let compiler = compiler(project, &learnings, &knowledge, &task);
     plan.evidence.extend(compiler.model_evidence(&plan));
     let members =
         |slugs: Vec<&Slug>| slugs.into_iter().filter_map(|slug| project.team.member(slug)).collect::<Vec<_>>();

@@ -405,7 +405,7 @@ impl Past {
 
     pub(super) fn learned(&self) -> Vec<(Slug, String)> {
         let logged = self.events.iter().filter_map(|event| match &event.kind {
-            EventKind::MemoryLogged { text } => Some((event.agent.clone()?, text.clone())),
+            EventKind::MemoryLogged { text, .. } => Some((event.agent.clone()?, text.clone())),
             _ => None,
         });
         logged.collect()

@@ -16,10 +16,11 @@ use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
 use crate::ops::team::checks;
 use crate::ops::team::config::{ConfigFile, Place};
+use crate::ops::team::knowledge;
 use crate::ops::team::project::core_agents;
 use crate::ops::team::trust;
-use crate::pool::{AlwaysAllowed, Cancel, Keep, Limits, Notices, Recorded, RequestHandler};
-use crate::settings::Sessions;
+use crate::pool::{AlwaysAllowed, Cancel, Keep, Limits, Notices, Recorded, RequestHandler, SearchNotes};
+use crate::settings::{Layer, Sessions};
 
 pub(super) fn limits(sessions: &Sessions) -> Limits {
     Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
@@ -43,6 +44,7 @@ pub(super) fn requests(
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
+        notes: search_notes(env, project),
         locked: lockouts::guards(lockouts, project),
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
         recorded_here: Mutex::default(),
@@ -57,6 +59,18 @@ pub(super) fn requests(
         // Another process lands for a run that it only watches.
         may_commit: order.commit && order.land.is_none(),
     }
+}
+
+/// Reads the notes anew for each search: some may have come since.
+fn search_notes(env: &Env, project: &Project) -> SearchNotes {
+    if project.team.knowledge.is_empty() && project.settings.links.is_empty() {
+        return Arc::new(|_| Vec::new());
+    }
+    let (env, root) = (env.clone(), project.folder.root.clone());
+    Arc::new(move |query| {
+        let project = Project::open(&env, &root, Layer::default());
+        project.and_then(|project| knowledge::found(&project, query)).unwrap_or_default()
+    })
 }
 
 /// Writes what a person allows in later runs too into the user's own configuration.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compile::{Budget, Compiled, Compiler, Learnings, Receipt, Sources, Task, Totals, in_force};
+use crate::compile::{Budget, Compiled, Compiler, Learnings, OfferedNote, Receipt, Sources, Task, Totals, in_force};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::ops::ledger::contents as ledger;
 use crate::ops::team::cache::key_of;
+use crate::ops::team::knowledge;
 use crate::ops::team::members::{named_member, startable};
 use crate::ops::team::project::{Opening, require_merged};
 use crate::ops::{Project, Workspace};
@@ -129,7 +130,7 @@ pub(crate) fn report(env: &Env, directory: &Path) -> Result<TeamReport, Failure>
 fn compiled_team(project: &Project) -> Result<TeamReport, Failure> {
     let learnings = learnings(project)?;
     let task = Task::none();
-    let compiler = compiler(project, &learnings, &task);
+    let compiler = compiler(project, &learnings, &[], &task);
     let decisions = project.decisions();
     Ok(TeamReport {
         agents: project.team.members.iter().map(|member| agent(project, &compiler, member)).collect(),
@@ -159,7 +160,8 @@ pub(crate) fn member(project: &Project, name: &str, options: &PromptOptions<'_>)
     let member = named_member(&project.team, name)?;
     let learnings = learnings(project)?;
     let task = options.task.map_or_else(Task::none, Task::new);
-    let compiler = compiler(project, &learnings, &task);
+    let knowledge = knowledge::offered(project, &task)?;
+    let compiler = compiler(project, &learnings, &knowledge, &task);
     let receipt = compiler.agent(member, options.tier).receipt();
     let rules = project.team.rules.iter();
     Ok(MemberReport {
@@ -196,7 +198,8 @@ fn compiled<T>(
 ) -> Result<T, Failure> {
     let learnings = learnings(project)?;
     let task = options.task.map_or_else(Task::none, Task::new);
-    let compiler = compiler(project, &learnings, &task);
+    let knowledge = knowledge::offered(project, &task)?;
+    let compiler = compiler(project, &learnings, &knowledge, &task);
     if is_coordinator(project, name) {
         return Ok(then(compiler.coordinator()));
     }
@@ -213,8 +216,13 @@ fn learnings(project: &Project) -> Result<Learnings, Failure> {
     Ok(ledger::learnings(&project.repository, &project.ledger_prefix())?)
 }
 
-pub(in crate::ops) fn compiler<'a>(project: &'a Project, learnings: &'a Learnings, task: &'a Task) -> Compiler<'a> {
-    Compiler::new(Sources { team: &project.team, learnings, settings: &project.settings }, task)
+pub(in crate::ops) fn compiler<'a>(
+    project: &'a Project,
+    learnings: &'a Learnings,
+    knowledge: &'a [OfferedNote],
+    task: &'a Task,
+) -> Compiler<'a> {
+    Compiler::new(Sources { team: &project.team, learnings, settings: &project.settings, knowledge }, task)
 }
 
 /// Whether a problem is in the member's folder or in its row of the roster.

@@ -21,7 +21,7 @@ pub(in crate::ops) use self::fingerprint::FileStamps;
 use self::fingerprint::Fingerprint;
 pub(in crate::ops) use self::folder::CacheFolder;
 use crate::env::Env;
-use crate::model::{Problem, Severity, Source, Team};
+use crate::model::{Decision, Problem, Severity, Source, Team};
 use crate::parse::{self, Files};
 use crate::store::{self, TeamFolder};
 
@@ -65,8 +65,9 @@ struct Parsed {
     team: Team,
     /// The sources of the decisions, in their order: a decision's JSON does not contain its source.
     sources: Vec<Option<Source>>,
-    /// The same for archived decisions.
+    /// The same for archived decisions, and for notes.
     archived_sources: Vec<Option<Source>>,
+    knowledge_sources: Vec<Option<Source>>,
     problems: Vec<Problem>,
 }
 
@@ -142,16 +143,18 @@ impl CachedTeam {
 
 fn parse(files: &Files) -> Parsed {
     let (mut team, problems) = parse::team(files);
-    let sources = team.decisions.iter_mut().map(|decision| decision.source.take()).collect();
-    let archived_sources = team.archived.iter_mut().map(|decision| decision.source.take()).collect();
-    Parsed { team, sources, archived_sources, problems }
+    let taken = |decisions: &mut [Decision]| decisions.iter_mut().map(|decision| decision.source.take()).collect();
+    let sources = taken(&mut team.decisions);
+    let (archived_sources, knowledge_sources) = (taken(&mut team.archived), taken(&mut team.knowledge));
+    Parsed { team, sources, archived_sources, knowledge_sources, problems }
 }
 
 impl Parsed {
     fn into_team(self) -> (Team, Vec<Problem>) {
-        let Self { mut team, sources, archived_sources, problems } = self;
+        let Self { mut team, sources, archived_sources, knowledge_sources, problems } = self;
         let decisions = team.decisions.iter_mut().zip(sources);
-        for (decision, source) in decisions.chain(team.archived.iter_mut().zip(archived_sources)) {
+        let archived = team.archived.iter_mut().zip(archived_sources);
+        for (decision, source) in decisions.chain(archived).chain(team.knowledge.iter_mut().zip(knowledge_sources)) {
             decision.source = source;
         }
         (team, problems)

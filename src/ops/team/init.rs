@@ -169,20 +169,15 @@ fn with_manifest(templates: Templates, preset: Option<String>) -> TeamFiles {
 }
 
 fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure> {
-    const MAX_SIZE: u64 = 256 * 1024;
     // Of more files, every so many-th is read: shares stay as they are.
     const MAX_COUNTED: usize = 2_000;
     let paths = repository.listed_files()?;
-    let read = |path: &&String| {
-        let text = String::from_utf8(read_regular(&work_dir.join(path), MAX_SIZE)?).ok()?;
-        Some(((*path).clone(), text))
-    };
-    let texts = paths.iter().filter(|path| survey::is_informative(path)).filter_map(|path| read(&path)).collect();
+    let texts = survey::informative_texts(&paths, work_dir);
     let counted: Vec<&String> = paths.iter().filter(|path| survey::is_text(path)).collect();
     let step = counted.len().div_ceil(MAX_COUNTED).max(1);
     let counted: BTreeSet<&str> = counted.into_iter().step_by(step).map(String::as_str).collect();
     let lines = |path: &str| {
-        let bytes = counted.contains(path).then(|| read_regular(&work_dir.join(path), MAX_SIZE))??;
+        let bytes = counted.contains(path).then(|| read_regular(&work_dir.join(path), survey::MAX_SIZE))??;
         Some(bytes.iter().filter(|byte| **byte == b'\n').count().max(1) as u64)
     };
     Ok(survey::survey(&paths, &texts, lines))

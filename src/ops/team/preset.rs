@@ -237,7 +237,7 @@ fn is_bare(folder: &Path) -> bool {
 }
 
 /// A URL without the password or token in it, which must not be recorded.
-fn without_password(url: &str) -> String {
+pub(super) fn without_password(url: &str) -> String {
     let parts = || {
         let (scheme, rest) = url.split_once("://")?;
         let (host, _) = rest.split_once('/')?;
@@ -250,10 +250,10 @@ fn without_password(url: &str) -> String {
 }
 
 /// Fails unless this is a repository's URL that cannot start a command.
-fn check_url(url: &str) -> Result<(), Failure> {
+pub(super) fn check_url(url: &str) -> Result<(), Failure> {
     let refused = |what: &str| {
         Err(Failure::usage(format!("{what}: `{url}`"))
-            .hint("a preset is a folder, or a repository's URL with https, ssh, git or file"))
+            .hint("it is a folder, or a repository's URL with https, ssh, git or file"))
     };
     let is_scp = || url.split_once(':').is_some_and(|(host, path)| !host.contains('/') && !path.starts_with(':'));
     let schemes = ["https://", "http://", "ssh://", "git://", "file://"];

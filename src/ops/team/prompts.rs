@@ -61,7 +61,7 @@ impl TeamOfFiles {
     /// Compiled at the standard tier, without a task, the user's configuration or learnings from the ledger.
     fn sessions(&self) -> Vec<SessionSpec> {
         let (settings, learnings, task) = (shared_settings(&self.files), Learnings::new(), Task::none());
-        let sources = Sources { team: &self.team, learnings: &learnings, settings: &settings };
+        let sources = Sources { team: &self.team, learnings: &learnings, settings: &settings, knowledge: &[] };
         let compiler = Compiler::new(sources, &task);
         let mut sessions: Vec<SessionSpec> =
             self.team.startable().map(|member| compiler.agent(member, Tier::Standard).spec).collect();

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) use headings::{IMPORTED, NO_DECISION};
 #[cfg(test)]
 pub(crate) use own::read as decision_file;
-pub(crate) use places::{holds_decisions, main_file, stands_before_another};
+pub(crate) use places::{KNOWLEDGE, holds_decisions, main_file, stands_before_another};
 pub(crate) use split::{Piece, sources, split};
 
 use super::front_matter::{self, Several};
@@ -36,6 +36,8 @@ pub(super) struct Decisions {
     pub(super) current: Vec<Decision>,
     /// Archived ones, in the same order.
     pub(super) archived: Vec<Decision>,
+    /// Notes of knowledge, in the same order.
+    pub(super) knowledge: Vec<Decision>,
 }
 
 pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
@@ -69,7 +71,8 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     decisions.current.splice(0..0, own);
     decisions.archive_processed(processed);
     report_superseded_twice(&decisions, problems);
-    for list in [&mut decisions.current, &mut decisions.archived] {
+    decisions.knowledge = decisions.current.extract_if(.., |decision| decision.note.is_some()).collect();
+    for list in [&mut decisions.current, &mut decisions.archived, &mut decisions.knowledge] {
         list.sort_by(|a, b| b.moment().cmp(&a.moment()));
     }
     decisions

@@ -8,9 +8,9 @@ use super::super::front_matter::Several;
 use super::super::{Files, front_matter, line_feeds, without_mark};
 use super::date::date_in;
 use super::found;
-use super::places::{FileKind, file_kind, main_file};
+use super::places::{FileKind, KNOWLEDGE, file_kind, main_file};
 use super::status;
-use crate::model::{Decision, DecisionId, Problem, RunId, Source, first_line, list};
+use crate::model::{Decision, DecisionId, Note, NoteEvidence, NoteKind, Problem, RunId, Source, first_line, list};
 
 /// All such decisions of a team folder.
 pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
@@ -50,6 +50,13 @@ struct Matter {
     status: Option<String>,
     scope: Option<Several>,
     tags: Option<Several>,
+    /// Of a note.
+    kind: Option<String>,
+    project: Option<String>,
+    from: Option<String>,
+    languages: Option<Several>,
+    frameworks: Option<Several>,
+    evidence: Option<Several>,
 }
 
 #[derive(Deserialize)]
@@ -122,7 +129,33 @@ pub(crate) fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>
         let message = format!("`date: {}` is not a date, so the decision is undated", first_line(&text, 40));
         Problem::warning(source.clone(), "decision-date", message).hint("write the date as `2026-01-31`")
     }));
+    let is_note = source.file.split('/').any(|folder| folder == KNOWLEDGE);
+    let note = is_note.then(|| {
+        let kind = matter.kind.as_deref().and_then(NoteKind::parse).unwrap_or_else(|| {
+            let kinds = list(NoteKind::ALL.map(NoteKind::word));
+            let message = format!("has no `kind:` that squad knows, and counts as a {}", NoteKind::default().word());
+            let problem = Problem::warning(source.clone(), "knowledge-kind", message);
+            doubts.push(problem.hint(format!("the kinds are {kinds}")));
+            NoteKind::default()
+        });
+        let texts = |several: Option<Several>| several.and_then(Several::list).unwrap_or_default();
+        let evidence = texts(matter.evidence);
+        for wrong in evidence.iter().filter(|text| NoteEvidence::parse(text).is_none()) {
+            let message = format!("its evidence `{}` is none that squad knows", first_line(wrong, 80));
+            let problem = Problem::warning(source.clone(), "knowledge-evidence", message);
+            doubts.push(problem.hint("agents are not told the note; `squad knowledge add --supersedes` replaces it"));
+        }
+        Note {
+            kind,
+            languages: texts(matter.languages),
+            frameworks: texts(matter.frameworks),
+            project: matter.project,
+            from: matter.from.as_deref().and_then(DecisionId::parse),
+            evidence,
+        }
+    });
     let decision = Decision {
+        note,
         title: title.trim().to_owned(),
         date,
         by: matter.by.map(Several::text),

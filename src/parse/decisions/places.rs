@@ -20,6 +20,8 @@ pub(crate) fn holds_decisions(path: &str) -> bool {
 }
 
 const MAIN: &str = "decisions.md";
+/// The folder of notes.
+pub(crate) const KNOWLEDGE: &str = "knowledge";
 const IN_FOLDER: &str = "decisions/decisions.md";
 
 /// The file that agents read: `decisions.md` in any case, or else `decisions/decisions.md`.
@@ -43,8 +45,8 @@ pub(super) fn file_kind(path: &str, main: &str) -> Option<FileKind> {
     let parts: Vec<&str> = name.split('/').collect();
     let is_archive = |name: &str| name.contains("archive") && name.contains("decision");
     match parts[..] {
-        ["decisions", year, month, _] if is_day_folder(year, month) => Some(FileKind::Own),
-        ["decisions", "undated", _] => Some(FileKind::Own),
+        ["decisions" | KNOWLEDGE, year, month, _] if is_day_folder(year, month) => Some(FileKind::Own),
+        ["decisions" | KNOWLEDGE, "undated", _] => Some(FileKind::Own),
         ["decisions", "inbox", _] => Some(FileKind::Inbox),
         ["decisions", "inbox", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
         [name] | ["decisions", "archive" | "archived", name] if is_archive(name) || is_of_time(name) => {

@@ -90,7 +90,7 @@ fn action_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::ToolCompleted { result, .. } => (LineStyle::Faint, format!("  {}", first_line(result, DETAIL))),
         EventKind::ToolDenied { tool, reason, .. } => (LineStyle::Warning, format!("{tool} was refused: {reason}")),
         EventKind::DecisionLogged { decision, .. } => (LineStyle::Good, format!("decision: {}", decision.title)),
-        EventKind::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        EventKind::MemoryLogged { text, .. } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
         EventKind::RouteRequested { to, text, .. } => {
             (LineStyle::Plain, format!("hands work to {to}: {}", first_line(text, DETAIL)))
         }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
-    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, Outcome, Plan, PlanKind, RunId, Slug, Undone,
-    Usage, Verdict,
+    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, NoteKind, Outcome, Plan, PlanKind, RunId, Slug,
+    Undone, Usage, Verdict,
 };
 use crate::record::Entry;
 use crate::route::choice;
@@ -82,6 +82,7 @@ pub(in crate::ops) enum Fact {
     },
     Learned {
         text: String,
+        share: Option<NoteKind>,
     },
     /// Learnings have landed in histories.
     Taught {
@@ -200,10 +201,10 @@ impl Derived for EntryFacts {
             }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {
-                Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
+                Fact::Decided { decision: decision.recorded_in(entry.run.as_ref()), branch }
             }
             EventKind::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
-            EventKind::MemoryLogged { text } => Fact::Learned { text },
+            EventKind::MemoryLogged { text, share } => Fact::Learned { text, share },
             EventKind::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             kind => {
                 let Some((outcome, end)) = kind.end() else { return Ok(None) };

@@ -47,7 +47,7 @@ impl McpServer {
         if asked.decision.trim().is_empty() {
             return Err(Failure::usage("`decision` is empty"));
         }
-        let addition = Addition { text, scope: Vec::new(), tags: Vec::new(), supersedes: None };
+        let addition = Addition { text, ..Addition::default() };
         let Some(old) = asked.supersedes.filter(|id| !id.is_empty()) else {
             let workspace = Workspace::find_without_team(&self.env, &self.directory)?;
             require_readable(&workspace)?;

@@ -14,7 +14,7 @@ use crate::model::{Actor, Decision, EntryId, EventKind, RunId, Slug};
 use crate::ops::decisions::list;
 use crate::ops::ledger::journal::append;
 use crate::ops::run::host::{activity, activity_with};
-use crate::ops::team::secrets;
+use crate::ops::team::{knowledge, secrets};
 use crate::ops::{Project, Workspace};
 use crate::record::Entry;
 use crate::settings::Layer;
@@ -79,8 +79,8 @@ impl MemberServer {
         let call = ToolCall { call: String::new(), tool: tool.to_owned(), arguments: Value::Object(arguments) };
         match tools::read(&call)? {
             Intent::Decide(decision) => self.decide(&workspace, *decision),
-            Intent::Remember(text) => {
-                self.record(&workspace, |_| EventKind::MemoryLogged { text })?;
+            Intent::Remember { text, share } => {
+                self.record(&workspace, |_| EventKind::MemoryLogged { text, share })?;
                 Ok("Kept.".to_owned())
             }
             Intent::Search(query) => self.search(&query),
@@ -118,13 +118,14 @@ impl MemberServer {
     fn search(&self, query: &str) -> Result<String, String> {
         let failed = |failure: Failure| failure.message;
         let project = Project::open(&self.env, &self.directory, Layer::default()).map_err(failed)?;
+        let notes = knowledge::found(&project, query).map_err(failed)?;
         let query = query.to_lowercase();
         let is_meant = |text: &str| query.split_whitespace().all(|word| text.contains(word));
         let all = list::all(&project).map_err(failed)?;
         let meant = all.iter().filter(|one| is_meant(&format!("{}\n{}", one.title, one.text).to_lowercase()));
         let shown: Vec<String> =
-            meant.take(SHOWN).map(|one| format!("{} {}\n{}", one.id, one.title, one.text)).collect();
-        Ok(if shown.is_empty() { "There is no such decision.".to_owned() } else { shown.join("\n\n") })
+            meant.take(SHOWN).map(|one| format!("{} {}\n{}", one.id, one.title, one.text)).chain(notes).collect();
+        Ok(if shown.is_empty() { "There is no such decision or note.".to_owned() } else { shown.join("\n\n") })
     }
 
     fn served(&self) -> impl Iterator<Item = Tool> {

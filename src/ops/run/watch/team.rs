@@ -100,7 +100,7 @@ impl Watch {
 
     async fn apply_team(&self, pool: &SessionPool, key: Option<String>, project: &Project) {
         let (task, learnings) = (Task::none(), Learnings::new());
-        let compiler = compiler(project, &learnings, &task).on(pool.offer().await);
+        let compiler = compiler(project, &learnings, &[], &task).on(pool.offer().await);
         let mut tiers: BTreeMap<Slug, BTreeSet<Tier>> = BTreeMap::new();
         for (agent, tier) in pool.kept_agents() {
             tiers.entry(agent).or_default().insert(tier);

@@ -70,7 +70,7 @@ pub(super) fn import(env: &Env, workspace: &Workspace, dry_run: bool) -> Result<
     });
     let learned = learnings.into_iter().map(|(agent, text)| Entry {
         agent: Some(agent),
-        ..Entry::new(env.ids.entry(at), at, Actor::User, &EventKind::MemoryLogged { text }, &redactor)
+        ..Entry::new(env.ids.entry(at), at, Actor::User, &EventKind::MemoryLogged { text, share: None }, &redactor)
     });
     let is_new = |entry: &Entry| {
         entry.agent.as_ref().is_none_or(|agent| !known.contains(&(agent.to_string(), entry.text.clone())))

@@ -62,6 +62,12 @@ pub(in crate::ops::team) fn is_text(path: &str) -> bool {
     text_of(path).is_some() && !is_foreign(path)
 }
 
+/// The programming language of a file that is the project's own.
+pub(super) fn language(path: &str) -> Option<&'static str> {
+    let (_, language) = text_of(path).filter(|_| !is_foreign(path))?;
+    Some(language).filter(|language| !language.is_empty())
+}
+
 /// Vendored or made by a program.
 fn is_foreign(path: &str) -> bool {
     const FOLDERS: &str =

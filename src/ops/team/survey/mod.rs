@@ -9,11 +9,18 @@ mod dependencies;
 mod folders;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::checks::{self, Check};
+use crate::env::files::read_regular;
+use crate::error::Failure;
+use crate::git::Repository;
 use dependencies::Sign;
 use folders::Lines;
 pub(super) use folders::is_text;
+
+/// A larger file is not read.
+pub(super) const MAX_SIZE: u64 = 256 * 1024;
 
 /// A value, and where it comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,6 +85,27 @@ pub(super) fn is_informative(path: &str) -> bool {
 fn is_readme(name: &str) -> bool {
     let lower = name.to_lowercase();
     ["readme.md", "readme.rst", "readme.txt", "readme"].contains(&lower.as_str())
+}
+
+/// The listed files of a repository, and the languages and frameworks in them.
+pub(super) fn stack(
+    repository: &Repository,
+    work_dir: &Path,
+) -> Result<(Vec<String>, Vec<&'static str>, Vec<&'static str>), Failure> {
+    let paths = repository.listed_files()?;
+    let languages: BTreeSet<&str> = paths.iter().filter_map(|path| folders::language(path)).collect();
+    let frameworks = frameworks(&informative_texts(&paths, work_dir)).into_iter().map(|(fact, _)| fact.value);
+    let frameworks = frameworks.collect();
+    Ok((paths, languages.into_iter().collect(), frameworks))
+}
+
+/// The texts of the informative files.
+pub(super) fn informative_texts(paths: &[String], work_dir: &Path) -> BTreeMap<String, String> {
+    let read = |path: &String| {
+        let text = String::from_utf8(read_regular(&work_dir.join(path), MAX_SIZE)?).ok()?;
+        Some((path.clone(), text))
+    };
+    paths.iter().filter(|path| is_informative(path)).filter_map(read).collect()
 }
 
 /// `texts` are those of the informative files; `lines` counts those of a file, if it is among those that are counted.

@@ -1,0 +1,45 @@
+//! A file that squad keeps under a ref of its own, in a commit without a history.
+
+use gix::objs;
+use jiff::Timestamp;
+
+use super::{
+    commit::{self, Identity},
+    error::Error,
+    objects::NewObjects,
+    repository::Repository,
+    tree_edit::TreeEdit,
+};
+
+impl Repository {
+    /// Puts a file under a ref of ours, in place of the one that was there. Durable when it returns. False: another
+    /// process moved the ref meanwhile.
+    pub(crate) fn keep_file(
+        &self,
+        reference: &str,
+        (name, bytes): (&str, Vec<u8>),
+        message: &str,
+        committer: &Identity,
+        at: Timestamp,
+    ) -> Result<bool, Error> {
+        let old = self.references().read(reference)?;
+        let (store, mut objects) = (self.objects(), NewObjects::new(self.hash()));
+        let blob = objects.add(objs::Kind::Blob, bytes)?;
+        let mut tree = TreeEdit::new(&store, None)?;
+        tree.insert(name, blob)?;
+        let tree = tree.finish(&mut objects)?;
+        let commit = objects.add(objs::Kind::Commit, commit::encode(tree, &[], committer, at, message))?;
+        let pack = self.packs().add(&objects)?;
+        let is_moved = self.ledger().move_ref(reference, old, commit)?;
+        drop(pack);
+        Ok(is_moved)
+    }
+
+    /// The file under a ref of ours. `None`: there is none, or it is larger.
+    pub(crate) fn kept_file(&self, reference: &str, name: &str, largest: u64) -> Result<Option<Vec<u8>>, Error> {
+        match self.references().read(reference)? {
+            Some(commit) => self.file_at(&commit.to_string(), name, largest),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Notes of knowledge as they are offered to agents: which there are, whether what they rest on still holds, and whether
+//! they apply to this project.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use crate::compile::{NoteRank, OfferedNote, Task, in_force, suspicion};
+use crate::error::Failure;
+use crate::model::{Decision, DecisionId, Note, NoteEvidence, list};
+use crate::ops::Project;
+use crate::ops::team::links::{self, Link, LinkedNote};
+use crate::ops::team::survey;
+use crate::ops::team::workspace::{below, project_path};
+use crate::review::matcher;
+
+/// The notes that are about a task, from here and from linked repositories, with why agents are not told some of them.
+pub(crate) fn offered(project: &Project, task: &Task) -> Result<Vec<OfferedNote>, Failure> {
+    chosen(project, |notes| task.rank(notes))
+}
+
+/// The notes with all words of a query, as an agent may read them.
+pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failure> {
+    const MOST: usize = 10;
+    let query = query.to_lowercase();
+    let is_meant = |note: &Decision| {
+        let text = format!("{}\n{}\n{}", note.title, note.text, note.tags.join(" ")).to_lowercase();
+        query.split_whitespace().all(|word| text.contains(word))
+    };
+    if query.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = chosen(project, |notes| {
+        let meant = notes.iter().enumerate().filter(|(_, note)| is_meant(note)).take(MOST);
+        meant.map(|(index, _)| NoteRank { index, ..NoteRank::default() }).collect()
+    })?;
+    let told = found.iter().filter(|note| note.objection.is_none());
+    Ok(told.map(|note| note.render().trim().to_owned()).collect())
+}
+
+/// Some of all notes in force, which `choose` selects. Only of those it is judged whether they still hold.
+fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>) -> Result<Vec<OfferedNote>, Failure> {
+    let links = links::all(project)?;
+    let own = in_force(&project.team.knowledge).into_iter().map(|note| (note, None));
+    let mut notes: Vec<(&Decision, Option<(&Link, &LinkedNote)>)> = own.collect();
+    let mut known: BTreeSet<&DecisionId> = project.team.knowledge.iter().map(|note| &note.id).collect();
+    for link in &links {
+        // A link may lead here, or two to one repository.
+        let new = link.notes.iter().filter(|linked| known.insert(&linked.note.id));
+        notes.extend(new.map(|linked| (&linked.note, Some((link, linked)))));
+    }
+    if notes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (evidence, stack) = (EvidenceCheck::new(project)?, OnceCell::new());
+    let offer = |NoteRank { index, relevance, shared }: NoteRank| {
+        let (note, link) = notes[index];
+        let stale = match link {
+            Some((_, linked)) => linked.stale.clone(),
+            None => evidence.stale(note)?,
+        };
+        let objection = match (suspicion(note), stale) {
+            (Some(suspicion), _) => Some(suspicion),
+            (None, Some(why)) => Some(format!("stale: {why}")),
+            (None, None) if link.is_some() => mismatch(project, note, &stack)?,
+            (None, None) => None,
+        };
+        let link = link.map(|(link, linked)| link.source_of(linked));
+        Ok(OfferedNote { note: note.clone(), link, objection, relevance, shared })
+    };
+    choose(&notes.iter().map(|(note, _)| *note).collect::<Vec<_>>()).into_iter().map(offer).collect()
+}
+
+/// What a project is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Stack {
+    paths: Vec<String>,
+    languages: Vec<&'static str>,
+    frameworks: Vec<&'static str>,
+}
+
+/// Why a note does not apply to this project: none of its languages, frameworks or paths is here.
+pub(crate) fn mismatch(
+    project: &Project,
+    decision: &Decision,
+    stack: &OnceCell<Stack>,
+) -> Result<Option<String>, Failure> {
+    let Note { languages, frameworks, .. } = decision.note.clone().unwrap_or_default();
+    if languages.is_empty() && frameworks.is_empty() && decision.scope.is_empty() {
+        return Ok(None);
+    }
+    let stack = match stack.get() {
+        Some(stack) => stack,
+        None => {
+            let (paths, languages, frameworks) = survey::stack(&project.repository, &project.work_dir)?;
+            stack.get_or_init(|| Stack { paths, languages, frameworks })
+        }
+    };
+    let has = |wanted: &[String], here: &[&str]| {
+        wanted.is_empty() || wanted.iter().any(|name| here.iter().any(|other| other.eq_ignore_ascii_case(name)))
+    };
+    let scope = matcher(&decision.scope);
+    Ok(if !has(&languages, &stack.languages) {
+        Some(format!("nothing here is in {}", list(&languages)))
+    } else if !has(&frameworks, &stack.frameworks) {
+        Some(format!("nothing here uses {}", list(&frameworks)))
+    } else if !decision.scope.is_empty() && !stack.paths.iter().any(|path| scope(path)) {
+        Some(format!("no file here is in its scope, {}", list(&decision.scope)))
+    } else {
+        None
+    })
+}
+
+/// Compares what notes of this project rest on with the checked-out commit.
+pub(crate) struct EvidenceCheck<'p> {
+    project: &'p Project,
+    head: Option<String>,
+    in_force: OnceCell<BTreeSet<&'p DecisionId>>,
+}
+
+impl<'p> EvidenceCheck<'p> {
+    pub(crate) fn new(project: &'p Project) -> Result<Self, Failure> {
+        Ok(Self { project, head: project.repository.head()?.commit, in_force: OnceCell::new() })
+    }
+
+    /// Why a note no longer holds. `None`: what it rests on is unchanged, or it rests on nothing.
+    pub(crate) fn stale(&self, decision: &Decision) -> Result<Option<String>, Failure> {
+        for text in decision.note.iter().flat_map(|note| &note.evidence) {
+            let changed = match NoteEvidence::parse(text) {
+                None => Some("its evidence is none that squad knows".to_owned()),
+                Some(evidence) => self.changed(&evidence)?,
+            };
+            if changed.is_some() {
+                return Ok(changed);
+            }
+        }
+        Ok(None)
+    }
+
+    fn changed(&self, evidence: &NoteEvidence) -> Result<Option<String>, Failure> {
+        let repository = &self.project.repository;
+        Ok(match evidence {
+            NoteEvidence::File { path, lines, blob } => {
+                let full = below(&project_path(&self.project.folder, &self.project.work_dir), path);
+                let id = self.head.as_ref().map(|head| repository.id_at(head, &full)).transpose()?.flatten();
+                match id {
+                    None => Some(format!("{path} is gone")),
+                    Some(id) if id == *blob || lines.is_some_and(|lines| self.holds(lines, blob, &id)) => None,
+                    Some(_) => Some(format!("{path} has changed")),
+                }
+            }
+            NoteEvidence::Commit(commit) => {
+                let merged = match (&self.head, repository.resolve(commit)?) {
+                    (Some(head), Some(commit)) => !repository.merged(&BTreeSet::from([commit]), head)?.is_empty(),
+                    _ => false,
+                };
+                (!merged).then(|| format!("commit {} is not on this branch", commit.get(..12).unwrap_or(commit)))
+            }
+            NoteEvidence::Decision(id) => {
+                let in_force = self.in_force.get_or_init(|| {
+                    in_force(self.project.decisions()).into_iter().map(|decision| &decision.id).collect()
+                });
+                (!in_force.contains(id)).then(|| format!("decision {id} is not in force any more"))
+            }
+            NoteEvidence::Run(_) => None,
+        })
+    }
+
+    /// Whether lines of one blob are in another, wherever.
+    fn holds(&self, (first, last): (usize, usize), old: &str, new: &str) -> bool {
+        let text = |id: &str| self.project.repository.text_of_id(id);
+        let (Some(old), Some(new)) = (text(old), text(new)) else { return false };
+        let lines = |text: &[u8]| -> Vec<Vec<u8>> { text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect() };
+        let (old, new) = (lines(&old), lines(&new));
+        old.get(first - 1..last.min(old.len()))
+            .is_some_and(|part| !part.is_empty() && new.windows(part.len()).any(|window| window == part))
+    }
+}
