@@ -268,6 +268,11 @@ pub(crate) fn interrupted_prompt(calls: &[PastCall]) -> String {
     prompt
 }
 
+/// Appended to an agent's message: what a hook of the team adds to it.
+pub(crate) fn hook_addition(hook: &str, text: &str) -> String {
+    format!("\n\nThe team's hook `{hook}` adds:\n\n{}\n", quote(text))
+}
+
 /// Appended to an agent's message: additions of the user before it began.
 pub(crate) fn user_additions(text: &str) -> String {
     format!("\n\nThe user has added:\n\n{}\n", quote(text))

@@ -92,6 +92,9 @@ pub(crate) fn added(old: &str, new: &str) -> String {
 pub(crate) enum Request {
     /// A call of one of squad's own tools.
     Tool(ToolCall, Reply<ToolResult>),
+    /// One of the engine's own tools is about to be called. The answer is the arguments to use instead, if any; an error
+    /// is why it must not be called.
+    BeforeTool(ToolCall, Reply<Result<Option<Value>, String>>),
     /// One of the engine's own tools is about to write files. An answer means that they are not written, and is what the
     /// tool says instead.
     Write(Vec<Writing>, Reply<Option<ToolResult>>),
@@ -108,8 +111,9 @@ pub(crate) enum Request {
     /// May an engine that does not ask before it acts do as it likes in this turn? Otherwise it works in its own
     /// strictest mode.
     Unasked(Reply<bool>),
-    /// What was reported so far has to be durable before the engine goes on: the model is about to learn of it.
-    Durable(Reply<()>),
+    /// A call of one of the engine's own tools has ended, was reported, and has to be durable before the model learns of
+    /// it. The answer is what it reads in the place of the result, if anything.
+    AfterTool(ToolCall, ToolResult, Reply<Option<String>>),
     /// A question to the person who started the run.
     Question { text: String, choices: Vec<String>, reply: Reply<Option<String>> },
 }
@@ -131,6 +135,23 @@ pub(crate) struct ToolCall {
     pub(crate) call: String,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
+}
+
+/// The subject of a tool call: the command, the path, or else its first argument.
+pub(crate) fn subject(arguments: &Value) -> String {
+    let preferred = ["command", "path", "file_path", "url", "pattern", "query", "question", "prompt"];
+    let named = preferred.iter().find_map(|name| arguments.get(name)?.as_str());
+    if let Some(text) = named {
+        return text.to_owned();
+    }
+    let first = arguments.as_object().and_then(|fields| fields.values().next());
+    match first.unwrap_or(arguments) {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        // An empty object has no subject.
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        other => other.to_string(),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

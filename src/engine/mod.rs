@@ -33,8 +33,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub(crate) use error::{EngineError, with_hint};
-pub(crate) use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
+pub(crate) use fact::{added, subject};
 #[cfg(unix)]
 pub(crate) use guardian::guard;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};

@@ -52,6 +52,21 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
     read(open_regular(File::options().read(true), path).ok()?, most).ok()?.ok()
 }
 
+/// Bytes of a file that squad reads to recognize it.
+const MOST_TO_RECOGNIZE: u64 = 64 << 20;
+
+/// What a file's content is recognized by.
+///
+/// # Errors
+///
+/// It cannot be read, is no regular file, or is larger than 64 MiB.
+pub(crate) fn hash(path: &Path) -> io::Result<blake3::Hash> {
+    let mut file = open_regular(OpenOptions::new().read(true), path)?.take(MOST_TO_RECOGNIZE + 1);
+    let mut hasher = blake3::Hasher::new();
+    let read = io::copy(&mut file, &mut hasher)?;
+    if read > MOST_TO_RECOGNIZE { Err(io::Error::other("it is larger than 64 MiB")) } else { Ok(hasher.finalize()) }
+}
+
 /// Replaces a file in one step, so that whoever reads it gets all of the old or all of the new. Only the user may read
 /// a new one; an old one keeps its mode. What is left of a killed process begins with `new-`.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, JudgedFiles, NoteKind, Outcome,
-    Plan, ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, HookAnswered, JudgedFiles,
+    NoteKind, Outcome, Plan, ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage,
+    Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -255,6 +256,7 @@ kinds! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     };
+    "hook.answered" Batched HookAnswered(HookAnswered);
     /// A person is asked for a permission or for information. `question` counts from 1 within a run.
     "question.asked" Never QuestionAsked {
         question: u64,

@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep};
 
 use super::Reports;
 use crate::engine::{Adapter, Engine, EngineError, RESTART_WAIT, RESTARTS, Startable, backoff};
-use crate::model::{AvailableModels, ConnectionState, EventKind, SandboxLevel, seconds};
+use crate::model::{AvailableModels, ConnectionState, EventKind, seconds};
+use crate::sandbox::Sandbox;
 
 pub(crate) struct Engines {
     /// The name of the engine for agents that name none.
@@ -22,21 +23,21 @@ pub(crate) struct Engines {
     /// The running main engine, or its fallback.
     main_engine: OnceLock<Arc<Engine>>,
     /// What bounds their programs.
-    sandbox: SandboxLevel,
+    sandbox: Option<Sandbox>,
 }
 
 impl Engines {
     pub(crate) fn new(main: String, fallback: Vec<String>, startable: BTreeMap<String, Startable>) -> Self {
         let (running, main_engine) = (Mutex::default(), OnceLock::new());
-        Self { main, fallback, startable, running, main_engine, sandbox: SandboxLevel::Rules }
+        Self { main, fallback, startable, running, main_engine, sandbox: None }
     }
 
-    pub(crate) fn within(self, sandbox: SandboxLevel) -> Self {
+    pub(crate) fn within(self, sandbox: Option<Sandbox>) -> Self {
         Self { sandbox, ..self }
     }
 
-    pub(super) fn sandbox(&self) -> SandboxLevel {
-        self.sandbox
+    pub(super) fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
     }
 
     /// The engine of a name, or the main one. Starts it if necessary, and reports the start and any fallback.
@@ -185,8 +186,7 @@ impl From<Engine> for Engines {
         let (main, engine) = (engine.name().to_owned(), Arc::new(engine));
         let running = Mutex::new(BTreeMap::from([(main.clone(), Arc::clone(&engine))]));
         let main_engine = OnceLock::from(engine);
-        let sandbox = SandboxLevel::Rules;
-        Self { main, fallback: Vec::new(), startable: BTreeMap::new(), running, main_engine, sandbox }
+        Self { main, fallback: Vec::new(), startable: BTreeMap::new(), running, main_engine, sandbox: None }
     }
 }
 

@@ -17,6 +17,7 @@ mod commit;
 mod dispatcher;
 mod engines;
 mod handing;
+mod hooks;
 mod job_permit;
 mod lineage;
 mod notices;
@@ -41,6 +42,7 @@ pub(crate) use cancel::{Cancel, Canceller};
 pub(crate) use colleagues::{Colleagues, HandOnRequest, HandedBy, JobRequest};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use engines::Engines;
+pub(crate) use hooks::{Hook, HookPlace, Hooks};
 pub(crate) use notices::Notices;
 pub(crate) use permits::Permits;
 #[cfg(test)]

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
 use super::commands::CommandLog;
-use super::{AlwaysAllowed, Cancel, Notices, Reports, UserMessages, WorkTree};
-use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
-use crate::env::{ProjectPath, follow};
+use super::{AlwaysAllowed, Cancel, Hooks, Notices, Reports, UserMessages, WorkTree};
+use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing, subject};
+use crate::env::{ProjectPath, follow, real};
 use crate::model::{
-    Access, Decision, EventKind, Judgement, NoteKind, Proposal, Slug, Tier, first_words, list, marked, without_hidden,
+    Access, Decision, EventKind, Judgement, NoteKind, Proposal, Slug, Tier, change_by, first_words, list, marked,
+    without_hidden,
 };
 use crate::policy::{PathScope, Permissions, PolicyRules, is_in_inbox, names_git};
 use crate::program::git_folders;
@@ -54,6 +56,8 @@ pub(crate) struct RequestHandler {
     pub(crate) policy: PolicyRules,
     /// Files that the user approved as they are, relative to the project's root: they are run.
     pub(crate) approved_files: BTreeSet<String>,
+    /// A team's own programs that are asked.
+    pub(crate) hooks: Hooks,
     /// Most questions that an agent may ask in one piece of work.
     pub(crate) most_questions: u64,
     /// The project's root, in the form that paths are compared with.
@@ -236,6 +240,14 @@ impl Requester {
 }
 
 impl RequestHandler {
+    /// The same with a team's hooks, whose files no tool changes.
+    pub(crate) fn with_hooks(mut self, hooks: Hooks) -> Self {
+        let root = real(Path::new(&self.project));
+        let inner = |path: &Path| Some(path.strip_prefix(&root).ok()?.to_str()?.to_owned());
+        self.approved_files.extend(hooks.files().filter_map(inner));
+        Self { hooks, ..self }
+    }
+
     /// Whether the mode lets an agent change anything.
     pub(super) fn lets_change(&self) -> bool {
         match self.permissions {
@@ -267,16 +279,20 @@ impl RequestHandler {
             Request::Permission { call, access, tool, detail, reply } => {
                 reply.send(self.permit(requester, call.as_deref(), access, &tool, &detail).await);
             }
-            Request::Durable(reply) => {
+            Request::BeforeTool(call, reply) => reply.send(self.before_tool(requester, &call).await),
+            Request::AfterTool(call, ended, reply) => {
+                let instead = self.hooks.after_tool(requester, &call, &ended, &self.cancel).await;
                 requester.reports.flush().await;
-                reply.send(());
+                reply.send(instead);
             }
             Request::Unasked(reply) => {
-                let restricted = self.policy.restricts(&requester.agent, requester.tier);
+                let rule = self.policy.restricts(&requester.agent, requester.tier).map(|rule| format!("`{rule}`"));
+                let hook = || self.hooks.about_calls().map(|hook| format!("the hook `{hook}`"));
+                let restricted = rule.or_else(hook);
                 let mode_allows = self.permissions == Permissions::Allow && !requester.reads_only;
-                if let Some(rule) = restricted.filter(|_| mode_allows) {
+                if let Some(rule) = restricted.as_ref().filter(|_| mode_allows) {
                     let reason = format!(
-                        "its engine asks nobody before it acts, so `{rule}` keeps {} in the engine's strictest mode",
+                        "its engine asks nobody before it acts, so {rule} keeps {} in the engine's strictest mode",
                         requester.agent
                     );
                     requester.tell(EventKind::SessionError { session: String::new(), reason });
@@ -291,6 +307,17 @@ impl RequestHandler {
             }
             Request::Question { text, choices, reply } => self.question(requester, &text, &choices, reply).await,
         }
+    }
+
+    /// The arguments that a call is made with; the error is why it is not made.
+    pub(super) async fn before_tool(&self, requester: &Requester, call: &ToolCall) -> Result<Option<Value>, String> {
+        let asked = self.hooks.before_tool(requester, call, &self.cancel).await;
+        if let Err(reason) = &asked {
+            requester.note_refused(change_by(&call.tool));
+            let (tool, detail) = (call.tool.clone(), subject(&call.arguments));
+            requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
+        }
+        asked
     }
 
     /// Decides about a call, records that, and notes that it begins.

@@ -25,9 +25,8 @@ use super::session_memory::SessionStore;
 use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, Standing, State};
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
-use crate::model::{
-    AvailableModels, ConnectionState, EventKind, SandboxLevel, SessionSpec, SessionState, Slug, Tier, seconds,
-};
+use crate::model::{AvailableModels, ConnectionState, EventKind, SessionSpec, SessionState, Slug, Tier, seconds};
+use crate::sandbox::Sandbox;
 
 pub(crate) struct SessionPool {
     pub(crate) engines: Engines,
@@ -236,7 +235,7 @@ impl SessionPool {
     }
 
     /// What bounds the engines' programs.
-    pub(crate) fn sandbox(&self) -> SandboxLevel {
+    pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
         self.engines.sandbox()
     }
 

@@ -12,12 +12,9 @@ use super::requests::in_project;
 use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers, unknown_end};
 use crate::compile::{self, PastCall};
-use crate::engine::{AdapterSession, EngineError, Fact, Request, Session};
+use crate::engine::{AdapterSession, EngineError, Fact, RESTART_WAIT, Request, Session};
 use crate::model::{Access, Attachment, EventKind, Outcome, Slug, Written, change_by, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
-
-/// How often a turn resumes after its engine died. Beyond that, the turn itself may be the cause.
-const INTERRUPTIONS: usize = 3;
 
 /// How long a turn may take to stop. An engine process is killed after 5 s and still delivers its last output.
 const GRACE: Duration = Duration::from_secs(8);
@@ -36,7 +33,7 @@ impl Workers {
         work.usage.turns += 1;
         let mut decided = self.requests.notices.subscribe();
         let mut new_messages = self.requests.user_messages.subscribe();
-        let (mut can_notify, mut can_steer, mut interruptions) = (work.gets_decisions, true, 0);
+        let (mut can_notify, mut can_steer, mut retries) = (work.gets_decisions, true, 0);
         let prompt = match self.send_with_news(session, prompt, attachments, work).await {
             Ok(prompt) => prompt,
             Err(error) => return work.end(Outcome::Failed, &error.to_string()),
@@ -77,12 +74,17 @@ impl Workers {
             };
             timer.register(&fact);
             let fact = match fact {
-                Fact::Interrupted(reason) if interruptions < INTERRUPTIONS => {
-                    interruptions += 1;
+                Fact::Interrupted(_) | Fact::Failed(_) if retries < self.retries => {
+                    retries += 1;
                     if let Err(exhausted) = self.budget.take_turn(&work.agent) {
                         return self.stop_for_budget(&exhausted, work);
                     }
-                    match self.resume_or_cancel(session, (&prompt, attachments), &reason, work, &mut cancel).await {
+                    tokio::select! {
+                        biased;
+                        () = cancel.wait() => return work.end(Outcome::Cancelled, cancel.reason()),
+                        () = tokio::time::sleep(RESTART_WAIT * retries) => {}
+                    }
+                    match self.resume_or_cancel(session, (&prompt, attachments), fact, work, &mut cancel).await {
                         Some(Ok(())) => continue,
                         Some(Err(error)) => Fact::Failed(error.to_string()),
                         None => return self.stop_cancelled(session, work, &waits, &cancel).await,
@@ -130,19 +132,19 @@ impl Workers {
         sent.map(|()| prompt)
     }
 
-    /// Resumes an interrupted turn; `None` if it is cancelled meanwhile.
+    /// Resumes a turn that ended like this; `None` if it is cancelled meanwhile.
     async fn resume_or_cancel(
         &self,
         session: &mut Session,
         message: (&str, &[Attachment]),
-        reason: &str,
+        ended: Fact,
         work: &mut Work,
         cancel: &mut Cancel,
     ) -> Option<Result<(), EngineError>> {
         tokio::select! {
             biased;
             () = cancel.wait() => None,
-            resumed = self.resume(session, message, reason, work) => Some(resumed),
+            resumed = self.resume(session, message, ended, work) => Some(resumed),
         }
     }
 
@@ -151,13 +153,20 @@ impl Workers {
         &self,
         session: &mut Session,
         message: (&str, &[Attachment]),
-        reason: &str,
+        ended: Fact,
         work: &mut Work,
     ) -> Result<(), EngineError> {
         let tell = |kind| self.reports.tell(Some(&work.agent), kind);
-        let name = work.session.clone();
-        tell(EventKind::SessionError { session: name.clone(), reason: format!("{reason}; it goes on") });
-        tell(EventKind::SessionResumed { session: name, seconds: 0.0 });
+        let error = |reason| EventKind::SessionError { session: work.session.clone(), reason };
+        match ended {
+            Fact::Interrupted(reason) => {
+                tell(error(format!("{reason}; it goes on")));
+                tell(EventKind::SessionResumed { session: work.session.clone(), seconds: 0.0 });
+            }
+            // The session is still open.
+            Fact::Failed(reason) => tell(error(format!("{reason}; it is tried again"))),
+            _ => {}
+        }
         self.close_calls(work);
         work.usage.turns += 1;
         match self.continuation(session, message.0, work).await {

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::colleagues::{Caller, Colleagues, HandedBy};
+use super::hooks::Stop;
 use super::job_permit::JobPermit;
 use super::permits::Priority;
 use super::requests::{RequestHandler, Requester};
@@ -21,10 +22,10 @@ use super::slots::{SessionOrigin, SessionOwner, Standing};
 use super::timer::Limits;
 use super::{Budget, Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{
-    PastCall, changed_by_others, earlier_turns, interrupted_prompt, new_task, recorded_work, unknown_calls,
-    written_by_others,
+    PastCall, changed_by_others, earlier_turns, hook_addition, interrupted_prompt, new_task, recorded_work,
+    unknown_calls, written_by_others,
 };
-use crate::engine::{AdapterSession, Opening};
+use crate::engine::{AdapterSession, Opening, Session};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
     Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage,
@@ -161,6 +162,8 @@ pub(crate) struct Workers {
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
+    /// How often an agent goes on in its session after an error of its engine, or after its engine's process ended.
+    pub(crate) retries: u32,
     /// Current status of all agents, for outside observers.
     pub(crate) sessions: Arc<LiveSessions>,
     pub(crate) colleagues: Arc<Colleagues<Job, Work>>,
@@ -375,11 +378,19 @@ impl Workers {
             && job.opening.spec.tools != ToolChoice::Nothing
             && borrowed.session.reports_tools();
         self.report_opened(&job, &borrowed, seconds(asked.elapsed()));
-        let (prompt, attachments) = self.message(job, &mut borrowed, work).await;
-        let session = &mut borrowed.session;
-        self.turn(session, (&prompt, &attachments), cancel.clone(), work).await;
-        self.deliver_late_messages(session, cancel, work).await;
+        match self.hooks_at_start(borrowed.origin, work, &cancel).await {
+            Ok(added) => {
+                let (prompt, attachments) = self.message(job, &mut borrowed, work).await;
+                let session = &mut borrowed.session;
+                self.turn(session, (&(prompt + &added), &attachments), cancel.clone(), work).await;
+                self.deliver_late_messages(session, cancel.clone(), work).await;
+                self.hold(session, &cancel, work).await;
+            }
+            Err(reason) => work.end(Outcome::Stopped, &reason),
+        }
         self.close_calls(work);
+        let ended = (&work.agent, &*name, &*work.outcome.to_string());
+        self.requests.hooks.session_end(ended, &self.reports, &cancel).await;
         if work.outcome != Outcome::Completed {
             // The message may not have reached it.
             borrowed.standing = None;
@@ -392,6 +403,32 @@ impl Workers {
                 let lines = left_running.iter().take(MAX_PROCESSES);
                 work.left_running = lines.map(|line| first_line(line, MAX_COMMAND)).collect();
                 self.reports.tell(Some(&work.agent), EventKind::SessionDestroyed { session: name });
+            }
+        }
+    }
+
+    /// What hooks add to the first message; the error is why the work does not begin.
+    async fn hooks_at_start(&self, origin: SessionOrigin, work: &Work, cancel: &Cancel) -> Result<String, String> {
+        let source = match origin {
+            SessionOrigin::Resumed => "resume",
+            SessionOrigin::Created | SessionOrigin::Warm => "startup",
+        };
+        let begun = (&work.agent, &*work.session, source);
+        let added = self.requests.hooks.session_start(begun, &self.reports, cancel).await?;
+        Ok(added.iter().map(|(hook, text)| hook_addition(hook, text)).collect())
+    }
+
+    /// Sends an agent back to work as long as a hook does not let it stop.
+    async fn hold(&self, session: &mut Session, cancel: &Cancel, work: &mut Work) {
+        for holds in 0.. {
+            if work.outcome != Outcome::Completed {
+                return;
+            }
+            let done = (&work.agent, &*work.session, &*work.text);
+            match self.requests.hooks.agent_stop(done, holds, &self.reports, cancel).await {
+                Stop::May => return,
+                Stop::Held(message) => self.turn(session, (&message, &[]), cancel.clone(), work).await,
+                Stop::Failed(reason) => work.end(Outcome::Failed, &reason),
             }
         }
     }

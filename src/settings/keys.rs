@@ -21,6 +21,13 @@ pub(super) struct Key {
     pub(super) set: Set,
 }
 
+impl Key {
+    /// Whether no agent starts while its value cannot be read: to leave it out would let more happen.
+    pub(super) fn fails_closed(&self) -> bool {
+        self.adds_up || [HOOKS, "check.", "budget."].iter().any(|table| self.name.starts_with(table))
+    }
+}
+
 const fn free(name: &'static str, set: Set) -> Key {
     Key { name, guarded: false, adds_up: false, set }
 }
@@ -46,6 +53,11 @@ pub(super) const KEYS: &[Key] = &[
     free("sessions.timeout", |s, _, v| put(&mut s.sessions.timeout, duration(v))),
     free("sessions.tool_limit", |s, _, v| put(&mut s.sessions.tool_limit, duration(v))),
     free("sessions.limit", |s, _, v| put(&mut s.sessions.limit, duration(v))),
+    free("sessions.retry", |s, _, v| {
+        let number = integer(v)?;
+        let count = u32::try_from(number).ok().filter(|count| *count <= 10);
+        put(&mut s.sessions.retry, count.ok_or_else(|| format!("must be from 0 to 10, not {number}")))
+    }),
     free("sessions.infinite", |s, _, v| put(&mut s.sessions.infinite, flag(v))),
     free("sessions.standing", |s, _, v| put(&mut s.sessions.standing, flag(v))),
     free("sessions.max_concurrent", |s, _, v| {
@@ -127,6 +139,11 @@ pub(super) const KEYS: &[Key] = &[
         s.agent_engines.insert(agent.to_lowercase(), text(v)?);
         Ok(())
     }),
+    guarded_key("hooks.*", |s, name, v| {
+        let (hook, field) = name.split_once('.').ok_or("must be a table with `on` and `run`")?;
+        plain_name(hook)?;
+        s.hooks.entry(hook.to_owned()).or_default().put(field, v)
+    }),
     guarded_key("mcp.servers.*", mcp_server),
     guarded_key("links.*", link),
     guarded_key("git.program", |s, _, v| put(&mut s.git.program, text(v).map(Some))),
@@ -157,10 +174,13 @@ fn provider(settings: &mut Settings) -> &mut super::ProviderSettings {
 /// Prefix of the settings of MCP servers. Problems are reported once per server.
 pub(super) const MCP_SERVERS: &str = "mcp.servers.";
 
-/// The server or engine that a setting belongs to, or the setting's own name.
+/// Prefix of the settings of hooks.
+pub(super) const HOOKS: &str = "hooks.";
+
+/// The server, engine or hook that a setting belongs to, or the setting's own name.
 pub(super) fn owner(name: &str) -> &str {
     let end = |table: &str| name.strip_prefix(table).and_then(|rest| Some(table.len() + rest.find('.')?));
-    let end = end(MCP_SERVERS).or_else(|| end("engines."));
+    let end = end(MCP_SERVERS).or_else(|| end("engines.")).or_else(|| end(HOOKS));
     end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
@@ -170,11 +190,15 @@ pub(crate) const BAD_VALUE: &str = "config-bad-value";
 /// Engines that are no command lines.
 pub(crate) const SESSION_ENGINES: [&str; 2] = ["copilot", "rehearsal"];
 
+/// Checks the name of a table of settings.
+fn plain_name(name: &str) -> Result<(), &'static str> {
+    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    is_plain.then_some(()).ok_or("may have only letters, digits, `-` and `_` in its name")
+}
+
 fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
     let (engine, field) = name.split_once('.').ok_or("must be a table that says how to start it")?;
-    if engine.is_empty() || !engine.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-        return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
-    }
+    plain_name(engine)?;
     if SESSION_ENGINES.contains(&engine) {
         return Err(format!(
             "has no effect: `{engine}` is not started as a command line; its settings are in `[engine.{engine}]`"
@@ -189,18 +213,14 @@ fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<
 
 fn link(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
     let link = name.strip_suffix(".git").ok_or("must be a table with `git`, the address of a repository")?;
-    if link.is_empty() || !link.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-        return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
-    }
+    plain_name(link)?;
     settings.links.insert(link.to_owned(), text(value)?);
     Ok(())
 }
 
 fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
     let (server, field) = name.split_once('.').ok_or("must be a table with `command` or `url`")?;
-    if server.is_empty() || !server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-        return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
-    }
+    plain_name(server)?;
     let raw = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| needs("a string in quotes", value));
     let mut changed = settings.mcp.get(server).cloned().unwrap_or_default();
     match field.split_once('.').unwrap_or((field, "")) {
@@ -233,18 +253,13 @@ fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
     Ok(())
 }
 
-fn text(value: &Value) -> Result<String, String> {
+pub(super) fn text(value: &Value) -> Result<String, String> {
     let text = value.as_str().ok_or_else(|| needs("a string in quotes", value))?.trim();
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of strings", value))?.iter().map(text).collect()
-}
-
-/// Whether nobody may start as long as a value is unusable: to leave it out would let more happen.
-pub(super) fn has_to_hold(name: &str) -> bool {
-    ["check.", "budget."].iter().any(|table| name.starts_with(table))
 }
 
 /// What may be spent of something that is counted.
@@ -261,7 +276,7 @@ fn dollars(value: &Value) -> Result<Option<f64>, String> {
 }
 
 /// A program and its arguments; no shell reads them.
-fn arguments(value: &Value) -> Result<Vec<String>, String> {
+pub(super) fn arguments(value: &Value) -> Result<Vec<String>, String> {
     const FORM: &str = "a list of strings like [\"cargo\", \"test\"]";
     let words = value.as_array().ok_or_else(|| needs(FORM, value))?.iter();
     let words: Vec<String> = words
@@ -291,7 +306,7 @@ fn tier(value: &Value) -> Result<Option<Tier>, String> {
     }
 }
 
-fn duration(value: &Value) -> Result<Duration, String> {
+pub(super) fn duration(value: &Value) -> Result<Duration, String> {
     parse_duration(value.as_str().ok_or_else(|| needs("a duration like \"5m\"", value))?)
 }
 
@@ -354,6 +369,7 @@ pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
         || tried.tool_limit > built_in.tool_limit
         || tried.limit > built_in.limit
         || tried.idle_timeout > built_in.idle_timeout
+        || tried.retry > built_in.retry
         || tried.max_concurrent > built_in.max_concurrent
         || asks_more
 }
@@ -374,6 +390,11 @@ pub(super) fn loosened(name: &str, built_in: &Settings, origin: &Origin) -> Prob
 
 pub(super) fn unusable(name: &str, reason: &str, origin: &Origin) -> Problem {
     problem(origin, BAD_VALUE, format!("`{name}` {reason}"))
+}
+
+/// A value that has to be mended before any agent starts.
+pub(super) fn blocking(name: &str, reason: &str, origin: &Origin) -> Problem {
+    Problem { severity: Severity::Error, ..unusable(name, reason, origin).hint("fix it: no agent starts until then") }
 }
 
 fn problem(origin: &Origin, code: &'static str, message: String) -> Problem {

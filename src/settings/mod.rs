@@ -7,6 +7,7 @@
 //! programs. It may not set [`keys::Key::guarded`] keys; they are ignored with a warning.
 
 mod engine_profile;
+mod hooks;
 mod keys;
 mod layer;
 mod policy;
@@ -19,6 +20,7 @@ use std::time::Duration;
 pub(crate) use engine_profile::{
     Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, StateMode, StreamKind, ToolsWay,
 };
+pub(crate) use hooks::{HookPoint, HookSettings};
 pub(crate) use keys::BAD_VALUE;
 pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
@@ -78,6 +80,8 @@ pub(crate) struct Settings {
     /// The program and arguments that check the project; empty: none is configured.
     pub(crate) check: Vec<String>,
     pub(crate) engine: EngineSettings,
+    /// By name, which is also their order.
+    pub(crate) hooks: BTreeMap<String, HookSettings>,
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
     pub(crate) git: GitSettings,
@@ -114,6 +118,8 @@ pub(crate) struct Sessions {
     pub(crate) tool_limit: Duration,
     /// Longest working time for one message to an agent.
     pub(crate) limit: Duration,
+    /// How often an agent goes on after an error of its engine.
+    pub(crate) retry: u32,
     pub(crate) infinite: bool,
     /// A single run uses the agents' standing sessions, too.
     pub(crate) standing: bool,
@@ -261,6 +267,7 @@ premium = "claude-opus-4.5"
 timeout = "5m"
 tool_limit = "30m"
 limit = "1h"
+retry = 1
 infinite = true
 standing = false
 max_concurrent = 8
@@ -333,12 +340,16 @@ impl Settings {
                 Ok(()) => {
                     settings.values.insert(name, (value, origin));
                 }
-                // A rule or budget that nobody can read would hold nobody back, and a check find nothing.
-                Err(reason) if key.adds_up || keys::has_to_hold(key.name) => problems.push(Problem {
-                    severity: Severity::Error,
-                    ..keys::unusable(&name, &reason, &origin).hint("fix it: no agent starts until then")
-                }),
+                Err(reason) if key.fails_closed() => problems.push(keys::blocking(&name, &reason, &origin)),
                 Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
+            }
+        }
+        for (name, hook) in &settings.hooks {
+            let name = format!("{}{name}", keys::HOOKS);
+            // What cannot be read has been reported.
+            let is_reported = problems.iter().any(|problem| problem.message.contains(&format!("`{name}.")));
+            if let (Some(lack), false) = (hook.lack(), is_reported) {
+                problems.push(keys::blocking(&name, lack, &settings.origin_of_table(&name)));
             }
         }
         problems.extend(settings.timeout_meaning_changed());
@@ -376,6 +387,7 @@ impl Settings {
                 limit: Duration::MAX,
                 infinite: false,
                 standing: false,
+                retry: 0,
                 max_concurrent: 1,
                 core: Vec::new(),
                 idle_timeout: Duration::MAX,
@@ -393,6 +405,7 @@ impl Settings {
                 copilot: CopilotSettings::default(),
                 script: None,
             },
+            hooks: BTreeMap::new(),
             mcp: BTreeMap::new(),
             git: GitSettings::default(),
             links: BTreeMap::new(),
@@ -436,8 +449,7 @@ impl Settings {
         servers.retain(|name, server| {
             let Err(missing) = server.expand(&variable) else { return true };
             let name = format!("{}{name}", keys::MCP_SERVERS);
-            let inner = self.values.range(name.clone()..).find(|(key, _)| key.starts_with(&format!("{name}.")));
-            let source = inner.map_or_else(|| Source::new("", 0), |(_, (_, origin))| origin.source());
+            let source = self.origin_of_table(&name).source();
             let message = format!("`{name}` is left out: the variable `{missing}` that it needs is not set");
             problems.push(Problem::warning(source, "config-unset-variable", message));
             false
@@ -459,6 +471,13 @@ impl Settings {
         }
         let configured = names.iter().find_map(|name| self.agent_engines.get(name)).map(String::as_str);
         configured.or(chartered).filter(|engine| *engine != self.engine.name).map(str::to_owned)
+    }
+
+    /// The origin of the first value in a table.
+    pub(crate) fn origin_of_table(&self, name: &str) -> Origin {
+        let inner =
+            self.values.range(format!("{name}.")..).next().filter(|(key, _)| key.starts_with(&format!("{name}.")));
+        inner.map_or(Origin::Default, |(_, (_, origin))| origin.clone())
     }
 
     /// The origin of a key's value.
@@ -658,6 +677,7 @@ mod tests {
             ("limit = \"59m\"", "limit = \"1000h\""),
             ("idle_timeout = \"1s\"", "idle_timeout = \"16m\""),
             ("max_concurrent = 1", "max_concurrent = 256"),
+            ("retry = 0", "retry = 2"),
         ] {
             let file = |line: &str| format!("[sessions]\n{line}\n");
             let name = format!("sessions.{}", tight.split(' ').next().unwrap_or_default());

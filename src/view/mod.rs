@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::model::{Access, Event, EventKind, change_by, first_line, plural};
+use crate::model::{Access, Event, EventKind, HookEffect, change_by, first_line, plural};
 use crate::pool::Show;
 
 /// The output that a view writes to.
@@ -190,6 +190,11 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+        EventKind::HookAnswered(answered) => {
+            let failed = answered.effect == HookEffect::Failed;
+            let style = if failed { LineStyle::Warning } else { LineStyle::Plain };
+            (style, first_line(&answered.to_string(), 2 * DETAIL))
+        }
         _ => return None,
     })
 }

@@ -72,8 +72,9 @@ fn a_bad_end_says_why_first() {
     assert_eq!(output.code, 1, "{output}");
     expect![[r#"
         ✓ ada    write cart.py
+        ! ada    the model is overloaded (529), 3 tries; it is tried again
         ✗ ada    failed: the model is overloaded (529), 3 tries
-        ✗ failed: ada: the model is overloaded (529), 3 tries; run 000001, 0:14
+        ✗ failed: ada: the model is overloaded (529), 3 tries; run 000001, 0:00
           ada       failed   cart.py +1 -0   stays in your work tree
           checked   unverified: nothing ran after the last change
           next      squad orchestrate --resume 000001   goes on with ada
@@ -86,14 +87,14 @@ fn a_bad_end_says_why_first() {
     assert_eq!(output.code, 5, "{output}");
     expect![[r#"
         ! squad  nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
-        Plan  1 ada   tier standard, run 00000f   command line
+        Plan  1 ada   tier standard, run 000010   command line
         ✗ ada    write a.txt    refused: changing files is not allowed in this run (permissions: deny)
           ada    Done.
         ! ada    stopped: 1 write or command was refused, and none was allowed
-        ! stopped: ada: 1 write or command was refused, and none was allowed; run 00000f, 0:17
+        ! stopped: ada: 1 write or command was refused, and none was allowed; run 000010, 0:17
           ada    stopped   no change   1 refused
-          next   squad orchestrate --resume 00000f --permissions allow   goes on with ada
-                 squad log 00000f                                        what happened
+          next   squad orchestrate --resume 000010 --permissions allow   goes on with ada
+                 squad log 000010                                        what happened
     "#]]
     .assert_eq(&card(&output));
 }

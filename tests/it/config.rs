@@ -29,6 +29,7 @@ fn every_value_is_listed_with_its_source() {
         sessions.infinite = true             (default)
         sessions.limit = "90000ms"           (.squad/config.json:1)
         sessions.max_concurrent = 2          (SQUAD_SESSIONS_MAX_CONCURRENT)
+        sessions.retry = 1                   (default)
         sessions.standing = false            (default)
         sessions.timeout = "5m"              (default)
         sessions.tool_limit = "30m"          (default)

@@ -62,7 +62,7 @@ fn what_goes_on_is_read_from_the_ledger() {
     expect![[r#"
         The last runs:
 
-        - 20260105-090038-000023 completed, nobody: Hi! What happened last?
+        - 20260105-090039-000024 completed, nobody: Hi! What happened last?
         - 20260105-090025-000018 failed, ada: Add
         - 20260105-090005-000006 completed, bob: Cover the parser
         - 20260105-090000-000001 completed, nobody: What's going on?

@@ -45,6 +45,7 @@ mod help;
 mod hidden;
 mod histories;
 mod history;
+mod hooks;
 mod hosts;
 mod house;
 mod import;

@@ -453,3 +453,30 @@ fn a_message_without_quotes_is_told_to_need_them() {
     assert_eq!((output.code, output.out.as_str()), (2, ""), "{output}");
     assert!(output.err.contains("hint: a message of several words needs quotes"), "{output}");
 }
+
+/// How often an engine fails × how often that may be: the agent goes on in its session, and what is refused is not retried.
+#[test]
+fn an_agent_goes_on_after_an_error_of_its_engine_as_often_as_it_may() {
+    let error = "{ error = \"overloaded\" }, ";
+    for (retry, steps, code, errors, messages) in [
+        ("0", error.to_owned() + "{ say = \"Done.\" }", 1, 0, 0),
+        ("1", error.to_owned() + "{ say = \"Done.\" }", 0, 1, 1),
+        ("1", format!("{{ say = \"Half.\" }}, {error}{error}{{ say = \"Done.\" }}"), 1, 1, 1),
+        ("2", format!("{{ say = \"Half.\" }}, {error}{error}{{ say = \"Done.\" }}"), 0, 2, 2),
+        ("10", "{ fail = \"gone\" }".to_owned(), 1, 10, 0),
+        ("1", "{ die = true }".to_owned(), 1, 0, 0),
+        ("1", "{ write = \"a.txt\" }, { say = \"Done.\" }".to_owned(), 5, 0, 1),
+    ] {
+        let repo = TestRepo::with_small_team();
+        repo.write("../home/config/squad/config.toml", &format!("[sessions]\nretry = {retry}\n"));
+        let script = format!(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{steps}]\n[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"No.\" }}]\n"
+        );
+        let output = repo.rehearse(&script, &["--json", "--permissions", "deny", "--agent", "ada", "Do it"]);
+        assert_eq!(output.code, code, "{retry} {steps}: {output}");
+        let events = TestRepo::events(&output);
+        let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+        assert_eq!((count("session.error"), count("agent.message")), (errors, messages), "{retry} {steps}: {output}");
+        assert_eq!(count("session.created"), 1, "{output}");
+    }
+}

@@ -35,6 +35,7 @@ const KEYS: &[Key] = &[
     key("sessions.timeout", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.tool_limit", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.limit", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
+    key("sessions.retry", [("0", "0"), ("1", "1")]),
     key("sessions.infinite", [("true", "true"), ("false", "false")]),
     key("sessions.standing", [("true", "true"), ("false", "false")]),
     key("sessions.max_concurrent", [("2", "2"), ("3", "3")]),
@@ -83,6 +84,7 @@ const KEYS: &[Key] = &[
     },
     guarded("engines.mine.program"),
     key("agents.ada.engine", [("\"rehearsal\"", "rehearsal"), ("\"copilot\"", "copilot")]),
+    Key { name: "hooks.guard.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     guarded("mcp.servers.tides.command"),
     guarded("engine.rehearsal.script"),
 ];
@@ -138,6 +140,7 @@ fn variable(name: &str) -> Option<String> {
         | "engines.mine.program"
         | "agents.ada.engine"
         | "policy.kept.shop"
+        | "hooks.guard.run"
         | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
     }

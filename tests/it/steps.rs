@@ -84,10 +84,11 @@ steps = [{ say = "I try." }, { fail = "the model is gone" }]
         Plan  1 ada   2 bob   3 ada   tier standard, run 000001   message
           Step 1 of 3
           ada    I try.
+        ! ada    the model is gone; it is tried again
         ✗ ada    failed: the model is gone
         - bob    skipped: step 1 did not complete (ada: failed)
         - ada    skipped: step 1 did not complete (ada: failed)
-        ✗ failed: ada: the model is gone; run 000001, 0:15
+        ✗ failed: ada: the model is gone; run 000001, 0:00
           ada    skipped   step 1 did not complete (ada: failed)
           bob    skipped   step 1 did not complete (ada: failed)
           next   squad orchestrate --resume 000001   goes on with ada and bob

@@ -9,6 +9,7 @@ const CONFIG: &str = ".squad/config.toml";
 const BROUGHT: &str = "[policy]\ncommands.allow = [\"touch\"]\n[sessions]\nlimit = \"9h\"\ntimeout = \"1m\"\n\
     [engine]\nfallback = [\"rehearsal\"]\n[engines.mine]\nprogram = \"sh\"\narguments = [\"tools/run.sh\"]\n\
     [engine.copilot.provider]\nbase_url = \"https://elsewhere.example\"\n[mcp.servers.tides]\nurl = \"https://tides.example\"\n\
+    [hooks.guard]\non = \"pre_tool_use\"\nrun = [\"sh\", \"tools/guard.sh\"]\n\
     [models.override]\nall = \"dearest\"\n";
 
 fn repo() -> TestRepo {
@@ -46,6 +47,7 @@ fn each_kind_is_inert_until_it_is_approved() {
             "engine.copilot.provider.base_url",
             "engine.fallback",
             "engines.mine",
+            "hooks.guard",
             "mcp.servers.tides",
             "policy.commands.allow",
             "sessions.limit"
@@ -98,7 +100,7 @@ fn a_copy_has_no_approvals_and_a_work_tree_has_its_repositorys() {
     repo.git(&["worktree", "add", "-q", "../tree"]);
     for (place, expected) in [("../copy", "new"), ("../tree", "approved")] {
         let states = states(&repo, &repo.root().join(place));
-        assert!(states.len() == 6 && states.iter().all(|(_, state)| state == expected), "{place}: {states:?}");
+        assert!(states.len() == 7 && states.iter().all(|(_, state)| state == expected), "{place}: {states:?}");
     }
     // Nor has another repository that takes its place.
     let root = repo.root();

@@ -16,6 +16,7 @@ mod command_engines;
 mod conversation;
 mod damage;
 mod engines;
+mod hooks;
 mod hosts;
 mod html;
 mod installed;

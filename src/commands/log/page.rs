@@ -248,6 +248,7 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
             let why = rule.or(reason).map(|why| format!(": {why}")).unwrap_or_default();
             call_and_end(&tool, &detail, &format!("{word}{why}"))
         }
+        EventKind::HookAnswered(answered) => indented(&answered.to_string()),
         EventKind::RunUndone(undone) => undone.to_string(),
         EventKind::BudgetReached { budget, limit, spent } => format!("budget.{budget}: {spent} of {limit}"),
         EventKind::CheckStarted { command } => format!("$ {command}"),

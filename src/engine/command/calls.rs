@@ -12,10 +12,11 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -24,7 +25,7 @@ use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run_limited};
 use super::spool::{Spool, Tail};
-use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
+use crate::engine::{Approval, Fact, Reply, Request, ToolCall};
 use crate::env::files::open_regular;
 use crate::model::Access;
 use crate::program::{Program, Programs, Variables};
@@ -112,7 +113,7 @@ impl Calls {
         while let Ok(Some(lines)) = self.tail.lines() {
             for line in lines.iter().filter_map(|line| serde_json::from_str(line).ok()) {
                 match line {
-                    Line::Relayed(relayed) => self.relay(relayed, facts),
+                    Line::Relayed(relayed) => self.relay(relayed, facts.clone()),
                     Line::Planned(planned) => self.ask(planned, facts.clone()),
                     Line::Performed(Performed { call, tool, ok, exit_code, result }) => {
                         tell(facts, Fact::ToolCompleted { call, tool, ok, exit_code, detail: result });
@@ -123,17 +124,15 @@ impl Calls {
     }
 
     /// Has the run perform a call.
-    fn relay(&self, Relayed { call, tool, arguments }: Relayed, facts: &mpsc::UnboundedSender<Fact>) {
+    fn relay(&self, Relayed { call, tool, arguments }: Relayed, facts: mpsc::UnboundedSender<Fact>) {
         let answers = self.answers.clone();
-        let (reply, answer) = Reply::channel();
-        tell(facts, Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool, arguments }, reply)));
         tokio::spawn(async move {
-            let result = match answer.await {
-                Ok(ToolResult { ok: true, text }) => Ok(text),
-                Ok(ToolResult { ok: false, text }) => Err(text),
-                Err(_) => Err("the run does not answer".to_owned()),
+            let id = call.clone();
+            let result = match before(&facts, ToolCall { call, tool, arguments }).await {
+                Ok(call) => perform(&facts, call).await,
+                Err(reason) => Err(reason),
             };
-            answer_to(&answers, call, result);
+            answer_to(&answers, id, result);
         });
     }
 
@@ -141,10 +140,20 @@ impl Calls {
     fn ask(&self, planned: Planned, facts: mpsc::UnboundedSender<Fact>) {
         let answers = self.answers.clone();
         let Planned { call, tool, access, detail, writes } = planned;
-        let (reply, answer) = Reply::channel();
-        let (id, name, about) = (Some(call.clone()), tool.clone(), detail.clone());
-        tell(&facts, Fact::Request(Request::Permission { call: id, access, tool: name, detail: about, reply }));
         tokio::spawn(async move {
+            let arguments = json!({ (if access == Access::Shell { "command" } else { "path" }): detail });
+            let planned = ToolCall { call: call.clone(), tool: tool.clone(), arguments };
+            let may_be_made = match before(&facts, planned.clone()).await {
+                Ok(call) if call == planned => Ok(()),
+                Ok(_) => Err("a hook changed the call, and its engine has made it already".to_owned()),
+                Err(reason) => Err(reason),
+            };
+            if let Err(reason) = may_be_made {
+                return answer_to(&answers, call, Err(reason));
+            }
+            let (reply, answer) = Reply::channel();
+            let (id, name, about) = (Some(call.clone()), tool.clone(), detail.clone());
+            tell(&facts, Fact::Request(Request::Permission { call: id, access, tool: name, detail: about, reply }));
             let result = match answer.await {
                 Ok(Approval::Allow) => {
                     tell(&facts, Fact::ToolStarted { call: call.clone(), tool, detail, writes });
@@ -157,6 +166,30 @@ impl Calls {
         });
     }
 }
+
+/// The call as hooks let it be made; the error is why they do not.
+async fn before(facts: &mpsc::UnboundedSender<Fact>, call: ToolCall) -> Result<ToolCall, String> {
+    let (reply, answer) = Reply::channel();
+    tell(facts, Fact::Request(Request::BeforeTool(call.clone(), reply)));
+    let changed = answer.await.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))?;
+    Ok(match changed {
+        Some(arguments) => ToolCall { arguments, ..call },
+        None => call,
+    })
+}
+
+/// Performs a call of one of squad's tools. Returns what the model reads.
+async fn perform(facts: &mpsc::UnboundedSender<Fact>, call: ToolCall) -> Result<String, String> {
+    let (reply, answer) = Reply::channel();
+    tell(facts, Fact::Request(Request::Tool(call.clone(), reply)));
+    let ended = answer.await.map_err(|_| NO_ANSWER.to_owned())?;
+    let (reply, instead) = Reply::channel();
+    tell(facts, Fact::Request(Request::AfterTool(call, ended.clone(), reply)));
+    let text = instead.await.ok().flatten().unwrap_or(ended.text);
+    if ended.ok { Ok(text) } else { Err(text) }
+}
+
+const NO_ANSWER: &str = "the run does not answer";
 
 /// If this fails, the server gets no answer and performs nothing.
 fn answer_to(answers: &Path, call: String, result: Result<String, String>) {
@@ -249,7 +282,7 @@ impl ToolHost {
         command.current_dir(directory);
         let kinds = ["stdout", "stderr"].map(|kind| format!("{call}.{kind}"));
         let output = Output { spool: &self.spool, stdout: &kinds[0], stderr: &kinds[1] };
-        let (ended, is_timeout) = run_limited(command, &output, limit, stop).await?;
+        let (ended, is_timeout) = run_limited(command, Stdio::null(), &output, limit, stop).await?;
         let [stdout, stderr] =
             kinds.each_ref().map(|kind| (self.spool.last_text(kind, Finished::SHOWN), self.spool.len(kind)));
         Ok(Finished { ended, is_timeout, stdout, stderr })

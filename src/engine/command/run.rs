@@ -84,6 +84,7 @@ pub(super) async fn run(
 /// Like [`run`], and ends the process after `limit`. Also returns whether that ended it.
 pub(super) async fn run_limited(
     command: Command,
+    input: Stdio,
     output: &Output<'_>,
     limit: Duration,
     cancelled: &watch::Receiver<bool>,
@@ -97,7 +98,7 @@ pub(super) async fn run_limited(
         stop.send_replace(true);
         is_timeout
     });
-    let ended = run(command, Stdio::null(), output, &mut stopped, ()).await;
+    let ended = run(command, input, output, &mut stopped, ()).await;
     timer.abort();
     let is_timeout = timer.await.unwrap_or(false);
     Ok((ended?, is_timeout))

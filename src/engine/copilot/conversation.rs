@@ -13,7 +13,7 @@ use super::wire::{
     UserInput,
 };
 use super::writes::writes;
-use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added};
+use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added, subject};
 use crate::model::{Access, ContextSize, Usage};
 
 pub(crate) struct Conversation {
@@ -24,6 +24,7 @@ pub(crate) struct Conversation {
     /// Running tool calls by id, since completions and permission requests do not name the tool.
     calls: HashMap<String, Call>,
     substitutes: Substitutes,
+    changed: Changed,
     turn: Option<Turn>,
     /// The number of turns begun, which is the current turn's number.
     turns: u64,
@@ -43,36 +44,80 @@ struct Call {
 /// no call id to a hook.
 type Substitutes = Arc<Mutex<Vec<(Value, ToolResult)>>>;
 
+/// The arguments that calls were made with in the place of others: the new ones and the old.
+type Changed = Arc<Mutex<Vec<(Value, Value)>>>;
+
 /// The answer to a hook.
 pub(crate) enum HookAnswer {
     Now(Value),
-    /// Nothing, once the end of the call is durable.
-    Durable(oneshot::Receiver<()>),
-    /// The answer once it is decided whether the call may write its files.
-    Pending {
-        arguments: Value,
-        answer: oneshot::Receiver<Option<ToolResult>>,
-        substitutes: Substitutes,
+    /// Once the end of the call is durable: what the model reads in the place of its result.
+    After {
+        ok: bool,
+        answer: oneshot::Receiver<Option<String>>,
     },
+    /// Once it is decided what the call may do.
+    Before {
+        call: ToolCall,
+        answer: oneshot::Receiver<Result<Option<Value>, String>>,
+        asker: Asker,
+    },
+}
+
+/// Asks about the files that a call writes.
+pub(crate) struct Asker {
+    facts: mpsc::UnboundedSender<Fact>,
+    substitutes: Substitutes,
+    changed: Changed,
 }
 
 impl HookAnswer {
     pub(crate) async fn answer(self) -> Value {
         match self {
             Self::Now(answer) => answer,
-            Self::Durable(durable) => {
-                let _ = durable.await;
-                json!({})
-            }
-            Self::Pending { arguments, answer, substitutes } => {
-                let Some(result) = answer.await.ok().flatten() else { return json!({}) };
-                let denial = denial(&result.text);
-                substitutes.lock().push((arguments, result));
-                denial
-            }
+            Self::After { ok, answer } => match answer.await.ok().flatten() {
+                // The CLI takes no other result for a call that failed.
+                Some(text) if !ok => json!({ "output": { "additionalContext": text } }),
+                Some(text) => {
+                    let result = json!({ "textResultForLlm": text, "resultType": "success" });
+                    json!({ "output": { "modifiedResult": result } })
+                }
+                None => json!({}),
+            },
+            Self::Before { call, answer, asker } => match answer.await {
+                Ok(Err(reason)) => denial(&reason),
+                Ok(Ok(changed)) => asker.writes(call, changed).await,
+                // Nobody is left to ask.
+                Err(_) => denial(NOBODY),
+            },
         }
     }
 }
+
+impl Asker {
+    /// The answer about a call that may be made, as its files say. They are those of its last arguments.
+    async fn writes(self, call: ToolCall, changed: Option<Value>) -> Value {
+        let answer = match &changed {
+            Some(arguments) => json!({ "output": { "modifiedArgs": arguments } }),
+            None => json!({}),
+        };
+        let files = writes(&call.tool, changed.as_ref().unwrap_or(&call.arguments));
+        if let Some(new) = changed {
+            self.changed.lock().push((new, call.arguments.clone()));
+        }
+        if files.is_empty() {
+            return answer;
+        }
+        let (reply, instead) = Reply::channel();
+        let _ = self.facts.send(Fact::Request(Request::Write(files, reply)));
+        let Some(result) = instead.await.ok().flatten() else { return answer };
+        let denial = denial(&result.text);
+        self.substitutes.lock().push((call.arguments, result));
+        denial
+    }
+}
+
+/// The reason if a session has ended before its call was decided.
+const NOBODY: &str = "squad did not allow this.";
 
 /// A hook answer that denies a tool, with the reason.
 fn denial(reason: &str) -> Value {
@@ -114,11 +159,9 @@ pub(crate) enum PendingAnswer {
 impl Conversation {
     pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<&'static str>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
-        let (calls, substitutes) = (HashMap::new(), Substitutes::default());
-        (
-            Self { facts, params, own_tools, calls, substitutes, turn: None, turns: 0, context: None, opened: false },
-            receiver,
-        )
+        let (calls, substitutes, changed) = Default::default();
+        let (turn, turns, context, opened) = Default::default();
+        (Self { facts, params, own_tools, calls, substitutes, changed, turn, turns, context, opened }, receiver)
     }
 
     pub(crate) fn params(&self) -> &OpenParams {
@@ -134,6 +177,7 @@ impl Conversation {
     }
 
     pub(crate) fn begin_turn(&mut self) {
+        self.changed.lock().clear();
         self.turn = Some(Turn::default());
         self.turns += 1;
     }
@@ -203,7 +247,7 @@ impl Conversation {
             "assistant.message_delta" => self.message_delta(event.data()),
             "assistant.message" => self.message(event.data()),
             "tool.execution_start" => self.tool_started(event.data()),
-            "tool.execution_complete" => self.tool_completed(event.data()),
+            "tool.execution_complete" => drop(self.tool_completed(event.data())),
             "session.compaction_complete" => self.compacted(event.data()),
             "session.truncation" => self.truncated(&event.data()),
             "session.usage_info" if !of_sub_agent => self.usage_info(&event.data()),
@@ -285,17 +329,19 @@ impl Conversation {
         self.report(Fact::ToolStarted { call: start.tool_call_id, tool: start.tool_name, detail, writes });
     }
 
-    fn tool_completed(&mut self, complete: ToolComplete) {
+    fn tool_completed(&mut self, complete: ToolComplete) -> Option<(ToolCall, ToolResult)> {
         let exit_code = complete.exit_code();
         // A hook may have told its end already, and a resumed session also reports calls from before.
-        let Some(Call { tool, arguments }) = self.calls.remove(&complete.tool_call_id) else { return };
+        let Call { tool, arguments } = self.calls.remove(&complete.tool_call_id)?;
         let (ok, detail) = match (self.take_substitute(&arguments), complete.error, complete.result) {
             (Some(substitute), _, _) if !complete.success => (substitute.ok, substitute.text),
             (_, Some(error), _) if !complete.success => (false, error.message),
             (_, _, result) => (complete.success, result.unwrap_or_default().content),
         };
         let ok = ok && exit_code.is_none_or(|code| code == 0);
-        self.report(Fact::ToolCompleted { call: complete.tool_call_id, tool, ok, exit_code, detail });
+        let (call, ended) = (complete.tool_call_id, ToolResult { ok: complete.success, text: detail.clone() });
+        self.report(Fact::ToolCompleted { call: call.clone(), tool: tool.clone(), ok, exit_code, detail });
+        Some((ToolCall { call, tool, arguments }, ended))
     }
 
     /// The result of a call with these arguments that squad handled itself.
@@ -421,15 +467,23 @@ impl Conversation {
     fn tool_ended(&mut self, hook: &HookCall) -> HookAnswer {
         let tool = text(&hook.input, "/toolName").unwrap_or_default();
         let arguments = parse_arguments(hook.input.get("toolArgs").unwrap_or(&Value::Null));
+        let arguments = self.as_begun(arguments);
         // The CLI passes no call id to a hook. Of equal calls, any may be the one that ended.
         let is_it = |call: &Call| call.tool == tool && parse_arguments(&call.arguments) == arguments;
         let Some(id) = self.calls.iter().find(|(_, call)| is_it(call)).map(|(id, _)| id.clone()) else {
             return HookAnswer::Now(json!({}));
         };
-        self.tool_completed(hook.complete(id));
-        let (reply, durable) = Reply::channel();
-        self.report(Fact::Request(Request::Durable(reply)));
-        HookAnswer::Durable(durable)
+        let Some((call, result)) = self.tool_completed(hook.complete(id)) else { return HookAnswer::Now(json!({})) };
+        let ((reply, answer), ok) = (Reply::channel(), result.ok);
+        self.report(Fact::Request(Request::AfterTool(call, result, reply)));
+        HookAnswer::After { ok, answer }
+    }
+
+    /// The arguments with which a call began that was made with these.
+    fn as_begun(&self, arguments: Value) -> Value {
+        let mut changed = self.changed.lock();
+        let at = changed.iter().position(|(new, _)| *new == arguments);
+        at.map_or(arguments, |at| changed.swap_remove(at).1)
     }
 
     fn tool_begins(&self, hook: &HookCall) -> HookAnswer {
@@ -443,13 +497,13 @@ impl Conversation {
             return HookAnswer::Now(denial);
         }
         let arguments = parse_arguments(hook.input.get("toolArgs").unwrap_or(&Value::Null));
-        let files = writes(tool, &arguments);
-        if files.is_empty() {
-            return HookAnswer::Now(json!({}));
-        }
+        // The CLI passes no call id to a hook.
+        let call = ToolCall { call: String::new(), tool: tool.to_owned(), arguments };
         let (reply, answer) = Reply::channel();
-        self.report(Fact::Request(Request::Write(files, reply)));
-        HookAnswer::Pending { arguments, answer, substitutes: Arc::clone(&self.substitutes) }
+        self.report(Fact::Request(Request::BeforeTool(call.clone(), reply)));
+        let (substitutes, changed) = (Arc::clone(&self.substitutes), Arc::clone(&self.changed));
+        let asker = Asker { facts: self.facts.clone(), substitutes, changed };
+        HookAnswer::Before { call, answer, asker }
     }
 }
 
@@ -480,23 +534,6 @@ fn mcp_call(wanted: &Value) -> String {
     let name = |pointer| text(wanted, pointer).unwrap_or("?");
     let arguments = wanted.get("args").map(Value::to_string).unwrap_or_default();
     format!("{}/{} {arguments}", name("/serverName"), name("/toolName"))
-}
-
-/// The subject of a tool call: the command, the path, or else its first argument.
-fn subject(arguments: &Value) -> String {
-    let preferred = ["command", "path", "file_path", "url", "pattern", "query", "question", "prompt"];
-    let named = preferred.iter().find_map(|name| arguments.get(name)?.as_str());
-    if let Some(text) = named {
-        return text.to_owned();
-    }
-    let first = arguments.as_object().and_then(|fields| fields.values().next());
-    match first.unwrap_or(arguments) {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        // An empty object has no subject.
-        Value::Object(fields) if fields.is_empty() => String::new(),
-        other => other.to_string(),
-    }
 }
 
 /// The file that a call of the CLI's `create` or `edit` writes, and the lines it adds.
@@ -770,13 +807,12 @@ mod tests {
             let input = json!({ "toolName": tool, "toolArgs": { "command": "ls\nrm x" } });
             match conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input }) {
                 HookAnswer::Now(answer) => answer,
-                HookAnswer::Durable(_) | HookAnswer::Pending { .. } => {
-                    panic!("nothing has begun, and nothing is written")
-                }
+                HookAnswer::Before { call, .. } => json!(format!("asks about {}", call.tool)),
+                HookAnswer::After { .. } => panic!("nothing has begun"),
             }
         };
-        assert_eq!(call("preToolUse", "view"), json!({}));
-        assert_eq!(call("preToolUse", "squad_status"), json!({}));
+        assert_eq!(call("preToolUse", "view"), json!("asks about view"));
+        assert_eq!(call("preToolUse", "squad_status"), json!("asks about squad_status"));
         assert_eq!(call("postToolUse", "bash"), json!({}));
         let denial = call("preToolUse", "bash");
         assert_eq!(denial.pointer("/output/permissionDecision"), Some(&json!("deny")));
@@ -784,8 +820,11 @@ mod tests {
             text(&denial, "/output/permissionDecisionReason"),
             Some("the tool `bash` is not among this agent's tools: view, grep, glob, squad_status")
         );
-        assert_eq!(facts.try_recv().ok().map(|fact| testing::show(&fact)).as_deref(), Some("denied bash: ls\nrm x"));
-        assert!(facts.try_recv().is_err(), "what is allowed is no news");
+        let mut told = || facts.try_recv().ok().map(|fact| testing::show(&fact));
+        let told = [told(), told(), told(), told()];
+        let asked = |tool: &str| format!("before {tool} {{\"command\":\"ls\\nrm x\"}}");
+        let expected = [asked("view"), asked("squad_status"), "denied bash: ls\nrm x".to_owned()];
+        assert_eq!(told.into_iter().flatten().collect::<Vec<_>>(), expected);
     }
 
     /// The model learns of a call's end when the hook is answered, and the event comes only after that.
@@ -799,17 +838,19 @@ mod tests {
             let mut input = json!({ "toolName": "bash", "toolArgs": arguments });
             input.as_object_mut().expect("a map").extend(told.as_object().expect("a map").clone());
             let hook = HookCall { session_id: "s".into(), hook_type: hook.into(), input };
-            let HookAnswer::Durable(mut durable) = conversation.hook_called(&hook) else {
+            let HookAnswer::After { mut answer, .. } = conversation.hook_called(&hook) else {
                 panic!("it is no such call")
             };
             let complete = json!({ "toolCallId": "c1", "success": true, "result": { "content": "again" } });
             conversation.handle_event(&event("tool.execution_complete", complete));
             facts.try_recv().expect("its start");
             let end = testing::show(&facts.try_recv().expect("its end"));
-            let Ok(Fact::Request(Request::Durable(reply))) = facts.try_recv() else { panic!("nobody is asked") };
-            assert!(durable.try_recv().is_err(), "the model knows nothing yet");
-            reply.send(());
-            assert!(durable.try_recv().is_ok() && facts.try_recv().is_err(), "its end is told once");
+            let Ok(Fact::Request(Request::AfterTool(_, _, reply))) = facts.try_recv() else {
+                panic!("nobody is asked")
+            };
+            assert!(answer.try_recv().is_err(), "the model knows nothing yet");
+            reply.send(None);
+            assert!(answer.try_recv().is_ok() && facts.try_recv().is_err(), "its end is told once");
             end
         };
         let result = |text: &str, telemetry: Value| json!({ "toolResult": { "resultType": "success", "textResultForLlm": text, "toolTelemetry": telemetry } });

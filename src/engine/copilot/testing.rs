@@ -134,7 +134,8 @@ pub(crate) fn show(fact: &Fact) -> String {
                 billed.concat()
             )
         }
-        Fact::Request(Request::Durable(_)) => "durable".to_owned(),
+        Fact::Request(Request::BeforeTool(call, _)) => format!("before {} {}", call.tool, call.arguments),
+        Fact::Request(Request::AfterTool(..)) => "durable".to_owned(),
         Fact::Request(Request::Unasked(_)) => "may it act unasked".to_owned(),
         Fact::Governed { engine, by, .. } => format!("{engine} governed by {by}"),
         Fact::Exited(exited) => format!("exit {:?} {:?}", exited.exit_code, exited.signal),

@@ -13,7 +13,8 @@
 //!   { write = "src/a.txt", text = "…" },    # a file in the project
 //!   { run = "cargo test" },                 # a command line, in the project
 //!   { ask = "A question to the user?" },
-//!   { fail = "a reason" },                  # the turn fails; also { hang = true }, { die = true } (the engine does)
+//!   { error = "a reason" },                 # the engine has an error; the rest is played when the turn is tried again
+//!   { fail = "a reason" },                  # the turn fails, however often it is tried; also { hang = true }, { die = true } (the engine does)
 //!                                           # and { panic = "a message" } (squad itself does)
 //! ]
 //! ```
@@ -62,6 +63,8 @@ pub(crate) struct Session {
     commands: Arc<Commands>,
     dead: watch::Sender<bool>,
     abort: watch::Sender<bool>,
+    /// What is played when the latest turn is tried again: the failure, or what comes after the error.
+    retry: Option<Vec<Step>>,
     /// Sends user messages into the current turn.
     steering: mpsc::UnboundedSender<String>,
 }
@@ -115,6 +118,7 @@ impl Adapter for Rehearsal {
             commands: Arc::clone(&self.commands),
             dead: self.dead.clone(),
             abort: watch::Sender::new(false),
+            retry: None,
             steering: mpsc::unbounded_channel().0,
         })
     }
@@ -158,11 +162,16 @@ impl AdapterSession for Session {
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let agent: &Slug = &self.opening.spec.agent;
-        let scripted = {
+        let scripted = self.retry.take().or_else(|| {
             let mut turns = self.turns.lock();
             turns.get_mut(agent.as_str()).and_then(VecDeque::pop_front)
-        };
+        });
         let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening, prompt, attachments));
+        self.retry = steps.iter().enumerate().find_map(|(at, step)| match step {
+            Step::Fail(_) => Some(steps[at..].to_vec()),
+            Step::Error(_) => Some(steps[at + 1..].to_vec()),
+            _ => None,
+        });
         self.abort = watch::Sender::new(false);
         let (sender, steering) = mpsc::unbounded_channel();
         self.steering = sender;

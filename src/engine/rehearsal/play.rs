@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::commands::Commands;
 use super::script::Step;
-use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, added};
+use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, added, subject};
 use crate::env::ProjectPath;
 use crate::model::Access;
 
@@ -31,13 +32,15 @@ impl TurnPlayer {
             match step {
                 Step::Wait(duration) => tokio::time::sleep(duration).await,
                 Step::Say(text) => self.say(&text),
-                Step::Tool { name, arguments } => self.tool(call, name, arguments).await,
-                Step::Write { path, text } => self.write(call, &path, &text).await,
-                Step::Run(command) => self.run(call, command).await,
-                Step::Read(path) => self.read(call, path).await,
+                Step::Tool { name, arguments } => self.tool(called(call, &name, arguments)).await,
+                Step::Write { path, text } => {
+                    self.write(called(call, "write", json!({ "path": path, "text": text }))).await;
+                }
+                Step::Run(command) => self.run(called(call, "shell", json!({ "command": command }))).await,
+                Step::Read(path) => self.read(called(call, "read", json!({ "path": path }))).await,
                 Step::Ask(text) => self.ask(text).await,
                 Step::Listen => self.listen().await,
-                Step::Fail(reason) => return Ok(Fact::Failed(reason)),
+                Step::Fail(reason) | Step::Error(reason) => return Ok(Fact::Failed(reason)),
                 Step::Hang => std::future::pending().await,
                 Step::Die => {
                     self.dead.send_replace(true);
@@ -66,80 +69,117 @@ impl TurnPlayer {
         self.tell(Fact::Message(text.to_owned()));
     }
 
-    async fn tool(&self, call: String, tool: String, arguments: serde_json::Value) {
-        let detail = arguments.get("title").or_else(|| arguments.get("text")).and_then(|value| value.as_str());
-        let detail = detail.unwrap_or_default().to_owned();
-        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail, writes: None });
+    async fn tool(&self, call: ToolCall) {
+        let Some(call) = self.begin(call).await else { return };
         let (reply, answer) = Reply::channel();
-        self.tell(Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool: tool.clone(), arguments }, reply)));
-        let result = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
-        self.completed(Fact::ToolCompleted { call, tool, ok: result.ok, exit_code: None, detail: result.text }).await;
+        self.tell(Fact::Request(Request::Tool(call.clone(), reply)));
+        let ToolResult { ok, text } = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
+        self.completed(call, None, if ok { Ok(text) } else { Err(text) }).await;
+    }
+
+    /// Asks whether a call may be made, and with which arguments.
+    async fn before(&self, call: ToolCall) -> Result<ToolCall, String> {
+        let (reply, answer) = Reply::channel();
+        self.tell(Fact::Request(Request::BeforeTool(call.clone(), reply)));
+        let changed = answer.await.unwrap_or_else(|_| Err("no answer".to_owned()))?;
+        Ok(match changed {
+            Some(arguments) => ToolCall { arguments, ..call },
+            None => call,
+        })
     }
 
     /// Reports the end of a call, and goes on when it is durable, as the Copilot CLI does.
-    async fn completed(&self, end: Fact) {
-        self.tell(end);
+    async fn completed(&self, call: ToolCall, exit_code: Option<i64>, result: Result<String, String>) {
+        let (ok, text) =
+            (result.is_ok() && exit_code.is_none_or(|code| code == 0), result.unwrap_or_else(|error| error));
+        let (id, tool, detail) = (call.call.clone(), call.tool.clone(), text.clone());
+        self.tell(Fact::ToolCompleted { call: id, tool, ok, exit_code, detail });
         let (reply, durable) = Reply::channel();
-        self.tell(Fact::Request(Request::Durable(reply)));
+        self.tell(Fact::Request(Request::AfterTool(call, ToolResult { ok, text }, reply)));
         let _ = durable.await;
     }
 
-    async fn write(&self, call: String, path: &str, text: &str) {
-        let tool = "write".to_owned();
-        let old = std::fs::read_to_string(self.opening.directory.join(path)).unwrap_or_default();
-        let writes = Some((path.to_owned(), added(&old, text)));
-        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.to_owned(), writes });
+    /// Begins a call with the arguments that it may be made with. `None`: it is denied, and has ended.
+    async fn begin(&self, call: ToolCall) -> Option<ToolCall> {
+        let begun = self.before(call.clone()).await;
+        let started = begun.as_ref().unwrap_or(&call);
+        // Of a decision, its title; of a learning, its text.
+        let named = ["title", "text"].into_iter().find_map(|name| started.arguments.get(name)?.as_str());
+        let is_own = started.tool.starts_with("squad_");
+        let detail = if is_own { named.unwrap_or_default().to_owned() } else { subject(&started.arguments) };
+        let writes = (call.tool == "write").then(|| {
+            let old = std::fs::read_to_string(self.opening.directory.join(&detail)).unwrap_or_default();
+            (detail.clone(), added(&old, argument(started, "text")))
+        });
+        self.tell(Fact::ToolStarted { call: call.call.clone(), tool: call.tool.clone(), detail, writes });
+        match begun {
+            Ok(call) => Some(call),
+            Err(reason) => {
+                self.completed(call, None, Err(reason)).await;
+                None
+            }
+        }
+    }
+
+    /// Asks for permission for a call.
+    async fn permit(&self, call: &ToolCall, access: Access) -> Result<(), String> {
+        let (reply, answer) = Reply::channel();
+        let (id, tool, detail) = (Some(call.call.clone()), call.tool.clone(), subject(&call.arguments));
+        self.tell(Fact::Request(Request::Permission { call: id, access, tool, detail, reply }));
+        match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
+            Approval::Allow => Ok(()),
+            Approval::Deny(reason) => Err(reason),
+        }
+    }
+
+    async fn write(&self, call: ToolCall) {
+        let Some(call) = self.begin(call).await else { return };
+        let (path, text) = (argument(&call, "path"), argument(&call, "text"));
         let (reply, answer) = Reply::channel();
         let writing = Writing { path: path.to_owned(), old: None, text: text.to_owned(), is_whole: true };
         self.tell(Fact::Request(Request::Write(vec![writing], reply)));
-        if let Some(instead) = answer.await.ok().flatten() {
-            let (ok, detail) = (instead.ok, instead.text);
-            return self.completed(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail }).await;
-        }
-        let (reply, answer) = Reply::channel();
-        let (id, name, detail) = (Some(call.clone()), tool.clone(), path.to_owned());
-        let access = Access::Write;
-        self.tell(Fact::Request(Request::Permission { call: id, access, tool: name, detail, reply }));
-        let result = match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
-            Approval::Deny(reason) => Err(reason),
-            Approval::Allow => confined(&self.opening.directory, path)
-                .and_then(|target| std::fs::write(&target, text).map_err(|error| error.to_string())),
-        };
-        let detail = result.as_ref().err().cloned().unwrap_or_else(|| path.to_owned());
-        self.completed(Fact::ToolCompleted { call, tool, ok: result.is_ok(), exit_code: None, detail }).await;
-    }
-
-    async fn run(&self, call: String, command: String) {
-        let tool = "shell".to_owned();
-        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: command.clone(), writes: None });
-        let (reply, answer) = Reply::channel();
-        let (id, name, detail) = (Some(call.clone()), tool.clone(), command.clone());
-        let access = Access::Shell;
-        self.tell(Fact::Request(Request::Permission { call: id, access, tool: name, detail, reply }));
-        let result = match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
-            Approval::Deny(reason) => Err(reason),
-            Approval::Allow => self.commands.run(&command, &self.opening).await,
-        };
-        let (exit_code, detail) =
-            result.map_or_else(|reason| (None, reason), |(code, output)| (code.map(i64::from), output));
-        self.tell(Fact::ToolCompleted { call, tool, ok: exit_code == Some(0), exit_code, detail });
-    }
-
-    async fn read(&self, call: String, path: String) {
-        let tool = "read".to_owned();
-        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.clone(), writes: None });
-        let (reply, answer) = Reply::channel();
-        let (id, name, detail) = (Some(call.clone()), tool.clone(), path.clone());
-        let access = Access::Read;
-        self.tell(Fact::Request(Request::Permission { call: id, access, tool: name, detail, reply }));
-        let result = match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
-            Approval::Deny(reason) => Err(reason),
-            Approval::Allow => {
-                std::fs::read_to_string(self.opening.directory.join(&path)).map_err(|error| error.to_string())
+        let result = match answer.await.ok().flatten() {
+            Some(ToolResult { ok, text }) => {
+                if ok {
+                    Ok(text)
+                } else {
+                    Err(text)
+                }
             }
+            None => match self.permit(&call, Access::Write).await {
+                Ok(()) => confined(&self.opening.directory, path)
+                    .and_then(|target| std::fs::write(&target, text).map_err(|error| error.to_string()))
+                    .map(|()| path.to_owned()),
+                Err(reason) => Err(reason),
+            },
         };
-        let (ok, detail) = (result.is_ok(), result.unwrap_or_else(|error| error));
-        self.tell(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail });
+        self.completed(call, None, result).await;
+    }
+
+    async fn run(&self, call: ToolCall) {
+        let Some(call) = self.begin(call).await else { return };
+        let result = match self.permit(&call, Access::Shell).await {
+            Ok(()) => self.commands.run(argument(&call, "command"), &self.opening).await,
+            Err(reason) => Err(reason),
+        };
+        match result {
+            Ok((Some(code), output)) => self.completed(call, Some(code.into()), Ok(output)).await,
+            // Ended by a signal.
+            Ok((None, output)) => self.completed(call, None, Err(output)).await,
+            Err(reason) => self.completed(call, None, Err(reason)).await,
+        }
+    }
+
+    async fn read(&self, call: ToolCall) {
+        let Some(call) = self.begin(call).await else { return };
+        let result = match self.permit(&call, Access::Read).await {
+            Ok(()) => {
+                let path = self.opening.directory.join(argument(&call, "path"));
+                std::fs::read_to_string(path).map_err(|error| error.to_string())
+            }
+            Err(reason) => Err(reason),
+        };
+        self.completed(call, None, result).await;
     }
 
     async fn listen(&mut self) {
@@ -156,6 +196,15 @@ impl TurnPlayer {
         let answer = answer.await.ok().flatten();
         self.say(&format!("The answer is: {}", answer.as_deref().unwrap_or("none was given")));
     }
+}
+
+fn called(call: String, tool: &str, arguments: Value) -> ToolCall {
+    ToolCall { call, tool: tool.to_owned(), arguments }
+}
+
+/// An argument of a call; hooks may have left it out.
+fn argument<'c>(call: &'c ToolCall, name: &str) -> &'c str {
+    call.arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A path in the project, with its folders created.

@@ -44,7 +44,10 @@ pub(super) enum Step {
     Ask(String),
     /// Waits for a message from the user during the turn, and repeats it.
     Listen,
+    /// The turn fails, also when it is tried again.
     Fail(String),
+    /// The turn fails. When it is tried again, the steps after this one are played.
+    Error(String),
     /// Never ends, to test time limits.
     Hang,
     /// The whole engine dies.
@@ -67,6 +70,7 @@ struct Written {
     ask: Option<String>,
     listen: Option<bool>,
     fail: Option<String>,
+    error: Option<String>,
     hang: Option<bool>,
     die: Option<bool>,
     panic: Option<String>,
@@ -99,13 +103,14 @@ impl TryFrom<Written> for Step {
         steps.extend(written.ask.map(Self::Ask));
         steps.extend(written.listen.filter(|yes| *yes).map(|_| Self::Listen));
         steps.extend(written.fail.map(Self::Fail));
+        steps.extend(written.error.map(Self::Error));
         steps.extend(written.hang.filter(|yes| *yes).map(|_| Self::Hang));
         steps.extend(written.die.filter(|yes| *yes).map(|_| Self::Die));
         steps.extend(written.panic.map(Self::Panic));
         match <[Self; 1]>::try_from(steps) {
             Ok([step]) => Ok(step),
             Err(steps) => Err(format!(
-                "a step has one of wait, say, tool, write, run, ask, listen, fail, hang, die, panic; this one has {}",
+                "a step has one of wait, say, tool, write, run, ask, listen, fail, error, hang, die, panic; this one has {}",
                 steps.len()
             )),
         }

@@ -6,14 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tokio::sync::watch;
-
 use crate::engine::command::OwnCommand;
 use crate::env::real;
 use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug, command_line, seconds};
 use crate::ops::run::checked::Checked;
 use crate::ops::run::executor::{Executor, Results};
-use crate::ops::team::sandbox;
 use crate::ops::team::trust;
 use crate::pool::{Action, Work, WorkTree, session_id};
 use crate::program::{Program, Programs};
@@ -21,6 +18,8 @@ use crate::settings::Origin;
 
 /// The setting.
 pub(crate) const SETTING: &str = "check.run";
+/// Bytes of the end of its output that are kept in the record.
+const SHOWN: u64 = 4 * 1024;
 /// Stands for an agent where processes and their output are told apart by agents.
 const NAME: &str = "check";
 
@@ -126,31 +125,24 @@ impl Executor<'_> {
         let (variables, root) = (env.os_variables(), &project.folder.root);
         let programs = Programs::new(root, &variables);
         let program = program(arguments.first().map(String::as_str).unwrap_or_default(), root, &programs)?;
-        let bounds = sandbox::of_run(env, project, self.run.as_str(), &[]).map_err(|failure| failure.message)?;
         let (local, session) = (project.local(), session_id(name, self.run));
         let command = OwnCommand {
             program,
             arguments: arguments.get(1..).unwrap_or_default(),
             directory: root,
             variables,
-            sandbox: bounds.sandbox.as_ref(),
+            sandbox: self.workers.pool.sandbox(),
             squad: env.program.as_deref(),
             local: &local,
             session: &session,
+            input: None,
+            kept: SHOWN,
         };
-        let (stop, stopped) = watch::channel(false);
         let mut cancel = self.workers.cancel.clone();
-        let mut running = Box::pin(command.run(project.settings.sessions.tool_limit, &stopped));
-        let ended = tokio::select! {
-            biased;
-            ended = &mut running => ended,
-            () = cancel.wait() => {
-                stop.send_replace(true);
-                // Its processes end first.
-                let _ = running.await;
-                return Ok(None);
-            }
-        };
+        let ended = command.run(project.settings.sessions.tool_limit, cancel.wait()).await;
+        if self.workers.cancel.is_set() {
+            return Ok(None);
+        }
         let ended = ended.map_err(|error| format!("it cannot be started: {error}"))?;
         Ok(Some(ProjectCheck {
             passed: ended.exit_code == Some(0),
@@ -166,7 +158,7 @@ impl Executor<'_> {
 }
 
 /// The user's own file or an approval names it, so it may be one of the project's.
-fn program(name: &str, root: &Path, programs: &Programs) -> Result<Program, String> {
+pub(super) fn program(name: &str, root: &Path, programs: &Programs) -> Result<Program, String> {
     let path = Path::new(name);
     if path.is_absolute() || path.components().count() == 1 {
         return programs.named(path).map_err(|refusal| refusal.to_string());

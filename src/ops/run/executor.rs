@@ -27,6 +27,7 @@ use crate::pool::{
 use crate::route::asks_for_work;
 use crate::route::choice::{self, Chosen};
 use crate::route::{self, ceremonies};
+use crate::sandbox::level_of;
 use crate::tools::Tool;
 
 /// A run's inputs; its methods are the phases.
@@ -358,7 +359,7 @@ impl Executor<'_> {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
         let (branch, limits) = (requests.branch.as_deref(), [silence, tool, work]);
-        let level = self.workers.pool.sandbox();
+        let level = level_of(self.workers.pool.sandbox());
         let sandbox = sandbox::explained(level, &self.project.settings.sandbox, requests.may_commit);
         Situation { user, branch, permissions, sandbox, limits }.text()
     }

@@ -15,6 +15,7 @@ pub(crate) mod direct;
 pub(crate) mod executor;
 pub(crate) mod hand_off;
 pub(crate) mod homes;
+mod hooks;
 pub(crate) mod host;
 pub(crate) mod lease;
 mod local_file;

@@ -34,7 +34,7 @@ use crate::ops::run::recall;
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::SignalGuard;
 use crate::ops::run::snapshots::{RunSnapshots, kept_state};
-use crate::ops::run::{before, direct, members, past, setup};
+use crate::ops::run::{before, direct, hooks, members, past, setup};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::{self, NotStarted};
 use crate::ops::team::knowledge;
@@ -251,8 +251,9 @@ async fn with_engine(
         Ok(pool) => pool,
         Err(not_started) => return (without_engine(not_started, run, reports, &tree).await, None),
     };
-    let requests =
-        RequestHandler { user_messages, ..setup::requests(env, project, order, head, past, lockouts, cancel.clone()) };
+    let requests = setup::requests(env, project, order, head, past, lockouts, cancel.clone());
+    let requests = RequestHandler { user_messages, ..requests };
+    let requests = requests.with_hooks(hooks::of_run(env, project, run, pool.sandbox()));
     let owner = match &order.conversation {
         Some(conversation) => SessionOwner { id: conversation.id.clone(), is_conversation: true },
         None => SessionOwner { id: run.clone(), is_conversation: false },
@@ -269,6 +270,7 @@ async fn with_engine(
         cancel,
         limits: setup::limits(&project.settings.sessions),
         budget: Arc::new(budget(&project.settings.budget, &past.events)),
+        retries: project.settings.sessions.retry,
         tree: Some(tree),
         sessions,
         colleagues,

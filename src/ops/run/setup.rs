@@ -19,7 +19,7 @@ use crate::ops::team::config::{ConfigFile, Place};
 use crate::ops::team::knowledge;
 use crate::ops::team::project::core_agents;
 use crate::ops::team::trust;
-use crate::pool::{AlwaysAllowed, Cancel, Keep, Limits, Notices, Recorded, RequestHandler, SearchNotes};
+use crate::pool::{AlwaysAllowed, Cancel, Hooks, Keep, Limits, Notices, Recorded, RequestHandler, SearchNotes};
 use crate::settings::{Layer, Sessions};
 
 pub(super) fn limits(sessions: &Sessions) -> Limits {
@@ -40,6 +40,7 @@ pub(super) fn requests(
         permissions: order.permissions,
         policy: project.policy(),
         approved_files: trust::approved_files(env, project),
+        hooks: Hooks::default(),
         most_questions: project.settings.policy.questions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),

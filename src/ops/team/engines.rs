@@ -15,7 +15,7 @@ use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Reports};
 use crate::program::Programs;
-use crate::sandbox::{Sandbox, level_of};
+use crate::sandbox::Sandbox;
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
 
 /// Fails if a configured engine does not exist. An unknown name in a flag is a usage error, elsewhere a team error.
@@ -150,7 +150,7 @@ pub(crate) fn prepare_with(
         let how = || startable_of(env, project, run, name, script.clone(), sandbox).unwrap_or_else(Startable::Not);
         startable.entry(name.clone()).or_insert_with(how);
     }
-    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable).within(level_of(sandbox))
+    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable).within(sandbox.cloned())
 }
 
 fn startable_of(

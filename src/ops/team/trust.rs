@@ -4,8 +4,7 @@
 //! they name. Approvals are kept for the repository's place, so a copy has none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -19,9 +18,6 @@ use crate::ops::team::layers::team_layers;
 use crate::ops::team::projects::project_id;
 use crate::settings::{self, Layer, Origin};
 use crate::store;
-
-/// Bytes of a file that squad reads to recognize it.
-const MAX_FILE: u64 = 64 << 20;
 
 /// Something to approve.
 #[derive(Debug)]
@@ -147,7 +143,7 @@ fn read(env: &Env, workspace: &Workspace, layers: &[Layer], is_wanted: impl Fn(&
         let mut unknown = None;
         for file in &files {
             hashes.push(blake3::hash(file.as_bytes()));
-            match hash_of(&root.join(file)) {
+            match files::hash(&root.join(file)) {
                 Ok(hash) => hashes.push(hash),
                 Err(error) => unknown = Some(format!("{file} cannot be recognized: {error}")),
             }
@@ -186,13 +182,6 @@ pub(crate) fn named_in(text: &str, root: &Path) -> Vec<String> {
         (path.exists() && !inner.is_empty()).then(|| inner.to_owned())
     });
     inside.collect()
-}
-
-fn hash_of(path: &Path) -> io::Result<blake3::Hash> {
-    let mut file = File::open(path)?.take(MAX_FILE + 1);
-    let mut hasher = blake3::Hasher::new();
-    let read = io::copy(&mut file, &mut hasher)?;
-    if read > MAX_FILE { Err(io::Error::other("it is larger than 64 MiB")) } else { Ok(hasher.finalize()) }
 }
 
 /// The file of a repository's approvals.

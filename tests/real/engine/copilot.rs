@@ -131,7 +131,8 @@ fn answer(request: Request) {
             reply.send(Approval::Deny("that is forbidden".into()));
         }
         Request::Permission { reply, .. } => reply.send(Approval::Allow),
-        Request::Durable(reply) => reply.send(()),
+        Request::BeforeTool(_, reply) => reply.send(Ok(None)),
+        Request::AfterTool(_, _, reply) => reply.send(None),
         Request::Unasked(reply) => reply.send(true),
         Request::Question { reply, .. } => reply.send(Some("blue".into())),
     }
@@ -164,7 +165,7 @@ async fn rest(session: &mut Session) -> Vec<String> {
 
 fn show(fact: &Fact) -> Option<String> {
     match fact {
-        Fact::Usage(_) | Fact::Alive | Fact::Request(Request::Durable(_)) => None,
+        Fact::Usage(_) | Fact::Alive | Fact::Request(Request::BeforeTool(..) | Request::AfterTool(..)) => None,
         Fact::ToolStarted { tool, detail, .. } => Some(format!("start {tool}: {detail}")),
         Fact::ToolCompleted { tool, ok, detail, .. } => {
             Some(format!("end {tool} {}: {detail}", if *ok { "ok" } else { "failed" }))

@@ -1,7 +1,9 @@
 //! Runs a command of squad's own, supervised and bounded as an engine's processes are.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use tokio::process;
@@ -14,10 +16,9 @@ use crate::engine::process_group::Mark;
 use crate::program::{Program, Programs, Variables};
 use crate::sandbox::{Sandbox, command_in};
 
-/// The file that has both streams, in the order in which they were written.
+/// The file that has both streams, in the order in which they were written; or the first of them.
 const OUTPUT: &str = "output";
-/// Bytes of its end that are kept.
-const SHOWN: u64 = 4 * 1024;
+const ERRORS: &str = "errors";
 
 /// A command that is to be run.
 pub(crate) struct OwnCommand<'a> {
@@ -31,6 +32,10 @@ pub(crate) struct OwnCommand<'a> {
     /// squad's local folder, and the name under which its output is kept there.
     pub(crate) local: &'a Path,
     pub(crate) session: &'a str,
+    /// What it reads. Its two streams are kept apart then.
+    pub(crate) input: Option<&'a str>,
+    /// Bytes of the end of each stream that are returned.
+    pub(crate) kept: u64,
 }
 
 /// How it ended.
@@ -43,11 +48,13 @@ pub(crate) struct OwnResult {
     pub(crate) output: String,
     pub(crate) output_bytes: u64,
     pub(crate) output_file: String,
+    /// The end of its second stream, if that is apart.
+    pub(crate) errors: String,
 }
 
 impl OwnCommand<'_> {
-    /// Runs it to its end, at most for `limit`, or until `stop` is set. Nothing that it started outlives it.
-    pub(crate) async fn run(self, limit: Duration, stop: &watch::Receiver<bool>) -> io::Result<OwnResult> {
+    /// Runs it to its end, at most for `limit`, or until `cancelled` ends. Nothing that it started outlives it.
+    pub(crate) async fn run(self, limit: Duration, cancelled: impl Future<Output = ()>) -> io::Result<OwnResult> {
         let spool = Spool::next(self.local, self.session)?;
         let mut mark = Mark::new();
         mark.guard(self.squad);
@@ -56,9 +63,23 @@ impl OwnCommand<'_> {
         let mut command = process::Command::from(command_in(self.sandbox, &self.program));
         command.args(self.arguments).env_clear().envs(variables).envs([mark.variable()]);
         command.current_dir(self.directory);
-        let output = Output { spool: &spool, stdout: OUTPUT, stderr: OUTPUT };
+        let (input, stderr) = match self.input {
+            Some(text) => (Stdio::from(File::open(spool.write_prompt(text)?)?), ERRORS),
+            None => (Stdio::null(), OUTPUT),
+        };
+        let output = Output { spool: &spool, stdout: OUTPUT, stderr };
         let began = Instant::now();
-        let ended = run_limited(command, &output, limit, stop).await;
+        let (stop, stopped) = watch::channel(false);
+        let mut running = std::pin::pin!(run_limited(command, input, &output, limit, &stopped));
+        let ended = tokio::select! {
+            biased;
+            ended = &mut running => ended,
+            () = cancelled => {
+                stop.send_replace(true);
+                // Its processes end first.
+                running.await
+            }
+        };
         mark.end().await;
         let (Ended { code, signal, stop_reason, .. }, is_timeout) = ended?;
         let reason = match (stop_reason, signal) {
@@ -71,7 +92,8 @@ impl OwnCommand<'_> {
             exit_code: code.filter(|_| reason.is_empty()).map(i64::from),
             reason,
             duration: began.elapsed(),
-            output: spool.last_text(OUTPUT, SHOWN),
+            output: spool.last_text(OUTPUT, self.kept),
+            errors: if self.input.is_some() { spool.last_text(ERRORS, self.kept) } else { String::new() },
             output_bytes: spool.len(OUTPUT),
             output_file: spool.relative_path(OUTPUT),
         })

@@ -1,0 +1,40 @@
+//! Prepares a team's own hooks for a run.
+
+use crate::env::{Env, files, real};
+use crate::model::RunId;
+use crate::ops::Project;
+use crate::ops::run::check::program;
+use crate::ops::team::trust;
+use crate::pool::{Hook, HookPlace, Hooks};
+use crate::program::Programs;
+use crate::sandbox::Sandbox;
+
+/// The hooks that the settings name, with their programs and the files that their commands name.
+pub(super) fn of_run(env: &Env, project: &Project, run: &RunId, sandbox: Option<&Sandbox>) -> Hooks {
+    let root = real(&project.folder.root);
+    let programs = Programs::new(&root, &env.os_variables());
+    let mut hooks = Vec::new();
+    for (name, settings) in &project.settings.hooks {
+        // Without it, no run starts.
+        let Some(point) = settings.on else { continue };
+        let named = settings.run.iter().flat_map(|word| trust::named_in(word, &root)).map(|path| root.join(path));
+        let known: Result<Vec<_>, _> = named
+            .filter(|path| path.is_file())
+            .map(|path| match files::hash(&path) {
+                Ok(hash) => Ok((path, hash)),
+                Err(error) => Err(format!("{} cannot be recognized: {error}", path.display())),
+            })
+            .collect();
+        let program = settings.run.first().map(|word| program(word, &root, &programs));
+        let program = program.unwrap_or_else(|| Err("names no program".to_owned()));
+        let (program, files) = match known {
+            Ok(files) => (program, files),
+            Err(reason) => (Err(reason), Vec::new()),
+        };
+        let source = project.settings.origin(&format!("hooks.{name}.run")).to_string();
+        hooks.push(Hook { name: name.clone(), point, settings: settings.clone(), source, program, files });
+    }
+    let (directory, variables) = (root, env.os_variables());
+    let (run, squad, sandbox) = (run.clone(), env.program.clone(), sandbox.cloned());
+    Hooks::new(hooks, HookPlace { run, directory, variables, squad, sandbox })
+}
