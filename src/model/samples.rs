@@ -187,13 +187,6 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             rule: Some(text("always for ada: ls")),
             reason: Some(text("no")),
         },
-        EventKind::HookAnswered(HookAnswered {
-            hook: text("guard"),
-            on: text("pre_tool_use"),
-            tool: Some(text("bash")),
-            effect: HookEffect::Changed,
-            detail: text("rm x"),
-        }),
         EventKind::SnapshotTaken(TakenSnapshot {
             commit: commit(),
             left_out: vec![SkippedFile { path: text("dump.sql"), why: text("it is larger than 32 MiB") }],
@@ -352,6 +345,13 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             changed: vec![Change { path: text("Cargo.lock"), class: ChangeClass::Yours, ..Change::default() }],
             rewritten: vec![text("tests/api.rs")],
             snapshot: Some(commit()),
+        }),
+        EventKind::HookAnswered(HookAnswered {
+            hook: text("guard"),
+            on: text("pre_tool_use"),
+            tool: Some(text("bash")),
+            effect: HookEffect::Changed,
+            detail: text("rm x"),
         }),
     ]
 }

@@ -8,10 +8,11 @@ use std::panic;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::model::{Evidence, Member, Plan, PlanKind, Problem, Team};
+use crate::model::{Access, Evidence, Member, Plan, PlanKind, Problem, Slug, Team, Tier};
 use crate::parse::{Files, team};
-use crate::policy::Redactor;
+use crate::policy::{Answer, PolicyRequest, PolicyRules, Redactor, always_rules, forbidden};
 use crate::route::{Request, RouteOptions, Router};
+use crate::settings::{self, Origin, Settings};
 
 /// Texts grow by mutation; longer ones begin again.
 const LONGEST: usize = 64 * 1024;
@@ -152,7 +153,7 @@ impl Random {
 }
 
 /// What there is to feed.
-const PARSERS: [&str; 12] = [
+const PARSERS: [&str; 14] = [
     "team",
     "routing",
     "routing-json",
@@ -165,6 +166,8 @@ const PARSERS: [&str; 12] = [
     "identity",
     "message",
     "secrets",
+    "command",
+    "path",
 ];
 
 /// A roster for texts that name members.
@@ -200,6 +203,8 @@ fn seed(parser: &str) -> &'static str {
         "identity" => include_str!("../../fixtures/forms/now.md"),
         "message" => include_str!("../../fixtures/routing/message.md"),
         "secrets" => &SECRETS,
+        "command" => COMMAND,
+        "path" => "src/../infra/./Main.TF/**/[a-z]{b,c}.rs",
         _ => include_str!("../../fixtures/forms/decision.md"),
     }
 }
@@ -209,6 +214,8 @@ fn feed(parser: &str, text: &str) -> Result<(), String> {
     match parser {
         "message" => return route(text),
         "secrets" => return redact(text),
+        "command" => return judge(text, Access::Shell),
+        "path" => return judge(text, Access::Write),
         _ => {}
     }
     let files = files(parser, text);
@@ -266,7 +273,10 @@ fn route(message: &str) -> Result<(), String> {
     if ROUTED.startable().filter(starts).count() != plan.agents.len() + usize::from(plan.reviewer.is_some()) {
         return Err(format!("names somebody who cannot be started, or somebody twice: {plan:?}"));
     }
-    if (plan.kind == PlanKind::Agents) == plan.agents.is_empty() || !(0.0..=1.0).contains(&plan.confidence) {
+    // Whom a plan is about that asks first is named, too.
+    let names_nobody_but_should = plan.kind == PlanKind::Agents && plan.agents.is_empty();
+    let names_somebody_for_nothing = plan.kind == PlanKind::Direct && !plan.agents.is_empty();
+    if names_nobody_but_should || names_somebody_for_nothing || !(0.0..=1.0).contains(&plan.confidence) {
         return Err(format!("contradicts itself: {plan:?}"));
     }
     plan.evidence.iter().try_for_each(|evidence| holds(message, evidence))?;
@@ -285,6 +295,43 @@ fn redact(text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("not clean: {again:?} in {clean:?}"))
+}
+
+/// What shells understand and rules look into.
+const COMMAND: &str = "cd /tmp && FOO='a b' sudo -u x env A=1 sh -c 'git push \"$(cat <<E\nx\nE\n)\" --force' | xargs -0 rm -rf -- ./${x:-y}/* ; \
+    for d in a b; do (find . -name '*.rs' -exec rm {} +); done &>/dev/null || eval \"$X\" `ls` # end";
+
+static RULES: LazyLock<PolicyRules> = LazyLock::new(|| {
+    let rules = "[policy]\ncommands.deny = [\"git push\", \"rm\"]\ncommands.ask = [\"eval\"]\ncommands.allow = [\"ls\"]\n\
+        writes.only = [\"src/**\", \"@owned\"]\nwrites.deny = [\"**/*.{tf,pem}\"]\n";
+    let (layer, _) = settings::from_toml(rules, |_| Origin::Default);
+    PolicyRules::new(Settings::resolve([layer]).0.policy_rules(), &ROUTED)
+});
+
+/// A command or path is judged without a panic, and the same each time; what is forbidden as it is, is not forbidden less
+/// with something before it.
+fn judge(text: &str, access: Access) -> Result<(), String> {
+    let agent = ROUTED.members.first().map(|member| member.slug.clone()).unwrap_or_else(Slug::coordinator);
+    let path = (access == Access::Write).then_some(text);
+    let judged = |detail: &str| {
+        let request = PolicyRequest { agent: &agent, tier: Tier::Standard, access, tool: "t", detail, path };
+        let answered = RULES.answer(&request).map(|answered| answered.answer);
+        (answered, forbidden(detail, "/home/ann/shop").is_some())
+    };
+    let first = judged(text);
+    if judged(text) != first {
+        return Err("judged differently the second time".to_owned());
+    }
+    let after = judged(&format!("true && {text}"));
+    let is_command = access == Access::Shell;
+    if is_command && first.0 == Some(Answer::Deny) && after.0 != Some(Answer::Deny) {
+        return Err(format!("denied, and behind another command {after:?}"));
+    }
+    if is_command && first.1 && !after.1 {
+        return Err("refused in every mode, and behind another command not".to_owned());
+    }
+    always_rules(access, text, path, "/home/ann/shop");
+    Ok(())
 }
 
 /// Evidence quotes words that the message has, and lines that the team's files have.

@@ -90,13 +90,18 @@ impl TurnPlayer {
 
     /// Reports the end of a call, and goes on when it is durable, as the Copilot CLI does.
     async fn completed(&self, call: ToolCall, exit_code: Option<i64>, result: Result<String, String>) {
-        let (ok, text) =
-            (result.is_ok() && exit_code.is_none_or(|code| code == 0), result.unwrap_or_else(|error| error));
+        let ended = self.ended(&call, exit_code, result);
+        let (reply, durable) = Reply::channel();
+        self.tell(Fact::Request(Request::AfterTool(call, ended, reply)));
+        let _ = durable.await;
+    }
+
+    fn ended(&self, call: &ToolCall, exit_code: Option<i64>, result: Result<String, String>) -> ToolResult {
+        let ok = result.is_ok() && exit_code.is_none_or(|code| code == 0);
+        let text = result.unwrap_or_else(|error| error);
         let (id, tool, detail) = (call.call.clone(), call.tool.clone(), text.clone());
         self.tell(Fact::ToolCompleted { call: id, tool, ok, exit_code, detail });
-        let (reply, durable) = Reply::channel();
-        self.tell(Fact::Request(Request::AfterTool(call, ToolResult { ok, text }, reply)));
-        let _ = durable.await;
+        ToolResult { ok, text }
     }
 
     /// Begins a call with the arguments that it may be made with. `None`: it is denied, and has ended.
@@ -179,7 +184,8 @@ impl TurnPlayer {
             }
             Err(reason) => Err(reason),
         };
-        self.completed(call, None, result).await;
+        // Nobody makes anything of it, so it need not be durable.
+        self.ended(&call, None, result);
     }
 
     async fn listen(&mut self) {
