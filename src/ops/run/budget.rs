@@ -21,8 +21,7 @@ pub(super) fn budget(limits: &BudgetSettings, events: &[Event]) -> Budget {
             }
             EventKind::PermissionAnswered { .. } => drop(working.insert(agent, (event.at, event.at))),
             EventKind::Usage(usage) => {
-                spent.tokens += usage.input_tokens + usage.output_tokens;
-                spent.cost_usd += usage.cost_usd.unwrap_or_default();
+                spent.add(usage);
             }
             _ => {}
         }
