@@ -159,6 +159,13 @@ impl Budget {
         Self { limits, state: Mutex::new(state) }
     }
 
+    /// What the run and each agent have spent.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> (Spent, BTreeMap<Slug, Spent>) {
+        let state = self.state.lock();
+        (state.run.now(), state.agents.iter().map(|(agent, account)| (agent.clone(), account.now())).collect())
+    }
+
     /// Takes a turn, before its message is sent.
     pub(super) fn take_turn(&self, agent: &Slug) -> Result<(), Exhausted> {
         let mut state = self.state.lock();
