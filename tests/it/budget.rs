@@ -168,3 +168,25 @@ fn another_engine_has_the_same_budgets() {
     let (code, end) = squad("SQUAD_BUDGET_TIME", "1s", "ada,bob");
     assert_eq!((code, &end["agents"]), (Some(5), &json!({"ada": "stopped", "bob": "stopped"})), "{end}");
 }
+
+/// Killed after the first of two calls: the resumed run has one left.
+#[cfg(unix)]
+#[test]
+fn a_killed_run_is_given_nothing_anew() {
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.tool_calls", "2");
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"a\" }, { wait = \"60s\" }]\n\
+                  [[turn]]\nagent = \"ada\"\nsteps = [{ write = \"b.txt\", text = \"b\" }, { write = \"c.txt\", text = \"c\" }, { say = \"Done.\" }]\n";
+    let mut child = crate::process::start(&repo, script, &["--permissions", "allow", "Add files"]);
+    crate::process::wait_for(&mut child, "tool.completed");
+    // What is recorded in batches is on disk by then.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let id = runs["runs"][0]["run"].as_str().expect("a run").to_owned();
+    let second = script.split("[[turn]]").nth(2).map(|turn| format!("[[turn]]{turn}")).expect("a turn");
+    let resumed = repo.rehearse(&second, &["--json", "--resume", &id]);
+    assert_eq!((resumed.code, files(&repo).as_str()), (5, "ab"), "{resumed}");
+    assert_eq!(TestRepo::events(&resumed).last().expect("an end")["status"], "stopped");
+}
