@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::timer::format_duration;
-use crate::model::{EventKind, Slug, Usage, plural};
+use crate::model::{Billed, EventKind, Slug, Usage, plural};
 use crate::settings::{BudgetLimits, BudgetSettings};
 
 /// The budgets of a run, with what is spent of them.
@@ -29,13 +29,26 @@ struct State {
 }
 
 /// What was spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,
     pub(crate) time: Duration,
     pub(crate) tokens: u64,
     pub(crate) cost_usd: f64,
+    /// In the engines' own units.
+    pub(crate) billed: BTreeMap<String, f64>,
+}
+
+impl Spent {
+    /// Adds what a model call has used.
+    pub(crate) fn add(&mut self, usage: &Usage) {
+        self.tokens += usage.input_tokens + usage.output_tokens;
+        self.cost_usd += usage.cost_usd.unwrap_or_default();
+        for Billed { unit, amount } in &usage.billed {
+            *self.billed.entry(unit.clone()).or_default() += amount;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -50,7 +63,7 @@ struct Account {
 impl Account {
     fn now(&self) -> Spent {
         let since = self.since.map(|since| since.elapsed()).unwrap_or_default();
-        Spent { time: self.spent.time + since, ..self.spent }
+        Spent { time: self.spent.time + since, ..self.spent.clone() }
     }
 
     fn begin(&mut self) {
@@ -59,7 +72,7 @@ impl Account {
     }
 
     fn end(&mut self) {
-        self.spent.time = self.now().time;
+        self.spent.time += self.since.map(|since| since.elapsed()).unwrap_or_default();
         self.at_work = self.at_work.saturating_sub(1);
         self.since = (self.at_work > 0).then(Instant::now);
     }
@@ -116,7 +129,14 @@ impl BudgetLimits {
             let limit = self.cost_usd.filter(|limit| spent.cost_usd >= *limit)?;
             Some(exhausted("cost_usd", limit, spent.cost_usd, format!("${limit:.2}")))
         };
-        turns().or_else(calls).or_else(time).or_else(tokens).or_else(cost)
+        let billed = || {
+            self.billed.iter().find_map(|(unit, limit)| {
+                let spent = spent.billed.get(unit).copied().unwrap_or_default();
+                let amount = format!("{limit} {}", unit.replace('_', " "));
+                (spent >= *limit).then(|| exhausted(&format!("billed.{unit}"), *limit, spent, amount))
+            })
+        };
+        turns().or_else(calls).or_else(time).or_else(tokens).or_else(cost).or_else(billed)
     }
 }
 
@@ -130,10 +150,20 @@ impl Budget {
             run.tool_calls += spent.tool_calls;
             run.tokens += spent.tokens;
             run.cost_usd += spent.cost_usd;
+            for (unit, amount) in &spent.billed {
+                *run.billed.entry(unit.clone()).or_default() += amount;
+            }
             state.agents.insert(agent, Account { spent, ..Account::default() });
         }
         state.run.spent.time = time;
         Self { limits, state: Mutex::new(state) }
+    }
+
+    /// What the run and each agent have spent.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> (Spent, BTreeMap<Slug, Spent>) {
+        let state = self.state.lock();
+        (state.run.now(), state.agents.iter().map(|(agent, account)| (agent.clone(), account.now())).collect())
     }
 
     /// Takes a turn, before its message is sent.
@@ -173,8 +203,7 @@ impl Budget {
         let mut state = self.state.lock();
         let State { run, agents, .. } = &mut *state;
         for account in [run, agents.entry(agent.clone()).or_default()] {
-            account.spent.tokens += usage.input_tokens + usage.output_tokens;
-            account.spent.cost_usd += usage.cost_usd.unwrap_or_default();
+            account.spent.add(usage);
         }
     }
 
@@ -292,9 +321,13 @@ mod tests {
         format!("models = [\"m\"]\n{}{}{}", turn("ada"), turn("ada"), turn("bob"))
     }
 
-    /// Workers whose reports are durable at once.
     fn with(limits: BudgetSettings) -> Workers {
-        let (workers, mut messages) = workers(&script(), 3, MINUTES);
+        playing(&script(), limits)
+    }
+
+    /// Workers whose reports are durable at once.
+    fn playing(script: &str, limits: BudgetSettings) -> Workers {
+        let (workers, mut messages) = workers(script, 8, MINUTES);
         tokio::spawn(async move {
             while let Some(message) = messages.recv().await {
                 if let Message::Flush(done) = message {
@@ -356,10 +389,32 @@ mod tests {
         }
     }
 
+    /// Fifty agents, eight at a time, want three calls each: what there is is spent to the last, and nothing beyond it.
+    #[tokio::test(start_paused = true)]
+    async fn many_agents_share_one_budget() {
+        let names: Vec<String> = (0..50).map(|number| format!("agent-{number}")).collect();
+        let turns = names.iter().map(|name| script().replace("\"bob\"", &format!("\"{name}\"")));
+        let turns = turns.map(|script| script.split("[[turn]]").last().unwrap_or_default().to_owned());
+        let script = turns.map(|turn| format!("[[turn]]{turn}")).collect::<String>();
+        for (turns, tool_calls, spent) in
+            [(Some(20), None, (20, 60)), (None, Some(37), (50, 37)), (Some(9), Some(5), (9, 5))]
+        {
+            let limits = of_run(BudgetLimits { turns, tool_calls, ..BudgetLimits::default() });
+            let workers = playing(&format!("models = [\"m\"]\n{script}"), limits);
+            let work = workers.fan_out(names.iter().map(|name| job(name)).collect()).await;
+            let sum = |count: fn(&Usage) -> u64| work.iter().map(|work| count(&work.usage)).sum::<u64>();
+            assert_eq!((sum(|usage| usage.turns), sum(|usage| usage.tool_calls)), spent);
+            assert!(work.iter().all(|work| matches!(work.outcome, Outcome::Completed | Outcome::Stopped)));
+        }
+    }
+
     /// What a run had spent before it was interrupted counts; what was spent on one model call too many ends the next.
     #[tokio::test(start_paused = true)]
     async fn what_was_spent_before_counts() {
-        let spent = Spent { turns: 1, tool_calls: 2, time: Duration::from_secs(1), tokens: 90, cost_usd: 0.5 };
+        let billed = BTreeMap::from([("premium_request".to_owned(), 3.0)]);
+        let spent = Spent { turns: 1, tool_calls: 2, time: Duration::from_secs(1), tokens: 90, cost_usd: 0.5, billed };
+        let units =
+            |unit: &str, limit| BudgetLimits { billed: [(unit.to_owned(), limit)].into(), ..BudgetLimits::default() };
         for (limits, outcome) in [
             (BudgetLimits { turns: Some(2), ..BudgetLimits::default() }, Outcome::Completed),
             (BudgetLimits { turns: Some(1), ..BudgetLimits::default() }, Outcome::Stopped),
@@ -371,9 +426,12 @@ mod tests {
             (BudgetLimits { tokens: Some(90), ..BudgetLimits::default() }, Outcome::Stopped),
             (BudgetLimits { cost_usd: Some(0.6), ..BudgetLimits::default() }, Outcome::Completed),
             (BudgetLimits { cost_usd: Some(0.4), ..BudgetLimits::default() }, Outcome::Stopped),
+            (units("premium_request", 3.5), Outcome::Completed),
+            (units("premium_request", 3.0), Outcome::Stopped),
+            (units("ai_credit", 3.0), Outcome::Completed),
         ] {
             let workers = with(BudgetSettings::default());
-            let before = BTreeMap::from([(slug("ada"), spent)]);
+            let before = BTreeMap::from([(slug("ada"), spent.clone())]);
             for limits in [of_run(limits.clone()), of_agent(limits.clone())] {
                 let budget = Arc::new(Budget::new(limits.clone(), before.clone(), spent.time));
                 let work = Workers { budget, ..workers.clone() }.work(job("ada")).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use toml::Value;
 
 use super::policy::{PolicyEntry, PolicyWord};
-use super::{Origin, Settings, parse_duration};
+use super::{BudgetLimits, Origin, Settings, parse_duration};
 use crate::model::{Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
@@ -108,12 +108,14 @@ pub(super) const KEYS: &[Key] = &[
     free("budget.tool_calls", |s, _, v| put(&mut s.budget.run.tool_calls, amount(v))),
     free("budget.time", |s, _, v| put(&mut s.budget.run.time, duration(v).map(Some))),
     free("budget.tokens", |s, _, v| put(&mut s.budget.run.tokens, amount(v))),
-    free("budget.cost_usd", |s, _, v| put(&mut s.budget.run.cost_usd, dollars(v))),
+    free("budget.cost_usd", |s, _, v| put(&mut s.budget.run.cost_usd, fractional_amount(v))),
+    free("budget.billed.*", |s, unit, v| billed(&mut s.budget.run, unit, v)),
     free("budget.agent.turns", |s, _, v| put(&mut s.budget.agent.turns, amount(v))),
     free("budget.agent.tool_calls", |s, _, v| put(&mut s.budget.agent.tool_calls, amount(v))),
     free("budget.agent.time", |s, _, v| put(&mut s.budget.agent.time, duration(v).map(Some))),
     free("budget.agent.tokens", |s, _, v| put(&mut s.budget.agent.tokens, amount(v))),
-    free("budget.agent.cost_usd", |s, _, v| put(&mut s.budget.agent.cost_usd, dollars(v))),
+    free("budget.agent.cost_usd", |s, _, v| put(&mut s.budget.agent.cost_usd, fractional_amount(v))),
+    free("budget.agent.billed.*", |s, unit, v| billed(&mut s.budget.agent, unit, v)),
     guarded_key("check.run", |s, _, v| put(&mut s.check, arguments(v))),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
@@ -269,7 +271,13 @@ fn amount(value: &Value) -> Result<Option<u64>, String> {
     amount.map(Some).ok_or_else(|| format!("must be above 0, not {number}; leave it out for no limit"))
 }
 
-fn dollars(value: &Value) -> Result<Option<f64>, String> {
+fn billed(limits: &mut BudgetLimits, unit: &str, value: &Value) -> Result<(), String> {
+    let amount = fractional_amount(value)?;
+    limits.billed.extend(amount.map(|amount| (unit.to_owned(), amount)));
+    Ok(())
+}
+
+fn fractional_amount(value: &Value) -> Result<Option<f64>, String> {
     let number = number(value)?;
     let is_amount = number.is_finite() && number > 0.0;
     is_amount.then_some(Some(number)).ok_or_else(|| format!("must be above 0, not {number}; leave it out for no limit"))

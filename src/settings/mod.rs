@@ -179,6 +179,8 @@ pub(crate) struct BudgetLimits {
     pub(crate) tokens: Option<u64>,
     /// US dollars.
     pub(crate) cost_usd: Option<f64>,
+    /// In the engines' own units, by their names.
+    pub(crate) billed: BTreeMap<String, f64>,
 }
 
 #[derive(Clone, Debug)]

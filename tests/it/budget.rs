@@ -144,3 +144,49 @@ fn a_budget_that_nobody_can_read_lets_nobody_start() {
         );
     }
 }
+
+/// A program that squad does not ask is ended when its time is up, and gets no message too many.
+#[cfg(unix)]
+#[test]
+fn another_engine_has_the_same_budgets() {
+    let repo = crate::engines::world("#!/bin/sh\ncat >/dev/null\necho w >$$.txt\nsleep 20\necho Done.\n", "");
+    let squad = |name: &str, value: &str, agents: &str| {
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        command.env(name, value).args(["orchestrate", "--json", "--engine", "mine", "--permissions", "allow"]);
+        let output = command.args(["--agent", agents, "Add tests"]).stdin(std::process::Stdio::null()).output();
+        let output = output.expect("squad runs");
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        let end: Value = serde_json::from_str(out.lines().last().expect("an end")).expect("JSON");
+        (output.status.code(), end)
+    };
+    let (code, end) = squad("SQUAD_BUDGET_AGENT_TIME", "1s", "ada");
+    assert_eq!(
+        (code, &end["status"], end["work"][0]["changed"].as_array().map(Vec::len)),
+        (Some(5), &json!("stopped"), Some(1)),
+        "{end}"
+    );
+    let (code, end) = squad("SQUAD_BUDGET_TIME", "1s", "ada,bob");
+    assert_eq!((code, &end["agents"]), (Some(5), &json!({"ada": "stopped", "bob": "stopped"})), "{end}");
+}
+
+/// Killed after the first of two calls: the resumed run has one left.
+#[cfg(unix)]
+#[test]
+fn a_killed_run_is_given_nothing_anew() {
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.tool_calls", "2");
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"a\" }, { wait = \"60s\" }]\n\
+                  [[turn]]\nagent = \"ada\"\nsteps = [{ write = \"b.txt\", text = \"b\" }, { write = \"c.txt\", text = \"c\" }, { say = \"Done.\" }]\n";
+    let mut child = crate::process::start(&repo, script, &["--permissions", "allow", "Add files"]);
+    crate::process::wait_for(&mut child, "tool.completed");
+    // What is recorded in batches is on disk by then.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let id = runs["runs"][0]["run"].as_str().expect("a run").to_owned();
+    let second = script.split("[[turn]]").nth(2).map(|turn| format!("[[turn]]{turn}")).expect("a turn");
+    let resumed = repo.rehearse(&second, &["--json", "--resume", &id]);
+    assert_eq!((resumed.code, files(&repo).as_str()), (5, "ab"), "{resumed}");
+    assert_eq!(TestRepo::events(&resumed).last().expect("an end")["status"], "stopped");
+}

@@ -466,3 +466,57 @@ fn init_proposes_what_it_found_and_leaves_it_to_the_user() {
     plain.write("CMakeLists.txt", "project(x)\n");
     assert!(!plain.squad(&["init"]).err.contains("  checked "));
 }
+
+/// A program that squad does not ask, in each of its modes.
+#[cfg(unix)]
+#[test]
+fn what_another_engine_changed_is_checked_too() {
+    for (text, passed) in [("good", true), ("bad", false)] {
+        let agent =
+            format!("#!/bin/sh\ncat >/dev/null\n[ \"$1\" = --yes ] && echo {text} >a.txt\necho All tests pass.\n");
+        let repo = crate::engines::world(&agent, &format!("[check]\nrun = {IS_GOOD}\n"));
+        for (mode, checks) in [("allow", vec![passed]), ("deny", vec![])] {
+            let flags =
+                ["orchestrate", "--json", "--engine", "mine", "--agent", "ada", "--permissions", mode, "Add tests"];
+            let output = crate::engines::squad(&repo, &flags);
+            assert_eq!(results(&output), checks, "{text} {mode}: {output}");
+            assert!(mode == "deny" || end(&output)["work"][0]["verified"] == passed, "{output}");
+        }
+    }
+}
+
+/// A run beside it has a command at work while the check changes a file: that is not its agent's alone.
+#[cfg(unix)]
+#[test]
+fn what_the_check_changes_is_not_the_agents_of_a_run_beside_it() {
+    let repo = repo(r#"["sh", "-c", "sleep 1; echo made >made.txt; sleep 2"]"#);
+    repo.write("../play.toml", &writes("good", "Done."));
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args([
+        "orchestrate",
+        "--json",
+        "--script",
+        "../play.toml",
+        "--permissions",
+        "allow",
+        "--agent",
+        "ada",
+        "x",
+    ]);
+    let mut first = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("squad runs");
+    wait_for(&mut first, "check.started");
+    repo.write(
+        "../beside.toml",
+        "[[turn]]\nagent = \"bob\"\nsteps = [{ run = \"sleep 2; echo b >b.txt\" }, { say = \"Done.\" }]\n",
+    );
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--json", "--script", "../beside.toml", "--permissions", "allow", "--no-check"]);
+    let output = command.args(["--agent", "bob", "y"]).stdin(Stdio::null()).output().expect("squad runs");
+    let (out, code) = rest(first);
+    assert_eq!(code, Some(0), "{out}");
+    let beside = String::from_utf8_lossy(&output.stdout);
+    let end: Value = serde_json::from_str(beside.lines().last().expect("an end")).expect("JSON");
+    let changed = end["work"][0]["changed"].as_array().expect("changes");
+    let class = |path: &str| changed.iter().find(|change| change["path"] == path).map(|change| change["class"].clone());
+    assert!(class("b.txt").is_some() && class("made.txt") != Some(json!("own")), "{beside}");
+}

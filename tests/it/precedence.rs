@@ -51,6 +51,8 @@ const KEYS: &[Key] = &[
     key("budget.time", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("budget.tokens", [("2", "2"), ("3", "3")]),
     key("budget.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
+    key("budget.billed.premium_request", [("2", "2"), ("3", "3")]),
+    key("budget.agent.billed.premium_request", [("2", "2"), ("3", "3")]),
     key("budget.agent.turns", [("2", "2"), ("3", "3")]),
     key("budget.agent.tool_calls", [("2", "2"), ("3", "3")]),
     key("budget.agent.time", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
@@ -141,6 +143,8 @@ fn variable(name: &str) -> Option<String> {
         | "agents.ada.engine"
         | "policy.kept.shop"
         | "hooks.guard.run"
+        | "budget.billed.premium_request"
+        | "budget.agent.billed.premium_request"
         | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
     }
