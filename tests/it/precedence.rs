@@ -127,6 +127,7 @@ fn variable(name: &str) -> Option<String> {
         | "engines.mine.program"
         | "agents.ada.engine"
         | "policy.kept.shop"
+        | "links.shop.git"
         | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
     }

@@ -52,7 +52,7 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
                     }
                 }
                 Fact::Decided { decision, branch } => {
-                    recorded.push(DecisionEntry { path, key, entry, decision });
+                    recorded.push(DecisionEntry { path, key, entry, decision: *decision });
                     branches.push(branch);
                 }
                 _ => {}

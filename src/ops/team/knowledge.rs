@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::model::{Decision, DecisionId, Note, NoteEvidence, list};
 use crate::ops::Project;
 use crate::ops::team::links::{self, Link, LinkedNote};
-use crate::ops::team::survey;
+use crate::ops::team::survey::{self, Stack};
 use crate::ops::team::workspace::{below, project_path};
 use crate::review::matcher;
 
@@ -70,14 +70,6 @@ fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>)
     choose(&notes.iter().map(|(note, _)| *note).collect::<Vec<_>>()).into_iter().map(offer).collect()
 }
 
-/// What a project is made of.
-#[derive(Debug, Default)]
-pub(crate) struct Stack {
-    paths: Vec<String>,
-    languages: Vec<&'static str>,
-    frameworks: Vec<&'static str>,
-}
-
 /// Why a note does not apply to this project: none of its languages, frameworks or paths is here.
 pub(crate) fn mismatch(
     project: &Project,
@@ -91,8 +83,8 @@ pub(crate) fn mismatch(
     let stack = match stack.get() {
         Some(stack) => stack,
         None => {
-            let (paths, languages, frameworks) = survey::stack(&project.repository, &project.work_dir)?;
-            stack.get_or_init(|| Stack { paths, languages, frameworks })
+            let read = survey::stack(&project.repository, &project.work_dir)?;
+            stack.get_or_init(|| read)
         }
     };
     let has = |wanted: &[String], here: &[&str]| {

@@ -70,7 +70,7 @@ pub(in crate::ops) enum Fact {
     /// Its changes were undone, or brought back.
     Undone(Undone),
     Decided {
-        decision: Decision,
+        decision: Box<Decision>,
         branch: Option<String>,
     },
     Landed {
@@ -198,7 +198,7 @@ impl Derived for EntryFacts {
             }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {
-                Fact::Decided { decision: decision.recorded_in(entry.run.as_ref()), branch }
+                Fact::Decided { decision: Box::new(decision.recorded_in(entry.run.as_ref())), branch }
             }
             EventKind::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
             EventKind::MemoryLogged { text, share } => Fact::Learned { text, share },

@@ -114,7 +114,7 @@ impl Cache {
             };
             match facts.map(|facts| facts.map(|facts| (facts.id, facts.fact))) {
                 Ok(Some((entry, Fact::Decided { decision, branch }))) => {
-                    self.unlanded.push(Unlanded { entry, decision, branch });
+                    self.unlanded.push(Unlanded { entry, decision: *decision, branch });
                 }
                 Ok(Some((_, Fact::Landed { decisions, .. }))) => self.landed.extend(decisions),
                 Ok(_) => {}

@@ -87,16 +87,21 @@ fn is_readme(name: &str) -> bool {
     ["readme.md", "readme.rst", "readme.txt", "readme"].contains(&lower.as_str())
 }
 
+/// What a repository is made of.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    pub(crate) paths: Vec<String>,
+    pub(crate) languages: Vec<&'static str>,
+    pub(crate) frameworks: Vec<&'static str>,
+}
+
 /// The listed files of a repository, and the languages and frameworks in them.
-pub(super) fn stack(
-    repository: &Repository,
-    work_dir: &Path,
-) -> Result<(Vec<String>, Vec<&'static str>, Vec<&'static str>), Failure> {
+pub(super) fn stack(repository: &Repository, work_dir: &Path) -> Result<Stack, Failure> {
     let paths = repository.listed_files()?;
     let languages: BTreeSet<&str> = paths.iter().filter_map(|path| folders::language(path)).collect();
     let frameworks = frameworks(&informative_texts(&paths, work_dir)).into_iter().map(|(fact, _)| fact.value);
     let frameworks = frameworks.collect();
-    Ok((paths, languages.into_iter().collect(), frameworks))
+    Ok(Stack { paths, languages: languages.into_iter().collect(), frameworks })
 }
 
 /// The texts of the informative files.
