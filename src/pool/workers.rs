@@ -173,14 +173,16 @@ impl Workers {
         Self { reports: self.reports.at(position), ..self.clone() }
     }
 
-    /// Runs all jobs, as many at a time as there are permits, in order of arrival. The results are in the order of the
-    /// jobs.
+    /// Runs all jobs, as many at a time as there are permits; those of core agents begin first. The results are in the order
+    /// of the jobs.
     pub(crate) async fn fan_out(&self, jobs: Vec<Job>) -> Vec<Work> {
         let mut set = JoinSet::new();
-        let mut work: Vec<Option<Work>> = Vec::new();
-        for (index, job) in jobs.into_iter().enumerate() {
+        let mut work: Vec<Option<Work>> = jobs.iter().map(|job| Some(self.unfinished(job))).collect();
+        let mut jobs: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
+        // While permits are free, whoever asks first gets one.
+        jobs.sort_by_key(|(_, job)| !self.core.contains(&job.opening.spec.agent));
+        for (index, job) in jobs {
             let workers = self.clone();
-            work.push(Some(self.unfinished(&job)));
             set.spawn(async move { (index, workers.work(job).await) });
         }
         while let Some(done) = set.join_next().await {

@@ -202,7 +202,8 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     let push = || repo.git_in(&shop, &["push", "--quiet", "origin", "main"]);
     let text = "Compare tokens in constant time\n\nA plain comparison tells how much of it was right.";
     let note = id(&repo.squad_in(&shop, &["knowledge", "add", "--tag", "login", "--evidence", "auth.py", text]));
-    let other = id(&repo.squad_in(&shop, &["knowledge", "add", "--language", "Python", "Compare tokens with hmac"]));
+    let other = id(&repo
+        .squad_in(&shop, &["knowledge", "add", "--tag", "login", "--language", "Python", "Compare tokens with hmac"]));
     let own = id(&repo.squad(&["knowledge", "add", "Login tokens expire after an hour"]));
     push();
     let task = "Compare the tokens of a login";

@@ -453,3 +453,27 @@ fn a_message_without_quotes_is_told_to_need_them() {
     assert_eq!((output.code, output.out.as_str()), (2, ""), "{output}");
     assert!(output.err.contains("hint: a message of several words needs quotes"), "{output}");
 }
+
+/// All ask at once, and two may work at a time.
+#[test]
+fn core_agents_begin_first() {
+    let repo = TestRepo::empty();
+    let rows = [("Ann", "Backend Dev"), ("Bea", "Docs"), ("Tess", "Tester"), ("Leo", "Lead")];
+    let rows: String = rows.iter().map(|(name, role)| format!("| {name} | {role} | Active |\n")).collect();
+    repo.write(".squad/team.md", &format!("# Four\n\n| Name | Role | Status |\n|---|---|---|\n{rows}"));
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=team"]);
+    let turn =
+        |agent: &str| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ wait = \"1s\" }}, {{ say = \"Done.\" }}]\n");
+    let script: String = ["ann", "bea", "tess", "leo"].map(turn).concat();
+    let message = "@ann @bea @tess @leo look at it";
+    let output = repo.rehearse(&script, &["--max-concurrent", "2", "--json", message]);
+    let events = TestRepo::events(&output);
+    let begun: Vec<&str> = events
+        .iter()
+        .filter(|event| event["type"] == "session.created")
+        .filter_map(|event| event["agent"].as_str())
+        .take(2)
+        .collect();
+    assert_eq!(begun, ["tess", "leo"], "{output}");
+}
