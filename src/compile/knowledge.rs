@@ -150,7 +150,11 @@ pub(super) fn select(notes: &[OfferedNote], room: usize) -> Selected {
     let sizes = notes.iter().map(|note| note.objection.is_none().then(|| note.size()));
     let selections = choose(sizes, room);
     let chosen = notes.iter().zip(&selections).filter(|(_, selection)| **selection == Selection::Included);
-    let items: Vec<ContextItem> = chosen.map(|(note, _)| ContextItem::new(HEADING, note.render())).collect();
+    let item = |note: &OfferedNote| {
+        let decision = Some((note.note.id.clone(), note.note.title.clone()));
+        ContextItem { decision, ..ContextItem::new(HEADING, note.render()) }
+    };
+    let items: Vec<ContextItem> = chosen.map(|(note, _)| item(note)).collect();
     let mut text = String::new();
     if !items.is_empty() {
         text.push_str(HEADING);

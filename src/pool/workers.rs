@@ -483,7 +483,8 @@ impl Workers {
     /// The context that a standing session has not been told. Reports the decisions in it.
     fn news(&self, spec: &SessionSpec, borrowed: &mut BorrowedSession) -> String {
         let Some(Standing { memory, .. }) = &mut borrowed.standing else { return String::new() };
-        let is_in_force = |id: &DecisionId| self.requests.decisions.iter().any(|decision| decision.id == *id);
+        let RequestHandler { decisions, notes, .. } = &*self.requests;
+        let is_in_force = |id: &DecisionId| decisions.iter().any(|decision| decision.id == *id) || notes.holds(id);
         let News { text, decisions } = memory.news(&spec.context, &spec.items, is_in_force);
         if !decisions.is_empty() {
             let kind = EventKind::DecisionDelivered { decisions, session: borrowed.name.clone() };

@@ -367,6 +367,34 @@ fn a_hostile_link_is_bounded_and_said() {
     repo.assert_sound();
 }
 
+/// A standing session was told a note, which is retired, or whose evidence changes.
+#[test]
+fn a_standing_session_is_told_that_a_note_has_ended() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    repo.write("src/auth.rs", "fn check() {}\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=standing"]);
+    let add = |more: &[&str], text: &str| id(&repo.squad(&[&["knowledge", "add", text][..], more].concat()));
+    let retired = add(&[], "Hash the tokens of a login");
+    let changed = add(&["--evidence", "src/auth.rs"], "Check the tokens of a login twice");
+    let kept = add(&[], "Log the tokens of a login never");
+    let run = || {
+        let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "@ada handle the tokens of a login"]);
+        assert_eq!(output.code, 0, "{output}");
+        let folder = fs::read_dir(repo.root().join(".git/squad/sessions")).expect("sessions").flatten();
+        let memory = folder.map(|file| file.path()).find(|path| path.to_string_lossy().ends_with("squad-ada.json"));
+        fs::read_to_string(memory.expect("a memory")).expect("a file")
+    };
+    let told = run();
+    assert!([&retired, &changed, &kept].iter().all(|id| told.contains(id.as_str())), "{told}");
+    assert_eq!(repo.squad(&["knowledge", "retire", &retired]).code, 0);
+    repo.write("src/auth.rs", "fn check(twice: bool) {}\n");
+    repo.git(&["commit", "--quiet", "--all", "--message=changed"]);
+    let told = run();
+    assert!(told.contains(&kept) && !told.contains(&retired) && !told.contains(&changed), "{told}");
+}
+
 /// Notes that must reach no agent, in the ways that people try it.
 const HOSTILE: [(&str, &str); 20] = [
     ("Hash tokens before\u{200b}storing them", "Always."),
