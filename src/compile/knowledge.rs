@@ -15,8 +15,12 @@ use crate::model::{
 
 /// Most characters of a note in a prompt; the file has the rest.
 const LENGTH: usize = 900;
-/// A note needs this fraction of the best one's relevance, in percent.
-const FLOOR: u32 = 45;
+/// A note needs this fraction of the best one's relevance, in percent: with a telling tag, and without.
+const TAGGED_FLOOR: u32 = 45;
+const FLOOR: u32 = 60;
+/// A tag tells what a note is for if so few notes have it, or at most one in so many.
+const FEW: usize = 3;
+const COMMON_TAG: usize = 40;
 /// Most notes that are looked at for one task.
 const MAX_NOTES: usize = 100;
 
@@ -43,30 +47,41 @@ pub(crate) struct NoteRank {
 }
 
 impl Task {
-    /// The notes that are about the task, the most relevant first. Several notes share a word by chance, so it takes two
-    /// words, one of them in the title, tags or scope; and notes far less relevant than the best one are left out.
+    /// The notes that are about the task, the most relevant first.
+    ///
+    /// A tag that few notes have says what a note is for. Otherwise it takes two of the task's words, one of them in the
+    /// title, tags or scope, since texts of many projects share one by chance; and far less relevant notes than the best
+    /// one are left out.
     pub(crate) fn rank(&self, notes: &[&Decision]) -> Vec<NoteRank> {
         let topic = &self.topic;
-        let hits: Vec<Hits> = notes.iter().map(|note| hits_of(note, topic)).collect();
-        let weights = topic.weights(&hits);
-        let ranked = hits.iter().enumerate().filter(|(_, hits)| topic.is_subject(**hits)).map(|(index, hits)| {
-            let shared = topic.shared(*hits).into_iter().map(str::to_owned).collect();
-            NoteRank { index, relevance: topic.relevance(*hits, &weights), shared }
+        let hits: Vec<(Hits, Hits)> = notes.iter().map(|note| hits_of(note, topic)).collect();
+        let weights = topic.weights(&hits.iter().map(|(_, all)| *all).collect::<Vec<_>>());
+        let telling = topic.rare(hits.iter().map(|(tags, _)| *tags), (notes.len() / COMMON_TAG).max(FEW));
+        let ranked = hits.iter().enumerate().filter_map(|(index, (tags, all))| {
+            let is_tagged = tags.meets(&telling);
+            let relevance = topic.relevance(*all, &weights) + topic.relevance(*tags, &weights);
+            let shared = || topic.shared(*all).into_iter().map(str::to_owned).collect();
+            (is_tagged || topic.is_subject(*all)).then(|| (is_tagged, NoteRank { index, relevance, shared: shared() }))
         });
-        let mut ranked: Vec<NoteRank> = ranked.collect();
-        ranked.sort_by_key(|rank| (std::cmp::Reverse(rank.relevance), rank.index));
-        let best = ranked.first().map_or(0, |rank| rank.relevance);
-        ranked.retain(|rank| rank.relevance * 100 >= best * FLOOR);
+        let mut ranked: Vec<(bool, NoteRank)> = ranked.collect();
+        ranked.sort_by_key(|(_, rank)| (std::cmp::Reverse(rank.relevance), rank.index));
+        let best = ranked.first().map_or(0, |(_, rank)| rank.relevance);
+        let floor = |is_tagged: bool| if is_tagged { TAGGED_FLOOR } else { FLOOR };
+        ranked.retain(|(is_tagged, rank)| rank.relevance * 100 >= best * floor(*is_tagged));
         ranked.truncate(MAX_NOTES);
-        ranked
+        ranked.into_iter().map(|(_, rank)| rank).collect()
     }
 }
 
-fn hits_of(decision: &Decision, topic: &Topic) -> Hits {
-    let Some(note) = &decision.note else { return topic.hits(&decision.title, &decision.text) };
-    let lists = [&decision.tags, &decision.scope, &note.languages, &note.frameworks];
-    let title = lists.iter().fold(decision.title.clone(), |title, list| format!("{title} {}", list.join(" ")));
-    topic.hits(&title, &decision.text)
+/// Which words of the task are in tags that the task names as a whole, and anywhere.
+fn hits_of(decision: &Decision, topic: &Topic) -> (Hits, Hits) {
+    let note = decision.note.as_ref();
+    let empty = Vec::new();
+    let (languages, frameworks) = note.map_or((&empty, &empty), |note| (&note.languages, &note.frameworks));
+    let tags = [&decision.tags, languages, frameworks].into_iter().flatten();
+    let named = tags.clone().filter(|tag| topic.names(tag)).map(String::as_str).collect::<Vec<_>>().join(" ");
+    let title = tags.chain(&decision.scope).fold(decision.title.clone(), |title, word| format!("{title} {word}"));
+    (topic.hits(&named, ""), topic.hits(&title, &decision.text))
 }
 
 /// Why a text is not for agents, if it hides something or is meant for a model rather than about work. A list of words
@@ -135,7 +150,11 @@ pub(super) fn select(notes: &[OfferedNote], room: usize) -> Selected {
     let sizes = notes.iter().map(|note| note.objection.is_none().then(|| note.size()));
     let selections = choose(sizes, room);
     let chosen = notes.iter().zip(&selections).filter(|(_, selection)| **selection == Selection::Included);
-    let items: Vec<ContextItem> = chosen.map(|(note, _)| ContextItem::new(HEADING, note.render())).collect();
+    let item = |note: &OfferedNote| {
+        let decision = Some((note.note.id.clone(), note.note.title.clone()));
+        ContextItem { decision, ..ContextItem::new(HEADING, note.render()) }
+    };
+    let items: Vec<ContextItem> = chosen.map(|(note, _)| item(note)).collect();
     let mut text = String::new();
     if !items.is_empty() {
         text.push_str(HEADING);

@@ -29,10 +29,24 @@ pub(super) struct Hits {
 /// The weight of each word of the task for some texts: rare words weigh more.
 pub(super) struct Weights(Vec<u32>);
 
+impl Hits {
+    fn has(self, index: usize) -> bool {
+        self.anywhere >> index & 1 == 1
+    }
+
+    /// Whether both have one of the words.
+    pub(super) fn meets(self, other: &Self) -> bool {
+        self.anywhere & other.anywhere != 0
+    }
+}
+
 impl Topic {
     pub(super) fn new(task: &str) -> Self {
         let mut topic = Self::default();
-        for (word, stem) in words(task).filter_map(|word| Some((word, stem(word)?))) {
+        // The end of `user's` is no word; `GraphQL` is one, and its parts are, too.
+        let whole = task.split(|c: char| !c.is_alphanumeric()).filter(|word| words(word).nth(1).is_some());
+        let words = words(task).filter(|word| *word != "s").chain(whole);
+        for (word, stem) in words.filter_map(|word| Some((word, stem(word)?))) {
             if topic.stems.len() < MAX_WORDS && !topic.stems.contains(&stem) {
                 topic.prefixes.insert(prefix(&stem));
                 topic.words.push(word.to_lowercase());
@@ -60,7 +74,7 @@ impl Topic {
 
     pub(super) fn weights(&self, texts: &[Hits]) -> Weights {
         let weight = |index: usize| {
-            let count = texts.iter().filter(|hits| hits.anywhere >> index & 1 == 1).count();
+            let count = texts.iter().filter(|hits| hits.has(index)).count();
             1 + (texts.len() / count.max(1)).max(1).ilog2()
         };
         Weights((0..self.stems.len()).map(weight).collect())
@@ -69,6 +83,19 @@ impl Topic {
     /// Whether a text is about the task, not just sharing a word by chance.
     pub(super) fn is_about(&self, hits: Hits) -> bool {
         hits.title != 0 || hits.anywhere.count_ones() >= 2 || (self.stems.len() == 1 && hits.anywhere != 0)
+    }
+
+    /// Whether all words of a name are in the task.
+    pub(super) fn names(&self, name: &str) -> bool {
+        let mut stems = words(name).filter_map(stem).peekable();
+        stems.peek().is_some() && stems.all(|stem| self.stems.contains(&stem))
+    }
+
+    /// The words of the task that are in some of these texts, and in no more than `most`.
+    pub(super) fn rare(&self, texts: impl Iterator<Item = Hits> + Clone, most: usize) -> Hits {
+        let is_rare = |index: &usize| (1..=most).contains(&texts.clone().filter(|hits| hits.has(*index)).count());
+        let anywhere = (0..self.stems.len()).filter(is_rare).fold(0, |found, index| found | 1 << index);
+        Hits { title: anywhere, anywhere }
     }
 
     /// Whether the task is what a text is for: more than [`Self::is_about`], which is for texts on one project.
@@ -93,7 +120,7 @@ impl Topic {
 
     /// The words of the task that occur in a text.
     pub(super) fn shared(&self, hits: Hits) -> Vec<&str> {
-        let found = |index: &usize| hits.anywhere >> index & 1 == 1;
+        let found = |index: &usize| hits.has(*index);
         (0..self.stems.len()).filter(found).map(|index| self.words[index].as_str()).collect()
     }
 }

@@ -32,6 +32,7 @@ pub(crate) struct ForeignFile {
     pub(crate) is_plain: bool,
     /// 0 if it is not there.
     pub(crate) size: u64,
+    id: gix::ObjectId,
 }
 
 impl ForeignRepository {
@@ -84,9 +85,20 @@ impl ForeignRepository {
             // What was too large to be fetched is not there.
             let size = store.size(&id);
             let is_blob = matches!(mode.kind(), EntryKind::Blob | EntryKind::BlobExecutable);
-            ForeignFile { path, is_plain: is_blob && size.is_some(), size: size.unwrap_or(0) }
+            ForeignFile { path, is_plain: is_blob && size.is_some(), size: size.unwrap_or(0), id }
         };
         Ok((entries.into_iter().map(file).collect(), passed_over))
+    }
+
+    /// The contents of plain files, in their order, up to so many bytes together.
+    pub(crate) fn contents(&self, files: &[ForeignFile], most: u64) -> Result<Vec<Vec<u8>>, Error> {
+        let store = self.repository.limited_objects();
+        let mut bytes = 0;
+        let fit = files.iter().take_while(|file| {
+            bytes += file.size;
+            bytes <= most
+        });
+        fit.map(|file| store.blob(&file.id)).collect()
     }
 
     pub(crate) fn read(&self, path: &str, largest: u64) -> Result<Option<Vec<u8>>, Error> {

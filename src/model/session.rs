@@ -56,7 +56,7 @@ pub(crate) struct ContextItem {
     /// The heading above it, which it shares with others.
     pub(crate) heading: &'static str,
     pub(crate) text: String,
-    /// Its id and title, if it is a decision.
+    /// Its id and title, if it is a decision or a note of knowledge.
     pub(crate) decision: Option<(DecisionId, String)>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) use notices::Notices;
 pub(crate) use permits::Permits;
 #[cfg(test)]
 use requests::Requester;
-pub(crate) use requests::{Ask, Keep, Question, Recorded, RequestHandler, SearchNotes, in_project};
+pub(crate) use requests::{Ask, Keep, Notes, Question, Recorded, RequestHandler, in_project};
 pub(crate) use session_id::{run_of_session, session_id, standing_session_id};
 pub(crate) use session_memory::SessionStore;
 pub(crate) use session_pool::SessionPool;

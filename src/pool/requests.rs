@@ -15,8 +15,8 @@ use super::{AlwaysAllowed, Cancel, Hooks, Notices, Reports, UserMessages, WorkTr
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing, subject};
 use crate::env::{ProjectPath, follow, real};
 use crate::model::{
-    Access, Decision, EventKind, Judgement, NoteKind, Proposal, Slug, Tier, change_by, first_words, list, marked,
-    without_hidden,
+    Access, Decision, DecisionId, EventKind, Judgement, NoteKind, Proposal, Slug, Tier, change_by, first_words, list,
+    marked, without_hidden,
 };
 use crate::policy::{PathScope, Permissions, PolicyRules, is_in_inbox, names_git};
 use crate::program::git_folders;
@@ -46,8 +46,14 @@ impl Question {
     }
 }
 
-/// Finds the notes of knowledge with all words of a query, quoted with their sources.
-pub(crate) type SearchNotes = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+/// The notes of knowledge of the project and its links.
+pub(crate) trait Notes: Send + Sync {
+    /// Those with all words of a query, quoted with their sources.
+    fn search(&self, query: &str) -> Vec<String>;
+
+    /// Whether agents may still be told a note.
+    fn holds(&self, id: &DecisionId) -> bool;
+}
 
 pub(crate) struct RequestHandler {
     /// Absolute paths of files attached by the user, which may always be read.
@@ -66,8 +72,7 @@ pub(crate) struct RequestHandler {
     pub(crate) branch: Option<String>,
     /// In force when the run began, newest first.
     pub(crate) decisions: Vec<Decision>,
-    /// The notes of knowledge with all words of a query, as the agent reads them.
-    pub(crate) notes: SearchNotes,
+    pub(crate) notes: Arc<dyn Notes>,
     /// Why an agent may not write a file, by agent and path relative to the project's root.
     pub(crate) locked: BTreeMap<(Slug, String), String>,
     /// Recorded before the run was interrupted; a repeated call records nothing twice.
@@ -538,7 +543,7 @@ impl RequestHandler {
             .take(MAX_FOUND)
             .map(|decision| format!("[{}] {}\n{}", decision.id, decision.title, decision.text))
             .collect();
-        let found: Vec<String> = found.into_iter().chain((self.notes)(query)).collect();
+        let found: Vec<String> = found.into_iter().chain(self.notes.search(query)).collect();
         match found.is_empty() {
             true => "No decision in force and no note matches.".to_owned(),
             false => found.join("\n\n"),

@@ -177,14 +177,16 @@ impl Workers {
         Self { reports: self.reports.at(position), ..self.clone() }
     }
 
-    /// Runs all jobs, as many at a time as there are permits, in order of arrival. The results are in the order of the
-    /// jobs.
+    /// Runs all jobs, as many at a time as there are permits; those of core agents begin first. The results are in the order
+    /// of the jobs.
     pub(crate) async fn fan_out(&self, jobs: Vec<Job>) -> Vec<Work> {
         let mut set = JoinSet::new();
-        let mut work: Vec<Option<Work>> = Vec::new();
-        for (index, job) in jobs.into_iter().enumerate() {
+        let mut work: Vec<Option<Work>> = jobs.iter().map(|job| Some(self.unfinished(job))).collect();
+        let mut jobs: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
+        // While permits are free, whoever asks first gets one.
+        jobs.sort_by_key(|(_, job)| !self.core.contains(&job.opening.spec.agent));
+        for (index, job) in jobs {
             let workers = self.clone();
-            work.push(Some(self.unfinished(&job)));
             set.spawn(async move { (index, workers.work(job).await) });
         }
         while let Some(done) = set.join_next().await {
@@ -519,7 +521,8 @@ impl Workers {
     /// The context that a standing session has not been told. Reports the decisions in it.
     fn news(&self, spec: &SessionSpec, borrowed: &mut BorrowedSession) -> String {
         let Some(Standing { memory, .. }) = &mut borrowed.standing else { return String::new() };
-        let is_in_force = |id: &DecisionId| self.requests.decisions.iter().any(|decision| decision.id == *id);
+        let RequestHandler { decisions, notes, .. } = &*self.requests;
+        let is_in_force = |id: &DecisionId| decisions.iter().any(|decision| decision.id == *id) || notes.holds(id);
         let News { text, decisions } = memory.news(&spec.context, &spec.items, is_in_force);
         if !decisions.is_empty() {
             let kind = EventKind::DecisionDelivered { decisions, session: borrowed.name.clone() };

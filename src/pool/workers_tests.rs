@@ -13,8 +13,8 @@ use crate::engine::rehearsal::{Rehearsal, Script};
 use crate::engine::{Approval, Engine, Opening, Reply, Request};
 use crate::git::{Landing, WorkTreeSnapshot};
 use crate::model::{
-    Access, Change, Content, GitChanges, ModelChoice, ModelLayer, OtherRuns, Outcome, RunId, SessionSpec, Slug, Tier,
-    ToolChoice,
+    Access, Change, Content, DecisionId, GitChanges, ModelChoice, ModelLayer, OtherRuns, Outcome, RunId, SessionSpec,
+    Slug, Tier, ToolChoice,
 };
 use crate::policy::{Permissions, PolicyRules};
 use crate::settings::BudgetSettings;
@@ -55,6 +55,18 @@ pub(super) fn job(agent: &str) -> Job {
         limit: None,
         asks_for_work: true,
         must_resume: false,
+    }
+}
+
+struct NoNotes;
+
+impl Notes for NoNotes {
+    fn search(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn holds(&self, _: &DecisionId) -> bool {
+        false
     }
 }
 
@@ -108,7 +120,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
     let project = "/project".to_owned();
     let cancel = never();
     RequestHandler {
-        notes: Arc::new(|_| Vec::new()),
+        notes: Arc::new(NoNotes),
         attached,
         permissions,
         policy: PolicyRules::default(),

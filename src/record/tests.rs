@@ -2,7 +2,7 @@ use super::entry::{VERSION, entry_path};
 use super::*;
 use crate::model::samples::every_kind;
 use crate::model::{
-    Actor, ChangeClass, Decision, DecisionId, EntryId, Event, EventKind, Position, RunId, Slug, Source,
+    Actor, ChangeClass, Decision, DecisionId, EntryId, Event, EventKind, Note, NoteKind, Position, RunId, Slug, Source,
 };
 
 fn at() -> jiff::Timestamp {
@@ -304,4 +304,23 @@ proptest::proptest! {
         let entry = Entry::new(EntryId::new("i"), at(), Actor::User, &kind, &Redactor::default());
         proptest::prop_assert_eq!(Entry::parse(&entry.render()), Read::Entry(Box::new(entry)));
     }
+}
+
+#[test]
+fn a_note_reads_back_from_its_file() {
+    let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let note = Note {
+        kind: NoteKind::Pitfall,
+        languages: texts(&["C#", "y"]),
+        frameworks: texts(&["Next.js, or not: both"]),
+        project: Some("shop: \"the\" old one".to_owned()),
+        from: DecisionId::parse("4f1c09"),
+        evidence: texts(&["src/a, b.rs:1-2@3b18e512", "commit:3b18e512"]),
+    };
+    let decision = Decision { note: Some(note), tags: texts(&["login"]), ..decision() };
+    let path = decision_path(".squad", &decision);
+    assert!(path.starts_with(".squad/knowledge/"), "{path}");
+    let source = Source::new(&path, 1);
+    let read = crate::parse::decision_file(&render_decision(&decision), source.clone());
+    assert_eq!(read, Ok((Decision { source: Some(source), ..decision }, Vec::new())));
 }

@@ -471,6 +471,7 @@ mod tests {
     fn every_tool_takes_what_its_schema_has_and_nothing_else() {
         let example = |name: &str, schema: &Value| match (name, schema["type"].as_str()) {
             ("operation", _) => json!("read"),
+            ("share", _) => json!("pitfall"),
             ("supersedes", _) => json!("0123456789ab"),
             (_, Some("boolean")) => json!(true),
             (_, Some("integer")) => json!(1),

@@ -4,6 +4,7 @@
 #[path = "../support/copilot_cli.rs"]
 mod copilot_cli;
 mod engine;
+mod knowledge;
 mod ledger;
 mod mcp;
 #[path = "../support/model_server.rs"]
@@ -26,15 +27,16 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `commands`, `engine`, `mcp`,
-/// `review`, `route`, `secrets`, `snapshot`, `team` and `undo`.
+/// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `commands`, `engine`,
+/// `knowledge`, `mcp`, `review`, `route`, `secrets`, `snapshot`, `team` and `undo`.
 fn main() {
     if engine::is_played() {
         return;
     }
-    let benches: [(&str, fn()); 10] = [
+    let benches: [(&str, fn()); 11] = [
         ("commands", commands),
         ("engine", engine::bench),
+        ("knowledge", knowledge::bench),
         ("ledger", ledger::bench),
         ("mcp", mcp::bench),
         ("review", review::bench),

@@ -141,6 +141,11 @@ fn json_of_every_command() {
         &["orchestrate"],
         &["orchestrate", "--dry-run", "Add an endpoint"],
         &["orchestrate", "--engine", "rehearsal", "Add an endpoint"],
+        &["knowledge", "add", "--from-decision", &decision],
+        &["knowledge"],
+        &["knowledge", "list", "--proposed"],
+        &["knowledge", "search", "Share the ports"],
+        &["sync", "--links"],
     ] {
         transcript.squad(&repo, &[arguments, &["--json"]].concat());
     }

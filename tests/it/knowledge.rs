@@ -202,7 +202,8 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     let push = || repo.git_in(&shop, &["push", "--quiet", "origin", "main"]);
     let text = "Compare tokens in constant time\n\nA plain comparison tells how much of it was right.";
     let note = id(&repo.squad_in(&shop, &["knowledge", "add", "--tag", "login", "--evidence", "auth.py", text]));
-    let other = id(&repo.squad_in(&shop, &["knowledge", "add", "--language", "Python", "Compare tokens with hmac"]));
+    let other = id(&repo
+        .squad_in(&shop, &["knowledge", "add", "--tag", "login", "--language", "Python", "Compare tokens with hmac"]));
     let own = id(&repo.squad(&["knowledge", "add", "Login tokens expire after an hour"]));
     push();
     let task = "Compare the tokens of a login";
@@ -366,6 +367,34 @@ fn a_hostile_link_is_bounded_and_said() {
     repo.assert_sound();
 }
 
+/// A standing session was told a note, which is retired, or whose evidence changes.
+#[test]
+fn a_standing_session_is_told_that_a_note_has_ended() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    repo.write("src/auth.rs", "fn check() {}\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=standing"]);
+    let add = |more: &[&str], text: &str| id(&repo.squad(&[&["knowledge", "add", text][..], more].concat()));
+    let retired = add(&[], "Hash the tokens of a login");
+    let changed = add(&["--evidence", "src/auth.rs"], "Check the tokens of a login twice");
+    let kept = add(&[], "Log the tokens of a login never");
+    let run = || {
+        let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "@ada handle the tokens of a login"]);
+        assert_eq!(output.code, 0, "{output}");
+        let folder = fs::read_dir(repo.root().join(".git/squad/sessions")).expect("sessions").flatten();
+        let memory = folder.map(|file| file.path()).find(|path| path.to_string_lossy().ends_with("squad-ada.json"));
+        fs::read_to_string(memory.expect("a memory")).expect("a file")
+    };
+    let told = run();
+    assert!([&retired, &changed, &kept].iter().all(|id| told.contains(id.as_str())), "{told}");
+    assert_eq!(repo.squad(&["knowledge", "retire", &retired]).code, 0);
+    repo.write("src/auth.rs", "fn check(twice: bool) {}\n");
+    repo.git(&["commit", "--quiet", "--all", "--message=changed"]);
+    let told = run();
+    assert!(told.contains(&kept) && !told.contains(&retired) && !told.contains(&changed), "{told}");
+}
+
 /// Notes that must reach no agent, in the ways that people try it.
 const HOSTILE: [(&str, &str); 20] = [
     ("Hash tokens before\u{200b}storing them", "Always."),
@@ -432,10 +461,17 @@ fn what_is_sent_is_relevant_and_what_is_relevant_is_sent() {
     for task in &tasks {
         let subjects: Vec<&str> = task[0].split(", ").filter(|subject| *subject != "-").collect();
         relevant += 3 * subjects.len();
-        let told: Vec<_> = receipt(&repo, &repo.root(), &task[1]).into_iter().filter(|input| input.1).collect();
+        let offered = receipt(&repo, &repo.root(), &task[1]);
+        for note in notes.iter().filter(|note| subjects.contains(&note[0].as_str())) {
+            let found = offered.iter().find(|input| input.0 == note[3]);
+            if found.is_none_or(|input| !input.1) {
+                wrong.push(format!("{}: not told {} ({})", task[1], note[3], found.map_or("-", |input| &input.2)));
+            }
+        }
+        let told: Vec<_> = offered.into_iter().filter(|input| input.1).collect();
         let prompt = prompt(&repo, &repo.root(), &task[1]);
         assert!(!prompt.contains(", formerly"), "stale: {prompt}");
-        for (title, _, why, _) in told {
+        for (title, _, why, _) in told.into_iter().filter(|input| task.get(2) != Some(&input.0)) {
             assert!(prompt.contains(&format!("> {title}\n")), "the receipt names {title}");
             assert!(HOSTILE.iter().all(|(hostile, _)| *hostile != title), "{title}");
             sent += 1;
@@ -447,5 +483,6 @@ fn what_is_sent_is_relevant_and_what_is_relevant_is_sent() {
     }
     let (precision, recall) = (sent_relevant * 100 / sent, sent_relevant * 100 / relevant);
     let figures = format!("{sent} sent, {sent_relevant} of {relevant} relevant: {precision} % and {recall} %");
+    println!("{figures}");
     assert!(precision >= 90 && recall >= 80, "{figures}\n{}", wrong.join("\n"));
 }

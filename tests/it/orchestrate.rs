@@ -480,3 +480,27 @@ fn an_agent_goes_on_after_an_error_of_its_engine_as_often_as_it_may() {
         assert_eq!(count("session.created"), 1, "{output}");
     }
 }
+
+/// All ask at once, and two may work at a time.
+#[test]
+fn core_agents_begin_first() {
+    let repo = TestRepo::empty();
+    let rows = [("Ann", "Backend Dev"), ("Bea", "Docs"), ("Tess", "Tester"), ("Leo", "Lead")];
+    let rows: String = rows.iter().map(|(name, role)| format!("| {name} | {role} | Active |\n")).collect();
+    repo.write(".squad/team.md", &format!("# Four\n\n| Name | Role | Status |\n|---|---|---|\n{rows}"));
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=team"]);
+    let turn =
+        |agent: &str| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ wait = \"1s\" }}, {{ say = \"Done.\" }}]\n");
+    let script: String = ["ann", "bea", "tess", "leo"].map(turn).concat();
+    let message = "@ann @bea @tess @leo look at it";
+    let output = repo.rehearse(&script, &["--max-concurrent", "2", "--json", message]);
+    let events = TestRepo::events(&output);
+    let begun: Vec<&str> = events
+        .iter()
+        .filter(|event| event["type"] == "session.created")
+        .filter_map(|event| event["agent"].as_str())
+        .take(2)
+        .collect();
+    assert_eq!(begun, ["tess", "leo"], "{output}");
+}

@@ -145,6 +145,7 @@ fn variable(name: &str) -> Option<String> {
         | "hooks.guard.run"
         | "budget.billed.premium_request"
         | "budget.agent.billed.premium_request"
+        | "links.shop.git"
         | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
     }

@@ -29,8 +29,8 @@ pub(super) struct List {
 
 /// Show the notes that an agent with this task would be offered
 ///
-/// The most relevant first. A note takes part if it shares two words with the task, one of them in its title, tags or
-/// scope.
+/// The most relevant first. A note takes part if the task names a tag that few notes have, or shares two words with it, one
+/// of them in its title, tags or scope.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad knowledge search \"Store the refresh token of a login\"")]
 pub(super) struct Search {
@@ -39,7 +39,7 @@ pub(super) struct Search {
     words: Vec<String>,
 }
 
-/// Show one note
+/// Show one note, with where it comes from and what it rests on
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad knowledge show 4f1c09")]
 pub(super) struct Show {

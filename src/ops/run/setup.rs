@@ -1,14 +1,16 @@
 //! Builds the settings and handlers of a run's workers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::compile;
 use crate::env::Env;
+use crate::error::Failure;
 use crate::git::Head;
-use crate::model::Slug;
+use crate::model::{DecisionId, Slug};
 use crate::ops::Project;
 use crate::ops::run::attachments;
 use crate::ops::run::lockouts::{self, Lockout};
@@ -19,7 +21,7 @@ use crate::ops::team::config::{ConfigFile, Place};
 use crate::ops::team::knowledge;
 use crate::ops::team::project::core_agents;
 use crate::ops::team::trust;
-use crate::pool::{AlwaysAllowed, Cancel, Hooks, Keep, Limits, Notices, Recorded, RequestHandler, SearchNotes};
+use crate::pool::{AlwaysAllowed, Cancel, Hooks, Keep, Limits, Notes, Notices, Recorded, RequestHandler};
 use crate::settings::{Layer, Sessions};
 
 pub(super) fn limits(sessions: &Sessions) -> Limits {
@@ -45,7 +47,7 @@ pub(super) fn requests(
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
-        notes: search_notes(env, project),
+        notes: Arc::new(ProjectNotes::new(env, project)),
         locked: lockouts::guards(lockouts, project),
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
         recorded_here: Mutex::default(),
@@ -63,15 +65,37 @@ pub(super) fn requests(
 }
 
 /// Reads the notes anew for each search: some may have come since.
-fn search_notes(env: &Env, project: &Project) -> SearchNotes {
-    if project.team.knowledge.is_empty() && project.settings.links.is_empty() {
-        return Arc::new(|_| Vec::new());
+struct ProjectNotes {
+    env: Env,
+    root: PathBuf,
+    /// Without any, nothing is read.
+    are_there: bool,
+    /// What was asked before.
+    held: Mutex<BTreeMap<DecisionId, bool>>,
+}
+
+impl ProjectNotes {
+    fn new(env: &Env, project: &Project) -> Self {
+        let are_there = !project.team.knowledge.is_empty() || !project.settings.links.is_empty();
+        Self { env: env.clone(), root: project.folder.root.clone(), are_there, held: Mutex::default() }
     }
-    let (env, root) = (env.clone(), project.folder.root.clone());
-    Arc::new(move |query| {
-        let project = Project::open(&env, &root, Layer::default());
-        project.and_then(|project| knowledge::found(&project, query)).unwrap_or_default()
-    })
+
+    fn read<T>(&self, read: impl FnOnce(&Project) -> Result<T, Failure>) -> Option<T> {
+        Project::open(&self.env, &self.root, Layer::default()).and_then(|project| read(&project)).ok()
+    }
+}
+
+impl Notes for ProjectNotes {
+    fn search(&self, query: &str) -> Vec<String> {
+        let found = self.are_there.then(|| self.read(|project| knowledge::found(project, query)));
+        found.flatten().unwrap_or_default()
+    }
+
+    fn holds(&self, id: &DecisionId) -> bool {
+        // What cannot be read is not known to have ended.
+        let read = || self.are_there && self.read(|project| knowledge::holds(project, id)).unwrap_or(true);
+        *self.held.lock().entry(id.clone()).or_insert_with(read)
+    }
 }
 
 /// Writes what a person allows in later runs too into the user's own configuration.

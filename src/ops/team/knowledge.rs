@@ -37,6 +37,15 @@ pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failu
     Ok(told.map(|note| note.render().trim().to_owned()).collect())
 }
 
+/// Whether agents may be told a note.
+pub(crate) fn holds(project: &Project, id: &DecisionId) -> Result<bool, Failure> {
+    let found = chosen(project, |notes| {
+        let index = notes.iter().position(|note| note.id == *id);
+        index.map(|index| NoteRank { index, ..NoteRank::default() }).into_iter().collect()
+    })?;
+    Ok(found.iter().any(|note| note.objection.is_none()))
+}
+
 /// Some of all notes in force, which `choose` selects. Only of those it is judged whether they still hold.
 fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>) -> Result<Vec<OfferedNote>, Failure> {
     let links = links::all(project)?;
@@ -83,8 +92,8 @@ pub(crate) fn mismatch(
     let stack = match stack.get() {
         Some(stack) => stack,
         None => {
-            let found = survey::stack(&project.repository, &project.work_dir)?;
-            stack.get_or_init(|| found)
+            let read = survey::stack(&project.repository, &project.work_dir)?;
+            stack.get_or_init(|| read)
         }
     };
     let has = |wanted: &[String], here: &[&str]| {

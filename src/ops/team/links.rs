@@ -35,7 +35,7 @@ const LARGEST: u64 = 64 << 20;
 /// Notes of one link, bytes of one, and of all.
 const MAX_NOTES: usize = 10_000;
 const MAX_NOTE: u64 = 16 * 1024;
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// What was fetched by a link.
 #[derive(Serialize, Deserialize)]
@@ -228,24 +228,15 @@ fn texts(
     all.retain(|file| parse::holds_decisions(&inner(&file.path)));
     // Their paths begin with the date.
     all.sort_by(|one, other| other.path.cmp(&one.path));
-    let mut files = Files { folder: folder.to_owned(), ..Files::default() };
-    let mut bytes = 0;
-    let count = all.len();
-    for (at, file) in all.into_iter().enumerate() {
-        if at == MAX_NOTES || bytes > MAX_BYTES {
-            omit("older than as many as are read", count - at);
-            break;
-        }
-        let is_small = file.is_plain && file.size <= MAX_NOTE;
-        match if is_small { foreign.read(&file.path, MAX_NOTE)? } else { None } {
-            Some(content) => {
-                bytes += content.len();
-                files.texts.insert(inner(&file.path), text_of(content).0);
-            }
-            None => omit("too large, or no plain file", 1),
-        }
-    }
-    Ok(files)
+    let known = all.len();
+    all.retain(|file| file.is_plain && file.size <= MAX_NOTE);
+    omit("too large, or no plain file", known - all.len());
+    let known = all.len();
+    all.truncate(MAX_NOTES);
+    let contents = foreign.contents(&all, MAX_BYTES)?;
+    omit("older than as many as are read", known - contents.len());
+    let texts = all.iter().zip(contents).map(|(file, content)| (inner(&file.path), text_of(content).0)).collect();
+    Ok(Files { folder: folder.to_owned(), texts })
 }
 
 /// Why what a note rests on no longer holds in its own repository. Its history was not fetched, so commits count.

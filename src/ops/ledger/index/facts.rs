@@ -201,8 +201,7 @@ impl Derived for EntryFacts {
             }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {
-                let decision = Box::new(decision.recorded_in(entry.run.as_ref()));
-                Fact::Decided { decision, branch }
+                Fact::Decided { decision: Box::new(decision.recorded_in(entry.run.as_ref())), branch }
             }
             EventKind::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
             EventKind::MemoryLogged { text, share } => Fact::Learned { text, share },

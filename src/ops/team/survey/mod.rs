@@ -90,10 +90,9 @@ fn is_readme(name: &str) -> bool {
 /// What a repository is made of.
 #[derive(Debug)]
 pub(crate) struct Stack {
-    /// The paths that git lists.
-    pub(super) paths: Vec<String>,
-    pub(super) languages: Vec<&'static str>,
-    pub(super) frameworks: Vec<&'static str>,
+    pub(crate) paths: Vec<String>,
+    pub(crate) languages: Vec<&'static str>,
+    pub(crate) frameworks: Vec<&'static str>,
 }
 
 /// The listed files of a repository, and the languages and frameworks in them.
