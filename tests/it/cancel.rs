@@ -152,7 +152,7 @@ fn an_agent_that_has_ended_is_not_called_cancelled() {
 #[test]
 fn status_shows_live_runs_and_their_sessions() {
     let repo = TestRepo::with_small_team();
-    let mut child = start(&repo, SLOW, &["--agent", "bob", "--max-concurrent", "1", "Add a page"]);
+    let mut child = start(&repo, SLOW, &["--agent", "rex", "--max-concurrent", "1", "Add a page"]);
     let run = run_of(&wait_for(&mut child, "Begun."));
     // A message counts once it is recorded.
     let status = loop {
@@ -164,7 +164,7 @@ fn status_shows_live_runs_and_their_sessions() {
     };
     let live = &status["runs_live"][0];
     assert_eq!((&live["run"], &live["message"]), (&json!(run), &"Add a page".into()), "{status}");
-    assert_eq!((&live["step"], &live["agents"]), (&1.into(), &json!({"ada": "working", "bob": "waiting"})));
+    assert_eq!((&live["step"], &live["agents"]), (&1.into(), &json!({"ada": "working", "rex": "waiting"})));
     let mut session = status["sessions"][0].clone();
     let at = |name: &str| session[name].as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok()).expect(name);
     assert!(at("created") <= at("last_activity"), "{status}");
@@ -178,12 +178,12 @@ fn status_shows_live_runs_and_their_sessions() {
     });
     assert_eq!((session, status["sessions"].as_array().map(Vec::len)), (expected, Some(1)), "{status}");
     let lines = repo.squad(&["status"]).out;
-    let lines: Vec<&str> = lines.lines().filter(|line| line.contains("ada ") || line.contains("bob ")).collect();
+    let lines: Vec<&str> = lines.lines().filter(|line| line.contains("ada ") || line.contains("rex ")).collect();
     assert!(lines[0].contains("● ada        works on claude-sonnet-4.5, 2 messages"), "{lines:?}");
-    assert_eq!(lines[1], "  bob        waits");
-    let stranger = repo.squad(&["cancel", &run, "rex"]);
-    assert!(stranger.code == 2 && stranger.err.contains("`rex` is not in run"), "{stranger}");
-    assert!(stranger.err.contains("hint: its agents: ada and bob"), "{stranger}");
+    assert_eq!(lines[1], "  rex        waits");
+    let stranger = repo.squad(&["cancel", &run, "bob"]);
+    assert!(stranger.code == 2 && stranger.err.contains("`bob` is not in run"), "{stranger}");
+    assert!(stranger.err.contains("hint: its agents: ada and rex"), "{stranger}");
     signal(&child, "INT");
     rest(child);
     let status = json(&repo.squad(&["status", "--json"]));

@@ -62,10 +62,10 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
           Step 1 of 2
           rex    Agree on the field names first.
           Step 2 of 2
-        ✓ ada    write api.txt
         ✓ bob    write tests.txt
-          ada    The endpoint is there.
+        ✓ ada    write api.txt
           bob    They pass.
+          ada    The endpoint is there.
         ✓ completed in 0:42; run 000001
           ada       completed   api.txt +1 -0
           bob       completed   tests.txt +1 -0

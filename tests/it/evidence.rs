@@ -121,22 +121,22 @@ steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
         agent.completed coordinator ← session.created coordinator
         route.planned ← agent.completed coordinator
         step.started (1.1) ← route.planned
-        session.created ada (1.1) ← route.planned
         session.created bob (1.1) ← route.planned
-        tool.started ada (1.1) ← session.created ada
+        session.created ada (1.1) ← route.planned
         tool.started bob (1.1) ← session.created bob
-        tool.completed ada (1.1) ← session.created ada
-        agent.message ada (1.1) ← session.created ada
-        session.idle ada (1.1) ← session.created ada
-        session.destroyed ada (1.1) ← session.created ada
-        agent.completed ada (1.1) ← session.created ada
+        tool.started ada (1.1) ← session.created ada
         tool.completed bob (1.1) ← session.created bob
         agent.message bob (1.1) ← session.created bob
         session.idle bob (1.1) ← session.created bob
         session.destroyed bob (1.1) ← session.created bob
         agent.completed bob (1.1) ← session.created bob
+        tool.completed ada (1.1) ← session.created ada
+        agent.message ada (1.1) ← session.created ada
+        session.idle ada (1.1) ← session.created ada
+        session.destroyed ada (1.1) ← session.created ada
+        agent.completed ada (1.1) ← session.created ada
         step.completed (1.1) ← agent.completed ada, agent.completed bob
-        session.resumed coordinator ← route.planned, agent.completed coordinator, agent.completed ada, agent.completed bob
+        session.resumed coordinator ← route.planned, agent.completed coordinator, agent.completed bob, agent.completed ada
         agent.message coordinator ← session.resumed coordinator
         session.idle coordinator ← session.resumed coordinator
         session.destroyed coordinator ← session.resumed coordinator

@@ -150,8 +150,8 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
         route.planned
         step.started
         snapshot.taken
-        session.created ada
         session.created bob
+        session.created ada
         agent.message ada
         tool.started ada
         tool.completed ada
