@@ -113,7 +113,10 @@ pub(crate) fn suspicion(note: &Decision) -> Option<String> {
     ];
     const MARKS: [&str; 8] =
         ["<|", "[inst]", "<<sys>>", "<system", "</system", "<assistant", "\nsystem:", "\nassistant:"];
-    let text = format!("{}\n{}\n{}\n{}", note.title, note.text, note.tags.join(" "), note.scope.join(" "));
+    let Note { project, evidence, .. } = note.note.clone().unwrap_or_default();
+    let by = [note.by.clone(), project].map(Option::unwrap_or_default);
+    let about = [&note.tags, &note.scope, &evidence].map(|words| words.join(" "));
+    let text = [&[note.title.clone(), note.text.clone()], &by[..], &about].concat().join("\n");
     if let Some(found) = hidden_summary(hidden(&text).map(|(_, c)| c)) {
         return Some(format!("it has {found}"));
     }
@@ -174,21 +177,20 @@ pub(super) fn receipt(notes: &[OfferedNote], selected: &Selected, room: usize, i
 }
 
 impl OfferedNote {
-    /// As data, with its source.
+    /// As data, with its source. Outside the quotation is only what this project and its user have named.
     pub(crate) fn render(&self) -> String {
-        let text = head(self.note.text.trim(), LENGTH);
-        let about = self.note.note.as_ref().map(described).unwrap_or_default();
-        let link = self.link.as_ref().map(|link| {
-            format!(
-                ", by link `{}`, `{}` at {}",
-                one_line(&link.name),
-                one_line(&link.path),
-                one_line(link.short_commit())
-            )
-        });
-        let link = link.unwrap_or_default();
-        let quoted = quote(format!("{}\n{text}", self.note.title).trim_end());
-        format!("\nNote {}{link}{about}:\n{quoted}", cite(&self.note))
+        let Decision { id, title, text, note, .. } = &self.note;
+        let text = head(text.trim(), LENGTH);
+        let about = note.as_ref().map(described).unwrap_or_default();
+        let (link, path) = match &self.link {
+            Some(link) => (
+                format!(", by link `{}` at {}", one_line(&link.name), one_line(link.short_commit())),
+                format!(", `{}`", one_line(&link.path)),
+            ),
+            None => Default::default(),
+        };
+        let quoted = quote(format!("{}{path}{about}\n{title}\n{text}", cite(&self.note)).trim_end());
+        format!("\nNote `{id}`{link}:\n{quoted}")
     }
 
     fn size(&self) -> usize {

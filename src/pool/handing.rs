@@ -9,6 +9,7 @@ use super::requests::{Requester, result};
 use super::workers::{Job, Work, Workers};
 use crate::engine::{Approval, Request, ToolCall};
 use crate::model::{Access, EventKind, Outcome, Slug, list};
+use crate::policy::is_in_inbox;
 use crate::tools::{self, Handing, Intent};
 
 /// Receives the finished work.
@@ -54,9 +55,15 @@ impl Workers {
     /// Refuses a call that is one too many. Returns the request otherwise.
     fn within_budget(&self, requester: &Requester, request: Request) -> Option<Request> {
         let (call, access, tool, detail) = match &request {
-            Request::Tool(ToolCall { call, tool, .. }, _) => (Some(call), None, tool, String::new()),
+            Request::Tool(ToolCall { call, tool, .. }, _) => (Some(call), None, tool.as_str(), String::new()),
             Request::Permission { call, access, tool, detail, .. } => {
-                (call.as_ref(), Some(*access), tool, detail.clone())
+                (call.as_ref(), Some(*access), tool.as_str(), detail.clone())
+            }
+            // Counted when it asks for permission, unless squad takes the file itself.
+            Request::Write(files, _) if files.iter().all(|file| !is_in_inbox(&file.path)) => return Some(request),
+            Request::Write(files, _) => {
+                let path = files.first().map(|file| file.path.clone()).unwrap_or_default();
+                (None, Some(Access::Write), "write", path)
             }
             _ => return Some(request),
         };
@@ -68,10 +75,11 @@ impl Workers {
             requester.commands.lock().refuse(&detail);
         }
         let reason = exhausted.to_string();
-        requester.tell(EventKind::ToolDenied { tool: tool.clone(), detail, reason: reason.clone() });
+        requester.tell(EventKind::ToolDenied { tool: tool.to_owned(), detail, reason: reason.clone() });
         match request {
             Request::Tool(_, reply) => reply.send(result(Err(reason))),
             Request::Permission { reply, .. } => reply.send(Approval::Deny(reason)),
+            Request::Write(_, reply) => reply.send(Some(result(Err(reason)))),
             _ => {}
         }
         None

@@ -7,17 +7,17 @@
 //! A hook can deny, change and add, and never allow: what it lets pass is judged by everything else. One that gives no
 //! answer that can be used has denied.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::requests::Requester;
 use super::{Cancel, Reports};
 use crate::engine::command::OwnCommand;
 use crate::engine::{ToolCall, ToolResult};
-use crate::env::files;
+use crate::env::{files, real};
 use crate::model::{EventKind, HookAnswered, HookEffect, RunId, Slug, first_line, quote, without_hidden};
 use crate::program::{Program, Variables};
 use crate::sandbox::Sandbox;
@@ -42,8 +42,26 @@ pub(crate) struct Hook {
     pub(crate) source: String,
     /// The error is why it cannot be started.
     pub(crate) program: Result<Program, String>,
-    /// The project's files that its command names, as they were when the run began.
-    pub(crate) files: Vec<(PathBuf, blake3::Hash)>,
+    /// What its command names, as it was when the run began.
+    pub(crate) files: Vec<(PathBuf, FileState)>,
+}
+
+/// Where a path leads, and the content there if that is a file; `None`: nowhere.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FileState(Option<(PathBuf, Option<blake3::Hash>)>);
+
+impl FileState {
+    /// # Errors
+    ///
+    /// It is a file that cannot be read, or is larger than squad recognizes.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        if !path.exists() {
+            return Ok(Self(None));
+        }
+        let path = real(path);
+        let content = if path.is_file() { Some(files::hash(&path)?) } else { None };
+        Ok(Self(Some((path, content))))
+    }
 }
 
 /// What all hooks of a run share.
@@ -134,20 +152,21 @@ impl Hooks {
     /// The arguments that a call is made with; the error is why it is not made.
     pub(super) async fn before_tool(
         &self,
-        requester: &Requester,
+        agent: &Slug,
         call: &ToolCall,
+        reports: &Reports,
         cancel: &Cancel,
     ) -> Result<Option<Value>, String> {
         let mut changed = None;
         for hook in self.at(HookPoint::PreToolUse).filter(|hook| hook.settings.is_about(&call.tool)) {
             let arguments = changed.as_ref().unwrap_or(&call.arguments);
             let asked = json!({ "tool": call.tool, "arguments": arguments });
-            let answer = self.ask(hook, &requester.agent, asked, cancel).await;
+            let answer = self.ask(hook, agent, asked, cancel).await;
             match answer {
                 Ok(Answer { deny: Some(reason), .. }) => return Err(hook.denial(&reason)),
                 Ok(Answer { arguments: Some(new), .. }) => {
                     let new = Value::Object(new);
-                    requester.tell(hook.answered(Some(&call.tool), HookEffect::Changed, new.to_string()));
+                    reports.tell(Some(agent), hook.answered(Some(&call.tool), HookEffect::Changed, new.to_string()));
                     changed = Some(new);
                 }
                 Ok(_) => {}
@@ -160,17 +179,19 @@ impl Hooks {
     /// What the model reads in the place of a call's result, if anything.
     pub(super) async fn after_tool(
         &self,
-        requester: &Requester,
-        call: &ToolCall,
-        ended: &ToolResult,
+        agent: &Slug,
+        (call, ended): (&ToolCall, &ToolResult),
+        reports: &Reports,
         cancel: &Cancel,
     ) -> Option<String> {
         let (tool, mut read, mut added) = (&call.tool, None, String::new());
         for hook in self.at(HookPoint::PostToolUse).filter(|hook| hook.settings.is_about(tool)) {
             let result = read.as_ref().unwrap_or(&ended.text);
             let asked = json!({ "tool": tool, "arguments": call.arguments, "ok": ended.ok, "result": result });
-            let tell = |effect, detail: &str| requester.tell(hook.answered(Some(tool), effect, detail.to_owned()));
-            match self.ask(hook, &requester.agent, asked, cancel).await {
+            let tell = |effect, detail: &str| {
+                reports.tell(Some(agent), hook.answered(Some(tool), effect, detail.to_owned()));
+            };
+            match self.ask(hook, agent, asked, cancel).await {
                 Ok(Answer { result, context, .. }) => {
                     if let Some(result) = result {
                         tell(HookEffect::Changed, &result);
@@ -262,15 +283,12 @@ impl Hooks {
     }
 
     /// Tells how the work in a session ended.
-    pub(super) async fn session_end(
-        &self,
-        (agent, session, reason): (&Slug, &str, &str),
-        reports: &Reports,
-        cancel: &Cancel,
-    ) {
+    pub(super) async fn session_end(&self, (agent, session, reason): (&Slug, &str, &str), reports: &Reports) {
+        // It is told of a cancellation, too.
+        let (_canceller, cancel) = Cancel::channel();
         for hook in self.at(HookPoint::SessionEnd) {
             let asked = json!({ "session": session, "reason": reason });
-            if let Err(wrong) = self.ask(hook, agent, asked, cancel).await {
+            if let Err(wrong) = self.ask(hook, agent, asked, &cancel).await {
                 reports.tell(Some(agent), hook.answered(None, HookEffect::Failed, wrong));
             }
         }
@@ -291,7 +309,7 @@ impl Hook {
     async fn ask(&self, place: &HookPlace, asked: &str, cancel: &Cancel) -> Result<Answer, String> {
         let program = self.program.clone()?;
         for (path, known) in &self.files {
-            let is_known = files::hash(path).is_ok_and(|now| now == *known);
+            let is_known = FileState::of(path).is_ok_and(|now| now == *known);
             if !is_known {
                 return Err(format!("{} has changed since the run began", path.display()));
             }

@@ -42,7 +42,7 @@ pub(crate) use cancel::{Cancel, Canceller};
 pub(crate) use colleagues::{Colleagues, HandOnRequest, HandedBy, JobRequest};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use engines::Engines;
-pub(crate) use hooks::{Hook, HookPlace, Hooks};
+pub(crate) use hooks::{FileState, Hook, HookPlace, Hooks};
 pub(crate) use notices::Notices;
 pub(crate) use permits::Permits;
 #[cfg(test)]

@@ -286,7 +286,7 @@ impl RequestHandler {
             }
             Request::BeforeTool(call, reply) => reply.send(self.before_tool(requester, &call).await),
             Request::AfterTool(call, ended, reply) => {
-                let instead = self.hooks.after_tool(requester, &call, &ended, &self.cancel).await;
+                let instead = self.after_tool(requester, &call, &ended).await;
                 requester.reports.flush().await;
                 reply.send(instead);
             }
@@ -316,13 +316,19 @@ impl RequestHandler {
 
     /// The arguments that a call is made with; the error is why it is not made.
     pub(super) async fn before_tool(&self, requester: &Requester, call: &ToolCall) -> Result<Option<Value>, String> {
-        let asked = self.hooks.before_tool(requester, call, &self.cancel).await;
+        let Requester { agent, reports, .. } = requester;
+        let asked = self.hooks.before_tool(agent, call, reports, &self.cancel).await;
         if let Err(reason) = &asked {
             requester.note_refused(change_by(&call.tool));
             let (tool, detail) = (call.tool.clone(), subject(&call.arguments));
             requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
         }
         asked
+    }
+
+    async fn after_tool(&self, requester: &Requester, call: &ToolCall, ended: &ToolResult) -> Option<String> {
+        let Requester { agent, reports, .. } = requester;
+        self.hooks.after_tool(agent, (call, ended), reports, &self.cancel).await
     }
 
     /// Decides about a call, records that, and notes that it begins.

@@ -74,11 +74,10 @@ impl Workers {
             };
             timer.register(&fact);
             let fact = match fact {
-                Fact::Interrupted(_) | Fact::Failed(_) if retries < self.retries => {
+                Fact::Interrupted(_) | Fact::Failed(_)
+                    if retries < self.retries && self.budget.take_turn(&work.agent).is_ok() =>
+                {
                     retries += 1;
-                    if let Err(exhausted) = self.budget.take_turn(&work.agent) {
-                        return self.stop_for_budget(&exhausted, work);
-                    }
                     tokio::select! {
                         biased;
                         () = cancel.wait() => return work.end(Outcome::Cancelled, cancel.reason()),
@@ -329,7 +328,9 @@ impl Workers {
 
     /// Answers a request in a task, so that the turn's other facts do not wait.
     fn answer_concurrently(&self, request: Request, work: &Work, waits: &PendingAnswers) {
-        let wait = waits.begin();
+        // A hook's time is its agent's.
+        let is_hooks = matches!(request, Request::BeforeTool(..) | Request::AfterTool(..));
+        let wait = (!is_hooks).then(|| waits.begin());
         let (workers, requester) = (self.clone(), Arc::clone(&work.requester));
         tokio::spawn(async move {
             let _wait = wait;

@@ -388,11 +388,12 @@ impl Workers {
                 self.deliver_late_messages(session, cancel.clone(), work).await;
                 self.hold(session, &cancel, work).await;
             }
+            Err(_) if cancel.is_set() => work.end(Outcome::Cancelled, cancel.reason()),
             Err(reason) => work.end(Outcome::Stopped, &reason),
         }
         self.close_calls(work);
         let ended = (&work.agent, &*name, &*work.outcome.to_string());
-        self.requests.hooks.session_end(ended, &self.reports, &cancel).await;
+        self.requests.hooks.session_end(ended, &self.reports).await;
         if work.outcome != Outcome::Completed {
             // The message may not have reached it.
             borrowed.standing = None;
@@ -430,6 +431,7 @@ impl Workers {
             match self.requests.hooks.agent_stop(done, holds, &self.reports, cancel).await {
                 Stop::May => return,
                 Stop::Held(message) => self.turn(session, (&message, &[]), cancel.clone(), work).await,
+                Stop::Failed(_) if cancel.is_set() => work.end(Outcome::Cancelled, cancel.reason()),
                 Stop::Failed(reason) => work.end(Outcome::Failed, &reason),
             }
         }

@@ -74,7 +74,11 @@ impl HookSettings {
                     glob.map(|glob| glob.compile_matcher())
                         .map_err(|error| format!("has the pattern `{pattern}`, which is no glob: {}", error.kind()))
                 };
-                self.tools = Some(texts(value)?.into_iter().map(glob).collect::<Result<_, _>>()?);
+                let globs = texts(value)?.into_iter().map(glob).collect::<Result<Vec<_>, _>>()?;
+                if globs.is_empty() {
+                    return Err("is empty; leave it out for all tools".to_owned());
+                }
+                self.tools = Some(globs);
             }
             "timeout" => {
                 let timeout = duration(value)?;

@@ -206,6 +206,49 @@ fn what_a_hook_runs_is_what_was_approved() {
     );
 }
 
+/// Each way to another program than the one that the run began with.
+#[test]
+fn a_hook_is_the_one_that_the_run_began_with() {
+    for (first, run) in [
+        ("echo 'exit 0' > pass.sh; ln -sf pass.sh guard.sh", "guard.sh"),
+        ("echo 'exit 0' > later.sh", "later.sh"),
+        ("rm guard.sh", "guard.sh"),
+        ("echo 'exit 0' > real.sh", "guard.sh"),
+    ] {
+        let repo = TestRepo::with_small_team();
+        repo.write("real.sh", "grep -q 'write' && exit 2; exit 0");
+        std::os::unix::fs::symlink("real.sh", repo.root().join("guard.sh")).expect("a link");
+        let hook = format!("[hooks.guard]\non = \"pre_tool_use\"\nrun = [\"sh\", \"{run}\"]\ntools = [\"write\"]\n");
+        repo.write(OWN, &hook);
+        let output = play(&repo, &format!("{{ run = \"{first}\" }}, {WRITES}"), "allow");
+        let reason = of(&output, "tool.denied")[0]["reason"].to_string();
+        assert!(!repo.exists("a.txt") && reason.contains("has changed since the run began"), "{first}: {output}");
+    }
+}
+
+/// Cancelled while a hook is asked, work is cancelled, and the last hook is told so.
+#[test]
+fn work_that_is_cancelled_in_a_hook_is_cancelled() {
+    let more = "[hooks.last]\non = \"session_end\"\nrun = [\"sh\", \"-c\", \"cat > ../end.json\"]\n";
+    for on in ["session_start", "agent_stop"] {
+        let repo = repo(on, more, "touch ../asked; sleep 20 & wait");
+        let script = turn("{ say = \"Done.\" }");
+        let output = std::thread::scope(|scope| {
+            let run = scope.spawn(|| repo.rehearse(&script, &["--agent", "ada", "Explain it", "--json"]));
+            while !repo.exists("../asked") {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            let live: Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+            let id = live["runs_live"][0]["run"].as_str().expect("a run").to_owned();
+            assert_eq!(repo.squad(&["cancel", &id]).code, 0);
+            run.join().expect("it ends")
+        });
+        assert_eq!(of(&output, "agent.cancelled").len(), 1, "{on}: {output}");
+        let end: Value = serde_json::from_str(&repo.read("../end.json")).expect("JSON");
+        assert_eq!(end["reason"], "cancelled", "{on}");
+    }
+}
+
 /// Each way to write it wrongly: nothing starts, and the place is named.
 #[test]
 fn a_hook_that_cannot_be_read_holds_everything_up() {

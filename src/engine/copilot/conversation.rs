@@ -333,6 +333,8 @@ impl Conversation {
         let exit_code = complete.exit_code();
         // A hook may have told its end already, and a resumed session also reports calls from before.
         let Call { tool, arguments } = self.calls.remove(&complete.tool_call_id)?;
+        let begun = parse_arguments(&arguments);
+        self.changed.lock().retain(|(_, old)| *old != begun);
         let (ok, detail) = match (self.take_substitute(&arguments), complete.error, complete.result) {
             (Some(substitute), _, _) if !complete.success => (substitute.ok, substitute.text),
             (_, Some(error), _) if !complete.success => (false, error.message),
@@ -470,10 +472,15 @@ impl Conversation {
         let arguments = self.as_begun(arguments);
         // The CLI passes no call id to a hook. Of equal calls, any may be the one that ended.
         let is_it = |call: &Call| call.tool == tool && parse_arguments(&call.arguments) == arguments;
-        let Some(id) = self.calls.iter().find(|(_, call)| is_it(call)).map(|(id, _)| id.clone()) else {
-            return HookAnswer::Now(json!({}));
-        };
-        let Some((call, result)) = self.tool_completed(hook.complete(id)) else { return HookAnswer::Now(json!({})) };
+        let found = self.calls.iter().find(|(_, call)| is_it(call)).map(|(id, _)| id.clone());
+        let ended = found.and_then(|id| self.tool_completed(hook.complete(id)));
+        // Hooks are asked about the end of a call that is not known, too.
+        let (call, result) = ended.unwrap_or_else(|| {
+            let ToolComplete { success, error, result, .. } = hook.complete(String::new());
+            let text = error.map(|error| error.message).or(result.map(|result| result.content)).unwrap_or_default();
+            let call = ToolCall { call: String::new(), tool: tool.to_owned(), arguments };
+            (call, ToolResult { ok: success, text })
+        });
         let ((reply, answer), ok) = (Reply::channel(), result.ok);
         self.report(Fact::Request(Request::AfterTool(call, result, reply)));
         HookAnswer::After { ok, answer }
@@ -808,12 +815,13 @@ mod tests {
             match conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input }) {
                 HookAnswer::Now(answer) => answer,
                 HookAnswer::Before { call, .. } => json!(format!("asks about {}", call.tool)),
-                HookAnswer::After { .. } => panic!("nothing has begun"),
+                HookAnswer::After { .. } => json!("asks about an end"),
             }
         };
         assert_eq!(call("preToolUse", "view"), json!("asks about view"));
         assert_eq!(call("preToolUse", "squad_status"), json!("asks about squad_status"));
-        assert_eq!(call("postToolUse", "bash"), json!({}));
+        // Of a call that is not known, too.
+        assert_eq!(call("postToolUse", "bash"), json!("asks about an end"));
         let denial = call("preToolUse", "bash");
         assert_eq!(denial.pointer("/output/permissionDecision"), Some(&json!("deny")));
         assert_eq!(
@@ -821,9 +829,9 @@ mod tests {
             Some("the tool `bash` is not among this agent's tools: view, grep, glob, squad_status")
         );
         let mut told = || facts.try_recv().ok().map(|fact| testing::show(&fact));
-        let told = [told(), told(), told(), told()];
+        let told = [told(), told(), told(), told(), told()];
         let asked = |tool: &str| format!("before {tool} {{\"command\":\"ls\\nrm x\"}}");
-        let expected = [asked("view"), asked("squad_status"), "denied bash: ls\nrm x".to_owned()];
+        let expected = [asked("view"), asked("squad_status"), "durable".to_owned(), "denied bash: ls\nrm x".to_owned()];
         assert_eq!(told.into_iter().flatten().collect::<Vec<_>>(), expected);
     }
 

@@ -179,8 +179,10 @@ pub(crate) fn add(env: &Env, project: &Project, directory: &Path, new: NewNote) 
         addition.author = decision.by.map(|by| (by, decision.run));
     }
     if let Some(id) = &new.from_proposal {
-        let found: Vec<NoteProposal> =
-            proposals(project)?.into_iter().filter(|proposal| proposal.id.as_str().starts_with(id.as_str())).collect();
+        let found: Vec<NoteProposal> = proposals(project)?
+            .into_iter()
+            .filter(|proposal| !id.is_empty() && proposal.id.as_str().starts_with(id.as_str()))
+            .collect();
         let proposal = only(found, id, |proposal| proposal.id.as_str())?.ok_or_else(|| {
             Failure::usage(format!("there is no proposal `{id}`")).hint("`squad knowledge list --proposed` shows them")
         })?;

@@ -47,10 +47,16 @@ impl Executor<'_> {
         let Some(tree) = self.workers.tree.as_ref().filter(|_| !covered.is_empty()) else { return };
         let before = tree.snapshot().await;
         let last = results.checked.check.take().or_else(|| self.past.check().cloned());
-        let standing = last.filter(|last| self.are_alike(last.snapshot.as_deref(), before.as_deref()));
+        let command = command_line(&self.project.settings.check);
+        let is_of_team = |path: &String| Path::new(path).starts_with(self.project.folder_in_repository());
+        // Snapshots of work do not tell what became of the team's own files.
+        let has_own_files = self.named().any(|path| is_of_team(&path));
+        let standing = last.filter(|last| {
+            last.command == command && !has_own_files && self.are_alike(last.snapshot.as_deref(), before.as_deref())
+        });
         let check = match standing {
             Some(check) => Some(check),
-            None => self.check_now(position, tree, before).await.map(|check| {
+            None => self.check_now(position, tree, before, &written).await.map(|check| {
                 let rewritten = self.named().filter(|path| written.contains(path.as_str())).collect();
                 let check = ProjectCheck { rewritten, ..check };
                 self.workers.reports.at(position).tell(None, EventKind::CheckCompleted(check.clone()));
@@ -82,7 +88,13 @@ impl Executor<'_> {
     }
 
     /// `None`: the run is being cancelled.
-    async fn check_now(&self, position: Position, tree: &WorkTree, before: Option<String>) -> Option<ProjectCheck> {
+    async fn check_now(
+        &self,
+        position: Position,
+        tree: &WorkTree,
+        before: Option<String>,
+        written: &BTreeSet<&str>,
+    ) -> Option<ProjectCheck> {
         let reports = self.workers.reports.at(position);
         let arguments = &self.project.settings.check;
         let command = command_line(arguments);
@@ -103,16 +115,21 @@ impl Executor<'_> {
             let changed = self.changed(before, after).unwrap_or_default();
             // Nobody's tool was at work, and no agent's command.
             check.changed = changed.iter().map(|it| Change { class: ChangeClass::Yours, ..it.summary() }).collect();
+            // What agents wrote was changed under its eyes: nobody knows which of the two it saw.
+            if check.changed.iter().any(|change| written.contains(change.path.as_str())) {
+                check.snapshot = None;
+            }
         }
         Some(check)
     }
 
     /// The files of the project that the check's arguments name, relative to the repository's root.
     fn named(&self) -> impl Iterator<Item = String> {
-        let (root, place) = (real(&self.project.folder.root), self.project.path_in_repository());
-        let named = self.project.settings.check.iter().flat_map(move |text| trust::named_in(text, &root));
-        let named: BTreeSet<String> = named.collect();
-        named.into_iter().map(move |path| format!("{place}{path}"))
+        let (root, top) = (real(&self.project.folder.root), real(&self.project.work_dir));
+        let named = self.project.settings.check.iter().flat_map(|text| trust::named_in(text, (&root, &top)));
+        let inner = |path: String| Some(real(&root.join(path)).strip_prefix(&top).ok()?.to_str()?.to_owned());
+        let named: BTreeSet<String> = named.filter_map(inner).collect();
+        named.into_iter()
     }
 
     /// Fails closed: the error is the reason why it could not be run. `None`: the run is being cancelled.

@@ -1,27 +1,34 @@
 //! Prepares a team's own hooks for a run.
 
-use crate::env::{Env, files, real};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::env::{Env, real};
 use crate::model::RunId;
 use crate::ops::Project;
 use crate::ops::run::check::program;
 use crate::ops::team::trust;
-use crate::pool::{Hook, HookPlace, Hooks};
+use crate::pool::{FileState, Hook, HookPlace, Hooks};
 use crate::program::Programs;
 use crate::sandbox::Sandbox;
 
 /// The hooks that the settings name, with their programs and the files that their commands name.
 pub(super) fn of_run(env: &Env, project: &Project, run: &RunId, sandbox: Option<&Sandbox>) -> Hooks {
-    let root = real(&project.folder.root);
+    let (root, top) = (real(&project.folder.root), real(&project.work_dir));
     let programs = Programs::new(&root, &env.os_variables());
     let mut hooks = Vec::new();
     for (name, settings) in &project.settings.hooks {
         // Without it, no run starts.
         let Some(point) = settings.on else { continue };
-        let named = settings.run.iter().flat_map(|word| trust::named_in(word, &root)).map(|path| root.join(path));
+        // A word may be a path that leads elsewhere later, or nowhere yet; the first one may be a program of the `PATH`.
+        let is_path = |(at, word): &(usize, &String)| *at > 0 || Path::new(word).components().count() > 1;
+        let words = settings.run.iter().enumerate().filter(is_path).map(|(_, word)| root.join(word));
+        let inner = settings.run.iter().flat_map(|word| trust::named_in(word, (&root, &top)));
+        let named: BTreeSet<PathBuf> = words.chain(inner.map(|path| root.join(path))).collect();
         let known: Result<Vec<_>, _> = named
-            .filter(|path| path.is_file())
-            .map(|path| match files::hash(&path) {
-                Ok(hash) => Ok((path, hash)),
+            .into_iter()
+            .map(|path| match FileState::of(&path) {
+                Ok(state) => Ok((path, state)),
                 Err(error) => Err(format!("{} cannot be recognized: {error}", path.display())),
             })
             .collect();

@@ -170,9 +170,11 @@ impl<'p> EvidenceCheck<'p> {
     fn holds(&self, (first, last): (usize, usize), old: &str, new: &str) -> bool {
         let text = |id: &str| self.project.repository.text_of_id(id);
         let (Some(old), Some(new)) = (text(old), text(new)) else { return false };
-        let lines = |text: &[u8]| -> Vec<Vec<u8>> { text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect() };
-        let (old, new) = (lines(&old), lines(&new));
-        old.get(first - 1..last.min(old.len()))
-            .is_some_and(|part| !part.is_empty() && new.windows(part.len()).any(|window| window == part))
+        let (old, new) = (String::from_utf8_lossy(&old), String::from_utf8_lossy(&new));
+        let lines: Vec<&str> = old.split('\n').collect();
+        // With the ends of the lines around them, and by a search that takes no longer for lines that are all alike.
+        lines
+            .get(first - 1..last.min(lines.len()))
+            .is_some_and(|part| !part.is_empty() && format!("\n{new}\n").contains(&format!("\n{}\n", part.join("\n"))))
     }
 }

@@ -240,7 +240,7 @@ fn is_bare(folder: &Path) -> bool {
 pub(super) fn without_password(url: &str) -> String {
     let parts = || {
         let (scheme, rest) = url.split_once("://")?;
-        let (host, _) = rest.split_once('/')?;
+        let (host, _) = rest.split_once(['/', '?', '#']).unwrap_or((rest, ""));
         let (user, host) = host.rsplit_once('@')?;
         let name = user.split(':').next().filter(|_| !scheme.starts_with("http"));
         let name = name.map(|name| format!("{name}@")).unwrap_or_default();

@@ -130,13 +130,13 @@ fn read(env: &Env, workspace: &Workspace, layers: &[Layer], is_wanted: impl Fn(&
         return Vec::new();
     }
     let approvals = place(env, workspace).map(|path| kept(&path)).unwrap_or_default();
-    let root = real(&workspace.folder.root);
+    let (root, top) = (real(&workspace.folder.root), real(&workspace.work_dir));
     let unit = |(name, entries): (String, Vec<(String, Value, Origin)>)| {
         let mut hashes = Vec::new();
         let mut named = BTreeSet::new();
         for (name, value, _) in &entries {
             hashes.push(blake3::hash(format!("{name} = {value}").as_bytes()));
-            texts(value, &mut |text| named.extend(named_in(text, &root)));
+            texts(value, &mut |text| named.extend(named_in(text, (&root, &top))));
         }
         let (files, folders): (Vec<String>, Vec<String>) =
             named.into_iter().partition(|path| root.join(path).is_file());
@@ -170,16 +170,20 @@ fn texts(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// The files and folders of the project that a value may name, relative to its root: as a whole, or by a word in it, behind
-/// an option's letter too.
-pub(crate) fn named_in(text: &str, root: &Path) -> Vec<String> {
-    let words = text.split(|c: char| c.is_whitespace() || "=:,;@'\"".contains(c)).chain([text]);
+/// The files and folders of the work tree `top` that a value may name, relative to the project's root: as a whole, or by a
+/// word in it, behind an option's letter too.
+pub(crate) fn named_in(text: &str, (root, top): (&Path, &Path)) -> Vec<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "=:,;@'\"&|()<>$`{}".contains(c)).chain([text]);
     let glued = |word: &str| word.strip_prefix('-').and_then(|word| word.get(1..)).map(str::to_owned);
     let words = words.flat_map(|word| [Some(word.to_owned()), glued(word)]).flatten();
+    let up = root.strip_prefix(top).map_or(0, |inner| inner.components().count());
     let inside = words.filter(|word| !word.is_empty()).filter_map(|word| {
         let path = real(&root.join(word));
-        let inner = path.strip_prefix(root).ok()?.to_str()?;
-        (path.exists() && !inner.is_empty()).then(|| inner.to_owned())
+        let inner = match path.strip_prefix(root) {
+            Ok(inner) => inner.to_str()?.to_owned(),
+            Err(_) => "../".repeat(up) + path.strip_prefix(top).ok()?.to_str()?,
+        };
+        (path.exists() && !inner.is_empty()).then_some(inner)
     });
     inside.collect()
 }
