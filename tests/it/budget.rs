@@ -109,7 +109,7 @@ fn a_resumed_run_has_what_is_left() {
 fn the_card_says_which_budget_and_how_to_go_on() {
     let repo = TestRepo::with_small_team();
     budget(&repo, "budget.agent.tool_calls", "1");
-    let output = repo.rehearse(WORK, &["--permissions", "allow", "--agent", "ada", "Add files"]);
+    let output = repo.rehearse(WORK, &["--permissions", "allow", "Add files"]);
     assert_eq!(output.code, 5, "{output}");
     let reason = "the budget of 1 tool call is used up (`budget.agent.tool_calls`)";
     assert!(output.err.contains(&format!("! stopped: ada: {reason}; run 000001")), "{output}");
@@ -189,4 +189,30 @@ fn a_killed_run_is_given_nothing_anew() {
     let resumed = repo.rehearse(&second, &["--json", "--resume", &id]);
     assert_eq!((resumed.code, files(&repo).as_str()), (5, "ab"), "{resumed}");
     assert_eq!(TestRepo::events(&resumed).last().expect("an end")["status"], "stopped");
+}
+
+/// Killed in its third turn, because a hook has sent the agent back twice: the resumed run has none left.
+#[cfg(unix)]
+#[test]
+fn turns_that_hooks_asked_for_are_spent_before_a_kill() {
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.turns", "3");
+    let hook = "[hooks.more]\non = \"agent_stop\"\nrun = [\"sh\", \"-c\", \"echo '{\\\"deny\\\": \\\"more\\\"}'\"]\n";
+    let own = "../home/config/squad/config.toml";
+    repo.write(own, &(repo.read(own) + hook));
+    let turn = |steps: &str| format!("[[turn]]\nagent = \"ada\"\nsteps = [{steps}]\n");
+    let script = turn("{ say = \"One.\" }")
+        + &turn("{ say = \"Two.\" }")
+        + &turn("{ write = \"a.txt\", text = \"a\" }, { wait = \"60s\" }");
+    let mut child = crate::process::start(&repo, &script, &["--permissions", "allow", "Add files"]);
+    crate::process::wait_for(&mut child, "tool.completed");
+    // What is recorded in batches is on disk by then.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let id = runs["runs"][0]["run"].as_str().expect("a run").to_owned();
+    let resumed =
+        repo.rehearse(&turn("{ write = \"b.txt\", text = \"b\" }, { say = \"Done.\" }"), &["--json", "--resume", &id]);
+    assert_eq!((resumed.code, files(&repo).as_str()), (5, "a"), "{resumed}");
 }

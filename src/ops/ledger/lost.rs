@@ -8,8 +8,8 @@ use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
-    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, Outcome, Position, ProjectCheck, RunId, Slug,
-    Usage, Verdict, WorkReport, change_by,
+    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, HookAnswered, HookEffect, Outcome, Position,
+    ProjectCheck, RunId, Slug, Usage, Verdict, WorkReport, change_by,
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
@@ -202,6 +202,12 @@ impl RunState {
                 }
             }
             (EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. }, Some(agent)) => {
+                let begun = self.open.get_mut(&agent).filter(|open| open.has_begun && open.position == entry.position);
+                // Its engine's process ended meanwhile, and it goes on.
+                if let Some(open) = begun {
+                    open.end.usage.turns += 1;
+                    return;
+                }
                 let mut open = OpenWork::begun(entry.position, entry.id.clone());
                 open.end.usage.turns = 1;
                 self.started.insert(agent.clone());
@@ -228,6 +234,10 @@ impl OpenWork {
         match kind {
             EventKind::Message { text } => self.end.text = text,
             EventKind::Usage(usage) => self.end.usage += &usage,
+            // It went back to work.
+            EventKind::HookAnswered(HookAnswered { on, effect: HookEffect::Denied, .. }) if on == "agent_stop" => {
+                self.end.usage.turns += 1;
+            }
             EventKind::ToolCompleted { tool, ok, exit_code, wrote, .. } => {
                 self.written.extend(wrote.map(|wrote| wrote.path));
                 self.end.usage.tool_calls += 1;
