@@ -21,7 +21,7 @@ pub(crate) struct ProjectCheck {
     pub(crate) output_bytes: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output_file: Option<String>,
-    /// What it changed in the work tree itself: nobody's changes.
+    /// What changed in the work tree while it ran: by itself, as a rule, and nobody's.
     #[serde(default)]
     pub(crate) changed: Vec<Change>,
     /// Files that its arguments name and the run's agents changed: it may not be the check that it was.
@@ -49,9 +49,9 @@ impl ProjectCheck {
         let changed = self.changed.iter().map(|change| change.path.as_str()).collect::<Vec<_>>();
         let changed = (!changed.is_empty()).then(|| match &changed[..] {
             [first, second, third, _, ..] => {
-                format!("it changed {first}, {second}, {third} and {} more itself", changed.len() - 3)
+                format!("{first}, {second}, {third} and {} more changed while it ran", changed.len() - 3)
             }
-            few => format!("it changed {} itself", list(few)),
+            few => format!("{} changed while it ran", list(few)),
         });
         [rewritten, changed].into_iter().flatten().collect()
     }
