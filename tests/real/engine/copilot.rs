@@ -138,6 +138,11 @@ fn answer(request: Request) {
     }
 }
 
+/// Whether it asks about a call before and after it, whoever decides about it then.
+fn is_hooks(request: &Request) -> bool {
+    matches!(request, Request::BeforeTool(..) | Request::AfterTool(..))
+}
+
 fn is_last(fact: &Fact) -> bool {
     matches!(fact, Fact::Idle | Fact::Interrupted(_) | Fact::Failed(_) | Fact::Lost(_))
 }
@@ -409,6 +414,7 @@ async fn questions_are_answered_or_declined() {
     let ended = loop {
         match next(&mut session).await {
             Fact::ToolCompleted { detail, .. } => break detail,
+            Fact::Request(request) if is_hooks(&request) => answer(request),
             fact => assert!(!is_last(&fact), "{fact:?}"),
         }
     };
@@ -438,6 +444,11 @@ async fn an_unanswered_permission_is_refused() {
         }
         if is_last(&fact) {
             break;
+        }
+        if let Fact::Request(request) = fact
+            && is_hooks(&request)
+        {
+            answer(request);
         }
     }
     let refusals =
