@@ -137,6 +137,22 @@ pub(crate) struct ToolCall {
     pub(crate) arguments: Value,
 }
 
+/// Why a call is not made that nobody has answered.
+pub(crate) const NO_ANSWER: &str = "the run does not answer";
+
+impl ToolCall {
+    /// The call as hooks let it be made; the error is why they do not. `tell` reports the request.
+    pub(super) async fn allowed(self, tell: impl FnOnce(Fact)) -> Result<Self, String> {
+        let (reply, answer) = Reply::channel();
+        tell(Fact::Request(Request::BeforeTool(self.clone(), reply)));
+        let changed = answer.await.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))?;
+        Ok(match changed {
+            Some(arguments) => Self { arguments, ..self },
+            None => self,
+        })
+    }
+}
+
 /// The subject of a tool call: the command, the path, or else its first argument.
 pub(crate) fn subject(arguments: &Value) -> String {
     let preferred = ["command", "path", "file_path", "url", "pattern", "query", "question", "prompt"];

@@ -34,7 +34,7 @@ use serde_json::Value;
 
 pub(crate) use error::{EngineError, with_hint};
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
-pub(crate) use fact::{added, subject};
+pub(crate) use fact::{NO_ANSWER, added, subject};
 #[cfg(unix)]
 pub(crate) use guardian::guard;
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};

@@ -25,7 +25,7 @@ use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run_limited};
 use super::spool::{Spool, Tail};
-use crate::engine::{Approval, Fact, Reply, Request, ToolCall};
+use crate::engine::{Approval, Fact, NO_ANSWER, Reply, Request, ToolCall};
 use crate::env::files::open_regular;
 use crate::model::Access;
 use crate::program::{Program, Programs, Variables};
@@ -128,7 +128,7 @@ impl Calls {
         let answers = self.answers.clone();
         tokio::spawn(async move {
             let id = call.clone();
-            let result = match before(&facts, ToolCall { call, tool, arguments }).await {
+            let result = match (ToolCall { call, tool, arguments }).allowed(|fact| tell(&facts, fact)).await {
                 Ok(call) => perform(&facts, call).await,
                 Err(reason) => Err(reason),
             };
@@ -143,7 +143,7 @@ impl Calls {
         tokio::spawn(async move {
             let arguments = json!({ (if access == Access::Shell { "command" } else { "path" }): detail });
             let planned = ToolCall { call: call.clone(), tool: tool.clone(), arguments };
-            let may_be_made = match before(&facts, planned.clone()).await {
+            let may_be_made = match planned.clone().allowed(|fact| tell(&facts, fact)).await {
                 Ok(call) if call == planned => Ok(()),
                 Ok(_) => Err("a hook changed the call, and its engine has made it already".to_owned()),
                 Err(reason) => Err(reason),
@@ -167,17 +167,6 @@ impl Calls {
     }
 }
 
-/// The call as hooks let it be made; the error is why they do not.
-async fn before(facts: &mpsc::UnboundedSender<Fact>, call: ToolCall) -> Result<ToolCall, String> {
-    let (reply, answer) = Reply::channel();
-    tell(facts, Fact::Request(Request::BeforeTool(call.clone(), reply)));
-    let changed = answer.await.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))?;
-    Ok(match changed {
-        Some(arguments) => ToolCall { arguments, ..call },
-        None => call,
-    })
-}
-
 /// Performs a call of one of squad's tools. Returns what the model reads.
 async fn perform(facts: &mpsc::UnboundedSender<Fact>, call: ToolCall) -> Result<String, String> {
     let (reply, answer) = Reply::channel();
@@ -188,8 +177,6 @@ async fn perform(facts: &mpsc::UnboundedSender<Fact>, call: ToolCall) -> Result<
     let text = instead.await.ok().flatten().unwrap_or(ended.text);
     if ended.ok { Ok(text) } else { Err(text) }
 }
-
-const NO_ANSWER: &str = "the run does not answer";
 
 /// If this fails, the server gets no answer and performs nothing.
 fn answer_to(answers: &Path, call: String, result: Result<String, String>) {

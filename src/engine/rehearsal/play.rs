@@ -77,17 +77,6 @@ impl TurnPlayer {
         self.completed(call, None, if ok { Ok(text) } else { Err(text) }).await;
     }
 
-    /// Asks whether a call may be made, and with which arguments.
-    async fn before(&self, call: ToolCall) -> Result<ToolCall, String> {
-        let (reply, answer) = Reply::channel();
-        self.tell(Fact::Request(Request::BeforeTool(call.clone(), reply)));
-        let changed = answer.await.unwrap_or_else(|_| Err("no answer".to_owned()))?;
-        Ok(match changed {
-            Some(arguments) => ToolCall { arguments, ..call },
-            None => call,
-        })
-    }
-
     /// Reports the end of a call, and goes on when it is durable, as the Copilot CLI does.
     async fn completed(&self, call: ToolCall, exit_code: Option<i64>, result: Result<String, String>) {
         let ended = self.ended(&call, exit_code, result);
@@ -106,7 +95,7 @@ impl TurnPlayer {
 
     /// Begins a call with the arguments that it may be made with. `None`: it is denied, and has ended.
     async fn begin(&self, call: ToolCall) -> Option<ToolCall> {
-        let begun = self.before(call.clone()).await;
+        let begun = call.clone().allowed(|fact| self.tell(fact)).await;
         let started = begun.as_ref().unwrap_or(&call);
         // Of a decision, its title; of a learning, its text.
         let named = ["title", "text"].into_iter().find_map(|name| started.arguments.get(name)?.as_str());
