@@ -1,6 +1,5 @@
 //! The live view of `squad watch`, at a real terminal.
 
-use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -70,10 +69,7 @@ impl Scene {
 
     /// It ends by itself, and leaves the terminal as it was.
     fn ends(mut self, code: i32) -> String {
-        let mut bytes = [0; 4096];
-        while let Ok(count @ 1..) = self.person.terminal.read(&mut bytes) {
-            self.person.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        }
+        self.person.reads_to_the_end();
         assert_eq!(self.watch.wait().expect("it ends").code(), Some(code), "{}", self.person.screen);
         assert_eq!(modes(&self.person), self.modes);
         std::mem::take(&mut self.person.screen)
@@ -174,6 +170,7 @@ fn a_question_that_is_answered_at_the_watch_is_no_question_elsewhere_and_the_oth
             false => other.types("y"),
         }
         other.waits_for("; run ");
+        other.reads_to_the_end();
         assert_eq!(client.wait().expect("it ends").code(), Some(0), "{}", other.screen);
         assert!(!Emulator::shows(&other.screen, 80).contains("? help"), "{}", other.screen);
         if !is_here {
