@@ -123,11 +123,13 @@ pub(crate) fn read_but_decisions(team: &TeamFolder) -> (Files, Vec<Problem>) {
     (reader.files, reader.problems)
 }
 
-/// Reads only the settings files.
+/// Reads only what settings come from: the settings files and the charters.
 pub(crate) fn read_configuration(team: &TeamFolder) -> (Files, Vec<Problem>) {
     let mut reader = TeamReader::new(team);
     CONFIGURATION.into_iter().for_each(|name| reader.file(name));
-    (reader.files, reader.problems)
+    let problems = reader.problems.clone();
+    reader.folder("agents", 1);
+    (reader.files.configuration(), problems)
 }
 
 /// Whether a file is part of a team, by its path from the team folder. Files that roster and routing link to are not

@@ -10,7 +10,7 @@ use crate::ui::{Consent, FAINT};
 /// Show and approve what this repository's team would run or loosen
 ///
 /// A cloned repository brings no commands with it: engines' programs, MCP servers, endpoints, fallback engines, higher limits and rules that allow
-/// something have no effect in .squad/config.toml until you approve them here, and again when they change: the values, or the files of the
+/// something have no effect in .squad/config.toml, config.json and charters until you approve them here, and again when they change: the values, or the files of the
 /// repository that they name. Files that those load in turn, and what lies in folders that they name, are not looked at. Approvals are kept in your own data folder, for this repository
 /// in this place.
 #[derive(clap::Args)]

@@ -56,7 +56,7 @@ use crate::model::{
     AvailableModels, Charter, ContextItem, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier,
     ToolChoice, is_denied, tools_but, tools_called, without_hidden,
 };
-use crate::settings::{PolicySubject, PolicyWord, Settings};
+use crate::settings::{McpServerSettings, PolicySubject, PolicyWord, Settings};
 use compiled::{ReceiptData, Selected};
 use decisions::Ranked;
 use fixed_parts::{agent_prompt, history_file, own_context, roster_of_owners, team_context};
@@ -192,8 +192,8 @@ impl<'a> Compiler<'a> {
             effort: model_choice::effort(charter, &model, tier, &self.offer),
             model,
             engine: settings.engine_of(&member.names(), charter.and_then(|charter| charter.engine.as_deref())),
-            tools: tools(charter, tier),
-            denied_tools: denied_by_policy(settings, &member.names(), tier),
+            tools: tools(charter, tier, &settings.mcp),
+            denied_tools: denied_tools(charter, settings, &member.names(), tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),
         };
@@ -241,44 +241,60 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The tools allowed by a charter, whatever the tier.
+/// The tools allowed by a charter, whatever the tier, in one list: other programs have none of denied tools.
 pub(crate) fn charter_tools(charter: &Charter) -> ToolChoice {
-    tools(Some(charter), Tier::Standard)
+    match tools(Some(charter), Tier::Standard, &BTreeMap::new()) {
+        ToolChoice::All if !charter.denied_tools.is_empty() => ToolChoice::Only(tools_but(&charter.denied_tools)),
+        choice => choice,
+    }
 }
 
 /// The tools allowed by the charter. Many teams list programming tools there: `terraform` is no tool of an engine, and
-/// a list of such names only allows all tools.
-fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
+/// a list of such names only allows all tools. A tool of an MCP server is named behind it, as in `tides/predict`; all
+/// of them, as in `tides/*`, are those that its settings list, since an engine knows no pattern.
+fn tools(charter: Option<&Charter>, tier: Tier, servers: &BTreeMap<String, McpServerSettings>) -> ToolChoice {
     if matches!(tier, Tier::Direct | Tier::Lightweight) {
         return ToolChoice::ReadOnly;
     }
     let Some(charter) = charter else { return ToolChoice::All };
     let denied = &charter.denied_tools;
-    let all = || if denied.is_empty() { ToolChoice::All } else { ToolChoice::Only(tools_but(denied)) };
-    let Some(named) = &charter.tools else { return all() };
+    let Some(named) = &charter.tools else { return ToolChoice::All };
     let mut known: Vec<String> = Vec::new();
-    for tool in named.iter().filter_map(|name| tools_called(name)).flatten() {
-        if !known.iter().any(|known| known == tool) {
-            known.push((*tool).to_owned());
+    let of_server = |name: &str| {
+        let (server, tool) = name.split_once('/')?;
+        let listed = servers.get(server)?.tools.as_deref().filter(|_| tool == "*");
+        let tools = listed.unwrap_or_default().iter().map(String::as_str).chain(Some(tool).filter(|tool| *tool != "*"));
+        Some(tools.map(|tool| format!("{server}-{tool}")).collect::<Vec<String>>())
+    };
+    let of_engine = |name: &str| Some(tools_called(name)?.iter().map(|tool| (*tool).to_owned()).collect());
+    let names_server = named.iter().any(|name| of_server(name).is_some());
+    for tool in named.iter().filter_map(|name| of_engine(name).or_else(|| of_server(name))).flatten() {
+        if !known.contains(&tool) {
+            known.push(tool);
         }
     }
     let is_everything = !denied.is_empty() && known.iter().any(|tool| tool == "*");
-    if is_everything || known.is_empty() && !named.is_empty() {
-        return all();
+    if is_everything || known.is_empty() && !named.is_empty() && !names_server {
+        return ToolChoice::All;
     }
     known.retain(|tool| !is_denied(denied, tool));
     ToolChoice::Only(known)
 }
 
-/// The engine's own tools that rules of `[policy]` take away. Those of servers are judged when they are called.
-fn denied_by_policy(settings: &Settings, names: &[String], tier: Tier) -> Vec<String> {
+/// The engine's own tools that the charter and rules of `[policy]` take away. Those of servers are judged when they are
+/// called.
+fn denied_tools(charter: Option<&Charter>, settings: &Settings, names: &[String], tier: Tier) -> Vec<String> {
+    let denied_of = |patterns: &[String]| {
+        tools_but(&[]).into_iter().filter(|tool| is_denied(patterns, tool)).collect::<Vec<String>>()
+    };
     let rules = settings.policy_rules().filter(|rule| rule.subject == PolicySubject::Tools && rule.is_for(names, tier));
     let denied = rules.flat_map(|rule| match rule.word {
-        PolicyWord::Deny => tools_but(&[]).into_iter().filter(|tool| is_denied(&rule.patterns, tool)).collect(),
+        PolicyWord::Deny => denied_of(&rule.patterns),
         PolicyWord::Only => tools_but(&rule.patterns),
         PolicyWord::Allow | PolicyWord::Ask => Vec::new(),
     });
-    denied.collect::<BTreeSet<String>>().into_iter().collect()
+    let by_charter = charter.map(|charter| denied_of(&charter.denied_tools)).unwrap_or_default();
+    denied.chain(by_charter).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// The shell is among them for the commands that show changes; others are refused.

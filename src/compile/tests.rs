@@ -522,6 +522,18 @@ fn a_charter_narrows_the_tools_by_names_that_are_tools() {
         compiled(&team, &Settings::default(), tier).tools
     };
     assert_eq!(with(&["view", "terraform"], Tier::Standard), ToolChoice::Only(vec!["view".to_owned()]));
+    // Only a configured server has tools of its own.
+    let mut settings = Settings::default();
+    let tools = Some(["low", "high"].map(str::to_owned).into());
+    settings.mcp.insert("winds".to_owned(), McpServerSettings { tools, ..McpServerSettings::default() });
+    settings.mcp.insert("tides".to_owned(), McpServerSettings::default());
+    let mut sailor = team();
+    sailor.charters.values_mut().for_each(|charter| {
+        charter.tools = Some(["view", "tides/predict", "tides/*", "winds/*", "CI/CD"].map(str::to_owned).into());
+    });
+    let only = compiled(&sailor, &settings, Tier::Standard).tools;
+    let expected = ["view", "tides-predict", "winds-low", "winds-high"].map(str::to_owned);
+    assert_eq!(only, ToolChoice::Only(expected.into()));
     assert_eq!(with(&["view"], Tier::Full), ToolChoice::Only(vec!["view".to_owned()]));
     assert_eq!(with(&["terraform", "kubectl"], Tier::Standard), ToolChoice::All);
     assert_eq!(with(&["bash"], Tier::Lightweight), ToolChoice::ReadOnly);
@@ -555,11 +567,11 @@ fn a_reviewer_has_no_tool_that_changes_files() {
 fn denied_tools_are_taken_from_all() {
     let mut team = team();
     team.charters.values_mut().for_each(|charter| charter.denied_tools = vec!["shell".to_owned()]);
-    let ToolChoice::Only(tools) = compiled(&team, &Settings::default(), Tier::Standard).tools else {
-        panic!("a list");
-    };
-    let has = |name: &str| tools.iter().any(|tool| tool == name);
-    assert!(has("view") && has("edit") && !has("bash") && !has("read_bash") && !has("*"), "{tools:?}");
+    let spec = compiled(&team, &Settings::default(), Tier::Standard);
+    // Tools of servers are among all.
+    assert_eq!(spec.tools, ToolChoice::All);
+    let denied = |name: &str| spec.denied_tools.iter().any(|tool| tool == name);
+    assert!(!denied("view") && !denied("edit") && denied("bash") && denied("read_bash"), "{:?}", spec.denied_tools);
 }
 
 /// Every spelling of what is allowed beside every spelling of what is denied.
@@ -576,13 +588,15 @@ fn what_a_charter_denies_it_does_not_allow_by_another_name() {
                     charter.tools.clone_from(&tools);
                     charter.denied_tools = vec![denied.to_owned()];
                 }
-                let ToolChoice::Only(found) = compiled(&team, &Settings::default(), Tier::Standard).tools else {
-                    panic!("{tools:?} without {denied}: no list");
+                let spec = compiled(&team, &Settings::default(), Tier::Standard);
+                let is_denied = |name: &str| spec.denied_tools.iter().any(|tool| tool == name);
+                let has = |name: &str| match &spec.tools {
+                    ToolChoice::Only(found) => found.iter().any(|tool| tool == name) && !is_denied(name),
+                    choice => *choice == ToolChoice::All && !is_denied(name),
                 };
-                let has = |name: &str| found.iter().any(|tool| tool == name);
-                assert!(!has("bash") && !has("*") && !has("read_bash"), "{tools:?} without {denied}: {found:?}");
+                assert!(!has("bash") && !has("read_bash"), "{tools:?} without {denied}: {spec:?}");
                 let edits = tools.is_none() || is_list || allowed == ["*"];
-                assert_eq!(has("edit"), edits, "{tools:?} without {denied}: {found:?}");
+                assert_eq!(has("edit"), edits, "{tools:?} without {denied}: {spec:?}");
             }
         }
     }

@@ -70,9 +70,20 @@ impl Files {
         self.texts.get(path).map(|text| without_mark(text))
     }
 
-    /// Only the `config.*` files.
+    /// The `config.*` files, and the charters that bring MCP servers.
     pub(crate) fn configuration(&self) -> Self {
-        self.only(|path| path.starts_with("config."))
+        self.only(|path| path.starts_with("config.") || self.charter_servers(path).is_some())
+    }
+
+    /// The MCP servers in a charter's front matter, with its agent and the line.
+    pub(crate) fn charter_servers<'p>(&self, path: &'p str) -> Option<(serde_json::Value, &'p str, usize)> {
+        let inner = path.strip_prefix("agents/")?;
+        let agent = match inner.split_once('/') {
+            Some((folder, file)) => file.eq_ignore_ascii_case("charter.md").then_some(folder)?,
+            None => inner.strip_suffix(".md")?,
+        };
+        let (servers, line) = charter::servers(self.text(path)?)?;
+        Some((servers, agent, line))
     }
 
     /// Without the files that these problems are about.

@@ -238,11 +238,13 @@ fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), 
         },
         ("tools", "") => changed.tools = Some(texts(value)?),
         ("timeout", "") => changed.timeout = Some(duration(value)?),
+        ("agents", "") => changed.agents = Some(texts(value)?),
         ("env", key) if !key.is_empty() => drop(changed.env.insert(key.to_owned(), raw(value)?)),
         ("headers", key) if !key.is_empty() => drop(changed.headers.insert(key.to_owned(), raw(value)?)),
         _ => {
             return Err(
-                "must be one of `type`, `command`, `args`, `env`, `url`, `headers`, `tools` and `timeout`".to_owned()
+                "must be one of `type`, `command`, `args`, `env`, `url`, `headers`, `tools`, `agents` and `timeout`"
+                    .to_owned(),
             );
         }
     }

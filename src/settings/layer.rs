@@ -75,6 +75,15 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
             None => {}
         }
     }
+    for pointer in &SERVERS {
+        for (name, server) in value.pointer(pointer).and_then(serde_json::Value::as_object).into_iter().flatten() {
+            if (*pointer, name.as_str()) == ("/mcp", "servers") {
+                continue;
+            }
+            let line = line_of_json(text, pointer.split('/').skip(1).chain([name.as_str()]));
+            layer.entries.extend(server_entries(name, server, &[], &origin(line)));
+        }
+    }
     let unknown = ignored_names(&value).into_iter().map(|names| {
         let source = origin(line_of_json(text, names.iter().copied())).source();
         let message =
@@ -89,10 +98,11 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
 fn ignored_names(value: &serde_json::Value) -> Vec<Vec<&str>> {
     /// These describe the file itself.
     const OF_THE_FILE: [&str; 2] = ["version", "$schema"];
-    let is_known = |name: &str| JSON_NAMES.iter().any(|(pointer, _)| pointer[1..] == *name);
+    let known = || JSON_NAMES.iter().map(|(pointer, _)| *pointer).chain(SERVERS).map(|pointer| &pointer[1..]);
+    let is_known = |name: &str| known().any(|pointer| pointer == name);
     let contains_known = |name: &str| {
-        let inside = |pointer: &str| pointer[1..].strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
-        JSON_NAMES.iter().any(|(pointer, _)| inside(pointer))
+        let inside = |pointer: &str| pointer.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+        known().any(inside)
     };
     let mut unknown = Vec::new();
     for (name, value) in value.as_object().into_iter().flatten() {
@@ -133,6 +143,46 @@ const JSON_NAMES: &[(&str, &str)] = &[
     ("/sessions/infiniteSessions", "sessions.infinite"),
     ("/sessions/compactionThreshold", "sessions.compaction_threshold"),
 ];
+
+/// Tables of MCP servers in `config.json`.
+const SERVERS: [&str; 3] = ["/mcp/servers", "/mcpServers", "/mcp"];
+
+/// The settings of an MCP server as other agent tools write it, for these agents or, if none is named, for all.
+pub(crate) fn server_entries(
+    name: &str,
+    server: &serde_json::Value,
+    agents: &[&str],
+    origin: &Origin,
+) -> Vec<(String, Value, Origin)> {
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => None,
+        serde_json::Value::String(text) => Some(Value::String(text.clone())),
+        plain => Some(Value::String(plain.to_string())),
+    };
+    let mut entries = Vec::new();
+    let mut take = |field: &str, value: Value| {
+        entries.push((format!("{}{name}.{field}", keys::MCP_SERVERS), value, origin.clone()));
+    };
+    for (field, value) in server.as_object().into_iter().flatten() {
+        match (field.as_str(), value) {
+            ("env" | "headers", serde_json::Value::Object(table)) => {
+                for (name, value) in table {
+                    text(value).into_iter().for_each(|value| take(&format!("{field}.{name}"), value));
+                }
+            }
+            // Without a list, squad offers all.
+            ("tools", serde_json::Value::Array(tools)) if tools.iter().any(|tool| tool == "*") => {}
+            ("type", kind) if kind == "local" => take(field, Value::String("stdio".to_owned())),
+            ("timeout", serde_json::Value::Number(millis)) => take(field, Value::String(format!("{millis}ms"))),
+            (_, serde_json::Value::Array(items)) => take(field, Value::Array(items.iter().filter_map(text).collect())),
+            _ => text(value).into_iter().for_each(|value| take(field, value)),
+        }
+    }
+    if !agents.is_empty() {
+        take("agents", Value::Array(agents.iter().map(|agent| Value::String((*agent).to_owned())).collect()));
+    }
+    entries
+}
 
 fn plain_json(value: &serde_json::Value) -> Option<Value> {
     match value {

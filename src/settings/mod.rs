@@ -23,7 +23,7 @@ pub(crate) use engine_profile::{
 pub(crate) use hooks::{HookPoint, HookSettings};
 pub(crate) use keys::BAD_VALUE;
 pub(crate) use keys::SESSION_ENGINES;
-pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
+pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
 pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
 use crate::model::{Problem, SandboxLevel, Severity, Source, Tier};
@@ -235,6 +235,8 @@ pub(crate) struct McpServerSettings {
     pub(crate) tools: Option<Vec<String>>,
     /// Longest tool call.
     pub(crate) timeout: Option<Duration>,
+    /// The agents that it is for, by name or role; `None`: all.
+    pub(crate) agents: Option<Vec<String>>,
 }
 
 impl McpServerSettings {

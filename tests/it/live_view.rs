@@ -1,5 +1,6 @@
 //! The live view of `squad watch`, at a real terminal.
 
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -69,7 +70,7 @@ impl Scene {
 
     /// It ends by itself, and leaves the terminal as it was.
     fn ends(mut self, code: i32) -> String {
-        self.person.reads_to_the_end();
+        reads_to_the_end(&mut self.person);
         assert_eq!(self.watch.wait().expect("it ends").code(), Some(code), "{}", self.person.screen);
         assert_eq!(modes(&self.person), self.modes);
         std::mem::take(&mut self.person.screen)
@@ -93,6 +94,14 @@ pub(crate) fn waits_for_modes(person: &Person, expected: LocalModes) {
     while modes(person) != expected {
         assert!(since.elapsed() < PATIENCE, "{:?}", modes(person));
         std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What squad shows until it has ended.
+fn reads_to_the_end(person: &mut Person) {
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = person.terminal.read(&mut bytes) {
+        person.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
     }
 }
 
@@ -170,7 +179,7 @@ fn a_question_that_is_answered_at_the_watch_is_no_question_elsewhere_and_the_oth
             false => other.types("y"),
         }
         other.waits_for("; run ");
-        other.reads_to_the_end();
+        reads_to_the_end(&mut other);
         assert_eq!(client.wait().expect("it ends").code(), Some(0), "{}", other.screen);
         assert!(!Emulator::shows(&other.screen, 80).contains("? help"), "{}", other.screen);
         if !is_here {

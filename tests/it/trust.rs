@@ -37,6 +37,53 @@ fn in_effect(repo: &TestRepo) -> Vec<String> {
     ours.map(|setting| setting["name"].as_str().expect("a name").to_owned()).collect()
 }
 
+/// Servers in the front matter of charters and in another tool's file are approved like those of ours.
+#[test]
+fn servers_of_charters_and_of_other_tools_files_are_brought_too() {
+    let repo = TestRepo::with_small_team();
+    let charter = |agent: &str, servers: &str| {
+        let path = format!(".squad/agents/{agent}/charter.md");
+        repo.write(&path, &format!("---\r\nname: {agent}\r\n{servers}---\r\n\r\n# {agent}\r\n"));
+    };
+    let tides = "{command: tides, tools: ['*'], env: {DEPTH: 3}, timeout: 5000}";
+    charter(
+        "ada",
+        &format!("mcp-servers:\r\n  tides: {tides}\r\n  winds: {{command: sh, args: [tools/winds.sh]}}\r\n"),
+    );
+    // As another tool writes it, with one that is the same and one that is not.
+    charter("bob", &format!("mcpServers:\r\n  - tickets\r\n  - tides: {tides}\r\n  - winds: {{command: other}}\r\n"));
+    repo.write("tools/winds.sh", "echo\n");
+    let far = r#"{"mcpServers": {"far": {"type": "local", "url": "https://far.example", "agents": ["nobody"]}}}"#;
+    repo.write(".squad/config.json", far);
+    let new = |name: &str| (format!("mcp.servers.{name}"), "new".to_owned());
+    assert_eq!(states(&repo, &repo.root()), [new("far"), new("tides"), new("winds")]);
+    let listed = repo.squad(&["trust"]).out;
+    assert!(listed.contains("file tools/winds.sh"), "{listed}");
+    let doctor = repo.squad(&["doctor"]).to_string();
+    let twice =
+        "bob/charter.md:3: the MCP server `winds` is left out: another has this name in .squad/agents/ada/charter.md:3";
+    assert!(doctor.contains(twice), "{doctor}");
+    assert_eq!(in_effect(&repo), [""; 0]);
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    let list = repo.squad(&["config", "list"]).out;
+    let has = |setting: &str| list.lines().any(|line| line.starts_with(setting));
+    let settings = [
+        "mcp.servers.far.type = \"stdio\"",
+        "mcp.servers.tides.agents = [\"ada\", \"bob\"]",
+        "mcp.servers.tides.timeout = \"5000ms\"",
+        "mcp.servers.winds.agents = [\"ada\"]",
+    ];
+    assert!(settings.iter().all(|setting| has(setting)) && !has("mcp.servers.tides.tools"), "{list}");
+    let doctor = repo.squad(&["doctor"]).to_string();
+    assert!(doctor.contains("config.json:1: `mcp.servers.far.agents` names `nobody`"), "{doctor}");
+    // A charter that is changed elsewhere takes no approval.
+    repo.write(
+        ".squad/agents/ada/charter.md",
+        &repo.read(".squad/agents/ada/charter.md").replace("sh, args", "env, args"),
+    );
+    assert!(states(&repo, &repo.root()).contains(&("mcp.servers.winds".to_owned(), "changed".to_owned())));
+}
+
 #[test]
 fn each_kind_is_inert_until_it_is_approved() {
     let repo = repo();

@@ -65,17 +65,32 @@ fn the_users_servers_give_agents_tools_and_a_repositorys_do_not() {
 }
 
 /// Once it is approved, with a key from the environment, and only the tools that it says; and no more once its program
-/// changes.
+/// changes. In each place that can bring one; what a charter brings is for its agent alone.
 #[test]
 fn a_repositorys_server_is_used_once_it_is_approved() {
-    let mut world = World::new(|_| [plays("ada", &[&call("tides-tide", &json!({})), "say:I looked."])]);
+    let server = r#"{"type": "local", "command": "sh", "args": ["tools/tides.sh", "noon"], "tools": ["tide"], "env": {"TIDES_KEY": "${TIDES_SECRET}"}}"#;
+    let charter = ".squad/agents/ada/charter.md";
+    for place in [".squad/config.toml", ".squad/config.json", charter] {
+        let turns = |name| plays(name, &[&call("tides-tide", &json!({})), "say:I looked."]);
+        let world = World::new(|_| [turns("ada"), turns("bob")]);
+        let text = match place {
+            ".squad/config.toml" => "[mcp.servers.tides]\ncommand = \"sh\"\nargs = [\"tools/tides.sh\", \"noon\"]\n\
+                 tools = [\"tide\"]\nenv = { TIDES_KEY = \"${TIDES_SECRET}\" }\n"
+                .to_owned(),
+            ".squad/config.json" => format!(r#"{{"mcp": {{"servers": {{"tides": {server}}}}}}}"#),
+            _ => format!(
+                "---\ntools: [view, \"tides/tide\"]\nmcp-servers:\n  tides: {server}\n---\n{}",
+                world.repo.read(charter)
+            ),
+        };
+        world.repo.write(place, &text);
+        is_used_once_it_is_approved(world, place != charter);
+    }
+}
+
+fn is_used_once_it_is_approved(mut world: World, is_for_all: bool) {
     world.repo.variables.insert("TIDES_SECRET".to_owned(), KEY.to_owned());
     world.repo.write("tools/tides.sh", SERVER);
-    world.repo.write(
-        ".squad/config.toml",
-        "[mcp.servers.tides]\ncommand = \"sh\"\nargs = [\"tools/tides.sh\", \"noon\"]\ntools = [\"tide\"]\n\
-         env = { TIDES_KEY = \"${TIDES_SECRET}\" }\n",
-    );
     let uses = |world: &World| {
         let before = world.requests_with(creed("ada")).len();
         let ended = run(world, &["--permissions", "allow"]);
@@ -89,6 +104,8 @@ fn a_repositorys_server_is_used_once_it_is_approved() {
     let approved = world.repo.squad(&["trust", "approve", "mcp.servers.tides", "--yes"]);
     assert_eq!(approved.code, 0, "{approved}");
     assert!(uses(&world));
+    let ended = world.run(&["orchestrate", "--json", "--permissions", "allow", "--agent", "bob", "Look"]);
+    assert_eq!(world.requests_with(creed("bob")).concat().contains("Says the tide"), is_for_all, "{ended}");
     world.repo.write("tools/tides.sh", &SERVER.replace("high", "low"));
     assert!(!uses(&world));
     assert!(world.repo.squad(&["trust"]).out.contains("changed since you approved it"));

@@ -60,15 +60,6 @@ impl Person {
         }
     }
 
-    /// Adds everything that squad shows until it has ended.
-    pub(crate) fn reads_to_the_end(&mut self) {
-        let mut bytes = [0; 4096];
-        while let Ok(count @ 1..) = retry_on_intr(|| read(&self.terminal, &mut bytes)) {
-            self.unread.extend(&bytes[..count]);
-        }
-        self.screen.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.unread)));
-    }
-
     /// Adds what is shown next, if anything is.
     pub(crate) fn reads(&mut self) {
         let mut bytes = [0; 4096];

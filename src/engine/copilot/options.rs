@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engine::EngineError;
+use crate::model::Slug;
 use crate::program::{Variables, variable};
 use crate::sandbox::Sandbox;
 
@@ -142,6 +143,16 @@ pub(crate) struct McpOffer {
     /// Milliseconds that a call may take; `None`: the CLI's own limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<u64>,
+    /// The agents that have it; `None`: all.
+    #[serde(skip)]
+    pub(crate) agents: Option<Vec<Slug>>,
+}
+
+impl McpServer {
+    pub(crate) fn is_for(&self, agent: &Slug) -> bool {
+        let (Self::Local { offer, .. } | Self::Http { offer, .. } | Self::Sse { offer, .. }) = self;
+        offer.agents.as_ref().is_none_or(|agents| agents.contains(agent))
+    }
 }
 
 impl fmt::Debug for McpServer {

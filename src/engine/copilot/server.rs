@@ -19,7 +19,7 @@ use super::servers::{self, Unusable};
 use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
 use crate::engine::descendants::Descendants;
 use crate::engine::{EngineError, EngineKind, Fact, backoff};
-use crate::model::{AvailableModels, ConnectionState};
+use crate::model::{AvailableModels, ConnectionState, Slug};
 use crate::program::Program;
 
 /// The protocol versions that squad supports. Defined only here.
@@ -217,12 +217,15 @@ impl Server {
         }
     }
 
-    /// The user's MCP servers that can be used, and why the others cannot.
-    pub(crate) async fn mcp_servers(&self) -> (McpServers, Unusable) {
-        let unusable = self.unusable_servers.get_or_init(|| servers::unusable(&self.options)).await;
+    /// The MCP servers of an agent that can be used, and why its others cannot.
+    pub(crate) async fn mcp_servers(&self, agent: &Slug) -> (McpServers, Unusable) {
+        let all = self.unusable_servers.get_or_init(|| servers::unusable(&self.options)).await;
         let mut usable = self.options.mcp_servers.clone();
+        usable.retain(|_, server| server.is_for(agent));
+        let unusable = all.iter().filter(|(name, _)| usable.contains_key(*name));
+        let unusable: Unusable = unusable.map(|(name, why)| (name.clone(), why.clone())).collect();
         usable.retain(|name, _| !unusable.contains_key(name));
-        (usable, unusable.clone())
+        (usable, unusable)
     }
 
     /// Ends processes that a session's tools left running. They have the session's id in their environment.

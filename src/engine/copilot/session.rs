@@ -41,7 +41,7 @@ impl Session {
     pub(crate) async fn open(server: Arc<Server>, opening: Opening) -> Result<Self, EngineError> {
         server.connection().await?;
         let (servers, unusable) = match OpenParams::has_servers(&opening) {
-            true => server.mcp_servers().await,
+            true => server.mcp_servers(&opening.spec.agent).await,
             false => Default::default(),
         };
         let mut params = OpenParams::new(&opening, server.options.provider.as_ref()).with_servers(servers);

@@ -222,7 +222,7 @@ async fn a_session_goes_on_without_a_server_that_cannot_be_used() {
     ]
     .into();
     let engine = Copilot::start(options).await.expect("it starts");
-    let (usable, unusable) = engine.server.mcp_servers().await;
+    let (usable, unusable) = engine.server.mcp_servers(&opening(SESSION, ToolChoice::All).spec.agent).await;
     assert_eq!(usable.keys().collect::<Vec<_>>(), ["tides"]);
     assert!(unusable["gone"].contains("no-such-server"), "{unusable:?}");
     for (tier, warns) in [(Tier::Standard, true), (Tier::Full, true), (Tier::Lightweight, false)] {

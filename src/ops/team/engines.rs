@@ -324,7 +324,7 @@ fn copilot_options(
         directory: directory.to_owned(),
         home,
         provider,
-        mcp_servers: settings.mcp.iter().map(mcp_server).collect::<Result<_, _>>()?,
+        mcp_servers: settings.mcp.iter().map(|server| mcp_server(project, server)).collect::<Result<_, _>>()?,
         run: run.to_owned(),
         timeouts: copilot::Timeouts::default(),
     })
@@ -361,11 +361,19 @@ fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provid
 }
 
 /// Rejects relative paths: they would start a program from the repository that squad works in.
-fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String, copilot::McpServer), EngineError> {
+fn mcp_server(
+    project: Option<&Project>,
+    (name, settings): (&String, &McpServerSettings),
+) -> Result<(String, copilot::McpServer), EngineError> {
     let mistake = |reason: &str| misconfigured(&format!("mcp.servers.{name}"), reason);
-    let McpServerSettings { command, args, env, url, headers, kind, tools, timeout } = settings.clone();
+    let McpServerSettings { command, args, env, url, headers, kind, tools, timeout, agents } = settings.clone();
     let timeout = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
-    let offer = copilot::McpOffer { tools, timeout };
+    let agents = agents.map(|named| {
+        let members = project.into_iter().flat_map(|project| project.team.startable());
+        let meant = members.filter(|member| named.iter().any(|name| member.goes_by(name)));
+        meant.map(|member| member.slug.clone()).collect()
+    });
+    let offer = copilot::McpOffer { tools, timeout, agents };
     let is_program = command.is_some();
     if kind.as_deref().is_some_and(|kind| (kind == "stdio") != is_program) {
         return Err(mistake("has a `type` that does not go with its `command` or `url`"));

@@ -37,7 +37,9 @@ pub(super) fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Lay
         problems.extend(conflicts);
         return layers;
     }
-    // The configuration of another tool is the lowest layer, so config.toml overrides it.
+    layers.extend(charter_servers(files, problems));
+    // The configuration of another tool is below ours, so config.toml overrides it.
+    let charters = layers.len();
     if let Some(text) = files.text("config.json") {
         let file = format!("{}/config.json", files.folder);
         let (layer, more) = settings::from_json(text, |line| Origin::Project(file.clone(), line));
@@ -48,12 +50,35 @@ pub(super) fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Lay
         let file = format!("{}/config.toml", files.folder);
         let (layer, more) = settings::from_toml(text, |line| Origin::Project(file.clone(), line));
         problems.extend(more);
-        if let Some(other) = layers.first() {
+        if let Some(other) = layers.get(charters) {
             problems.extend(settings::overlaps(other, &layer));
         }
         layers.push(layer);
     }
     layers
+}
+
+/// The MCP servers that charters bring, each for its agent. Two charters may bring the same, but not two under one name.
+fn charter_servers(files: &Files, problems: &mut Vec<Problem>) -> Option<Layer> {
+    let mut found: BTreeMap<String, (serde_json::Value, Vec<&str>, Origin)> = BTreeMap::new();
+    for path in files.texts.keys() {
+        let Some((serde_json::Value::Object(servers), agent, line)) = files.charter_servers(path) else { continue };
+        let origin = Origin::Project(files.shown(path), line);
+        for (name, server) in servers {
+            let known = found.entry(name.clone()).or_insert_with(|| (server.clone(), Vec::new(), origin.clone()));
+            if known.0 == server {
+                known.1.push(agent);
+                continue;
+            }
+            let message = format!("the MCP server `{name}` is left out: another has this name in {}", known.2);
+            problems.push(Problem::warning(origin.source(), "charter-servers", message).hint("give it another name"));
+        }
+    }
+    let entries = found
+        .iter()
+        .flat_map(|(name, (server, agents, origin))| settings::server_entries(name, server, agents, origin));
+    let entries: Vec<_> = entries.collect();
+    (!entries.is_empty()).then_some(Layer { entries })
 }
 
 /// The user may keep the configuration under version control too.

@@ -164,6 +164,7 @@ impl Opening {
         problems.extend(new);
         problems.extend(core_problems(&team, &settings));
         problems.extend(rules_for_nobody(&team, &settings));
+        problems.extend(server_problems(&team, &settings));
         Project { workspace, team, settings, problems }
     }
 }
@@ -206,6 +207,33 @@ fn core_problems(team: &Team, settings: &Settings) -> Vec<Problem> {
             .hint("name fewer, or set it in your own configuration file or with its SQUAD_ variable")
     });
     unknown.chain(too_many).collect()
+}
+
+/// MCP servers of the project for agents that it does not have, and charters that allow all tools of a server where nothing
+/// lists them.
+fn server_problems(team: &Team, settings: &Settings) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, server) in &settings.mcp {
+        let key = format!("mcp.servers.{name}.agents");
+        let is_unknown = |named: &&String| !team.startable().any(|member| member.goes_by(named));
+        let unknown = server.agents.iter().flatten().find(is_unknown);
+        if let (Some(named), Origin::Project(file, line)) = (unknown, settings.origin(&key)) {
+            let message = format!("`{key}` names `{named}`, and no agent has that name or role");
+            let problem = Problem::warning(Source { file, line }, "config-unknown-agent", message);
+            problems.push(problem.hint("`squad agents` lists the agents"));
+        }
+        let all = format!("{name}/*");
+        for member in team.startable().filter(|_| server.tools.is_none()) {
+            let tools = team.charters.get(&member.slug).and_then(|charter| charter.tools.as_ref());
+            let Some(file) = member.charter.clone().filter(|_| tools.is_some_and(|tools| tools.contains(&all))) else {
+                continue;
+            };
+            let message = format!("allows `{all}`, and no list says which tools these are, so it allows none of them");
+            let problem = Problem::warning(Source { file, line: 0 }, "charter-tools", message);
+            problems.push(problem.hint(format!("list them in the server's `tools`, or name each: `{name}/…`")));
+        }
+    }
+    problems
 }
 
 /// The project's rules for agents that it does not have. The user's own file serves many teams.

@@ -26,6 +26,26 @@ struct Unclear {
     model: Option<(usize, String)>,
 }
 
+/// The MCP servers in the front matter, as other tools write them: a table, or a list of tables. With the line.
+pub(super) fn servers(text: &str) -> Option<(serde_json::Value, usize)> {
+    const KEYS: [&str; 2] = ["mcp-servers", "mcpServers"];
+    if !text.starts_with("---") {
+        return None;
+    }
+    let text = line_feeds(text);
+    let matter = front_matter::split(&text).0.filter(|matter| KEYS.iter().any(|key| matter.contains(key)))?;
+    let mut matter: serde_json::Map<String, serde_json::Value> = front_matter::read(matter).ok()?;
+    let key = KEYS.iter().find(|key| matter.contains_key(**key))?;
+    let line = text.lines().position(|line| line.starts_with(key)).map_or(1, |at| at + 1);
+    let tables = match matter.remove(*key)? {
+        serde_json::Value::Array(items) => items,
+        table => vec![table],
+    };
+    let tables = tables.into_iter().filter_map(|table| serde_json::from_value(table).ok());
+    let servers: serde_json::Map<_, _> = tables.flat_map(|table: serde_json::Map<_, _>| table).collect();
+    (!servers.is_empty()).then_some((servers.into(), line))
+}
+
 pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Charter {
     let text = line_feeds(text);
     if text.trim().is_empty() {
