@@ -7,6 +7,9 @@ mod agents;
 mod append;
 mod begun;
 #[cfg(feature = "bench")]
+#[path = "../../tests/bench/policy_command.rs"]
+mod bench_policy;
+#[cfg(feature = "bench")]
 #[path = "../../tests/bench/route_command.rs"]
 mod bench_route;
 mod cancel;
@@ -182,6 +185,9 @@ enum Command {
     BenchAppend(append::Args),
     #[cfg(feature = "bench")]
     #[command(hide = true)]
+    BenchPolicy(bench_policy::Args),
+    #[cfg(feature = "bench")]
+    #[command(hide = true)]
     BenchRoute(bench_route::Args),
     #[command(hide = true)]
     Carry(carry::Args),
@@ -294,6 +300,8 @@ impl Arguments {
             Command::Completions(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Command::BenchAppend(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Command::BenchPolicy(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Command::BenchRoute(args) => args.run(&mut context),
             Command::Carry(args) => args.run(&mut context),

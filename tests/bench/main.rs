@@ -10,6 +10,7 @@ mod mcp;
 #[path = "../support/model_server.rs"]
 #[expect(dead_code, reason = "the real tests need more of it")]
 mod model_server;
+mod policy;
 mod review;
 mod route;
 mod secrets;
@@ -28,17 +29,18 @@ const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
 /// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `commands`, `engine`,
-/// `knowledge`, `mcp`, `review`, `route`, `secrets`, `snapshot`, `team` and `undo`.
+/// `knowledge`, `mcp`, `policy`, `review`, `route`, `secrets`, `snapshot`, `team` and `undo`.
 fn main() {
     if engine::is_played() {
         return;
     }
-    let benches: [(&str, fn()); 11] = [
+    let benches: [(&str, fn()); 12] = [
         ("commands", commands),
         ("engine", engine::bench),
         ("knowledge", knowledge::bench),
         ("ledger", ledger::bench),
         ("mcp", mcp::bench),
+        ("policy", policy::bench),
         ("review", review::bench),
         ("route", route::bench),
         ("secrets", secrets::bench),
