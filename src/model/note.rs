@@ -1,5 +1,6 @@
 //! What makes a decision a note of knowledge, which holds beyond its project.
 
+use std::cell::Cell;
 use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
@@ -76,8 +77,9 @@ impl NoteLink {
 /// What a note rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NoteEvidence {
-    /// `src/auth.rs:10-20@3b18e512…`: lines of a file, counted from 1, and the file's blob at that time.
-    File { path: String, lines: Option<(usize, usize)>, blob: String },
+    /// `src/auth.rs@3b18e512…`: a file, and its blob at that time; `src/auth.rs:10-20@9c55ad…`: lines of it, counted from 1,
+    /// and the hash of their text, [`hash_of_lines`].
+    File { path: String, lines: Option<(usize, usize)>, hash: String },
     /// `commit:3b18e512…`
     Commit(String),
     /// `decision:4f1c09`
@@ -98,12 +100,12 @@ impl NoteEvidence {
         if let Some(run) = text.strip_prefix("run:") {
             return RunId::parse(run).map(Self::Run);
         }
-        let (place, blob) = text.rsplit_once('@').filter(|(_, blob)| is_id(blob))?;
+        let (place, hash) = text.rsplit_once('@').filter(|(_, hash)| is_id(hash))?;
         let (path, lines) = place_of(place);
-        (!path.is_empty()).then(|| Self::File { path, lines, blob: blob.to_owned() })
+        (!path.is_empty()).then(|| Self::File { path, lines, hash: hash.to_owned() })
     }
 
-    /// Without the blob: `src/auth.rs:10-20`.
+    /// Without the hash: `src/auth.rs:10-20`.
     pub(crate) fn place(&self) -> String {
         match self {
             Self::File { path, lines: None, .. } => path.clone(),
@@ -117,12 +119,45 @@ impl NoteEvidence {
 impl Display for NoteEvidence {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { blob, .. } => write!(f, "{}@{blob}", self.place()),
+            Self::File { hash, .. } => write!(f, "{}@{hash}", self.place()),
             Self::Commit(commit) => write!(f, "commit:{commit}"),
             Self::Decision(id) => write!(f, "decision:{id}"),
             Self::Run(run) => write!(f, "run:{run}"),
         }
     }
+}
+
+/// Evidence of more lines than these is not searched for.
+pub(crate) const MAX_EVIDENCE_LINES: usize = 200;
+
+/// The BLAKE3 hash of lines of a text, without their line ends, in 40 hexadecimal digits.
+pub(crate) fn hash_of_lines(lines: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for line in lines {
+        hasher.update(line.strip_suffix('\r').unwrap_or(line).as_bytes());
+        hasher.update(b"\n");
+    }
+    hasher.finalize().to_hex()[..40].to_owned()
+}
+
+/// Whether a text still has lines with this hash, wherever. Takes the bytes that it hashes from `budget`; `None`: they are
+/// used up.
+pub(crate) fn has_lines(text: &str, (first, last): (usize, usize), hash: &str, budget: &Cell<u64>) -> Option<bool> {
+    let lines: Vec<&str> = text.lines().collect();
+    let count = last - first + 1;
+    if count > MAX_EVIDENCE_LINES {
+        return Some(false);
+    }
+    // Where they were, to begin with.
+    let places = std::iter::once(first - 1).chain(0..(lines.len() + 1).saturating_sub(count));
+    for part in places.filter_map(|at| lines.get(at..at + count)) {
+        let bytes = part.iter().map(|line| line.len() as u64 + 1).sum();
+        budget.set(budget.get().checked_sub(bytes)?);
+        if hash_of_lines(part) == hash {
+            return Some(true);
+        }
+    }
+    Some(false)
 }
 
 /// A path, and its lines if it ends in `:10` or `:10-20`.
@@ -158,6 +193,18 @@ mod tests {
         for text in ["", "src/auth.rs", "@3b18", "commit:HEAD", "src/auth.rs@main", "decision:../x", "https://x/@y"] {
             assert_eq!(NoteEvidence::parse(text), None, "{text}");
         }
+        let text = "a\r\nb\nc\nd\n";
+        let budget = Cell::new(100);
+        let has = |lines, hash: &str| has_lines(text, lines, hash, &budget);
+        let bc = hash_of_lines(&["b", "c\r"]);
+        // Moved, of another length, gone, and beyond the file or what is searched.
+        assert_eq!(
+            (has((7, 8), &bc), has((2, 2), &bc), has((2, 3), &hash_of_lines(&["x"]))),
+            (Some(true), Some(false), Some(false))
+        );
+        assert_eq!((has((1, usize::MAX), &bc), has((1, 201), &bc)), (Some(false), Some(false)));
+        budget.set(7);
+        assert_eq!((has((1, 2), &bc), budget.get()), (None, 3));
         assert_eq!(place_of("a.rs:7"), ("a.rs".to_owned(), Some((7, 7))));
         assert_eq!(place_of("a.rs:9-7"), ("a.rs:9-7".to_owned(), None));
     }

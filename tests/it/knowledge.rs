@@ -42,7 +42,7 @@ fn a_note_is_added_told_where_it_matters_superseded_and_retired() {
     expect![[r#"
         000000000001
         --- stderr
-        1 note landed on main in 4bad455941.
+        1 note landed on main in f67dae714e.
         --- exit 0
     "#]]
     .assert_eq(&added.to_string());
@@ -288,6 +288,46 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     configure(&repo, "");
     assert_eq!(repo.squad(&["sync", "--links"]).code, 0);
     assert_eq!(repo.git(&["for-each-ref", "refs/squad/links"]), "");
+    repo.assert_sound();
+}
+
+/// Evidence in lines holds wherever they are, here and by a link; a clone without the whole history cannot deny a commit; and
+/// no link brings back what was retired here.
+#[test]
+fn notes_hold_as_long_as_their_lines_and_end_where_they_are_retired() {
+    let repo = TestRepo::with_small_team();
+    repo.write("auth.py", "def check(token):\n    return digest(token)\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=auth"]);
+    let text = "Compare the digest of a token";
+    let note = id(&repo.squad(&["knowledge", "add", "--evidence", "auth.py:2", "--evidence", "commit:HEAD", text]));
+    let long = repo.squad(&["knowledge", "add", "--evidence", "auth.py:1-500", "No"]);
+    assert!(long.code == 2 && long.err.contains("more than 200 lines"), "{long}");
+    let no_run = repo.squad(&["knowledge", "add", "--evidence", "run:20260105-090000-ffffff", "No"]);
+    assert!(no_run.code == 2 && no_run.err.contains("there is no run `20260105-090000-ffffff`"), "{no_run}");
+    let (root, home) = (repo.root(), repo.home());
+    let (shallow, reader) = (home.join("shallow"), project(&repo, "reader"));
+    let origin = format!("file://{}", root.display());
+    configure(&repo, &format!("[links.origin]\ngit = \"{origin}\"\n"));
+    let is_told = |folder: &Path| prompt(&repo, folder, "Compare a token's digest").contains(text);
+    let after = |file: &str| {
+        repo.write("auth.py", file);
+        repo.git(&["commit", "--quiet", "--all", "--message=changed"]);
+        assert_eq!(repo.squad_in(&reader, &["sync", "--links"]).code, 0);
+        [is_told(&root), is_told(&reader)]
+    };
+    assert_eq!(after("# Moved\r\n\r\ndef check(token):\r\n    return digest(token)\r\n"), [true, true]);
+    repo.git_in(&home, &["clone", "--quiet", "--depth=1", &origin, "shallow"]);
+    assert!(is_told(&shallow));
+    assert_eq!(after("def check(token):\n    return token\n"), [false, false]);
+    assert_eq!(after("def check(token):\n    return digest(token)\n"), [true, true]);
+    // A copy has the note too.
+    repo.git_in(&home, &["clone", "--quiet", &origin, "copy"]);
+    configure(&repo, "[links.copy]\ngit = \"~/copy\"\n");
+    assert_eq!(repo.squad(&["knowledge", "retire", &note]).code, 0);
+    let synced = repo.squad(&["sync", "--links"]);
+    assert!(synced.err.contains("1 not told: this project's own"), "{synced}");
+    assert!(!is_told(&root) && !repo.squad(&["knowledge", "list"]).out.contains("by link"));
     repo.assert_sound();
 }
 

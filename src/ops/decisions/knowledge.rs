@@ -12,12 +12,13 @@ use crate::compile::{OfferedNote, Task, suspicion};
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::model::{
-    ChangeKind, Decision, DecisionId, DecisionState, Note, NoteEvidence, NoteKind, NoteLink, RunId, Slug, first_line,
-    place_of,
+    ChangeKind, Decision, DecisionId, DecisionState, MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind, NoteLink, RunId,
+    Slug, first_line, hash_of_lines, place_of,
 };
 use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
 use crate::ops::decisions::list::{self, Addition, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Lesson};
+use crate::ops::ledger::log::one_run;
 use crate::ops::team::knowledge::{self, EvidenceCheck, mismatch};
 use crate::ops::team::links;
 use crate::ops::team::workspace::{below, project_path};
@@ -59,9 +60,10 @@ pub(crate) fn all(project: &Project) -> Result<Vec<KnownNote>, Failure> {
         let stale = if is_in_force { evidence.stale(&decision)? } else { None };
         all.push(known(listed, note, stale, suspicion(&decision), None));
     }
-    let mut ids: BTreeSet<DecisionId> = all.iter().map(|known| known.listed.id.clone()).collect();
     let stack = OnceCell::new();
-    for link in links::all(project)? {
+    let links = links::all(project)?;
+    let mut ids = links::own_ids(project, &links)?;
+    for link in links {
         for linked in link.notes.iter().filter(|linked| ids.insert(linked.note.id.clone())) {
             let Some(note) = linked.note.note.clone() else { continue };
             let objection = match suspicion(&linked.note) {
@@ -233,10 +235,12 @@ fn evidence(project: &Project, directory: &Path, text: &str) -> Result<NoteEvide
         return Ok(NoteEvidence::Decision(list::find(list::all(project)?, id)?.id));
     }
     if let Some(run) = text.strip_prefix("run:") {
-        let run = RunId::parse(run).ok_or_else(|| none("this is not a run's id".to_owned()))?;
-        return Ok(NoteEvidence::Run(run));
+        return Ok(NoteEvidence::Run(one_run(repository, &project.ledger_prefix(), run)?));
     }
     let (path, lines) = place_of(text);
+    if lines.is_some_and(|(first, last)| last - first >= MAX_EVIDENCE_LINES) {
+        return Err(none(format!("these are more than {MAX_EVIDENCE_LINES} lines")).hint("name the file without lines"));
+    }
     let path = ProjectPath::named(&project.folder.root, directory, &path).map_err(none)?.shown;
     let full = below(&project_path(&project.folder, &project.work_dir), &path);
     let head = repository.head()?.commit;
@@ -244,11 +248,16 @@ fn evidence(project: &Project, directory: &Path, text: &str) -> Result<NoteEvide
     let Some(head) = head else { return Err(uncommitted()) };
     let content = repository.file_at(&head, &full, store::largest("decisions.md"))?.ok_or_else(uncommitted)?;
     let blob = repository.id_at(&head, &full)?.ok_or_else(uncommitted)?;
-    let count = content.split(|byte| *byte == b'\n').count() - usize::from(content.ends_with(b"\n"));
-    if lines.is_some_and(|(_, last)| last > count) {
-        return Err(none(format!("the file has {count} lines")));
-    }
-    Ok(NoteEvidence::File { path, lines, blob })
+    let content = String::from_utf8_lossy(&content);
+    let all: Vec<&str> = content.lines().collect();
+    let hash = match lines {
+        None => blob,
+        Some((first, last)) => match all.get(first - 1..last) {
+            Some(lines) => hash_of_lines(lines),
+            None => return Err(none(format!("the file has {} lines", all.len()))),
+        },
+    };
+    Ok(NoteEvidence::File { path, lines, hash })
 }
 
 /// Deletes a note's file, and those of the notes that it replaced, which would be in force again.

@@ -1,13 +1,14 @@
 //! Notes of knowledge as they are offered to agents: which there are, whether what they rest on still holds, and whether
 //! they apply to this project.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 
 use crate::compile::{NoteRank, OfferedNote, Task, in_force, suspicion};
 use crate::error::Failure;
 use crate::model::{Decision, DecisionId, Note, NoteEvidence, list};
 use crate::ops::Project;
+use crate::ops::team::evidence::{LARGEST_SEARCH, changed_file};
 use crate::ops::team::links::{self, Link, LinkedNote};
 use crate::ops::team::survey::{self, Stack};
 use crate::ops::team::workspace::{below, project_path};
@@ -51,10 +52,10 @@ fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>)
     let links = links::all(project)?;
     let own = in_force(&project.team.knowledge).into_iter().map(|note| (note, None));
     let mut notes: Vec<(&Decision, Option<(&Link, &LinkedNote)>)> = own.collect();
-    let mut known: BTreeSet<&DecisionId> = project.team.knowledge.iter().map(|note| &note.id).collect();
+    let mut known = links::own_ids(project, &links)?;
     for link in &links {
-        // A link may lead here, or two to one repository.
-        let new = link.notes.iter().filter(|linked| known.insert(&linked.note.id));
+        // Two links may lead to one repository.
+        let new = link.notes.iter().filter(|linked| known.insert(linked.note.id.clone()));
         notes.extend(new.map(|linked| (&linked.note, Some((link, linked)))));
     }
     if notes.is_empty() {
@@ -116,11 +117,18 @@ pub(crate) struct EvidenceCheck<'p> {
     project: &'p Project,
     head: Option<String>,
     in_force: OnceCell<BTreeSet<&'p DecisionId>>,
+    /// Bytes that may still be searched for lines.
+    budget: Cell<u64>,
 }
 
 impl<'p> EvidenceCheck<'p> {
     pub(crate) fn new(project: &'p Project) -> Result<Self, Failure> {
-        Ok(Self { project, head: project.repository.head()?.commit, in_force: OnceCell::new() })
+        Ok(Self {
+            project,
+            head: project.repository.head()?.commit,
+            in_force: OnceCell::new(),
+            budget: Cell::new(LARGEST_SEARCH),
+        })
     }
 
     /// Why a note no longer holds. `None`: what it rests on is unchanged, or it rests on nothing.
@@ -140,19 +148,17 @@ impl<'p> EvidenceCheck<'p> {
     fn changed(&self, evidence: &NoteEvidence) -> Result<Option<String>, Failure> {
         let repository = &self.project.repository;
         Ok(match evidence {
-            NoteEvidence::File { path, lines, blob } => {
+            NoteEvidence::File { path, lines, hash } => {
                 let full = below(&project_path(&self.project.folder, &self.project.work_dir), path);
                 let id = self.head.as_ref().map(|head| repository.id_at(head, &full)).transpose()?.flatten();
-                match id {
-                    None => Some(format!("{path} is gone")),
-                    Some(id) if id == *blob || lines.is_some_and(|lines| self.holds(lines, blob, &id)) => None,
-                    Some(_) => Some(format!("{path} has changed")),
-                }
+                let text = || repository.text_of_id(id.as_deref()?);
+                changed_file((path, *lines, hash), id.clone(), text, &self.budget)
             }
             NoteEvidence::Commit(commit) => {
                 let merged = match (&self.head, repository.resolve(commit)?) {
                     (Some(head), Some(commit)) => !repository.merged(&BTreeSet::from([commit]), head)?.is_empty(),
-                    _ => false,
+                    // It may lie before the commits that were fetched.
+                    _ => repository.is_shallow(),
                 };
                 (!merged).then(|| format!("commit {} is not on this branch", commit.get(..12).unwrap_or(commit)))
             }
@@ -164,17 +170,5 @@ impl<'p> EvidenceCheck<'p> {
             }
             NoteEvidence::Run(_) => None,
         })
-    }
-
-    /// Whether lines of one blob are in another, wherever.
-    fn holds(&self, (first, last): (usize, usize), old: &str, new: &str) -> bool {
-        let text = |id: &str| self.project.repository.text_of_id(id);
-        let (Some(old), Some(new)) = (text(old), text(new)) else { return false };
-        let (old, new) = (String::from_utf8_lossy(&old), String::from_utf8_lossy(&new));
-        let lines: Vec<&str> = old.split('\n').collect();
-        // With the ends of the lines around them, and by a search that takes no longer for lines that are all alike.
-        lines
-            .get(first - 1..last.min(lines.len()))
-            .is_some_and(|part| !part.is_empty() && format!("\n{new}\n").contains(&format!("\n{}\n", part.join("\n"))))
     }
 }

@@ -7,7 +7,7 @@
 //! Nothing else of a linked repository is taken: no object of it comes into ours, nothing of it runs, and its own links are
 //! not followed. It is fetched when the user asks for it, and stays as it is until then.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,9 @@ use crate::error::Failure;
 use crate::git::ForeignRepository;
 use crate::model::{Decision, DecisionId, NoteEvidence, NoteLink, Source};
 use crate::ops::Project;
+use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::journal::writer;
+use crate::ops::team::evidence::{LARGEST_SEARCH, NOT_SEARCHED, changed_file};
 use crate::ops::team::preset::{check_url, without_password};
 use crate::ops::team::projects;
 use crate::ops::team::workspace::git_environment;
@@ -36,6 +38,10 @@ const LARGEST: u64 = 64 << 20;
 const MAX_NOTES: usize = 10_000;
 const MAX_NOTE: u64 = 16 * 1024;
 const MAX_BYTES: u64 = 16 << 20;
+/// Pieces of evidence of one link that are looked at.
+const MAX_EVIDENCE: usize = 20_000;
+/// Bytes of a file that evidence names lines of.
+const LARGEST_SOURCE: u64 = 16 << 20;
 
 /// What was fetched by a link.
 #[derive(Serialize, Deserialize)]
@@ -84,6 +90,17 @@ pub(crate) fn all(project: &Project) -> Result<Vec<Link>, Failure> {
         Ok(Link { name: name.clone(), git, commit, notes: notes.unwrap_or_default() })
     });
     links.collect()
+}
+
+/// The ids of this project's own notes, also of those that it has retired: no link brings them back. Looks into the ledger
+/// only where a link has notes.
+pub(crate) fn own_ids(project: &Project, links: &[Link]) -> Result<BTreeSet<DecisionId>, Failure> {
+    let mut ids: BTreeSet<DecisionId> = project.team.knowledge.iter().map(|note| note.id.clone()).collect();
+    if links.iter().any(|link| !link.notes.is_empty()) {
+        let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+        ids.extend(logged.into_iter().map(|logged| logged.decision.id));
+    }
+    Ok(ids)
 }
 
 /// What cannot be read counts as not fetched: the next sync replaces it.
@@ -140,7 +157,7 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
     let foreign = ForeignRepository::fetch(&address, &git_environment(env, &project.folder.root))?;
     let mut synced = LinkSync { name: link.name.clone(), git: link.git.clone(), ..LinkSync::default() };
     let notes = read(&foreign, &mut synced.left_out)?;
-    let own: BTreeSet<&DecisionId> = project.team.knowledge.iter().map(|note| &note.id).collect();
+    let own = own_ids(project, &[Link { notes: notes.clone(), ..link.clone() }])?;
     for LinkedNote { note, stale, .. } in &notes {
         let reason = match (own.contains(&note.id), suspicion(note), stale) {
             (true, ..) => "this project's own".to_owned(),
@@ -206,10 +223,15 @@ fn read(foreign: &ForeignRepository, left_out: &mut BTreeMap<String, usize>) -> 
         };
         decisions.get_or_init(read).contains(id)
     };
-    let mut linked = Vec::new();
+    let budget = Cell::new(LARGEST_SEARCH);
+    let (mut linked, mut pieces) = (Vec::new(), 0);
     for mut note in notes {
         let path = note.source.take().map(|source: Source| source.file).unwrap_or_default();
-        let stale = stale(foreign, &note, &is_in_force)?;
+        pieces += note.note.iter().map(|note| note.evidence.len()).sum::<usize>();
+        let stale = match pieces > MAX_EVIDENCE {
+            true => Some(NOT_SEARCHED.to_owned()),
+            false => stale(foreign, &note, &is_in_force, &budget)?,
+        };
         linked.push(LinkedNote { note, path, stale });
     }
     Ok(linked)
@@ -244,15 +266,15 @@ fn stale(
     foreign: &ForeignRepository,
     decision: &Decision,
     is_in_force: &impl Fn(&DecisionId) -> bool,
+    budget: &Cell<u64>,
 ) -> Result<Option<String>, Failure> {
     for text in decision.note.iter().flat_map(|note| &note.evidence) {
         let changed = match NoteEvidence::parse(text) {
             None => Some("its evidence is none that squad knows".to_owned()),
-            Some(NoteEvidence::File { path, blob, .. }) => match foreign.id_at(&path)? {
-                Some(id) if id == blob => None,
-                Some(_) => Some(format!("{path} has changed")),
-                None => Some(format!("{path} is gone")),
-            },
+            Some(NoteEvidence::File { path, lines, hash }) => {
+                let text = || foreign.read(&path, LARGEST_SOURCE).ok().flatten();
+                changed_file((&path, lines, &hash), foreign.id_at(&path)?, text, budget)
+            }
             Some(NoteEvidence::Decision(id)) => {
                 (!is_in_force(&id)).then(|| format!("decision {id} is not in force any more"))
             }

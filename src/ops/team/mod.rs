@@ -7,6 +7,7 @@ pub(crate) mod checks;
 pub(crate) mod commit;
 pub(crate) mod config;
 pub(crate) mod engines;
+mod evidence;
 pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod hooks;

@@ -238,6 +238,8 @@ fn is_bare(folder: &Path) -> bool {
 
 /// A URL without the password or token in it, which must not be recorded.
 pub(super) fn without_password(url: &str) -> String {
+    // A web address may have one behind the path too.
+    let url = url.split(['?', '#']).next().filter(|_| url.starts_with("http")).unwrap_or(url);
     let parts = || {
         let (scheme, rest) = url.split_once("://")?;
         let (host, _) = rest.split_once(['/', '?', '#']).unwrap_or((rest, ""));
@@ -342,6 +344,7 @@ mod tests {
         for (url, kept) in [
             ("https://ann:pass@example.com/a@b.git", "https://example.com/a@b.git"),
             ("https://token@example.com/a", "https://example.com/a"),
+            ("https://example.com/a.git?token=b#c", "https://example.com/a.git"),
             ("ssh://git:pass@example.com/a", "ssh://git@example.com/a"),
             ("ssh://git@example.com/a", "ssh://git@example.com/a"),
             ("git@example.com:a/b.git", "git@example.com:a/b.git"),
