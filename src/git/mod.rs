@@ -21,6 +21,7 @@
 //! | `intent`, `transaction`, `rewrite`, `staging` | changes to work tree, index and branch that can be finished after a kill |
 //! | `listing` | which files git tracks, would add, or ignores |
 //! | `work_tree` | snapshots of the work tree, and the diff between two of them |
+//! | `clone` | clones in which agents work, and commits of what they did there |
 //! | `rescue` | backing up uncommitted changes before they are removed, and restoring them |
 //! | `undo` | taking changes out of the work tree by a merge, and planning to |
 //! | `scrub` | removing content from everything squad stores |
@@ -33,6 +34,7 @@
 
 mod bundle;
 mod checkout;
+mod clone;
 mod commit;
 mod contents;
 mod diff;
@@ -86,6 +88,7 @@ mod tests;
 
 pub(crate) use self::{
     bundle::BundledLedger,
+    clone::{ClonedWork, MergedWork, clone_folders},
     commit::Identity,
     contents::PlainFiles,
     error::Error,

@@ -286,10 +286,22 @@ impl Repository {
         let base = commit(expected, &[])?;
         let (ours, theirs) = (commit(ours, &[base])?, commit(wanted, &[base])?);
         quarantine.put(&objects)?;
+        let (tree, conflicts) = self.merge_commits(quarantine, ours, theirs)?;
+        Ok(Merged { tree, conflicts })
+    }
+
+    /// Merges two commits. Returns the tree, and the paths that belong to each conflict. New objects stay in the
+    /// quarantine.
+    pub(super) fn merge_commits(
+        &self,
+        quarantine: &Quarantine<'_>,
+        ours: ObjectId,
+        theirs: ObjectId,
+    ) -> Result<(ObjectId, Vec<BTreeSet<Vec<u8>>>), Error> {
         // A folder that somebody renamed says nothing of new files in it.
         let call = self.call(&["-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", "-z", "--messages"]);
         let answer = quarantine.call(call.arguments(&[ours.to_string(), theirs.to_string()])).run()?;
-        let merged = self.parse_merge(&answer.stdout);
+        let merged = self.parse_merge(&answer.stdout).map(|merged| (merged.tree, merged.conflicts));
         merged.ok_or_else(|| Error::damaged(self.git_dir(), format!("`git merge-tree`: {}", answer.error_line())))
     }
 
