@@ -174,12 +174,6 @@ impl Repository {
         Ok(self.references().read(name)?.map(|id| id.to_string()))
     }
 
-    /// The parents of a commit.
-    pub(crate) fn parents(&self, commit: &str) -> Result<Vec<String>, Error> {
-        let (_, parents, _) = self.objects().commit(&self.parse_commit(commit)?)?;
-        Ok(parents.iter().map(ToString::to_string).collect())
-    }
-
     /// Merges trees: base, ours, theirs. What the merge makes stays in the quarantine.
     pub(super) fn merge_trees(
         &self,
@@ -220,7 +214,7 @@ impl Repository {
     }
 
     /// Stores objects, and a commit among them or already there, as a ref.
-    fn keep_commit(&self, reference: &str, commit: ObjectId, objects: &NewObjects) -> Result<(), Error> {
+    pub(super) fn keep_commit(&self, reference: &str, commit: ObjectId, objects: &NewObjects) -> Result<(), Error> {
         let kept: Option<KeptPack> = if objects.is_empty() { None } else { Some(self.packs().add(objects)?) };
         let old = self.references().read(reference)?;
         if old != Some(commit) && !self.ledger().move_ref_as(reference, (old, commit), Durability::Now)? {

@@ -22,6 +22,7 @@
 //! | `listing` | which files git tracks, would add, or ignores |
 //! | `work_tree` | snapshots of the work tree, and the diff between two of them |
 //! | `clone` | clones in which agents work, and commits of what they did there |
+//! | `merge` | merging their work into the user's branch |
 //! | `rescue` | backing up uncommitted changes before they are removed, and restoring them |
 //! | `undo` | taking changes out of the work tree by a merge, and planning to |
 //! | `scrub` | removing content from everything squad stores |
@@ -52,6 +53,7 @@ mod ledger_tree;
 mod listing;
 mod lock;
 mod maintenance;
+mod merge;
 mod merge_text;
 mod mode;
 mod object_store;
@@ -97,6 +99,7 @@ pub(crate) use self::{
     intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     maintenance::Extent,
+    merge::{MergeTarget, MergedFile, WorkToMerge},
     mode::is_executable,
     objects::sha1_of_blob,
     program::Environment,

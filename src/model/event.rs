@@ -369,6 +369,15 @@ kinds! {
     };
     /// A person took the run's changes out of the work tree, or brought them back.
     "run.undone" AtOnce RunUndone(Undone);
+    /// What its agents did in their clones was merged.
+    "run.merged" AtOnce RunMerged {
+        branch: String,
+        commit: String,
+        merged: Vec<Slug>,
+        /// Agents whose work is not in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<Slug>,
+    };
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

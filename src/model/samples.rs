@@ -209,6 +209,12 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             commit: commit(),
             conflicts: vec![text("src/api.rs")],
         },
+        EventKind::RunMerged {
+            branch: text("main"),
+            commit: commit(),
+            merged: vec![slug("backend")],
+            left: vec![slug("tester")],
+        },
         EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },
         EventKind::DecisionLanded { decisions: vec![decision().id], branch: text("main"), commit: commit() },
         EventKind::DecisionDelivered { decisions: vec![decision().id], session: session() },

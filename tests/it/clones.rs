@@ -83,3 +83,105 @@ fn agents_work_in_clones_and_leave_the_users_files_alone() {
     assert!(listed.contains(&format!("refs/squad/runs/{run}/bob")), "{listed}");
     repo.assert_sound();
 }
+
+fn played(repo: &TestRepo, script: &str, message: &str) -> String {
+    let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "--json", message]);
+    TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn a_merge_commits_each_agents_work_and_leaves_uncommitted_changes_alone() {
+    let repo = repo();
+    // What the agents change is committed; what else the user has changed is not.
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+    let before = users(&repo);
+    let planned = repo.squad(&["merge", &run, "--dry-run"]);
+    assert_eq!(planned.out, "api.txt\nnotes.txt\ntests.txt\n", "{planned}");
+    assert_eq!(repo.squad(&["merge", &run]).code, 2, "nobody can be asked");
+    assert_eq!(users(&repo), before);
+    let merged = repo.squad(&["merge", &run, "--yes"]);
+    assert_eq!(merged.code, 0, "{merged}");
+    assert_eq!(repo.read("notes.txt"), "one\ntwo\nADA\n");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? draft.txt\n");
+    let log = repo.git(&["log", "--format=%s", "--topo-order"]);
+    assert_eq!(log, "@ada and @bob build it, then @ada polishes it\nbob: Done.\nada: Polished.\nnotes\nteam\n");
+    assert_eq!(repo.git(&["log", "--format=%s", "--first-parent", "-2"]).lines().last(), Some("notes"));
+    assert!(!repo.git(&["log", "-p", "main"]).contains("draft"));
+    let again = repo.squad(&["merge", &run, "--yes"]);
+    assert!(again.code == 2 && again.err.contains("is merged already"), "{again}");
+    let undo = repo.squad(&["undo", &run, "--yes"]);
+    assert!(undo.code == 2 && undo.err.contains("git revert"), "{undo}");
+    let log = repo.squad(&["log", &run, "--json"]);
+    assert!(log.out.contains("run.merged"), "{log}");
+    repo.assert_sound();
+}
+
+/// Uncommitted changes where the agents' are × whether the commit is plain.
+#[test]
+fn where_the_work_tree_cannot_follow_the_work_is_a_branch() {
+    for squash in [false, true] {
+        let repo = repo();
+        let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+        let before = (repo.read("notes.txt"), repo.git(&["rev-parse", "main"]));
+        let mut arguments = vec!["merge", run.as_str(), "--yes", "--json"];
+        arguments.extend(squash.then_some("--squash"));
+        let merged = repo.squad(&arguments);
+        let report: serde_json::Value = serde_json::from_str(&merged.out).expect("JSON");
+        assert_eq!(report["branch"], format!("squad/{run}"), "{merged}");
+        assert!(report["aside"].as_str().expect("a reason").contains("notes.txt"), "{merged}");
+        assert_eq!((repo.read("notes.txt"), repo.git(&["rev-parse", "main"])), before);
+        let parents = repo.git(&["log", "-1", "--format=%P", &format!("squad/{run}")]);
+        assert_eq!(parents.split_whitespace().count(), if squash { 1 } else { 2 });
+        // The user's own change is not in it, and a three-way merge finds none of it to take out.
+        assert_eq!(repo.git(&["show", &format!("squad/{run}:notes.txt")]), "one\ntwo\nADA\n");
+        assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 2);
+        repo.assert_sound();
+    }
+}
+
+const SAME_LINES: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ write = "notes.txt", text = "one\ntwo\nADA\n" }, { write = ".envrc", text = "x\n" }, { say = "Done." }]
+[[turn]]
+agent = "bob"
+steps = [{ write = "notes.txt", text = "one\ntwo\nBOB\n" }, { write = "bob.txt", text = "bob\n" }, { say = "Done." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "All is done." }]
+"#;
+
+#[test]
+fn work_that_conflicts_is_set_aside_and_named() {
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    let output = repo.rehearse(SAME_LINES, &["--permissions", "allow", "--isolation", "clone", "@ada and @bob do it"]);
+    assert!(output.err.contains("its work is set aside: it conflicts in notes.txt"), "{output}");
+    let run = repo.squad(&["log", "--json"]);
+    let run: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
+    let run = run["runs"][0]["run"].as_str().expect("an id").to_owned();
+    let merged = repo.squad(&["merge", &run, "--yes"]);
+    assert_eq!(merged.code, 1, "{merged}");
+    assert!(merged.err.contains(".envrc: runs by itself"), "{merged}");
+    assert!(merged.err.contains("the work of bob is not merged: it conflicts in notes.txt"), "{merged}");
+    assert!(repo.read("notes.txt").contains("ADA") && !repo.exists("bob.txt"));
+    let bobs = repo.git(&["show", &format!("refs/squad/runs/{run}/bob:notes.txt")]);
+    assert!(bobs.contains("BOB"), "{bobs}");
+    let diff = repo.squad(&["diff", &run, "bob"]);
+    assert!(diff.out.contains("+BOB") && !diff.out.contains("+ADA"), "{diff}");
+    repo.assert_sound();
+}
+
+/// Runs that there is nothing of to merge: each says why, and what can be had.
+#[test]
+fn what_cannot_be_merged_says_why() {
+    let repo = repo();
+    let in_project = repo.rehearse(SIDE_BY_SIDE, &["--permissions", "allow", "--json", "@ada builds it"]);
+    let in_project = TestRepo::events(&in_project)[0]["run"].as_str().expect("an id").to_owned();
+    let idle = played(&repo, "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Nothing to do.\" }]", "@ada look at it");
+    for (run, why) in [("2020", "no run"), (&*in_project, "worked in your work tree"), (&*idle, "nothing to merge")] {
+        let output = repo.squad(&["merge", run, "--yes"]);
+        assert!(output.code == 2 && output.err.contains(why), "{why}: {output}");
+    }
+}

@@ -328,13 +328,33 @@ impl Places for Clones {
     }
 }
 
+/// What an agent of a run did in its clone.
+#[derive(Clone, Debug)]
+pub(in crate::ops) struct AgentWork {
+    pub(in crate::ops) agent: Slug,
+    pub(in crate::ops) work: ClonedWork,
+}
+
+/// What agents did in clones, in the order in which it is to be merged; last what was set aside. Empty: they worked in
+/// the project, or changed nothing.
+pub(in crate::ops) fn works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
+    let mut works: Vec<AgentWork> = Vec::new();
+    for commit in merged(repository, run)?.into_iter().chain(set_aside(repository, run)?) {
+        let Some((work, message)) = repository.cloned_work(&commit)? else { continue };
+        let agent = message.lines().find_map(|line| line.strip_prefix("Squad-Agent: "));
+        let Some(agent) = agent.and_then(Slug::fold) else { continue };
+        works.push(AgentWork { agent, work });
+    }
+    Ok(works)
+}
+
 /// The commits of a run's merged work, in order.
-pub(in crate::ops) fn merged(repository: &Repository, run: &RunId) -> Result<Vec<String>, Error> {
+fn merged(repository: &Repository, run: &RunId) -> Result<Vec<String>, Error> {
     numbered(repository, &format!("{REFS}{run}_merged/"))
 }
 
 /// The commits of the work that was set aside, in order.
-pub(in crate::ops) fn set_aside(repository: &Repository, run: &RunId) -> Result<Vec<String>, Error> {
+fn set_aside(repository: &Repository, run: &RunId) -> Result<Vec<String>, Error> {
     numbered(repository, &format!("{REFS}{run}_aside/"))
 }
 

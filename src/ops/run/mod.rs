@@ -24,6 +24,7 @@ pub(crate) mod lockouts;
 pub(crate) mod mcp;
 pub(crate) mod members;
 pub(crate) mod memory;
+pub(crate) mod merge;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
 pub(crate) mod past;
