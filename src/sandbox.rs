@@ -157,6 +157,12 @@ impl Sandbox {
         self
     }
 
+    /// The same, where these cannot be read.
+    pub(crate) fn hiding(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.rules.hidden.extend(paths);
+        self
+    }
+
     /// The same, where this tree may be read only.
     pub(crate) fn without_writable(mut self, path: &Path) -> Self {
         self.rules.writable.retain(|writable| writable != path);

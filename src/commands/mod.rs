@@ -34,6 +34,7 @@ mod knowledge;
 mod log;
 mod man;
 mod mcp;
+mod merge;
 mod orchestrate;
 mod pager;
 mod policy;
@@ -158,6 +159,7 @@ enum Command {
     Log(log::Args),
     Diff(diff::Args),
     Undo(undo::Args),
+    Merge(merge::Args),
     Status(status::Args),
     Squads(squads::Args),
     Cancel(cancel::Args),
@@ -276,6 +278,7 @@ impl Arguments {
             Command::Log(args) => args.run(&mut context),
             Command::Diff(args) => args.run(&mut context),
             Command::Undo(args) => args.run(&mut context),
+            Command::Merge(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
             Command::Squads(args) => args.run(&mut context),
             Command::Cancel(args) => args.run(&mut context),
@@ -341,6 +344,7 @@ impl Command {
             Self::Remove(args) => args.writes_to_the_branch(),
             Self::Rescue(args) => args.writes_to_the_branch(),
             Self::Undo(args) => args.writes_to_the_branch(),
+            Self::Merge(args) => args.writes_to_the_branch(),
             _ => false,
         }
     }

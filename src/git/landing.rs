@@ -7,6 +7,7 @@
 
 mod as_it_is;
 mod commit;
+mod merged;
 mod plan;
 mod ready;
 mod recover;
@@ -28,6 +29,7 @@ use super::{
 };
 use crate::model::ChangeKind;
 use commit::{NewCommit, move_branch, wants_signature, write_commit};
+pub(super) use merged::{MergeCommit, land_merge};
 use plan::{Plan, PlannedFile};
 use ready::{check_attributes, check_ready};
 use recover::recover;
@@ -200,7 +202,7 @@ fn attempt(
     }
     let committer = known(committer)?;
     attributes?;
-    let new = NewCommit { branch: &change.branch, base, message: &change.message, committer, at };
+    let new = NewCommit { branch: &change.branch, base, merged: None, message: &change.message, committer, at };
     let (commit, kept) = write_commit(repository, &mut plan.objects, plan.tree, &new, signs?)?;
     let finish = || move_branch(repository, &new, (commit, &kept));
     let is_moved = apply(repository, lock, root, &plan, change, (base, Some(commit)), finish)?;
@@ -259,15 +261,25 @@ fn apply(
     };
     let intent = Intent::new(&change.kind, Some(commit), None, files);
     let transaction = Transaction::begin(repository, lock, root, intent, contents)?;
+    let is_tolerated = |path: &String| plan.files.iter().any(|file| file.is_tolerant && file.path == *path);
+    carry_through(transaction, &change.branch, is_tolerated, finish)
+}
+
+/// Carries a transaction out to its end. `is_tolerated`: files of the user's that may stay.
+fn carry_through(
+    transaction: Transaction<'_>,
+    branch: &str,
+    is_tolerated: impl Fn(&String) -> bool,
+    finish: impl FnOnce() -> Result<bool, Error>,
+) -> Result<bool, Stop> {
     let carried_out = transaction.carry_out().map_err(Stop::Failed).and_then(|left| {
-        let is_tolerated = |path: &String| plan.files.iter().any(|file| file.is_tolerant && file.path == *path);
         match left.iter().find(|path| !is_tolerated(path)) {
             Some(path) => refuse(format!("{path} is being changed"), TRY_AGAIN),
             None => finish().map_err(Stop::Failed),
         }
     });
     // If the user has switched branches, reset or stashed meanwhile, settle again.
-    if !matches!(carried_out, Ok(true)) || !transaction.is_intact(&change.branch)? {
+    if !matches!(carried_out, Ok(true)) || !transaction.is_intact(branch)? {
         transaction.settle_until_stable()?;
     }
     transaction.end()?;

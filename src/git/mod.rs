@@ -21,6 +21,8 @@
 //! | `intent`, `transaction`, `rewrite`, `staging` | changes to work tree, index and branch that can be finished after a kill |
 //! | `listing` | which files git tracks, would add, or ignores |
 //! | `work_tree` | snapshots of the work tree, and the diff between two of them |
+//! | `clone` | clones in which agents work, and commits of what they did there |
+//! | `merge` | merging their work into the user's branch |
 //! | `rescue` | backing up uncommitted changes before they are removed, and restoring them |
 //! | `undo` | taking changes out of the work tree by a merge, and planning to |
 //! | `scrub` | removing content from everything squad stores |
@@ -33,6 +35,7 @@
 
 mod bundle;
 mod checkout;
+mod clone;
 mod commit;
 mod contents;
 mod diff;
@@ -50,6 +53,7 @@ mod ledger_tree;
 mod listing;
 mod lock;
 mod maintenance;
+mod merge;
 mod merge_text;
 mod mode;
 mod object_store;
@@ -86,6 +90,7 @@ mod tests;
 
 pub(crate) use self::{
     bundle::BundledLedger,
+    clone::{ClonedWork, MergedWork, clone_folders},
     commit::Identity,
     contents::PlainFiles,
     error::Error,
@@ -94,6 +99,7 @@ pub(crate) use self::{
     intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     maintenance::Extent,
+    merge::{MergeTarget, MergedFile, WorkToMerge},
     mode::is_executable,
     objects::sha1_of_blob,
     program::Environment,

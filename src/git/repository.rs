@@ -27,6 +27,8 @@ pub(crate) struct Repository {
     git_dir: PathBuf,
     common_dir: PathBuf,
     work_dir: Option<PathBuf>,
+    /// Nothing in the work tree leads to `git_dir`; see `clone`.
+    is_clone: bool,
     hash: hash::Kind,
     sharing: Sharing,
     is_reftable: bool,
@@ -93,6 +95,11 @@ impl Repository {
         &self.damage
     }
 
+    /// A clone of this repository's work tree, which need not be there yet.
+    pub(crate) fn clone_at(&self, git_dir: &Path, work_dir: &Path) -> Self {
+        Self { git_dir: git_dir.to_owned(), work_dir: Some(work_dir.to_owned()), is_clone: true, ..self.clone() }
+    }
+
     /// Creates a repository on branch `main`, whatever the user's default is. If git knows no identity, the repository
     /// gets its own, so that commits can be made in it.
     pub(crate) fn create(folder: &Path, environment: &Environment) -> Result<(), Error> {
@@ -114,6 +121,7 @@ impl Repository {
         Ok(Self {
             common_dir: discover::tidy(found.common_dir()),
             work_dir: found.workdir().map(discover::tidy),
+            is_clone: false,
             hash: found.object_hash(),
             tracks_modes: cfg!(unix) && config.boolean("core.fileMode").unwrap_or(true),
             has_remotes: !found.remote_names().is_empty(),
@@ -320,7 +328,13 @@ impl Repository {
 
     /// A call of git in this work tree.
     pub(super) fn call(&self, arguments: &[&str]) -> Call {
-        Call::new(&self.environment, self.work_dir.as_deref().unwrap_or(&self.git_dir), arguments)
+        let place = self.work_dir.as_deref().unwrap_or(&self.git_dir);
+        let call = Call::new(&self.environment, place, arguments);
+        if !self.is_clone {
+            return call;
+        }
+        let names = [("GIT_DIR", &*self.git_dir), ("GIT_WORK_TREE", place)];
+        names.iter().fold(call, |call, (name, path)| call.variable(name, &path.to_string_lossy()))
     }
 }
 

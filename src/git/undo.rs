@@ -97,6 +97,13 @@ struct Merged {
     conflicts: Vec<BTreeSet<Vec<u8>>>,
 }
 
+impl UndoPlan {
+    /// The files with their contents.
+    pub(super) fn into_parts(self) -> (Vec<Planned>, Contents) {
+        (self.files, self.contents)
+    }
+}
+
 impl FileStep {
     pub(crate) fn reversed(&self) -> Self {
         let Self { path, raw, old, new } = self.clone();
@@ -286,10 +293,22 @@ impl Repository {
         let base = commit(expected, &[])?;
         let (ours, theirs) = (commit(ours, &[base])?, commit(wanted, &[base])?);
         quarantine.put(&objects)?;
+        let (tree, conflicts) = self.merge_commits(quarantine, ours, theirs)?;
+        Ok(Merged { tree, conflicts })
+    }
+
+    /// Merges two commits. Returns the tree, and the paths that belong to each conflict. New objects stay in the
+    /// quarantine.
+    pub(super) fn merge_commits(
+        &self,
+        quarantine: &Quarantine<'_>,
+        ours: ObjectId,
+        theirs: ObjectId,
+    ) -> Result<(ObjectId, Vec<BTreeSet<Vec<u8>>>), Error> {
         // A folder that somebody renamed says nothing of new files in it.
         let call = self.call(&["-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", "-z", "--messages"]);
         let answer = quarantine.call(call.arguments(&[ours.to_string(), theirs.to_string()])).run()?;
-        let merged = self.parse_merge(&answer.stdout);
+        let merged = self.parse_merge(&answer.stdout).map(|merged| (merged.tree, merged.conflicts));
         merged.ok_or_else(|| Error::damaged(self.git_dir(), format!("`git merge-tree`: {}", answer.error_line())))
     }
 
@@ -316,7 +335,7 @@ impl Repository {
     }
 
     /// Adds the files with their contents as git would check them out.
-    fn fill(
+    pub(super) fn fill(
         &self,
         plan: &mut UndoPlan,
         quarantine: &Quarantine<'_>,
@@ -377,6 +396,16 @@ impl Repository {
         let answer = call.variable("GIT_WORK_TREE", &folder.path().to_string_lossy()).succeed()?;
         let paths = answer.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty());
         Ok(paths.map(<[u8]>::to_owned).collect())
+    }
+
+    /// A file as it is, and as a step leaves it.
+    pub(super) fn planned_step(&self, step: &FileStep) -> Result<(Vec<u8>, Option<Version>, Option<Content>), Error> {
+        let root = self.work_dir().unwrap_or(self.git_dir());
+        // A file that is not as it was before the step stays out: it is found when the file is switched.
+        let version = if step.old.is_some() { self.version_as_in(root, step)? } else { None };
+        let blob = step.old.as_ref().map(|old| old.id.to_string()).unwrap_or_default();
+        let old = version.map(|version| Version { blob, ..version });
+        Ok((step.raw.clone(), old, step.new.clone()))
     }
 
     /// The file at a path; `None`: there is no file.

@@ -115,6 +115,11 @@ impl WorkTreeSnapshot {
         skipped(&self.left_out)
     }
 
+    /// Whether both have the same files.
+    pub(crate) fn has_tree_of(&self, other: &Self) -> bool {
+        self.tree == other.tree
+    }
+
     pub(super) fn tree(&self) -> ObjectId {
         self.tree
     }

@@ -44,6 +44,8 @@ pub(crate) enum ChangeKind {
     /// The commit of an undo.
     #[serde(rename = "undo --commit")]
     RevertRun { run: RunId },
+    #[serde(rename = "merge")]
+    Merge { run: RunId },
     #[serde(rename = "mcp --register")]
     Register,
     /// Of another version of squad: its command.
@@ -62,6 +64,7 @@ impl ChangeKind {
                 | Self::RetireNote { .. }
                 | Self::LandHistory
                 | Self::RevertRun { .. }
+                | Self::Merge { .. }
         )
     }
 }
@@ -93,6 +96,7 @@ impl Display for ChangeKind {
                 let redo = if record.undone.redo { " --redo" } else { "" };
                 write!(f, "undo {}{agent}{redo}", record.run)
             }
+            Self::Merge { run } => write!(f, "merge {run}"),
             Self::RevertRun { run } => write!(f, "undo {run} --commit"),
             Self::Restore { rescue } => write!(f, "rescue restore {rescue}"),
             Self::Register => f.write_str("mcp --register"),

@@ -269,6 +269,16 @@ kinds! {
     "question.answered" Never QuestionAnswered { question: u64 };
     /// A snapshot of the work tree has been stored.
     "snapshot.taken" Batched SnapshotTaken(TakenSnapshot);
+    /// An agent has got a clone of its own, at that commit.
+    "clone.created" Batched CloneCreated { directory: String, commit: String, seconds: f64 };
+    /// What an agent left in its clone was committed, as `reference`.
+    "clone.committed" AtOnce CloneCommitted {
+        reference: String,
+        commit: String,
+        /// Files that conflict with what agents before it did; the work stays on its branch until `squad merge`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        conflicts: Vec<String>,
+    };
     "decision.logged" AtOnce DecisionLogged {
         /// The decision; `text` is its body.
         #[serde(flatten)]
@@ -359,6 +369,15 @@ kinds! {
     };
     /// A person took the run's changes out of the work tree, or brought them back.
     "run.undone" AtOnce RunUndone(Undone);
+    /// What its agents did in their clones was merged.
+    "run.merged" AtOnce RunMerged {
+        branch: String,
+        commit: String,
+        merged: Vec<Slug>,
+        /// Agents whose work is not in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<Slug>,
+    };
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -19,6 +19,10 @@ impl RequestHandler {
     ) -> Result<String, String> {
         let tree = requester.tree.as_ref().filter(|_| !requester.cannot_change());
         let tree = tree.ok_or("you may not change anything here")?;
+        if requester.is_placed() {
+            let by_itself = "you work in a clone of your own: squad commits what you leave in its work tree";
+            return Err(format!("{by_itself} when your work ends"));
+        }
         if !self.may_commit {
             let only = "squad commits only in a command that the user runs in the foreground and that may commit";
             return Err(format!("{only}; leave your changes in the work tree and say so"));

@@ -132,6 +132,15 @@ impl Hooks {
         Self((!hooks.is_empty()).then(|| Arc::new((hooks, place))))
     }
 
+    /// The same, run in another folder and sandbox.
+    pub(crate) fn moved_to(&self, directory: &Path, sandbox: Option<&Sandbox>) -> Self {
+        let moved = self.0.as_deref().map(|(hooks, place)| {
+            let (directory, sandbox) = (directory.to_owned(), sandbox.cloned());
+            Arc::new((hooks.clone(), HookPlace { directory, sandbox, ..place.clone() }))
+        });
+        Self(moved)
+    }
+
     /// The project's files that the hooks' commands name.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let hooks = self.0.as_deref().map(|(hooks, _)| hooks.as_slice()).unwrap_or_default();

@@ -23,6 +23,7 @@ mod lineage;
 mod notices;
 mod permission;
 mod permits;
+mod place;
 mod proposal;
 mod requests;
 mod session_id;
@@ -45,6 +46,7 @@ pub(crate) use engines::Engines;
 pub(crate) use hooks::{FileState, Hook, HookPlace, Hooks};
 pub(crate) use notices::Notices;
 pub(crate) use permits::Permits;
+pub(crate) use place::{Place, Places};
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Keep, Notes, Question, Recorded, RequestHandler, in_project};

@@ -27,7 +27,7 @@ impl RequestHandler {
             return Approval::Deny(reason);
         }
         let by_rule = self.by_rule(requester, access, tool, detail);
-        let (place, scope) = self.read_from(access, detail);
+        let (place, scope) = self.read_from(requester, access, detail);
         if by_rule.is_none() && place.is_some_and(|place| self.attached.contains(&place)) {
             return Approval::Allow;
         }
@@ -49,7 +49,7 @@ impl RequestHandler {
     /// What `[policy]` says.
     fn by_rule(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Option<Answered> {
         let Requester { agent, tier, .. } = requester;
-        let path = (access == Access::Write).then(|| self.path_in_project(detail)).flatten();
+        let path = (access == Access::Write).then(|| self.path_in_project(requester, detail)).flatten();
         self.policy.answer(&PolicyRequest { agent, tier: *tier, access, tool, detail, path: path.as_deref() })
     }
 
@@ -79,11 +79,11 @@ impl RequestHandler {
         if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
             return Some("agents that review, choose or answer may read files, but not change them".to_owned());
         }
-        if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(detail)).flatten() {
+        if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(requester, detail)).flatten() {
             return Some(reason);
         }
         if access == Access::Write && !self.approved_files.is_empty() {
-            let path = self.path_in_project(detail).filter(|path| self.approved_files.contains(path));
+            let path = self.path_in_project(requester, detail).filter(|path| self.approved_files.contains(path));
             if let Some(path) = path {
                 return Some(format!(
                     "`{path}` runs as the user approved it with `squad trust`, and no tool changes it"
@@ -92,7 +92,7 @@ impl RequestHandler {
         }
         if access == Access::Write && !self.locked.is_empty() {
             // The path as named, and where its links lead.
-            let paths = [in_project(&self.project, detail), self.path_in_project(detail)];
+            let paths = [in_project(self.project_of(requester), detail), self.path_in_project(requester, detail)];
             let why = |path: String| self.locked.get(&(requester.agent.clone(), path));
             if let Some(why) = paths.into_iter().flatten().find_map(why) {
                 return Some(why.clone());
@@ -105,12 +105,12 @@ impl RequestHandler {
             let is_kept = requester.is_reviewing() && !only_reads_git(detail);
             is_kept.then(|| format!("reviewers may run only {READS_GIT}, without options that do more"))
         };
-        forbidden(detail, &self.project).or_else(by_role)
+        forbidden(detail, self.project_of(requester)).or_else(by_role)
     }
 
     /// Where a path that is read really leads: a link in the project may point anywhere.
-    fn read_from(&self, access: Access, detail: &str) -> (Option<String>, PathScope) {
-        let project = real(Path::new(&self.project));
+    fn read_from(&self, requester: &Requester, access: Access, detail: &str) -> (Option<String>, PathScope) {
+        let project = real(Path::new(self.project_of(requester)));
         // An engine may read `~` as a shell does.
         let is_path = access == Access::Read && !detail.is_empty() && !detail.starts_with('~');
         let place = is_path.then(|| follow(&project.join(detail), |_| {})).flatten();
@@ -127,9 +127,10 @@ impl RequestHandler {
         by: Option<&Answered>,
     ) -> Approval {
         let agent = &requester.agent;
-        let path = (access == Access::Write).then(|| self.path_in_project(detail)).flatten();
+        let path = (access == Access::Write).then(|| self.path_in_project(requester, detail)).flatten();
         // Who wants to be asked about this is asked each time.
-        let rules = if by.is_some() { None } else { always_rules(access, detail, path.as_deref(), &self.project) };
+        let project = self.project_of(requester);
+        let rules = if by.is_some() { None } else { always_rules(access, detail, path.as_deref(), project) };
         let answered = |decided: Decided| {
             let Decided { is_allowed: allowed, rule, reason } = decided;
             let (tool, detail) = (tool.to_owned(), detail.to_owned());
@@ -153,9 +154,9 @@ impl RequestHandler {
         }
         let always = rules.as_ref().map(list);
         let writing = requester.announced(|writing| {
-            writing.path == detail || path.is_some() && self.path_in_project(&writing.path) == path
+            writing.path == detail || path.is_some() && self.path_in_project(requester, &writing.path) == path
         });
-        let asked = proposal(&self.project, agent, (access, tool, detail), path.as_deref(), writing.as_ref(), always);
+        let asked = proposal(project, agent, (access, tool, detail), path.as_deref(), writing.as_ref(), always);
         requester.tell(EventKind::PermissionAsked { tool: tool.to_owned(), access, detail: detail.to_owned() });
         let (approval, decided) = tokio::select! {
             biased;

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
 use super::commands::CommandLog;
-use super::{AlwaysAllowed, Cancel, Hooks, Notices, Reports, UserMessages, WorkTree};
+use super::{AlwaysAllowed, Cancel, Hooks, Notices, Place, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing, subject};
 use crate::env::{ProjectPath, follow, real};
 use crate::model::{
@@ -120,6 +120,8 @@ pub(crate) struct Requester {
     pub(crate) reads_only: bool,
     /// Its work tree; `None` if it has no tools that change anything.
     pub(crate) tree: Option<Arc<WorkTree>>,
+    /// Its clone; `None`: it works in the project.
+    place: Option<Arc<Place>>,
     refused: AtomicU64,
     /// What became of its commands.
     pub(super) commands: Mutex<CommandLog>,
@@ -148,6 +150,7 @@ impl Requester {
             reports,
             reads_only,
             tree,
+            place: None,
             refused,
             commands,
             is_confined,
@@ -162,6 +165,15 @@ impl Requester {
 
     pub(crate) fn at_tier(self, tier: Tier) -> Self {
         Self { tier, ..self }
+    }
+
+    /// Whether it works in a clone.
+    pub(super) fn is_placed(&self) -> bool {
+        self.place.is_some()
+    }
+
+    pub(crate) fn placed(self, place: Option<Arc<Place>>) -> Self {
+        Self { place, ..self }
     }
 
     pub(crate) fn reviewing(self) -> Self {
@@ -253,6 +265,16 @@ impl RequestHandler {
         Self { hooks, ..self }
     }
 
+    /// The project's root where an agent works.
+    pub(super) fn project_of<'r>(&'r self, requester: &'r Requester) -> &'r str {
+        requester.place.as_ref().map_or(&self.project, |place| &place.project)
+    }
+
+    /// The hooks where an agent works.
+    pub(super) fn hooks_of<'r>(&'r self, requester: &'r Requester) -> &'r Hooks {
+        requester.place.as_ref().map_or(&self.hooks, |place| &place.hooks)
+    }
+
     /// Whether the mode lets an agent change anything.
     pub(super) fn lets_change(&self) -> bool {
         match self.permissions {
@@ -266,7 +288,8 @@ impl RequestHandler {
         match request {
             Request::Tool(call, reply) => reply.send(self.tool(requester, call).await),
             Request::Write(files, reply) => {
-                let refused = files.iter().find_map(|file| Some((&file.path, self.git_refusal(&file.path)?)));
+                let refused =
+                    files.iter().find_map(|file| Some((&file.path, self.git_refusal(requester, &file.path)?)));
                 let instead = match refused {
                     Some((path, reason)) => {
                         requester.note_refused(Some(Access::Write));
@@ -317,7 +340,7 @@ impl RequestHandler {
     /// The arguments that a call is made with; the error is why it is not made.
     pub(super) async fn before_tool(&self, requester: &Requester, call: &ToolCall) -> Result<Option<Value>, String> {
         let Requester { agent, reports, .. } = requester;
-        let asked = self.hooks.before_tool(agent, call, reports, &self.cancel).await;
+        let asked = self.hooks_of(requester).before_tool(agent, call, reports, &self.cancel).await;
         if let Err(reason) = &asked {
             requester.note_refused(change_by(&call.tool));
             let (tool, detail) = (call.tool.clone(), subject(&call.arguments));
@@ -328,7 +351,7 @@ impl RequestHandler {
 
     async fn after_tool(&self, requester: &Requester, call: &ToolCall, ended: &ToolResult) -> Option<String> {
         let Requester { agent, reports, .. } = requester;
-        self.hooks.after_tool(agent, (call, ended), reports, &self.cancel).await
+        self.hooks_of(requester).after_tool(agent, (call, ended), reports, &self.cancel).await
     }
 
     /// Decides about a call, records that, and notes that it begins.
@@ -359,7 +382,7 @@ impl RequestHandler {
                 // Such commands only show something.
                 Access::Shell if requester.reads_only => {}
                 Access::Write => {
-                    if let Some(path) = self.path_in_project(detail) {
+                    if let Some(path) = self.path_in_project(requester, detail) {
                         tree.begin_write(&requester.agent, call.unwrap_or_default(), &path, true);
                     }
                     tree.is_ready().await;
@@ -441,14 +464,15 @@ impl RequestHandler {
 
     /// Records files written to another tool's inbox as decisions, instead of writing them.
     async fn record_inbox_files(&self, requester: &Requester, files: Vec<Writing>) -> Option<ToolResult> {
-        let (notes, others): (Vec<Writing>, Vec<Writing>) =
-            files.into_iter().partition(|file| self.path_in_project(&file.path).is_some_and(|path| is_in_inbox(&path)));
+        let is_note =
+            |file: &Writing| self.path_in_project(requester, &file.path).is_some_and(|path| is_in_inbox(&path));
+        let (notes, others): (Vec<Writing>, Vec<Writing>) = files.into_iter().partition(is_note);
         if notes.is_empty() {
             return None;
         }
         let (mut ok, mut replies) = (true, Vec::new());
         for note in &notes {
-            let found = tools::note(&self.resulting_text(note));
+            let found = tools::note(&self.resulting_text(requester, note));
             for decision in found.as_deref().unwrap_or_default() {
                 let done = self.decide(&requester.reports, &requester.agent, decision.clone()).await;
                 ok &= done.is_ok();
@@ -468,8 +492,8 @@ impl RequestHandler {
     }
 
     /// The text of a file after the call.
-    fn resulting_text(&self, file: &Writing) -> String {
-        let held = || std::fs::read_to_string(Path::new(&self.project).join(&file.path)).ok();
+    fn resulting_text(&self, requester: &Requester, file: &Writing) -> String {
+        let held = || std::fs::read_to_string(Path::new(self.project_of(requester)).join(&file.path)).ok();
         let edited = file.old.as_ref().filter(|old| !old.is_empty()).and_then(|old| {
             let held = held().filter(|held| held.contains(old.as_str()))?;
             Some(held.replacen(old.as_str(), &file.text, 1))
@@ -478,14 +502,14 @@ impl RequestHandler {
     }
 
     /// Where a path really leads, relative to the project's root with `/`.
-    pub(super) fn path_in_project(&self, path: &str) -> Option<String> {
-        let project = Path::new(&self.project);
+    pub(super) fn path_in_project(&self, requester: &Requester, path: &str) -> Option<String> {
+        let project = Path::new(self.project_of(requester));
         ProjectPath::resolve(project, project, path).ok().map(|path| path.shown)
     }
 
     /// Why no mode lets an agent write there: it is git's, as named or where links lead.
-    pub(super) fn git_refusal(&self, path: &str) -> Option<String> {
-        let project = Path::new(&self.project);
+    pub(super) fn git_refusal(&self, requester: &Requester, path: &str) -> Option<String> {
+        let project = Path::new(self.project_of(requester));
         let Some(followed) = follow(&project.join(path), |_| {}) else {
             return Some(format!("`{}` leads through a link that cannot be followed", first_words(path, 100)));
         };

@@ -314,7 +314,8 @@ impl Workers {
     ) {
         let writes = writes.and_then(|(path, text)| {
             // A write to the inbox becomes a decision, not a file.
-            let path = in_project(&self.requests.project, &path).filter(|path| !is_in_inbox(path))?;
+            let project = self.requests.project_of(&work.requester);
+            let path = in_project(project, &path).filter(|path| !is_in_inbox(path))?;
             Some(Written { path, text, ..Written::default() })
         });
         if let (Some(tree), Some(writes)) = (&work.requester.tree, &writes) {

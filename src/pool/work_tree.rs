@@ -30,6 +30,11 @@ pub(crate) trait RunRepository: Send + Sync {
 
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String>;
 
+    /// Whether it is one agent's clone. Its snapshots are not reported: the run's entries are about the project.
+    fn is_clone(&self) -> bool {
+        false
+    }
+
     /// What changed in the repository itself.
     fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String>;
 
@@ -124,6 +129,24 @@ impl WorkTree {
         });
     }
 
+    /// Begins with an earlier snapshot of an agent's clone: what differs from it by now is the agent's.
+    pub(crate) async fn begin_at(&self, base: WorkTreeSnapshot, agent: &Slug) {
+        let _guard = self.cutting.lock().await;
+        {
+            let mut activity = self.activity.lock();
+            activity.snapshots.push(base);
+            activity.open.commands.insert(agent.clone());
+            activity.begun.insert(agent.clone(), 0);
+        }
+        self.cut().await;
+        self.is_ready.send_replace(true);
+    }
+
+    /// The last snapshot.
+    pub(crate) fn last(&self) -> Option<WorkTreeSnapshot> {
+        self.activity.lock().snapshots.last().cloned()
+    }
+
     /// Continues a resumed run.
     pub(crate) async fn go_on(&self, before: Before) {
         let _guard = self.cutting.lock().await;
@@ -152,7 +175,8 @@ impl WorkTree {
     }
 
     fn tell(&self, kind: EventKind) {
-        if !self.is_over.load(Ordering::Relaxed) {
+        let is_kept_back = matches!(kind, EventKind::SnapshotTaken(_)) && self.source.is_clone();
+        if !is_kept_back && !self.is_over.load(Ordering::Relaxed) {
             self.reports.tell(None, kind);
         }
     }

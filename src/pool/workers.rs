@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::session_memory::News;
 use super::session_pool::{BorrowedSession, Returned, SessionPool};
 use super::slots::{SessionOrigin, SessionOwner, Standing};
 use super::timer::Limits;
-use super::{Budget, Cancel, LiveSessions, Reports, WorkTree};
+use super::{Budget, Cancel, LiveSessions, Place, Places, Reports, WorkTree};
 use crate::compile::{
     PastCall, changed_by_others, earlier_turns, hook_addition, interrupted_prompt, new_task, recorded_work,
     unknown_calls, written_by_others,
@@ -169,6 +170,10 @@ pub(crate) struct Workers {
     pub(crate) colleagues: Arc<Colleagues<Job, Work>>,
     /// Tracks what agents change in the work tree.
     pub(crate) tree: Option<Arc<WorkTree>>,
+    /// Gives each agent a clone; `None`: all work in the project.
+    pub(crate) places: Option<Arc<dyn Places>>,
+    /// The clone of the agent that these work for.
+    pub(crate) place: Option<Arc<Place>>,
 }
 
 impl Workers {
@@ -223,22 +228,12 @@ impl Workers {
             }
             Some(mut has_session) => {
                 job.opening.resume |= *has_session;
-                let tree = work.requester.tree.clone();
-                if let Some(tree) = &tree {
-                    tree.enter(&work.agent);
-                }
-                if let Err(panic) = catch_panic(self.run_in_session(job, &mut work)).await {
-                    self.close_calls(&mut work);
-                    work.end(Outcome::Failed, &format!("squad itself failed; this is a bug: {panic}"));
-                }
-                work.usage.seconds = seconds(started.elapsed());
-                match tree {
-                    Some(tree) => {
-                        let changes = tree.leave(&work.agent, !work.left_running.is_empty()).await;
-                        let (files, git) = changes.map(|changes| (changes.files, changes.git)).unzip();
-                        (work.changed, work.git) = (files, git.unwrap_or_default());
+                match self.placed(&mut job, &mut work).await {
+                    Ok(workers) => workers.perform_at_once(job, &mut work, started).await,
+                    Err(reason) => {
+                        work.end(Outcome::Failed, &reason);
+                        work.changed = Some(Vec::new());
                     }
-                    None => work.changed = Some(Vec::new()),
                 }
                 *has_session |= work.has_session;
                 work.permit.finish();
@@ -254,6 +249,43 @@ impl Workers {
         work.judge_claim(self.requests.lets_change());
         self.reports.tell(Some(&work.agent), work.event());
         work
+    }
+
+    async fn perform_at_once(&self, job: Job, work: &mut Work, started: Instant) {
+        let tree = work.requester.tree.clone();
+        if let Some(tree) = &tree {
+            tree.enter(&work.agent);
+        }
+        if let Err(panic) = catch_panic(self.run_in_session(job, work)).await {
+            self.close_calls(work);
+            work.end(Outcome::Failed, &format!("squad itself failed; this is a bug: {panic}"));
+        }
+        work.usage.seconds = seconds(started.elapsed());
+        match tree {
+            Some(tree) => {
+                let changes = tree.leave(&work.agent, !work.left_running.is_empty()).await;
+                let (files, git) = changes.map(|changes| (changes.files, changes.git)).unzip();
+                (work.changed, work.git) = (files, git.unwrap_or_default());
+            }
+            None => work.changed = Some(Vec::new()),
+        }
+    }
+
+    /// The workers at the agent's place. Whoever only answers works in the project.
+    async fn placed(&self, job: &mut Job, work: &mut Work) -> Result<Self, String> {
+        let is_any = job.kind != WorkKind::Answer && job.opening.spec.tools != ToolChoice::Nothing;
+        let Some(places) = self.places.as_ref().filter(|_| is_any) else { return Ok(self.clone()) };
+        let place = places.place(&work.agent).await?;
+        for attachment in &mut job.attachments {
+            // The project may have a file that the clone has not.
+            let path = Path::new(&self.requests.project).join(&attachment.path);
+            attachment.path = path.display().to_string();
+        }
+        job.opening.directory = PathBuf::from(&place.project);
+        let (pool, tree) = (Arc::clone(&place.pool), Some(Arc::clone(&place.tree)));
+        let workers = Self { pool, tree, place: Some(place), ..self.clone() };
+        work.requester = Arc::new(workers.requester(job, &work.permit));
+        Ok(workers)
     }
 
     /// Work that completed before the run was interrupted.
@@ -287,24 +319,30 @@ impl Workers {
     }
 
     fn unfinished(&self, job: &Job) -> Work {
+        let (kind, tier) = (job.kind, job.opening.spec.tier);
+        let permit = self.permit(&job.opening.spec.agent);
+        let requester = self.requester(job, &permit);
+        let gets_decisions = kind != WorkKind::Answer && tier != Tier::Lightweight;
+        let (session, asks_for_work) = (job.opening.session.clone(), job.asks_for_work);
+        Work { permit, gets_decisions, session, asks_for_work, ..self.not_begun(requester) }
+    }
+
+    fn requester(&self, job: &Job, permit: &Arc<JobPermit>) -> Requester {
         let spec = &job.opening.spec;
         let has_no_means = matches!(spec.tools, ToolChoice::Nothing | ToolChoice::ReadOnly);
         let tree = self.tree.clone().filter(|_| !has_no_means);
         let reads_only = job.kind != WorkKind::Work || has_no_means;
-        let mut requester =
-            Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree).at_tier(spec.tier);
-        let (permit, tier) = (self.permit(&spec.agent), spec.tier);
+        let tier = spec.tier;
+        let requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
+        let requester = requester.at_tier(tier).placed(self.place.clone());
         match job.kind {
-            WorkKind::Review => requester = requester.reviewing(),
+            WorkKind::Review => requester.reviewing(),
             WorkKind::Work if tier != Tier::Lightweight => {
                 let asked_by = job.handed_by.as_ref().map(|by| by.agents.clone()).unwrap_or_default();
-                requester = requester.with_caller(Caller { asked_by, tier, permit: Arc::clone(&permit) });
+                requester.with_caller(Caller { asked_by, tier, permit: Arc::clone(permit) })
             }
-            WorkKind::Work | WorkKind::Answer => {}
+            WorkKind::Work | WorkKind::Answer => requester,
         }
-        let gets_decisions = job.kind != WorkKind::Answer && tier != Tier::Lightweight;
-        let (session, asks_for_work) = (job.opening.session.clone(), job.asks_for_work);
-        Work { permit, gets_decisions, session, asks_for_work, ..self.not_begun(requester) }
     }
 
     fn not_begun(&self, requester: Requester) -> Work {
@@ -393,7 +431,7 @@ impl Workers {
         }
         self.close_calls(work);
         let ended = (&work.agent, &*name, &*work.outcome.to_string());
-        self.requests.hooks.session_end(ended, &self.reports).await;
+        self.requests.hooks_of(&work.requester).session_end(ended, &self.reports).await;
         if work.outcome != Outcome::Completed {
             // The message may not have reached it.
             borrowed.standing = None;
@@ -417,7 +455,7 @@ impl Workers {
             SessionOrigin::Created | SessionOrigin::Warm => "startup",
         };
         let begun = (&work.agent, &*work.session, source);
-        let added = self.requests.hooks.session_start(begun, &self.reports, cancel).await?;
+        let added = self.requests.hooks_of(&work.requester).session_start(begun, &self.reports, cancel).await?;
         Ok(added.iter().map(|(hook, text)| hook_addition(hook, text)).collect())
     }
 
@@ -428,7 +466,7 @@ impl Workers {
                 return;
             }
             let done = (&work.agent, &*work.session, &*work.text);
-            match self.requests.hooks.agent_stop(done, holds, &self.reports, cancel).await {
+            match self.requests.hooks_of(&work.requester).agent_stop(done, holds, &self.reports, cancel).await {
                 Stop::May => return,
                 Stop::Held(message) => self.turn(session, (&message, &[]), cancel.clone(), work).await,
                 Stop::Failed(_) if cancel.is_set() => work.end(Outcome::Cancelled, cancel.reason()),

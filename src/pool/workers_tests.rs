@@ -102,6 +102,8 @@ pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Worke
         budget: Arc::new(Budget::new(BudgetSettings::default(), BTreeMap::new(), Duration::ZERO)),
         retries: 1,
         tree: None,
+        places: None,
+        place: None,
         sessions: Arc::default(),
         colleagues: Colleagues::channel().0,
     };

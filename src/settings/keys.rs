@@ -5,7 +5,7 @@ use std::time::Duration;
 use toml::Value;
 
 use super::policy::{PolicyEntry, PolicyWord};
-use super::{BudgetLimits, Origin, Settings, parse_duration};
+use super::{BudgetLimits, Isolation, Origin, Settings, parse_duration};
 use crate::model::{Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
@@ -24,7 +24,7 @@ pub(super) struct Key {
 impl Key {
     /// Whether no agent starts while its value cannot be read: to leave it out would let more happen.
     pub(super) fn fails_closed(&self) -> bool {
-        self.adds_up || [HOOKS, "check.", "budget."].iter().any(|table| self.name.starts_with(table))
+        self.adds_up || [HOOKS, "check.", "budget.", "isolation."].iter().any(|table| self.name.starts_with(table))
     }
 }
 
@@ -88,6 +88,11 @@ pub(super) const KEYS: &[Key] = &[
             _ => Err(format!("is read-only or open, not `{name}`")),
         };
         put(&mut s.sandbox.opens_git, opens)
+    }),
+    free("isolation.mode", |s, _, v| {
+        let name = text(v)?;
+        let mode = Isolation::parse(&name);
+        put(&mut s.isolation.mode, mode.ok_or_else(|| format!("is project or clone, not `{name}`")))
     }),
     free("policy.questions", |s, _, v| {
         let number = integer(v)?;

@@ -75,6 +75,7 @@ pub(crate) struct Settings {
     pub(crate) sessions: Sessions,
     pub(crate) routing: RoutingSettings,
     pub(crate) sandbox: SandboxSettings,
+    pub(crate) isolation: IsolationSettings,
     pub(crate) policy: PolicySettings,
     pub(crate) budget: BudgetSettings,
     /// The program and arguments that check the project; empty: none is configured.
@@ -150,6 +151,31 @@ pub(crate) struct SandboxSettings {
     pub(crate) read: Vec<String>,
     /// Whether commands may write in the project's `.git` at level `full`.
     pub(crate) opens_git: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IsolationSettings {
+    pub(crate) mode: Isolation,
+}
+
+/// Where agents work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// In the user's work tree, side by side.
+    #[default]
+    Project,
+    /// Each in a clone of its own.
+    Clone,
+}
+
+impl Isolation {
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            "project" => Some(Self::Project),
+            "clone" => Some(Self::Clone),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -283,6 +309,9 @@ default_tier = "auto"
 [routing]
 threshold = 0.70
 
+[isolation]
+mode = "project"
+
 [sandbox]
 level = "full"
 require = false
@@ -399,6 +428,7 @@ impl Settings {
                 default_tier: None,
             },
             routing: RoutingSettings { threshold: 1.0 },
+            isolation: IsolationSettings::default(),
             sandbox: SandboxSettings { level: SandboxLevel::Full, require: false, read: Vec::new(), opens_git: false },
             policy: PolicySettings { questions: u64::MAX, kept: BTreeMap::new() },
             budget: BudgetSettings::default(),

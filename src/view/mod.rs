@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::model::{Access, Event, EventKind, HookEffect, change_by, first_line, plural};
+use crate::model::{Access, Event, EventKind, HookEffect, change_by, first_line, list, plural};
 use crate::pool::Show;
 
 /// The output that a view writes to.
@@ -187,6 +187,9 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
         EventKind::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
         EventKind::MemoryLogged { text, .. } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        EventKind::CloneCommitted { conflicts, .. } if !conflicts.is_empty() => {
+            (LineStyle::Warning, format!("its work is set aside: it conflicts in {}", list(conflicts)))
+        }
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),

@@ -12,6 +12,7 @@ fn every_value_is_listed_with_its_source() {
     expect![[r#"
         engine.fallback = []                 (default)
         engine.name = "copilot"              (default)
+        isolation.mode = "project"           (default)
         models.default = "toml"              (.squad/config.toml:2)
         models.lightweight = "small"         (.squad/config.json:1)
         models.override.ada = "mine"         (HOME/config/squad/config.toml:2)

@@ -13,6 +13,7 @@ mod ceremonies;
 mod check;
 mod circles;
 mod claims;
+mod clones;
 mod colleagues;
 mod commits;
 mod config;

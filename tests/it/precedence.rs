@@ -59,6 +59,7 @@ const KEYS: &[Key] = &[
     key("budget.agent.tokens", [("2", "2"), ("3", "3")]),
     key("budget.agent.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
     Key { name: "check.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
+    key("isolation.mode", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),

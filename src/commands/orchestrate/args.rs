@@ -34,6 +34,7 @@ Examples:
   squad orchestrate --attach login.png \"Build this page\"  Pass an image or another file
   squad orchestrate --engine rehearsal \"Try it\"           No model, no login, no network
   squad orchestrate --script play.toml \"Try it\"           Rehearse a script of your own
+  squad orchestrate --isolation clone \"Rework the API\"    Let each agent work in a clone of its own
   squad orchestrate --resume 20260105-0900                Resume an interrupted run
   squad orchestrate --no-check \"Sketch the importer\"      Leave out the check that is configured
 
@@ -77,6 +78,9 @@ pub(in crate::commands) struct Args {
     /// How many agents work at the same time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
+    /// Where agents work: in the `project`, or each in a `clone` of its own, for `squad merge` to bring together
+    #[arg(long, value_name = "WHERE")]
+    isolation: Option<String>,
     /// Whether agents may change things; by default `ask` on a terminal, otherwise `deny`
     #[arg(long, value_enum, value_name = "MODE")]
     permissions: Option<Permissions>,
@@ -212,6 +216,7 @@ impl Args {
             self.timeout.clone(),
             self.limit.clone(),
             self.max_concurrent.clone(),
+            self.isolation.clone(),
         ];
         let before = |name: &str| resumed?.flags.get(name).cloned();
         let named = FLAGS.iter().zip(values);

@@ -51,7 +51,7 @@ fn commit_files(
         return refuse("HEAD is detached: no branch is checked out", "git switch BRANCH");
     };
     let (_, base) = check_ready(repository, &branch, false)?;
-    let new = NewCommit { branch: &branch, base, message, committer: known(committer)?, at };
+    let new = NewCommit { branch: &branch, base, merged: None, message, committer: known(committer)?, at };
     let store = repository.objects();
     let base = base.map(|base| store.tree_of(&base)).transpose()?;
     let before = staged(repository, files, base)?;

@@ -23,9 +23,17 @@ pub(super) struct NewCommit<'a> {
     pub(super) branch: &'a str,
     /// The branch's commit; `None`: it has none.
     pub(super) base: Option<ObjectId>,
+    /// The second parent of a merge.
+    pub(super) merged: Option<ObjectId>,
     pub(super) message: &'a str,
     pub(super) committer: &'a Identity,
     pub(super) at: Timestamp,
+}
+
+impl NewCommit<'_> {
+    fn parents(&self) -> Vec<ObjectId> {
+        self.base.into_iter().chain(self.merged).collect()
+    }
 }
 
 /// Writes the commit of a tree, and the objects with it, in one pack.
@@ -39,7 +47,7 @@ pub(super) fn write_commit(
     let commit = if is_signed {
         sign(repository, objects, tree, new)?
     } else {
-        let bytes = commit::encode(tree, new.base.as_slice(), new.committer, new.at, new.message);
+        let bytes = commit::encode(tree, &new.parents(), new.committer, new.at, new.message);
         objects.add(objs::Kind::Commit, bytes)?
     };
     Ok((commit, repository.packs().add(objects)?))
@@ -53,10 +61,10 @@ fn sign(
     repository: &Repository,
     objects: &mut NewObjects,
     tree: ObjectId,
-    NewCommit { base, message, committer, at, .. }: &NewCommit<'_>,
+    new @ NewCommit { message, committer, at, .. }: &NewCommit<'_>,
 ) -> Result<ObjectId, Stop> {
     let mut arguments = vec!["commit-tree".to_owned(), "-S".to_owned()];
-    arguments.extend(base.iter().flat_map(|base| ["-p".to_owned(), base.to_string()]));
+    arguments.extend(new.parents().iter().flat_map(|parent| ["-p".to_owned(), parent.to_string()]));
     arguments.push(tree.to_string());
     let quarantine = Quarantine::new(repository)?;
     quarantine.put(objects)?;
@@ -91,7 +99,7 @@ fn date(at: Timestamp) -> String {
 /// Moves the branch, with HEAD's reflog, from the commit we built on. False: the branch was no longer at it.
 pub(super) fn move_branch(
     repository: &Repository,
-    NewCommit { branch, base, message, committer, at }: &NewCommit<'_>,
+    NewCommit { branch, base, message, committer, at, .. }: &NewCommit<'_>,
     (commit, kept): (ObjectId, &KeptPack),
 ) -> Result<bool, Error> {
     let subject = commit::subject(message);

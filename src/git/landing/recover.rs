@@ -70,6 +70,9 @@ pub(in crate::git) fn recover(
     };
     let landed = match &commit.id {
         Some(id) if is_on_branch(repository, &commit.branch, id)? => Landing::Landed { commit: id.clone() },
+        _ if matches!(kind, ChangeKind::Merge { .. }) => {
+            Landing::NotLanded { reason: "it had not moved the branch yet".to_owned(), hint: "merge again".to_owned() }
+        }
         _ => {
             let change = change_of(&begun, &commit)?;
             let new = change.files.iter().map(|file| file.path.clone()).collect();

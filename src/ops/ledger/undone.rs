@@ -21,11 +21,21 @@ pub(in crate::ops) fn record(env: &Env, repository: &Repository, record: &UndoRe
             return Ok(());
         }
     }
-    let (kind, position) = (EventKind::RunUndone(undone), Position::default());
-    let event = Event { seq, at, run, agent: None, kind, id: entry, position, causes };
+    let kind = EventKind::RunUndone(undone);
+    record_event(
+        env,
+        repository,
+        &team,
+        Event { seq, at, run, agent: None, kind, id: entry, position: Position::default(), causes },
+    )
+}
+
+/// Records what a person did with an ended run.
+pub(in crate::ops) fn record_event(env: &Env, repository: &Repository, team: &str, event: Event) -> Result<(), Error> {
+    let at = event.at;
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
     let entry = Entry { actor: Actor::User, ..entry_of(&event, &redactor) };
-    append(repository, &team, &[entry], at)
+    append(repository, team, &[entry], at)
 }
 
 /// The undos of each run, oldest first.

@@ -14,6 +14,7 @@ use crate::ops::ledger::log::{self, Choice, one_run, timeline};
 use crate::ops::ledger::lost;
 use crate::ops::run::before::{Since, before};
 use crate::ops::run::cancel::{agent_named, not_in_run};
+use crate::ops::run::clones::{self, AgentWork};
 use crate::pool::Interval;
 use crate::record::Read;
 
@@ -33,6 +34,8 @@ pub(in crate::ops) struct RunChanges {
     pub(in crate::ops) run: RunId,
     pub(in crate::ops) events: Vec<Event>,
     pub(in crate::ops) is_live: bool,
+    /// Its agents worked in clones.
+    pub(in crate::ops) is_cloned: bool,
     pub(in crate::ops) pieces: Vec<Piece>,
     /// The last snapshot.
     pub(in crate::ops) last: WorkTreeSnapshot,
@@ -148,6 +151,15 @@ impl RunChanges {
             }
         }
         let mut pieces = pieces.all;
+        let works = clones::works(repository, &run)?;
+        let is_cloned = !works.is_empty();
+        for AgentWork { agent, work } in works {
+            let piece = |step| {
+                let (class, by, how) = (ChangeClass::Own, BTreeSet::from([agent.clone()]), None);
+                Piece { step, class, by, how, is_beside: false }
+            };
+            pieces.extend(repository.steps_of_work(&work)?.into_iter().map(piece));
+        }
         pieces.retain(|piece| piece.step.changes_anything());
         let changed = events.iter().filter_map(|event| event.kind.end()?.1.changed.as_ref()).flatten();
         let is_ours = |change: &&Change| change.class.is_of_agents() && left_out_at(&left_out, &change.path).is_some();
@@ -155,7 +167,7 @@ impl RunChanges {
         let why = |path: &String| left_out_at(&left_out, path).cloned().unwrap_or_default();
         let not_covered = not_covered.into_iter().map(|path| SkippedFile { why: why(&path), path }).collect();
         let last = snapshots.pop().unwrap_or(before.first);
-        Ok(Self { run, events, is_live, pieces, last, not_covered })
+        Ok(Self { run, events, is_live, is_cloned, pieces, last, not_covered })
     }
 
     /// The agent of this name that the run had.

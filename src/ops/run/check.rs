@@ -4,7 +4,8 @@
 //! that content, also when the run is resumed.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::engine::command::OwnCommand;
 use crate::env::real;
@@ -12,7 +13,7 @@ use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug,
 use crate::ops::run::checked::Checked;
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::team::trust;
-use crate::pool::{Action, Work, WorkTree, session_id};
+use crate::pool::{Action, Places, SessionPool, Work, WorkTree, session_id};
 use crate::program::{Program, Programs};
 use crate::settings::Origin;
 
@@ -22,6 +23,15 @@ pub(crate) const SETTING: &str = "check.run";
 const SHOWN: u64 = 4 * 1024;
 /// Stands for an agent where processes and their output are told apart by agents.
 const NAME: &str = "check";
+/// The clone that it is run in, where agents have clones.
+const CLONE: &str = "squad-check";
+
+/// Where the check is run.
+struct CheckedPlace {
+    root: PathBuf,
+    pool: Arc<SessionPool>,
+    tree: Arc<WorkTree>,
+}
 
 impl Executor<'_> {
     /// Checks all the work of the run so far, unless agents changed nothing since the last check.
@@ -44,7 +54,11 @@ impl Executor<'_> {
             }
             written.extend(own);
         }
-        let Some(tree) = self.workers.tree.as_ref().filter(|_| !covered.is_empty()) else { return };
+        if covered.is_empty() {
+            return;
+        }
+        let Some(checked) = self.checked_place().await else { return };
+        let tree = &checked.tree;
         let before = tree.snapshot().await;
         let last = results.checked.check.take().or_else(|| self.past.check().cloned());
         let command = command_line(&self.project.settings.check);
@@ -56,7 +70,7 @@ impl Executor<'_> {
         });
         let check = match standing {
             Some(check) => Some(check),
-            None => self.check_now(position, tree, before, &written).await.map(|check| {
+            None => self.check_now(position, &checked, before, &written).await.map(|check| {
                 let rewritten = self.named().filter(|path| written.contains(path.as_str())).collect();
                 let check = ProjectCheck { rewritten, ..check };
                 self.workers.reports.at(position).tell(None, EventKind::CheckCompleted(check.clone()));
@@ -64,6 +78,18 @@ impl Executor<'_> {
             }),
         };
         results.checked = Checked { is_cancelled: check.is_none(), check, covered };
+    }
+
+    /// Where the work is checked: in the project, or in a clone of all that is merged so far. `None`: nowhere.
+    async fn checked_place(&self) -> Option<CheckedPlace> {
+        let Some(clones) = self.clones else {
+            let (root, pool) = (self.project.folder.root.clone(), Arc::clone(&self.workers.pool));
+            return Some(CheckedPlace { root, pool, tree: self.workers.tree.clone()? });
+        };
+        let place = clones.place(&Slug::fold(CLONE)?).await;
+        let place = place.inspect_err(|reason| self.complain(&format!("the work cannot be checked: {reason}"))).ok()?;
+        let (pool, tree) = (Arc::clone(&place.pool), Arc::clone(&place.tree));
+        Some(CheckedPlace { root: PathBuf::from(&place.project), pool, tree })
     }
 
     /// Whether a change is an agent's, and of the project itself: what agents say in the team's files is not checked.
@@ -91,7 +117,7 @@ impl Executor<'_> {
     async fn check_now(
         &self,
         position: Position,
-        tree: &WorkTree,
+        checked: &CheckedPlace,
         before: Option<String>,
         written: &BTreeSet<&str>,
     ) -> Option<ProjectCheck> {
@@ -99,10 +125,11 @@ impl Executor<'_> {
         let arguments = &self.project.settings.check;
         let command = command_line(arguments);
         reports.tell(None, EventKind::CheckStarted { command: command.clone() });
+        let tree = &checked.tree;
         // A constant that folds to itself.
         let name = Slug::fold(NAME)?;
         tree.announce(Action::Begin(&name));
-        let ran = self.run_check(arguments, &name).await;
+        let ran = self.run_check(arguments, &name, checked).await;
         tree.announce(Action::End(&name));
         let mut check = match ran {
             Ok(None) => return None,
@@ -133,13 +160,18 @@ impl Executor<'_> {
     }
 
     /// Fails closed: the error is the reason why it could not be run. `None`: the run is being cancelled.
-    async fn run_check(&self, arguments: &[String], name: &Slug) -> Result<Option<ProjectCheck>, String> {
+    async fn run_check(
+        &self,
+        arguments: &[String],
+        name: &Slug,
+        checked: &CheckedPlace,
+    ) -> Result<Option<ProjectCheck>, String> {
         let Self { env, project, .. } = self;
         let is_brought = matches!(project.settings.origin(SETTING), Origin::Project(..));
         if is_brought && !trust::is_approved(env, project, SETTING) {
             return Err(format!("what `{SETTING}` runs is not as it was approved: `squad trust` shows it"));
         }
-        let (variables, root) = (env.os_variables(), &project.folder.root);
+        let (variables, root) = (env.os_variables(), &checked.root);
         let programs = Programs::new(root, &variables);
         let program = program(arguments.first().map(String::as_str).unwrap_or_default(), root, &programs)?;
         let (local, session) = (project.local(), session_id(name, self.run));
@@ -148,7 +180,7 @@ impl Executor<'_> {
             arguments: arguments.get(1..).unwrap_or_default(),
             directory: root,
             variables,
-            sandbox: self.workers.pool.sandbox(),
+            sandbox: checked.pool.sandbox(),
             squad: env.program.as_deref(),
             local: &local,
             session: &session,

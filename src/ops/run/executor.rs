@@ -17,6 +17,7 @@ use crate::model::{
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::checked::Checked;
+use crate::ops::run::clones::Clones;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::ops::team::sandbox;
@@ -38,6 +39,8 @@ pub(in crate::ops) struct Executor<'a> {
     pub(in crate::ops) run: &'a RunId,
     pub(in crate::ops) compiler: &'a Compiler<'a>,
     pub(in crate::ops) workers: &'a Workers,
+    /// `None`: all agents work in the project.
+    pub(in crate::ops) clones: Option<&'a Clones>,
     /// What the run had done before it was interrupted.
     pub(in crate::ops) past: &'a Past,
     /// The plan is for one agent and no reviewer.
@@ -224,8 +227,8 @@ impl Executor<'_> {
             let others = list(team.startable().map(|member| &member.slug).filter(|slug| *slug != from));
             return Err(format!("`{to}` cannot be given work; these colleagues can: {others}"));
         };
-        let directory = &self.workers.requests.project;
-        let prompt = compile::handed_prompt(task, from, &self.order.message, directory, self.run.as_str());
+        let directory = self.directory_of(to);
+        let prompt = compile::handed_prompt(task, from, &self.order.message, &directory, self.run.as_str());
         // Attachments belong to the user's message, and this task is a colleague's.
         let job = self.job(member, tier, prompt, WorkKind::Work, false);
         Ok(Job { attachments: Vec::new(), asks_for_work: asks_for_work(task), ..job })
@@ -291,6 +294,18 @@ impl Executor<'_> {
         }
         let lander = Lander::new(self.env, self.project).until(self.workers.cancel.clone());
         lander.land_aside(self.env.threads).await
+    }
+
+    /// The project's root where an agent works.
+    pub(super) fn directory_of(&self, agent: &Slug) -> String {
+        self.clones.map_or_else(|| self.workers.requests.project.clone(), |clones| clones.root(agent))
+    }
+
+    /// Brings together what these agents did, for those who come after them.
+    pub(super) async fn collect(&self, agents: &[Slug]) {
+        if let Some(clones) = self.clones {
+            clones.collect(agents).await;
+        }
     }
 
     fn tell(&self, agent: Option<&Slug>, kind: EventKind) {

@@ -161,22 +161,26 @@ impl Executor<'_> {
         let workers = self.workers.at(position);
         let Submission { now, all } = submission;
         let others = match &workers.tree {
-            Some(tree) => tree.of_others().await,
-            None => Vec::new(),
+            Some(tree) if self.clones.is_none() => tree.of_others().await,
+            _ => Vec::new(),
         };
         let changed = changed_by(all).chain(&others);
         let mut files: Vec<String> = changed.map(|change| change.path.clone()).collect();
         files.sort();
         files.dedup();
-        let (diff, contents) = match &workers.tree {
-            Some(tree) => {
-                (tree.diff(files.iter().take(FILES).cloned().collect()).await, tree.contents(files.clone()).await)
+        let shown: Vec<String> = files.iter().take(FILES).cloned().collect();
+        let (diff, contents) = match (self.clones, &workers.tree) {
+            (Some(clones), _) => {
+                let read = (clones.diff(&shown).await, clones.contents(&files).await);
+                read.0.as_ref().err().or(read.1.as_ref().err()).iter().for_each(|reason| self.complain(reason));
+                (read.0.unwrap_or_default(), read.1.unwrap_or_default())
             }
-            None => Default::default(),
+            (None, Some(tree)) => (tree.diff(shown).await, tree.contents(files.clone()).await),
+            (None, None) => Default::default(),
         };
         let judged = JudgedFiles { files, contents, ..JudgedFiles::default() };
         let unchanged: Vec<&String> = results.file_verdicts.rejected_among(&judged).collect();
-        let directory = &workers.requests.project;
+        let directory = &*self.directory_of(&reviewer.slug);
         let shown = ReviewedWork {
             work: &reports_of(now),
             others: &others,
@@ -331,10 +335,12 @@ impl Executor<'_> {
             &self.order.message,
             &reports_of(judged),
             rejection,
-            &workers.requests.project,
+            &self.directory_of(&member.slug),
             self.run.as_str(),
         );
-        workers.work(Job { goes_on, ..self.job(member, plan.tier, prompt, WorkKind::Work, resume) }).await
+        let work = workers.work(Job { goes_on, ..self.job(member, plan.tier, prompt, WorkKind::Work, resume) }).await;
+        self.collect(std::slice::from_ref(&member.slug)).await;
+        work
     }
 }
 

@@ -45,6 +45,11 @@ impl RunFiles {
         let file = |kind: &str| local.join(FOLDER).join(format!("{run}.{kind}"));
         Self { lease: file(LEASE), actions: file(ACTIONS), repository: file(REPOSITORY) }
     }
+
+    /// Those of an agent's clone, in a folder where no other run looks: none works there.
+    pub(crate) fn of_clone(&self, folder: &Path) -> Self {
+        Self { actions: folder.join(ACTIONS), repository: folder.join(REPOSITORY), ..self.clone() }
+    }
 }
 
 const FOLDER: &str = "runs";

@@ -24,6 +24,7 @@ use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::attachments;
 use crate::ops::run::budget::budget;
+use crate::ops::run::clones::{self, Basis, Clones};
 use crate::ops::run::conversation_sessions::{self, ConversationSessions};
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::host::Requests;
@@ -43,10 +44,11 @@ use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Reports, RequestHandler, SessionOwner,
+    Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Places, Reports, RequestHandler, SessionOwner,
     SessionPool, Show, UserMessages, WorkTree, Workers,
 };
 use crate::route::{Request, RouteOptions, Router, ceremonies};
+use crate::settings::Isolation;
 use crate::view::Redacting;
 
 /// Plans who works on an order. Also returns squad's own answer, if no agent is needed.
@@ -175,7 +177,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     // Ends with the run; a watch process outlives many runs.
     let mut serving = JoinSet::new();
     serving.spawn(requests.serve());
-    let tree = work_tree(env, project, &prepared, &reports, redactor);
+    let tree = work_tree(env, project, &prepared, &reports, redactor.clone());
     let recording = record(&reports, first_event(project, &order, &prepared, &past));
     let (begun, ()) = tokio::join!(recording, async {
         // Named members start at once: the first snapshot takes as long as the first entry, so both are made together.
@@ -192,8 +194,16 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
             (Ok(answer_directly(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None)
         }
         (Ok(()), None) => {
-            let channels =
-                RunChannels { reports: &reports, cancel, sessions, tree, past: &past, team: &team, user_messages };
+            let channels = RunChannels {
+                reports: &reports,
+                cancel,
+                sessions,
+                tree,
+                redactor,
+                past: &past,
+                team: &team,
+                user_messages,
+            };
             let (ended, pool) = with_engine(env, project, &mut order, &prepared, channels).await;
             (Ok(ended), pool)
         }
@@ -227,6 +237,7 @@ struct RunChannels<'a> {
     cancel: Cancel,
     sessions: Arc<LiveSessions>,
     tree: Arc<WorkTree>,
+    redactor: Redactor,
     past: &'a Past,
     team: &'a Sessions,
     user_messages: Arc<UserMessages>,
@@ -241,19 +252,46 @@ async fn with_engine(
     channels: RunChannels<'_>,
 ) -> (Ended, Option<Arc<SessionPool>>) {
     let Prepared { run, head, plan, learnings, knowledge, lockouts, .. } = prepared;
-    let RunChannels { reports, cancel, sessions, tree, past, team, user_messages } = channels;
+    let RunChannels { reports, cancel, sessions, tree, redactor, past, team, user_messages } = channels;
     if order.members.is_empty() {
         begin_snapshots(project, prepared, past, &tree).await;
     }
     let is_standing =
         order.members.is_empty() && (project.settings.sessions.standing || recall::was_standing(past)) && !order.fresh;
+    let is_cloning = is_cloning(project, order, plan);
+    let script = order.script.clone().filter(|_| is_cloning);
     let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, (team, is_standing)).await {
         Ok(pool) => pool,
         Err(not_started) => return (without_engine(not_started, run, reports, &tree).await, None),
     };
     let requests = setup::requests(env, project, order, head, past, lockouts, cancel.clone());
-    let requests = RequestHandler { user_messages, ..requests };
-    let requests = requests.with_hooks(hooks::of_run(env, project, run, pool.sandbox()));
+    let hooks = hooks::of_run(env, project, run, pool.sandbox());
+    let clones = is_cloning.then(|| {
+        let attached = attachments::absolute(project, &order.attachments).iter().map(PathBuf::from).collect();
+        Clones::new(Basis {
+            env: env.clone(),
+            project: project.moved_to(project.repository.clone(), &project.work_dir),
+            run: run.clone(),
+            files: prepared.lease.files(),
+            script,
+            attached,
+            redactor,
+            hooks: hooks.clone(),
+            permits: Arc::clone(&pool.permits),
+            reports: reports.clone(),
+            tree: Arc::clone(&tree),
+        })
+    });
+    let clones = match clones.transpose() {
+        Ok(clones) => clones,
+        Err(reason) => {
+            let failure = Failure::team(format!("agents cannot work in clones: {reason}"));
+            let engine = project.settings.engine.name.clone();
+            return (without_engine(NotStarted { engine, failure }, run, reports, &tree).await, Some(pool));
+        }
+    };
+    let may_commit = requests.may_commit && clones.is_none();
+    let requests = RequestHandler { user_messages, may_commit, ..requests }.with_hooks(hooks);
     let owner = match &order.conversation {
         Some(conversation) => SessionOwner { id: conversation.id.clone(), is_conversation: true },
         None => SessionOwner { id: run.clone(), is_conversation: false },
@@ -272,18 +310,31 @@ async fn with_engine(
         budget: Arc::new(budget(&project.settings.budget, &past.events)),
         retries: project.settings.sessions.retry,
         tree: Some(tree),
+        places: clones.clone().map(|clones| clones as Arc<dyn Places>),
+        place: None,
         sessions,
         colleagues,
     };
     let task = Task::new(&order.message);
     let compiler = compiler(project, learnings, knowledge, &task).on(offer(&workers).await);
     let is_alone = plan.agents.len() == 1 && plan.reviewers().next().is_none();
-    let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past, is_alone };
+    let clones = clones.as_deref();
+    let executor =
+        Executor { env, project, order, run, compiler: &compiler, workers: &workers, clones, past, is_alone };
     let ended = tokio::select! {
         ended = executor.perform(plan.clone()) => ended,
         never = executor.serve(job_requests) => match never {},
     };
+    if let Some(clones) = clones {
+        clones.stop().await;
+    }
     (ended, Some(workers.pool))
+}
+
+/// Whether each agent gets a clone. Members that a client names work where it says.
+fn is_cloning(project: &Project, order: &Order, plan: &Plan) -> bool {
+    let is_any = order.members.is_empty() && plan.kind != PlanKind::Direct;
+    is_any && project.settings.isolation.mode == Isolation::Clone
 }
 
 fn work_tree(
@@ -465,6 +516,9 @@ fn begin(env: &Env, project: &Project, order: &Order, starts_engine: bool) -> Re
     };
     if starts_engine && answer.is_none() {
         engines::require_installed(env, project, &run, &plan)?;
+    }
+    if is_cloning(project, order, &plan) {
+        clones::require(env, project)?;
     }
     let knowledge = match answer {
         Some(_) => Vec::new(),

@@ -22,6 +22,9 @@ const LARGEST: u64 = 32 << 20;
 pub(in crate::ops) struct RunSnapshots {
     repository: Repository,
     run: RunId,
+    /// In whose folder of refs they are: the run's, or that of an agent's clone.
+    name: String,
+    is_clone: bool,
     redactor: Redactor,
     clock: Clock,
     /// The number of snapshots so far.
@@ -43,7 +46,13 @@ impl RunSnapshots {
         let (repository, run) = (project.repository.clone(), run.clone());
         let actions = Actions::new(&repository, &project.local(), files);
         let state_file = files.repository.clone();
-        Self { repository, run, redactor, clock, count: AtomicUsize::new(taken), actions, state_file }
+        let (name, is_clone) = (run.to_string(), false);
+        Self { repository, run, name, is_clone, redactor, clock, count: AtomicUsize::new(taken), actions, state_file }
+    }
+
+    /// Those of an agent's clone.
+    pub(super) fn of_clone(self, name: String) -> Self {
+        Self { name, is_clone: true, ..self }
     }
 
     /// Keeps the state for the run's resumption, which without it does not know what happened to the repository.
@@ -62,7 +71,7 @@ pub(super) fn kept_state(files: &RunFiles) -> Option<RepositoryState> {
 impl RunRepository for RunSnapshots {
     fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let name = (self.run.as_str(), number);
+        let name = (self.name.as_str(), number);
         let objection = |bytes: &[u8]| objection(&self.redactor, bytes);
         let taken = self.repository.take_snapshot(name, previous, objection, &writer(), self.clock.now());
         let taken = taken.map_err(|error| error.to_string())?;
@@ -74,7 +83,15 @@ impl RunRepository for RunSnapshots {
         self.repository.changed_between(from, to).map_err(|error| error.to_string())
     }
 
+    fn is_clone(&self) -> bool {
+        self.is_clone
+    }
+
     fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String> {
+        if self.is_clone {
+            // Its refs are the user's, which the agent cannot reach.
+            return Ok(GitChanges::default());
+        }
         match (from.state(), to.state()) {
             (Some(from), Some(to)) if from != to => {
                 let changes = self.repository.git_changes(from, to).map_err(|error| error.to_string())?;

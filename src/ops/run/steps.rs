@@ -144,6 +144,7 @@ impl Executor<'_> {
             }
         }
         done.extend(workers.fan_out(jobs).await);
+        self.collect(agents).await;
         done.sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
         if !self.past.has_step(position, true) {
@@ -154,7 +155,7 @@ impl Executor<'_> {
 
     /// An agent's job in a step. An agent that has worked in an earlier step continues in the same session.
     fn task(&self, member: &Member, plan: &Plan, position: Position, part: &Part<'_>) -> Job {
-        let directory = &self.workers.requests.project;
+        let directory = &*self.directory_of(&member.slug);
         let (message, run) = (&self.order.message, self.run.as_str());
         let prompt = match plan.ceremony(part.step) {
             None => compile::task_prompt(message, part, directory, run),

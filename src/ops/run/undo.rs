@@ -95,6 +95,10 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
     let (repository, team) = (&workspace.repository, workspace.ledger_prefix());
     let run = one_run(repository, &team, options.run)?;
     let changes = RunChanges::read(env, &workspace, run)?;
+    if changes.is_cloned {
+        let message = format!("the agents of run {} worked in clones: there is nothing in your work tree", changes.run);
+        return Err(Failure::usage(message).hint("what `squad merge` brought to a branch, `git revert` takes back"));
+    }
     let agent = options.agent.map(|agent| changes.agent(agent)).transpose()?;
     let is_for_commit = options.commit || options.decisions;
     changes.require_possible(options.redo, is_for_commit, agent.as_ref())?;

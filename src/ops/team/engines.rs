@@ -331,7 +331,7 @@ fn copilot_options(
 }
 
 /// Each team in each work tree has its own home, so that no two share sessions.
-pub(super) fn home_name(project: &Project) -> String {
+pub(in crate::ops) fn home_name(project: &Project) -> String {
     let key = format!("{}\n{}", project.repository.git_dir().display(), project.folder_in_repository());
     blake3::hash(key.as_bytes()).to_hex()[..12].to_owned()
 }

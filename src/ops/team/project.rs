@@ -3,8 +3,9 @@
 use std::ops::Deref;
 use std::path::Path;
 
-use crate::env::Env;
+use crate::env::{Env, real};
 use crate::error::Failure;
+use crate::git::Repository;
 use crate::model::{Decision, Member, Problem, Severity, Source, Team, list, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
@@ -16,7 +17,7 @@ use crate::ops::team::trust;
 use crate::parse;
 use crate::policy::PolicyRules;
 use crate::settings::{Layer, Origin, PolicyEntry, PolicyScope, Sessions, Settings};
-use crate::store;
+use crate::store::{self, TeamFolder};
 
 pub(crate) struct Project {
     workspace: Workspace,
@@ -38,6 +39,16 @@ impl Project {
     /// Reads everything. Opens teams with errors too; commands check for the errors that matter to them.
     pub(crate) fn open(env: &Env, directory: &Path, flags: Layer) -> Result<Self, Failure> {
         Ok(Opening::new(env, Workspace::find(env, directory)?, flags).read())
+    }
+
+    /// The same project in another work tree of its repository.
+    pub(crate) fn moved_to(&self, repository: Repository, work_dir: &Path) -> Self {
+        let root = work_dir.join(self.path_in_repository());
+        let root = real(&root);
+        let folder = TeamFolder { path: root.join(self.folder.name), root, name: self.folder.name };
+        let workspace = Workspace { repository, work_dir: work_dir.to_owned(), folder };
+        let (team, settings, problems) = (self.team.clone(), self.settings.clone(), self.problems.clone());
+        Self { workspace, team, settings, problems }
     }
 
     /// The rules of `[policy]`.

@@ -217,7 +217,9 @@ fn sandbox(
     let home = Path::new(env.variable("HOME").filter(|home| Path::new(home).is_absolute()).ok_or_else(unset)?);
     let home = real(home);
     let state = state_folder(env).ok_or_else(unset)?;
-    let caches = state.join(CACHED).join(super::engines::home_name(project));
+    // Clones share those of the project.
+    let key = format!("{}\n{}", project.repository.common_dir().display(), project.folder_in_repository());
+    let caches = state.join(CACHED).join(&blake3::hash(key.as_bytes()).to_hex()[..12]);
     let make = |folder: &Path| fs::create_dir_all(folder).map_err(|error| Lack::of(folder, &error));
     make(&state.join(TEMPORARY))?;
     let state = real(&state);
@@ -343,7 +345,7 @@ pub(crate) fn clear(env: &Env, age: Duration) -> (usize, u64) {
 }
 
 /// The `.env` files of the project that git ignores: they hold what only this machine is to know.
-fn ignored_environment_files(project: &Project) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn ignored_environment_files(project: &Project) -> Result<Vec<PathBuf>, String> {
     let tree = &project.work_dir;
     let found = environment_files(&project.folder.root);
     let below = |file: &PathBuf| Some(file.strip_prefix(tree).ok()?.to_str()?.replace('\\', "/"));

@@ -53,6 +53,8 @@ pub(crate) struct Card {
     budgets: Vec<String>,
     end: Option<RunEnd>,
     undone: UndoState,
+    /// Its agents have worked in clones, which have something to merge.
+    is_cloned: bool,
     /// Nothing is there for further commands.
     pub(crate) names_no_commands: bool,
 }
@@ -81,6 +83,7 @@ impl Card {
             self.run = run.cloned();
         }
         match kind {
+            EventKind::CloneCommitted { .. } => self.is_cloned = true,
             EventKind::RunUndone(undone) => {
                 self.undone.add(undone);
                 return;
@@ -417,9 +420,14 @@ impl Card {
         let log = (format!("squad log {id}"), "what happened".to_owned());
         let is_any = changes.is_any_of_agents() && !self.undone.has(None);
         let diff = is_any.then(|| (format!("squad diff {id}"), "what it changed".to_owned()));
-        let undo = is_any.then(|| (format!("squad undo {id}"), "take it back".to_owned()));
+        let merge = (format!("squad merge {id}"), "bring it to your branch".to_owned());
+        let undo = is_any.then(|| match self.is_cloned {
+            true => merge.clone(),
+            false => (format!("squad undo {id}"), "take it back".to_owned()),
+        });
         let resume = |options: &str| (format!("squad orchestrate --resume {id}{options}"), self.rest(end));
         match end.status {
+            Outcome::Completed if is_any && self.is_cloned => diff.into_iter().chain([merge]).collect(),
             Outcome::Completed if is_any => vec![
                 (format!("squad diff {id}"), "the files are yours to commit".to_owned()),
                 (format!("squad undo {id}"), "take them back".to_owned()),

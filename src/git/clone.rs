@@ -1,0 +1,338 @@
+//! Clones of the work tree, in which agents work, and commits of what they did there.
+//!
+//! ```text
+//! work_dir/.git   the agent's: it reads the user's objects, and has copies of the refs
+//! git_dir         squad's: HEAD is the commit that the clone was last set to; refs, objects and settings are the user's
+//! ```
+//!
+//! The agent can write the former, so squad never runs git on it: git would run the programs that its configuration
+//! names. With the latter, a clone is for all other code a work tree like any other.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gix::{ObjectId, hash, objs};
+use jiff::Timestamp;
+
+use super::{
+    commit::{self, Identity},
+    error::Error,
+    objects::NewObjects,
+    pack::KeptPack,
+    quarantine::Quarantine,
+    references::Durability,
+    repository::Repository,
+    work_tree::WorkTreeSnapshot,
+};
+use crate::env::files::replace;
+
+/// A checkout of 100,000 files takes seconds, and on a slow disk minutes.
+const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
+/// The last file of a new clone: without it, the clone is begun again.
+const READY: &str = "squad-ready";
+/// Holds the commit that a clone is being set to.
+const TARGET: &str = "squad-target";
+/// Settings that decide how files are written and compared.
+const CONVERSIONS: &str = r"^core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode|longpaths)$";
+
+/// What an agent did in its clone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct ClonedWork {
+    /// The commit that the clone was set to before.
+    pub(crate) base: String,
+    /// On top of it.
+    pub(crate) commit: String,
+}
+
+/// The result of a merge.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum MergedWork {
+    Merged {
+        commit: String,
+    },
+    /// The paths of the files in conflict.
+    Conflict(Vec<String>),
+}
+
+/// What `git merge-tree` makes of three commits.
+pub(super) struct MergedTree {
+    pub(super) tree: ObjectId,
+    pub(super) conflicts: BTreeSet<String>,
+}
+
+impl Repository {
+    /// Whether the clone is there as a whole.
+    pub(crate) fn is_made(&self) -> bool {
+        self.git_dir().join(READY).exists() && self.work_dir().is_some_and(Path::is_dir)
+    }
+
+    /// Makes the clone of `source` at a commit.
+    pub(crate) fn make_clone(&self, source: &Repository, commit: &str) -> Result<(), Error> {
+        let Some(root) = self.work_dir() else { return Ok(()) };
+        for folder in [self.git_dir(), root] {
+            match fs::remove_dir_all(folder) {
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", folder)(cause));
+                }
+                _ => fs::create_dir_all(folder).map_err(Error::io("create", folder))?,
+            }
+        }
+        let common = std::path::absolute(self.common_dir()).map_err(Error::io("find", self.common_dir()))?;
+        write(&self.git_dir().join("commondir"), format!("{}\n", common.display()))?;
+        self.set_clone_head(commit)?;
+        self.check_out(commit)?;
+        self.make_agents_git(source, &root.join(".git"))?;
+        write(&self.git_dir().join(READY), "")
+    }
+
+    /// Sets a clone from what its agent has made of it, whose snapshot this is, to another commit. Ignored files stay.
+    pub(crate) fn set_clone(&self, now: &WorkTreeSnapshot, commit: &str) -> Result<(), Error> {
+        let target = self.git_dir().join(TARGET);
+        replace(&target, commit.as_bytes()).map_err(Error::io("write", &target))?;
+        self.call(&["read-tree", "--reset", &now.commit()]).succeed()?;
+        // Its answer says only that some files differ, as those do that a snapshot leaves out.
+        self.call(&["update-index", "-q", "--refresh"]).timeout(CHECKOUT_TIMEOUT).run()?;
+        self.finish_clone()
+    }
+
+    /// Finishes what a killed process has begun: until then, the clone's files are not what its agent made of them.
+    pub(crate) fn finish_clone(&self) -> Result<(), Error> {
+        let target = self.git_dir().join(TARGET);
+        let commit = match fs::read_to_string(&target) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+            commit => commit.map_err(Error::io("read", &target))?,
+        };
+        self.check_out(&commit)?;
+        self.set_clone_head(&commit)?;
+        fs::remove_file(&target).map_err(Error::io("remove", &target))?;
+        self.work_dir().map_or(Ok(()), |root| self.give_index(&root.join(".git")))
+    }
+
+    /// Counts the clone's state as committed.
+    pub(crate) fn settle_clone(&self, commit: &str) -> Result<(), Error> {
+        self.set_clone_head(commit)
+    }
+
+    /// Commits what an agent did in this clone to its branch. `None`: nothing.
+    pub(crate) fn commit_clone(
+        &self,
+        (reference, now): (&str, &WorkTreeSnapshot),
+        (committer, at): (&Identity, Timestamp),
+        message: &str,
+    ) -> Result<Option<ClonedWork>, Error> {
+        let Some(base) = self.head()?.commit else { return Ok(None) };
+        let parent = self.parse_commit(&base)?;
+        if self.objects().tree_of(&parent)? == now.tree() {
+            return Ok(None);
+        }
+        let mut objects = NewObjects::new(self.hash());
+        let encoded = commit::encode(now.tree(), &[parent], committer, at, message);
+        let commit = objects.add(objs::Kind::Commit, encoded)?;
+        self.keep_commit(reference, commit, &objects)?;
+        Ok(Some(ClonedWork { base, commit: commit.to_string() }))
+    }
+
+    /// Merges what was done from `base` to `theirs` into `ours`, as `reference`.
+    pub(crate) fn merge_work(
+        &self,
+        reference: &str,
+        (ours, work): (&str, &ClonedWork),
+        (committer, at): (&Identity, Timestamp),
+        message: &str,
+    ) -> Result<MergedWork, Error> {
+        let theirs = self.parse_commit(&work.commit)?;
+        if ours == work.base {
+            self.keep_commit(reference, theirs, &NewObjects::new(self.hash()))?;
+            return Ok(MergedWork::Merged { commit: work.commit.clone() });
+        }
+        let (ours, base) = (self.parse_commit(ours)?, self.parse_commit(&work.base)?);
+        let store = self.objects();
+        let trees = (store.tree_of(&base)?, store.tree_of(&ours)?, store.tree_of(&theirs)?);
+        let quarantine = Quarantine::new(self)?;
+        let MergedTree { tree, conflicts } = self.merge_trees(&quarantine, trees, (committer, at))?;
+        if !conflicts.is_empty() {
+            return Ok(MergedWork::Conflict(conflicts.into_iter().collect()));
+        }
+        let mut objects = self.merged_objects(&quarantine, tree, trees.1)?;
+        let encoded = commit::encode(tree, &[ours, theirs], committer, at, message);
+        let commit = objects.add(objs::Kind::Commit, encoded)?;
+        self.keep_commit(reference, commit, &objects)?;
+        Ok(MergedWork::Merged { commit: commit.to_string() })
+    }
+
+    /// Keeps work that is not merged.
+    pub(crate) fn set_aside(&self, reference: &str, work: &ClonedWork) -> Result<(), Error> {
+        self.keep_commit(reference, self.parse_commit(&work.commit)?, &NewObjects::new(self.hash()))
+    }
+
+    /// The commit that a ref holds.
+    pub(crate) fn reference(&self, name: &str) -> Result<Option<String>, Error> {
+        Ok(self.references().read(name)?.map(|id| id.to_string()))
+    }
+
+    /// Merges trees: base, ours, theirs. What the merge makes stays in the quarantine.
+    pub(super) fn merge_trees(
+        &self,
+        quarantine: &Quarantine<'_>,
+        (base, ours, theirs): (ObjectId, ObjectId, ObjectId),
+        (committer, at): (&Identity, Timestamp),
+    ) -> Result<MergedTree, Error> {
+        let mut objects = NewObjects::new(self.hash());
+        // Older versions of git find the base themselves.
+        let mut commit = |tree: ObjectId, base: &[ObjectId]| {
+            objects.add(objs::Kind::Commit, commit::encode(tree, base, committer, at, "merge"))
+        };
+        let base = commit(base, &[])?;
+        let (ours, theirs) = (commit(ours, &[base])?, commit(theirs, &[base])?);
+        quarantine.put(&objects)?;
+        let (tree, conflicts) = self.merge_commits(quarantine, ours, theirs)?;
+        let paths = conflicts.into_iter().flatten().map(|path| String::from_utf8_lossy(&path).into_owned());
+        Ok(MergedTree { tree, conflicts: paths.collect() })
+    }
+
+    /// What a merge has made, as far as `ours` has it not.
+    pub(super) fn merged_objects(
+        &self,
+        quarantine: &Quarantine<'_>,
+        tree: ObjectId,
+        ours: ObjectId,
+    ) -> Result<NewObjects, Error> {
+        let mut objects = NewObjects::new(self.hash());
+        quarantine.take_trees(tree, Some(ours), &mut objects)?;
+        let trees: BTreeSet<ObjectId> = objects.as_slice().iter().map(|object| object.id).collect();
+        for made in quarantine.loose()? {
+            // Trees of a merge that came to nothing are no part of this one.
+            if !trees.contains(&made) && quarantine.blob(&made).is_ok() {
+                quarantine.take(made, objs::Kind::Blob, &mut objects)?;
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Stores objects, and a commit among them or already there, as a ref.
+    pub(super) fn keep_commit(&self, reference: &str, commit: ObjectId, objects: &NewObjects) -> Result<(), Error> {
+        let kept: Option<KeptPack> = if objects.is_empty() { None } else { Some(self.packs().add(objects)?) };
+        let old = self.references().read(reference)?;
+        if old != Some(commit) && !self.ledger().move_ref_as(reference, (old, commit), Durability::Now)? {
+            return Err(Error::damaged(self.git_dir(), format!("another process moves {reference}")));
+        }
+        drop(kept);
+        Ok(())
+    }
+
+    fn set_clone_head(&self, commit: &str) -> Result<(), Error> {
+        let head = self.git_dir().join("HEAD");
+        replace(&head, format!("{commit}\n").as_bytes()).map_err(Error::io("write", &head))
+    }
+
+    /// Sets index and files to a commit.
+    fn check_out(&self, commit: &str) -> Result<(), Error> {
+        // A clone is whole, whatever the user has checked out.
+        let whole = ["-c", "core.sparseCheckout=false", "-c", "checkout.workers=0", "-c", "index.sparse=false"];
+        let call = self.call(&whole).arguments(&["read-tree", "--reset", "-u", commit]);
+        call.timeout(CHECKOUT_TIMEOUT).succeed().map(drop)
+    }
+
+    /// Makes the repository that the agent sees: branch, history and ignored files are the user's, what is uncommitted is
+    /// staged, and no hook runs.
+    fn make_agents_git(&self, source: &Repository, git: &Path) -> Result<(), Error> {
+        for folder in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
+            let folder = git.join(folder);
+            fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        }
+        let objects = std::path::absolute(self.objects_directory()).map_err(Error::io("find", self.common_dir()))?;
+        write(&git.join("objects/info/alternates"), format!("{}\n", objects.display()))?;
+        for name in ["shallow", "info/exclude", "info/attributes"] {
+            match fs::read(self.common_dir().join(name)) {
+                Ok(bytes) => write(&git.join(name), bytes)?,
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(Error::io("read", self.common_dir().join(name))(cause)),
+            }
+        }
+        let format = ["for-each-ref", "--format=%(objectname) %(refname)%00%(symref)"];
+        let listed = source.call(&format).arguments(&["refs/heads", "refs/tags", "refs/remotes"]).succeed()?.text();
+        let refs = listed.lines().filter_map(|line| line.split_once('\0').filter(|(_, link)| link.is_empty()));
+        let mut packed: Vec<&str> = refs.map(|(line, _)| line).collect();
+        packed.sort_by_key(|line| line.split_once(' ').map(|(_, name)| name));
+        let packed: String = packed.into_iter().flat_map(|line| [line, "\n"]).collect();
+        write(&git.join("packed-refs"), format!("# pack-refs with: sorted \n{packed}"))?;
+        let head = source.head()?;
+        let head = match (head.branch, head.commit) {
+            (Some(branch), _) => format!("ref: refs/heads/{branch}\n"),
+            (None, commit) => format!("{}\n", commit.unwrap_or_default()),
+        };
+        write(&git.join("config"), source.config_for_agents()?)?;
+        self.give_index(git)?;
+        write(&git.join("HEAD"), head)
+    }
+
+    fn config_for_agents(&self) -> Result<String, Error> {
+        let is_sha256 = self.hash() != hash::Kind::Sha1;
+        let (version, extensions) = match is_sha256 {
+            true => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+            false => (0, ""),
+        };
+        let mut config = format!(
+            "[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n\tlogAllRefUpdates = true\n\thooksPath = \
+             /dev/null\n[gc]\n\tauto = 0\n{extensions}[core]\n"
+        );
+        let listed = self.call(&["config", "--null", "--get-regexp", CONVERSIONS]).run()?.stdout;
+        for setting in listed.split(|byte| *byte == 0) {
+            let setting = String::from_utf8_lossy(setting);
+            // `name`, newline, value; of a truth that is only named, no value.
+            let (name, value) = setting.split_once('\n').unwrap_or((&setting, "true"));
+            let is_plain = !value.is_empty() && value.chars().all(|character| character.is_ascii_alphanumeric());
+            if let Some(name) = name.strip_prefix("core.").filter(|_| is_plain) {
+                config += &format!("\t{name} = {value}\n");
+            }
+        }
+        Ok(config)
+    }
+
+    /// Gives the agent's repository squad's index, so that it knows the files without reading them.
+    fn give_index(&self, git: &Path) -> Result<(), Error> {
+        let draft = self.git_dir().join("index.agent");
+        let index = self.git_dir().join("index");
+        fs::copy(&index, &draft).map_err(Error::io("copy", &index))?;
+        let modified = fs::metadata(&index).and_then(|facts| facts.modified());
+        // git compares file times with the index's own time to find racy entries, so keep it.
+        let kept = modified.and_then(|at| fs::File::options().write(true).open(&draft)?.set_modified(at));
+        kept.map_err(Error::io("write", &draft))?;
+        move_into(&draft, git, "index").map_err(Error::io("write", git.join("index")))
+    }
+}
+
+fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+    fs::write(path, bytes).map_err(Error::io("write", path))
+}
+
+/// Moves a file into a folder, unless the folder is not what it was: an agent may have put a link in its place.
+#[cfg(unix)]
+fn move_into(file: &Path, folder: &Path, name: &str) -> io::Result<()> {
+    use rustix::fs::{CWD, Mode, OFlags, open, renameat};
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match open(folder, flags, Mode::empty()) {
+        Ok(folder) => Ok(renameat(CWD, file, &folder, name)?),
+        // It has no repository any more.
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn move_into(file: &Path, folder: &Path, name: &str) -> io::Result<()> {
+    if fs::symlink_metadata(folder).is_ok_and(|facts| facts.is_dir()) {
+        fs::rename(file, folder.join(name))
+    } else {
+        Ok(())
+    }
+}
+
+/// The folders of a clone, below one of its own.
+pub(crate) fn clone_folders(place: &Path, name: &str) -> (PathBuf, PathBuf) {
+    (place.join("git"), place.join("work").join(name))
+}

@@ -1,0 +1,264 @@
+//! Merging work that was done in clones into the user's branch, in no work tree. A plan writes nothing; carrying it out
+//! is finished or rolled back after a kill, as a landing is.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
+
+use super::{
+    clone::{ClonedWork, MergedTree},
+    commit::{self, Identity},
+    error::Error,
+    intent::{self, Contents, Intent, Planned},
+    landing::{Landing, MergeCommit, land_merge},
+    mode::LINK,
+    objects::NewObjects,
+    quarantine::Quarantine,
+    repository::Repository,
+    undo::UndoPlan,
+    work_tree::FileStep,
+};
+use crate::model::ChangeKind;
+
+/// Work to merge.
+pub(crate) struct WorkToMerge<'a> {
+    pub(crate) work: &'a ClonedWork,
+    /// Of its commit.
+    pub(crate) message: String,
+}
+
+/// What a merge would do.
+pub(crate) struct MergePlan<'a> {
+    quarantine: Quarantine<'a>,
+    objects: NewObjects,
+    onto: ObjectId,
+    /// The last commit of the work, on top of `onto`.
+    last: ObjectId,
+    tree: ObjectId,
+    steps: Vec<FileStep>,
+    /// The works that are in it, by index.
+    pub(crate) merged: Vec<usize>,
+    /// The works that are not, with the files in conflict.
+    pub(crate) conflicts: Vec<(usize, Vec<String>)>,
+}
+
+/// A file that a merge changes.
+pub(crate) struct MergedFile {
+    pub(crate) path: String,
+    pub(crate) is_removed: bool,
+    /// Where it leads, if it becomes a link.
+    pub(crate) link: Option<String>,
+}
+
+/// Where and as what a merge is committed.
+pub(crate) struct MergeTarget<'a> {
+    pub(crate) kind: &'a ChangeKind,
+    /// `None`: none is checked out.
+    pub(crate) branch: Option<&'a str>,
+    /// The branch that is made where the work tree cannot follow.
+    pub(crate) aside: &'a str,
+    pub(crate) message: &'a str,
+    /// One plain commit, without those of the works.
+    pub(crate) squash: bool,
+}
+
+/// Where a merge has gone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct MergedTo {
+    pub(crate) branch: String,
+    pub(crate) commit: String,
+    /// Why it is not on the checked-out branch.
+    pub(crate) aside: Option<String>,
+}
+
+impl Repository {
+    /// The work that a commit of merged work, or of work set aside, stands for, and its message.
+    pub(crate) fn cloned_work(&self, commit: &str) -> Result<Option<(ClonedWork, String)>, Error> {
+        let store = self.objects();
+        let id = self.parse_commit(commit)?;
+        let (_, parents, message) = store.commit(&id)?;
+        let (id, parents, message) = match parents.get(1) {
+            Some(theirs) => {
+                let (_, parents, message) = store.commit(theirs)?;
+                (*theirs, parents, message)
+            }
+            None => (id, parents, message),
+        };
+        let work = |base: &ObjectId| ClonedWork { base: base.to_string(), commit: id.to_string() };
+        Ok(parents.first().map(|base| (work(base), message)))
+    }
+
+    /// What a work changed.
+    pub(crate) fn steps_of_work(&self, work: &ClonedWork) -> Result<Vec<FileStep>, Error> {
+        let tree = |commit: &str| self.objects().tree_of(&self.parse_commit(commit)?);
+        let trees = [tree(&work.base)?, tree(&work.commit)?];
+        Ok(self.tree_steps(&trees, None)?.pop().unwrap_or_default())
+    }
+
+    /// Merges works into a commit, in order. Writes nothing.
+    pub(crate) fn plan_merge(
+        &self,
+        onto: &str,
+        works: &[WorkToMerge<'_>],
+        (committer, at): (&Identity, Timestamp),
+    ) -> Result<MergePlan<'_>, Error> {
+        let store = self.objects();
+        let onto = self.parse_commit(onto)?;
+        let before = store.tree_of(&onto)?;
+        let quarantine = Quarantine::new(self)?;
+        let mut objects = NewObjects::new(self.hash());
+        let (mut last, mut tree) = (onto, before);
+        let (mut merged, mut conflicts) = (Vec::new(), Vec::new());
+        for (index, WorkToMerge { work, message }) in works.iter().enumerate() {
+            let side = |commit: &str| store.tree_of(&self.parse_commit(commit)?);
+            let trees = (side(&work.base)?, tree, side(&work.commit)?);
+            let MergedTree { tree: result, conflicts: paths } =
+                self.merge_trees(&quarantine, trees, (committer, at))?;
+            if !paths.is_empty() {
+                conflicts.push((index, paths.into_iter().collect()));
+                continue;
+            }
+            merged.push(index);
+            if result != tree {
+                objects.extend(self.merged_objects(&quarantine, result, tree)?);
+                let encoded = commit::encode(result, &[last], committer, at, message);
+                (last, tree) = (objects.add(objs::Kind::Commit, encoded)?, result);
+            }
+        }
+        let steps = self.tree_steps(&[before, tree], Some(&quarantine))?.pop().unwrap_or_default();
+        Ok(MergePlan { quarantine, objects, onto, last, tree, steps, merged, conflicts })
+    }
+
+    /// Commits a plan to the checked-out branch, if the work tree can follow, or else to a branch of its own.
+    pub(crate) fn carry_out_merge(
+        &self,
+        mut plan: MergePlan<'_>,
+        target: &MergeTarget<'_>,
+        committer: &Identity,
+        at: Timestamp,
+    ) -> Result<Result<MergedTo, (String, String)>, Error> {
+        let merge = MergeCommit {
+            onto: plan.onto,
+            merged: (!target.squash).then_some(plan.last),
+            tree: plan.tree,
+            message: target.message,
+            committer,
+            at,
+        };
+        let reason = match target.branch {
+            None => "HEAD is detached".to_owned(),
+            Some(branch) => match self.obstacle_to_merge(&plan)? {
+                Some(reason) => reason,
+                None => {
+                    let (files, contents) = self.merged_files(&plan)?;
+                    let intent = |commit: ObjectId| {
+                        let commit = intent::Commit {
+                            branch: branch.to_owned(),
+                            base: Some(plan.onto.to_string()),
+                            id: Some(commit.to_string()),
+                            message: target.message.to_owned(),
+                        };
+                        Intent::new(target.kind, Some(commit), None, files)
+                    };
+                    match land_merge(self, branch, &merge, &mut plan.objects, intent, contents)? {
+                        Landing::Landed { commit } => {
+                            return Ok(Ok(MergedTo { branch: branch.to_owned(), commit, aside: None }));
+                        }
+                        Landing::NotLanded { reason, .. } => reason,
+                    }
+                }
+            },
+        };
+        let name = format!("refs/heads/{}", target.aside);
+        if self.references().read(&name)?.is_some() {
+            let hint = format!("merge or delete that branch: `git branch -D {}`", target.aside);
+            return Ok(Err((format!("{reason}, and the branch {} is there already", target.aside), hint)));
+        }
+        let commit = merge.write_unsigned(self, &mut plan.objects)?;
+        self.keep_commit(&name, commit, &plan.objects)?;
+        let (branch, commit) = (target.aside.to_owned(), commit.to_string());
+        Ok(Ok(MergedTo { branch, commit, aside: Some(reason) }))
+    }
+
+    /// The commit of a branch with this line in its message, since a commit.
+    pub(crate) fn commit_with(&self, line: &str, since: &str, branch: &str) -> Result<Option<String>, Error> {
+        let grep = format!("--grep=^{line}$");
+        let found = self.call(&["rev-list", "-1", &grep, branch, "--not", since]).run()?;
+        Ok(Some(found.text()).filter(|text| found.is_success() && !text.is_empty()))
+    }
+
+    /// Why the work tree cannot follow.
+    fn obstacle_to_merge(&self, plan: &MergePlan<'_>) -> Result<Option<String>, Error> {
+        if let Some(operation) = self.operation() {
+            return Ok(Some(format!("a {operation} is in progress")));
+        }
+        let is_plain = |mode: &str| mode.starts_with("100");
+        let odd = plan
+            .steps
+            .iter()
+            .find(|step| [&step.old, &step.new].into_iter().flatten().any(|content| !is_plain(&content.mode)));
+        if let Some(odd) = odd {
+            return Ok(Some(format!("{} is a link or a submodule", odd.path)));
+        }
+        let touched: BTreeSet<&str> = plan.steps.iter().map(|step| step.path.as_str()).collect();
+        let staged = self.call(&["diff-index", "--cached", "--name-only", "-z", &plan.onto.to_string(), "--"]);
+        let unstaged = self.call(&["diff-files", "--name-only", "-z"]);
+        for call in [staged, unstaged] {
+            let listed = call.succeed()?.stdout;
+            for path in listed.split(|byte| *byte == 0).map(String::from_utf8_lossy) {
+                // Whether its content differs is asked below, of those that the merge changes.
+                if touched.contains(&*path) && !self.is_as_in(plan, &path)? {
+                    return Ok(Some(format!("{path} has uncommitted changes")));
+                }
+            }
+        }
+        let root = self.work_dir().unwrap_or(Path::new(""));
+        let new = plan.steps.iter().filter(|step| step.old.is_none());
+        for step in new {
+            let place = root.join(&step.path);
+            let above = place.ancestors().skip(1).take_while(|above| *above != root);
+            let blocked = above.filter(|above| above.symlink_metadata().is_ok_and(|facts| !facts.is_dir())).count() > 0;
+            if blocked || place.symlink_metadata().is_ok() {
+                return Ok(Some(format!("{} is there and not committed", step.path)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether index and work tree have a file as it was before the merge.
+    fn is_as_in(&self, plan: &MergePlan<'_>, path: &str) -> Result<bool, Error> {
+        let Some(step) = plan.steps.iter().find(|step| step.path == path) else { return Ok(true) };
+        let old = step.old.as_ref().map(|old| old.id.to_string());
+        let staged = self.call(&["rev-parse", "--verify", "--quiet", &format!(":{path}")]).run()?;
+        let staged = Some(staged.text()).filter(|id| !id.is_empty());
+        Ok(staged == old && self.id_in_work_tree(path)? == old)
+    }
+
+    fn merged_files(&self, plan: &MergePlan<'_>) -> Result<(Vec<Planned>, Contents), Error> {
+        let mut filled = UndoPlan::default();
+        let planned = plan.steps.iter().map(|step| self.planned_step(step)).collect::<Result<Vec<_>, _>>()?;
+        self.fill(&mut filled, &plan.quarantine, planned)?;
+        Ok(filled.into_parts())
+    }
+}
+
+impl MergePlan<'_> {
+    pub(crate) fn changes_anything(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    pub(crate) fn files(&self) -> Vec<MergedFile> {
+        let file = |step: &FileStep| {
+            let link = step.new.as_ref().filter(|new| new.mode == LINK);
+            let link = link.and_then(|new| self.quarantine.blob(&new.id).ok());
+            MergedFile {
+                path: step.path.clone(),
+                is_removed: step.new.is_none(),
+                link: link.map(|target| String::from_utf8_lossy(&target).into_owned()),
+            }
+        };
+        self.steps.iter().map(file).collect()
+    }
+}

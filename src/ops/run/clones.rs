@@ -1,0 +1,366 @@
+//! A clone for each agent of a run, and the commits of what they did there.
+//!
+//! ```text
+//! start ─→ clone of ada ─ work ─→ commit ─┐
+//!       ─→ clone of bob ─ work ─→ commit ─┴→ merged, in the plan's order ─→ clones of the next step …
+//! ```
+//!
+//! All commits are refs below `refs/squad/runs`: an agent's last work as `RUN/AGENT`, the merged work as `RUN_merged/N`,
+//! and as `RUN_aside/N` what conflicts with it. The user's work tree, index and branches are not touched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::engine::rehearsal::Script;
+use crate::env::{Env, real};
+use crate::error::Failure;
+use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
+use crate::model::{Content, EventKind, RunId, Slug, seconds};
+use crate::ops::Project;
+use crate::ops::ledger::journal::{aside, writer};
+use crate::ops::run::executor::FIRST;
+use crate::ops::run::lease::RunFiles;
+use crate::ops::run::snapshots::RunSnapshots;
+use crate::ops::team::{engines, sandbox};
+use crate::policy::Redactor;
+use crate::pool::{Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
+
+/// Where the refs of all runs are.
+pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
+/// The folder of clones in squad's own.
+const FOLDER: &str = "clones";
+
+/// What the clones of a run are made of.
+pub(super) struct Basis {
+    pub(super) env: Env,
+    /// The user's.
+    pub(super) project: Project,
+    pub(super) run: RunId,
+    pub(super) files: RunFiles,
+    pub(super) script: Option<Script>,
+    /// Files that agents may read wherever they are.
+    pub(super) attached: Vec<PathBuf>,
+    pub(super) redactor: Redactor,
+    pub(super) hooks: Hooks,
+    pub(super) permits: Arc<Permits>,
+    pub(super) reports: Reports,
+    /// The project's, whose first snapshot is the start.
+    pub(super) tree: Arc<WorkTree>,
+}
+
+pub(in crate::ops) struct Clones {
+    basis: Arc<Basis>,
+    /// Of this run.
+    folder: PathBuf,
+    /// Each agent's, once it is made. Its lock is held while it is.
+    made: Mutex<BTreeMap<Slug, Arc<tokio::sync::Mutex<Option<Made>>>>>,
+}
+
+struct Made {
+    repository: Repository,
+    place: Arc<Place>,
+}
+
+/// The folder of a project's clones; `None`: squad has no folder of its own.
+pub(in crate::ops) fn folder_of(env: &Env, project: &Project) -> Option<PathBuf> {
+    Some(sandbox::state_folder(env)?.join(FOLDER).join(engines::home_name(project)))
+}
+
+/// Fails if agents cannot work in clones of this project.
+pub(super) fn require(env: &Env, project: &Project) -> Result<(), Failure> {
+    let refused = |why: String| Failure::team(format!("agents cannot work in clones: {why}"));
+    if folder_of(env, project).is_none() {
+        return Err(refused("squad has no folder for them".to_owned()).hint("set HOME, or XDG_STATE_HOME"));
+    }
+    let is_number = |slug: &&Slug| slug.as_str().chars().all(|character| character.is_ascii_digit());
+    if let Some(slug) = project.team.startable().map(|member| &member.slug).find(is_number) {
+        return Err(refused(format!("the agent `{slug}` is called as a snapshot is")).hint("rename it"));
+    }
+    Ok(())
+}
+
+impl Clones {
+    pub(super) fn new(basis: Basis) -> Result<Arc<Self>, String> {
+        let folder = folder_of(&basis.env, &basis.project).ok_or("squad has no folder for clones: HOME is not set")?;
+        let folder = folder.join(basis.run.as_str());
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Arc::new(Self { basis: Arc::new(basis), folder: real(&folder), made: Mutex::default() }))
+    }
+
+    /// The project's root in an agent's clone, whether or not that is made.
+    pub(super) fn root(&self, agent: &Slug) -> String {
+        let (_, work_dir) = self.folders(agent);
+        let inner = self.basis.project.path_in_repository();
+        work_dir.join(inner.trim_end_matches('/')).display().to_string().trim_end_matches('/').to_owned()
+    }
+
+    fn folders(&self, agent: &Slug) -> (PathBuf, PathBuf) {
+        let name = self.basis.project.work_dir.file_name().and_then(|name| name.to_str()).unwrap_or("project");
+        clone_folders(&self.folder.join(agent.as_str()), name)
+    }
+
+    fn slot(&self, agent: &Slug) -> Arc<tokio::sync::Mutex<Option<Made>>> {
+        Arc::clone(self.made.lock().entry(agent.clone()).or_default())
+    }
+
+    /// An agent's clone as it is, or a new one of what is merged so far.
+    async fn open(&self, agent: &Slug) -> Result<Made, String> {
+        let tip = self.tip().await?;
+        let (git_dir, work_dir) = self.folders(agent);
+        let repository = self.basis.project.repository.clone_at(&git_dir, &work_dir);
+        let asked = Instant::now();
+        let (basis, made, at) = (Arc::clone(&self.basis), repository.clone(), tip.clone());
+        let is_new = aside(self.basis.env.threads, move || {
+            if made.is_made() {
+                return made.finish_clone().map(|()| false);
+            }
+            made.make_clone(&basis.project.repository, &at).map(|()| true)
+        });
+        let is_new = is_new.await?.map_err(|error| format!("its clone cannot be made: {error}"))?;
+        if is_new {
+            let directory = work_dir.display().to_string();
+            let created = EventKind::CloneCreated { directory, commit: tip, seconds: seconds(asked.elapsed()) };
+            self.basis.reports.tell(Some(agent), created);
+        }
+        let (basis, agent, place) = (Arc::clone(&self.basis), agent.clone(), self.folder.join(agent.as_str()));
+        let made = aside(self.basis.env.threads, move || basis.bind(&agent, &place, (repository, &work_dir)));
+        let (made, base, agent) = made.await??;
+        made.place.tree.begin_at(base, &agent).await;
+        Ok(made)
+    }
+
+    /// Sets a clone to what is merged so far, unless its agent is at work there.
+    async fn advance(&self, agent: &Slug, made: &mut Made) -> Result<(), String> {
+        let tip = self.tip().await?;
+        let head = made.repository.head().map_err(|error| error.to_string())?.commit;
+        let is_committed = |made: &Made| {
+            let (Some(head), Some(now)) = (&head, made.place.tree.last()) else { return false };
+            made.repository.snapshot_at(head).is_ok_and(|base| base.has_tree_of(&now))
+        };
+        if head.as_ref() == Some(&tip) || !is_committed(made) {
+            return Ok(());
+        }
+        let Some(now) = made.place.tree.last() else { return Ok(()) };
+        let (repository, at) = (made.repository.clone(), tip.clone());
+        let set = aside(self.basis.env.threads, move || repository.set_clone(&now, &at)).await?;
+        set.map_err(|error| format!("its clone cannot be set to what the others did: {error}"))?;
+        let base = made.repository.snapshot_at(&tip).map_err(|error| error.to_string())?;
+        let place = self.folder.join(agent.as_str());
+        let tree = self.basis.tree_of(agent, &place, &made.repository)?;
+        let Place { project, hooks, pool, .. } = &*made.place;
+        let (project, hooks, pool) = (project.clone(), hooks.clone(), Arc::clone(pool));
+        made.place = Arc::new(Place { project, hooks, pool, tree });
+        made.place.tree.begin_at(base, agent).await;
+        Ok(())
+    }
+
+    /// The commit of all that is merged so far, or of the start.
+    async fn tip(&self) -> Result<String, String> {
+        self.basis.tree.is_ready().await;
+        let Basis { project, run, .. } = &*self.basis;
+        let missing = || "the project's first snapshot could not be taken".to_owned();
+        let merged = merged(&project.repository, run).map_err(|error| error.to_string())?;
+        let start = || project.repository.first_snapshot(run.as_str());
+        let start = if merged.is_empty() { start().map_err(|error| error.to_string())? } else { None };
+        merged.into_iter().next_back().or(start).ok_or_else(missing)
+    }
+
+    /// Commits what these agents, and then others, left in their clones, and merges it in that order. Says what has to
+    /// be set aside.
+    pub(super) async fn collect(&self, order: &[Slug]) {
+        let others: Vec<Slug> = self.made.lock().keys().filter(|agent| !order.contains(agent)).cloned().collect();
+        for agent in order.iter().chain(&others) {
+            if let Err(reason) = self.collect_from(agent).await {
+                let reason = format!("what {agent} left in its clone could not be committed: {reason}");
+                self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+            }
+        }
+    }
+
+    async fn collect_from(&self, agent: &Slug) -> Result<(), String> {
+        let slot = self.slot(agent);
+        let mut slot = slot.lock().await;
+        let (git_dir, work_dir) = self.folders(agent);
+        let made = match &*slot {
+            Some(made) => made,
+            // Of a process that was killed.
+            None if self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made() => {
+                slot.insert(self.open(agent).await?)
+            }
+            None => return Ok(()),
+        };
+        made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
+        let Some(now) = made.place.tree.last() else { return Ok(()) };
+        let tip = self.tip().await?;
+        let (basis, agent, repository) = (Arc::clone(&self.basis), agent.clone(), made.repository.clone());
+        let committed = aside(self.basis.env.threads, move || basis.commit((&agent, &tip), &repository, &now));
+        if let Some((agent, reference, work, conflicts)) = committed.await?.map_err(|error| error.to_string())? {
+            let committed = EventKind::CloneCommitted { reference, commit: work.commit.clone(), conflicts };
+            self.basis.reports.record(Some(&agent), committed).await?;
+            made.repository.settle_clone(&work.commit).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The changed lines of these files, from the start to what is merged so far.
+    pub(super) async fn diff(&self, paths: &[String]) -> Result<String, String> {
+        let (repository, tip) = (&self.basis.project.repository, self.tip().await?);
+        let read = || {
+            let start = repository.first_snapshot(self.basis.run.as_str())?.unwrap_or_else(|| tip.clone());
+            repository.diff_between(&repository.snapshot_at(&start)?, &repository.snapshot_at(&tip)?, paths)
+        };
+        read().map_err(|error| error.to_string())
+    }
+
+    /// The contents of these files in what is merged so far.
+    pub(super) async fn contents(&self, paths: &[String]) -> Result<BTreeMap<String, Content>, String> {
+        let (repository, tip) = (&self.basis.project.repository, self.tip().await?);
+        let read = || repository.contents_of(&repository.snapshot_at(&tip)?, paths);
+        read().map_err(|error| error.to_string())
+    }
+
+    /// Ends all engines. The clones stay, for people to look at, until `squad gc`.
+    pub(super) async fn stop(&self) {
+        let made = std::mem::take(&mut *self.made.lock());
+        for slot in made.into_values() {
+            let Some(made) = slot.lock().await.take() else { continue };
+            made.place.tree.close();
+            if let Some(pool) = Arc::into_inner(made.place).and_then(|place| Arc::into_inner(place.pool)) {
+                pool.stop().await;
+            }
+        }
+    }
+}
+
+impl Basis {
+    /// What an agent in this clone works with, and the snapshot that its work counts from.
+    fn bind(
+        &self,
+        agent: &Slug,
+        place: &Path,
+        (repository, work_dir): (Repository, &Path),
+    ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
+        let project = self.project.moved_to(repository.clone(), work_dir);
+        let bounds = sandbox::of_run(&self.env, &project, self.run.as_str(), &self.attached);
+        let bounds = bounds.map_err(|failure| failure.message)?;
+        // What git ignores there is no business of agents that work here.
+        let hidden = sandbox::ignored_environment_files(&self.project)?;
+        let sandbox = bounds.sandbox.map(|sandbox| sandbox.hiding(hidden));
+        let script = self.script.clone();
+        let engines = engines::prepare_with(&self.env, &project, &self.run, script, (&[], None), sandbox.as_ref());
+        let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.permits)));
+        let hooks = self.hooks.moved_to(&project.folder.root, sandbox.as_ref());
+        let tree = self.tree_of(agent, place, &repository)?;
+        let base = repository.head().map_err(|error| error.to_string())?.commit.unwrap_or_default();
+        let base = repository.snapshot_at(&base).map_err(|error| error.to_string())?;
+        let project = project.folder.root.display().to_string();
+        let place = Arc::new(Place { project, hooks, pool, tree });
+        Ok((Made { repository, place }, base, agent.clone()))
+    }
+
+    fn tree_of(&self, agent: &Slug, place: &Path, repository: &Repository) -> Result<Arc<WorkTree>, String> {
+        let work_dir = repository.work_dir().unwrap_or(place);
+        let project = self.project.moved_to(repository.clone(), work_dir);
+        let name = format!("{}.{agent}", self.run);
+        let taken = repository.last_snapshot(&name).map_err(|error| error.to_string())?;
+        let (files, redactor) = (self.files.of_clone(place), self.redactor.clone());
+        let source = RunSnapshots::new(&project, (&self.run, &files), taken, redactor, self.env.clock.clone());
+        let source = Arc::new(source.of_clone(name));
+        let prefix = self.project.path_in_repository();
+        Ok(WorkTree::new(source, self.env.threads, prefix, self.reports.at(FIRST)))
+    }
+
+    /// Commits and merges an agent's work. `None`: it changed nothing.
+    #[expect(clippy::type_complexity, reason = "one caller takes it apart")]
+    fn commit(
+        &self,
+        (agent, tip): (&Slug, &str),
+        clone: &Repository,
+        now: &WorkTreeSnapshot,
+    ) -> Result<Option<(Slug, String, ClonedWork, Vec<String>)>, Error> {
+        let (repository, run, at) = (&self.project.repository, &self.run, self.env.clock.now());
+        let committer = repository.identity().unwrap_or_else(writer);
+        let reference = format!("{REFS}{run}/{agent}");
+        let message = format!("work tree of run {run}.{agent}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n");
+        let Some(work) = clone.commit_clone((&reference, now), (&committer, at), &message)? else { return Ok(None) };
+        let numbered = |kind: &str| -> Result<String, Error> {
+            let name = format!("{run}_{kind}");
+            Ok(format!("{REFS}{name}/{}", repository.last_snapshot(&name)? + 1))
+        };
+        let merge = format!("work tree of run {run}, merged\n\nSquad-Run: {run}\n");
+        let merged = repository.merge_work(&numbered("merged")?, (tip, &work), (&committer, at), &merge)?;
+        let conflicts = match merged {
+            MergedWork::Merged { .. } => Vec::new(),
+            MergedWork::Conflict(paths) => {
+                repository.set_aside(&numbered("aside")?, &work)?;
+                paths
+            }
+        };
+        Ok(Some((agent.clone(), reference, work, conflicts)))
+    }
+}
+
+impl Places for Clones {
+    fn place(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = Result<Arc<Place>, String>> + Send + '_>> {
+        let agent = agent.clone();
+        Box::pin(async move {
+            let slot = self.slot(&agent);
+            let mut slot = slot.lock().await;
+            match &mut *slot {
+                Some(made) => self.advance(&agent, made).await?,
+                None => {
+                    let mut made = self.open(&agent).await?;
+                    // It may be there since an earlier step of a run that was killed.
+                    self.advance(&agent, &mut made).await?;
+                    *slot = Some(made);
+                }
+            }
+            let place = slot.as_ref().map(|made| Arc::clone(&made.place));
+            place.ok_or_else(|| "its clone is gone".to_owned())
+        })
+    }
+}
+
+/// What an agent of a run did in its clone.
+#[derive(Clone, Debug)]
+pub(in crate::ops) struct AgentWork {
+    pub(in crate::ops) agent: Slug,
+    pub(in crate::ops) work: ClonedWork,
+}
+
+/// What agents did in clones, in the order in which it is to be merged; last what was set aside. Empty: they worked in
+/// the project, or changed nothing.
+pub(in crate::ops) fn works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
+    let mut works: Vec<AgentWork> = Vec::new();
+    for commit in merged(repository, run)?.into_iter().chain(set_aside(repository, run)?) {
+        let Some((work, message)) = repository.cloned_work(&commit)? else { continue };
+        let agent = message.lines().find_map(|line| line.strip_prefix("Squad-Agent: "));
+        let Some(agent) = agent.and_then(Slug::fold) else { continue };
+        works.push(AgentWork { agent, work });
+    }
+    Ok(works)
+}
+
+/// The commits of a run's merged work, in order.
+fn merged(repository: &Repository, run: &RunId) -> Result<Vec<String>, Error> {
+    numbered(repository, &format!("{REFS}{run}_merged/"))
+}
+
+/// The commits of the work that was set aside, in order.
+fn set_aside(repository: &Repository, run: &RunId) -> Result<Vec<String>, Error> {
+    numbered(repository, &format!("{REFS}{run}_aside/"))
+}
+
+fn numbered(repository: &Repository, folder: &str) -> Result<Vec<String>, Error> {
+    let mut names = repository.references_below(folder)?;
+    names.sort_by_key(|name| name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok()));
+    let commits = names.iter().map(|name| repository.reference(name)).collect::<Result<Vec<_>, _>>()?;
+    Ok(commits.into_iter().flatten().collect())
+}

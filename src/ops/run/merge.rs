@@ -1,0 +1,363 @@
+//! `squad merge`: brings what a run's agents did in their clones to the user's branch.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{ClonedWork, MergeTarget, MergedFile, WorkToMerge};
+use crate::model::{
+    ChangeKind, Event, EventKind, Outcome, Position, RunId, SkippedFile, Slug, first_line, list, plural,
+};
+use crate::ops::Workspace;
+use crate::ops::change::lock;
+use crate::ops::ledger::journal::writer;
+use crate::ops::ledger::log::{Choice, one_run, timeline};
+use crate::ops::ledger::{lost, undone};
+use crate::ops::run::clones::{self, AgentWork};
+use crate::record::Read;
+
+/// Files that programs run, or take commands from, when a person opens a folder, builds, tests or commits. A name that
+/// ends in `/` is a folder, one that begins with `*` is an ending.
+const RUN_BY_THEMSELVES: [&str; 47] = [
+    ".vscode/",
+    ".idea/",
+    ".devcontainer/",
+    ".github/workflows/",
+    ".github/actions/",
+    ".circleci/",
+    ".husky/",
+    ".githooks/",
+    ".cargo/",
+    ".claude/",
+    ".cursor/",
+    ".gemini/",
+    ".squad/config.toml",
+    ".mcp.json",
+    ".gitlab-ci.yml",
+    ".pre-commit-config.yaml",
+    ".lefthook.yml",
+    "lefthook.yml",
+    ".envrc",
+    ".gitattributes",
+    ".gitmodules",
+    ".npmrc",
+    ".yarnrc.yml",
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "*.mk",
+    "justfile",
+    "Justfile",
+    "Taskfile.yml",
+    "Rakefile",
+    "Gemfile",
+    "CMakeLists.txt",
+    "meson.build",
+    "package.json",
+    "build.rs",
+    "rust-toolchain.toml",
+    "conftest.py",
+    "setup.py",
+    "noxfile.py",
+    "tox.ini",
+    "sitecustomize.py",
+    "*.gradle",
+    "*.gradle.kts",
+    "Dockerfile",
+    "docker-compose.yml",
+    "compose.yaml",
+];
+
+/// What is to be merged.
+pub(crate) struct Options<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) dry_run: bool,
+    pub(crate) squash: bool,
+}
+
+/// What a merge did, or would do.
+#[derive(Debug, Serialize)]
+pub(crate) struct MergeReport {
+    pub(crate) run: RunId,
+    pub(crate) dry_run: bool,
+    /// The agents whose work is in it, in order.
+    pub(crate) merged: Vec<Slug>,
+    /// Work that is not, and why.
+    pub(crate) left: Vec<LeftWork>,
+    /// Files that change on the branch.
+    pub(crate) files: Vec<String>,
+    /// Those of them that programs run, with the reason.
+    pub(crate) runs_by_itself: Vec<SkippedFile>,
+    /// The branch that has the work; `None`: none.
+    pub(crate) branch: Option<String>,
+    pub(crate) commit: Option<String>,
+    /// Why it is not on the checked-out branch.
+    pub(crate) aside: Option<String>,
+}
+
+/// An agent's work that is not merged.
+#[derive(Debug, Serialize)]
+pub(crate) struct LeftWork {
+    pub(crate) agent: Slug,
+    /// The files in conflict.
+    pub(crate) conflicts: Vec<String>,
+    pub(crate) why: String,
+    /// The commit of the work.
+    pub(crate) commit: String,
+}
+
+/// Merges a run's work, once `agree` agrees to what would happen.
+pub(crate) fn merge(
+    env: &Env,
+    directory: &Path,
+    options: &Options<'_>,
+    agree: impl FnOnce(&MergeReport) -> Result<(), Failure>,
+) -> Result<MergeReport, Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    let (repository, team) = (&workspace.repository, workspace.ledger_prefix());
+    lost::settle(env, repository);
+    let run = one_run(repository, &team, options.run)?;
+    if workspace.leases().live(&run).is_some() {
+        return Err(Failure::usage(format!("run {run} goes on, so its work cannot be merged yet"))
+            .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
+    }
+    let mut events: Vec<Event> = Vec::new();
+    for entry in timeline(repository, &team, Some(&run), &Choice::default())?.entries() {
+        if let (_, Read::Entry(entry)) = entry? {
+            events.extend(entry.event());
+        }
+    }
+    let works = clones::works(repository, &run)?;
+    if works.is_empty() {
+        return Err(nothing(&run, &events));
+    }
+    let head = repository.head()?;
+    let Some(onto) = head.commit.clone() else {
+        let name = head.branch.unwrap_or_default();
+        return Err(Failure::usage(format!("{name} has no commit yet, so there is nothing to merge into"))
+            .hint("make the first commit, then try again"));
+    };
+    let aside = format!("squad/{run}");
+    require_unmerged(&workspace, &run, &events, (&onto, &aside))?;
+    let (ready, unfinished): (Vec<AgentWork>, Vec<AgentWork>) =
+        works.into_iter().partition(|work| completed(&events, &work.agent));
+    let at = env.clock.now();
+    let committer = repository.identity();
+    let signer = committer.clone().unwrap_or_else(writer);
+    let message = |work: &AgentWork| message_of(&run, &events, &work.agent);
+    let to_merge: Vec<WorkToMerge<'_>> =
+        ready.iter().map(|work| WorkToMerge { work: &work.work, message: message(work) }).collect();
+    let plan = repository.plan_merge(&onto, &to_merge, (&signer, at)).map_err(|error| gone(&run, &ready, &error))?;
+    let agents = |indices: &[usize]| -> Vec<Slug> {
+        let mut found: Vec<Slug> = Vec::new();
+        for agent in indices.iter().filter_map(|index| ready.get(*index)).map(|work| &work.agent) {
+            if !found.contains(agent) {
+                found.push(agent.clone());
+            }
+        }
+        found
+    };
+    let conflicts = plan.conflicts.iter().filter_map(|(index, paths)| Some((ready.get(*index)?, paths)));
+    let conflicts = conflicts.map(|(work, paths)| LeftWork {
+        agent: work.agent.clone(),
+        conflicts: paths.clone(),
+        why: format!("it conflicts in {}", list(paths)),
+        commit: work.work.commit.clone(),
+    });
+    let unfinished = unfinished.into_iter().map(|AgentWork { agent, work: ClonedWork { commit, .. } }| LeftWork {
+        why: format!("{agent} did not complete its work"),
+        agent,
+        conflicts: Vec::new(),
+        commit,
+    });
+    let files = plan.files();
+    let mut report = MergeReport {
+        run: run.clone(),
+        dry_run: options.dry_run,
+        merged: agents(&plan.merged),
+        left: conflicts.chain(unfinished).collect(),
+        runs_by_itself: files.iter().filter_map(runs_by_itself).collect(),
+        files: files.into_iter().map(|file| file.path).collect(),
+        branch: None,
+        commit: None,
+        aside: None,
+    };
+    if options.dry_run || !plan.changes_anything() {
+        return Ok(report);
+    }
+    agree(&report)?;
+    let Some(committer) = committer else {
+        return Err(Failure::failed("git does not know who you are")
+            .hint("git config --global user.name 'Your Name' && git config --global user.email you@example.com"));
+    };
+    let kind = ChangeKind::Merge { run: run.clone() };
+    let text = message_of_merge(&run, &events, &report.merged);
+    let branch = head.branch.as_deref();
+    let target = MergeTarget { kind: &kind, branch, aside: &aside, message: &text, squash: options.squash };
+    let merged = {
+        let _lock = lock(repository, None)?;
+        repository.carry_out_merge(plan, &target, &committer, at)?
+    };
+    let merged =
+        merged.map_err(|(reason, hint)| Failure::usage(format!("run {run} cannot be merged: {reason}")).hint(hint))?;
+    let left = report.left.iter().map(|left| left.agent.clone()).collect();
+    let (branch, commit) = (merged.branch.clone(), merged.commit.clone());
+    let kind = EventKind::RunMerged { branch, commit, merged: report.merged.clone(), left };
+    record(env, &workspace, &run, &events, kind)?;
+    (report.branch, report.commit, report.aside) = (Some(merged.branch), Some(merged.commit), merged.aside);
+    Ok(report)
+}
+
+/// The line of a merge's message by which it is recognized.
+fn mark(run: &RunId) -> String {
+    format!("Squad-Merge: {run}")
+}
+
+fn record(env: &Env, workspace: &Workspace, run: &RunId, events: &[Event], kind: EventKind) -> Result<(), Failure> {
+    let at = env.clock.now();
+    let last = events.last();
+    let event = Event {
+        seq: last.map_or(1, |event| event.seq + 1),
+        at,
+        run: run.clone(),
+        agent: None,
+        kind,
+        id: env.ids.entry(at),
+        position: Position::default(),
+        causes: last.map(|event| event.id.clone()).into_iter().collect(),
+    };
+    undone::record_event(env, &workspace.repository, &workspace.ledger_prefix(), event)?;
+    Ok(())
+}
+
+/// Fails if the run is merged already.
+fn require_unmerged(
+    workspace: &Workspace,
+    run: &RunId,
+    events: &[Event],
+    (onto, aside): (&str, &str),
+) -> Result<(), Failure> {
+    let repository = &workspace.repository;
+    let start = events.iter().find_map(|event| match &event.kind {
+        EventKind::RunStarted { commit, .. } => commit.clone(),
+        _ => None,
+    });
+    let merged = match &start {
+        Some(start) => repository.commit_with(&mark(run), start, onto)?,
+        None => None,
+    };
+    if let Some(commit) = merged {
+        let commit = commit.get(..12).unwrap_or(&commit).to_owned();
+        return Err(Failure::usage(format!("run {run} is merged already, in {commit}"))
+            .hint(format!("`git revert -m 1 {commit}` takes it back")));
+    }
+    if repository.reference(&format!("refs/heads/{aside}"))?.is_some() {
+        return Err(Failure::usage(format!("run {run} is merged already, on the branch {aside}"))
+            .hint(format!("`git merge {aside}` brings it here; `git branch -D {aside}` lets squad merge it again")));
+    }
+    Ok(())
+}
+
+fn nothing(run: &RunId, events: &[Event]) -> Failure {
+    let is_cloned = events.iter().any(|event| matches!(event.kind, EventKind::CloneCreated { .. }));
+    let is_committed = events.iter().any(|event| matches!(event.kind, EventKind::CloneCommitted { .. }));
+    match (is_cloned, is_committed) {
+        (_, true) => {
+            let message =
+                format!("the work of run {run} is not here: another clone has it, or `squad gc` has deleted it");
+            Failure::usage(message).hint(format!("`squad log {run}` shows what it was"))
+        }
+        (true, false) => Failure::usage(format!("run {run} changed nothing, so there is nothing to merge"))
+            .hint(format!("`squad log {run}` shows what happened")),
+        (false, false) => Failure::usage(format!("the agents of run {run} worked in your work tree, not in clones"))
+            .hint(format!("`squad diff {run}` shows what they changed; the files are yours to commit")),
+    }
+}
+
+/// Says what can be had where a part of the history is missing.
+fn gone(run: &RunId, works: &[AgentWork], error: &crate::git::Error) -> Failure {
+    let commits = list(works.iter().map(|work| work.work.commit.get(..12).unwrap_or_default().to_owned()));
+    Failure::usage(format!("run {run} cannot be merged: {error}"))
+        .hint(format!("the agents' commits: {commits}; `git show COMMIT` shows what is left of them"))
+}
+
+/// Whether an agent's last work is complete.
+fn completed(events: &[Event], agent: &Slug) -> bool {
+    let of_agent = events.iter().rev().filter(|event| event.agent.as_ref() == Some(agent));
+    let mut ends = of_agent.filter_map(|event| event.kind.end());
+    ends.next().is_some_and(|(outcome, _)| outcome == Outcome::Completed)
+}
+
+/// The message of an agent's commit: what it reported.
+fn message_of(run: &RunId, events: &[Event], agent: &Slug) -> String {
+    let of_agent = events.iter().rev().filter(|event| event.agent.as_ref() == Some(agent));
+    let report = of_agent.filter_map(|event| event.kind.end()).map(|(_, end)| end.text.clone()).next();
+    let report = report.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "work".to_owned());
+    let subject = first_line(&report, 60);
+    format!("{agent}: {subject}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n")
+}
+
+fn message_of_merge(run: &RunId, events: &[Event], agents: &[Slug]) -> String {
+    let task = events.iter().find_map(|event| match &event.kind {
+        EventKind::RunStarted { text, .. } => Some(first_line(text, 60)),
+        _ => None,
+    });
+    let task = task.unwrap_or_else(|| format!("run {run}"));
+    let agents: String = agents.iter().map(|agent| format!("Squad-Agent: {agent}\n")).collect();
+    format!("{task}\n\nSquad-Run: {run}\n{agents}{}\n", mark(run))
+}
+
+/// Why a changed file needs a look before it is merged: no sandbox bounds what a person starts.
+fn runs_by_itself(file: &MergedFile) -> Option<SkippedFile> {
+    let named = |why: &str| Some(SkippedFile { path: file.path.clone(), why: why.to_owned() });
+    if let Some(link) = &file.link {
+        let depth = file.path.matches('/').count();
+        let ups = link.split('/').filter(|part| *part == "..").count();
+        if link.starts_with('/') || ups > depth {
+            return named(&format!("a link to {link}, outside the project"));
+        }
+    }
+    if file.is_removed {
+        return None;
+    }
+    let name = file.path.rsplit('/').next().unwrap_or_default();
+    let is_it = |known: &str| match (known.strip_suffix('/'), known.strip_prefix('*')) {
+        (Some(_), _) => file.path.starts_with(known) || file.path.contains(&format!("/{known}")),
+        (_, Some(ending)) => name.ends_with(ending),
+        _ if known.contains('/') => file.path == known,
+        _ => name == known,
+    };
+    RUN_BY_THEMSELVES.into_iter().find(|known| is_it(known)).and_then(|_| named("runs by itself"))
+}
+
+/// What would be merged, in a few words.
+pub(crate) fn summary(report: &MergeReport) -> String {
+    format!("{} of {}", plural(report.files.len(), "file"), list(&report.merged))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_run_by_themselves_are_named_and_others_are_not() {
+        let why = |path: &str, link: Option<&str>| {
+            let file = MergedFile { path: path.to_owned(), is_removed: false, link: link.map(str::to_owned) };
+            runs_by_itself(&file).map(|found| found.why)
+        };
+        for path in [".envrc", "Makefile", "a/package.json", ".github/workflows/ci.yml", "a/.vscode/tasks.json", "x.mk"]
+        {
+            assert!(why(path, None).is_some(), "{path}");
+        }
+        for path in ["src/main.rs", "docs/Makefile.md", "github/workflows/ci.yml", ".envrc.example"] {
+            assert_eq!(why(path, None), None, "{path}");
+        }
+        for (path, link, is_out) in
+            [("a", "/etc/passwd", true), ("a/b", "../c", false), ("a/b", "../../c", true), ("a", "b", false)]
+        {
+            assert_eq!(why(path, Some(link)).is_some(), is_out, "{path} {link}");
+        }
+    }
+}

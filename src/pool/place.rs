@@ -1,0 +1,24 @@
+//! Where an agent works, if that is not the project itself.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::{Hooks, SessionPool, WorkTree};
+use crate::model::Slug;
+
+/// An agent's clone of the project, and what is bound to it.
+pub(crate) struct Place {
+    /// The project's root there, in the form that paths are compared with.
+    pub(crate) project: String,
+    pub(crate) hooks: Hooks,
+    /// Its engines, whose sandbox bounds them to it.
+    pub(crate) pool: Arc<SessionPool>,
+    pub(crate) tree: Arc<WorkTree>,
+}
+
+/// Gives each agent its place.
+pub(crate) trait Places: Send + Sync {
+    /// The agent's place for work that begins now; the error is why it has none.
+    fn place(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = Result<Arc<Place>, String>> + Send + '_>>;
+}

@@ -1,0 +1,187 @@
+//! Agents in clones of their own: what they see, what becomes of their work, and that the user's is left alone.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support::TestRepo;
+
+/// Each of two agents writes a file of its own and both change one; a third step reads what they made.
+const SIDE_BY_SIDE: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ write = "api.txt", text = "endpoint\n" }, { write = "notes.txt", text = "one\ntwo\nADA\n" }, { say = "Done." }]
+[[turn]]
+agent = "bob"
+steps = [{ run = "ls" }, { write = "tests.txt", text = "tests\n" }, { say = "Done." }]
+[[turn]]
+agent = "ada"
+steps = [{ run = "cat api.txt tests.txt draft.txt notes.txt" }, { say = "Polished." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "All is done." }]
+"#;
+
+const MESSAGE: &str = "@ada and @bob build it, then @ada polishes it";
+
+fn repo() -> TestRepo {
+    let mut repo = TestRepo::with_small_team();
+    let state = repo.home().join("state");
+    repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+    repo.write("notes.txt", "one\ntwo\nthree\n");
+    repo.git(&["add", "notes.txt"]);
+    repo.git(&["commit", "-qm", "notes"]);
+    // Neither is committed: clones have both.
+    repo.write("draft.txt", "draft\n");
+    repo.write("notes.txt", "zero\none\ntwo\nthree\n");
+    repo
+}
+
+/// Everything of the user's that agents must leave alone: all of `.git` but squad's, and the files.
+fn users(repo: &TestRepo) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![repo.root().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let inner = path.strip_prefix(repo.root()).expect("inside").to_owned();
+            let is_squads = [".git/squad", ".git/refs/squad", ".git/objects", ".git/logs/refs/squad"];
+            if is_squads.iter().any(|folder| inner.starts_with(folder)) {
+                continue;
+            }
+            match entry.file_type().expect("a type").is_dir() {
+                true => folders.push(path),
+                false => found.push((inner, fs::read(&path).expect("a file"))),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn agents_work_in_clones_and_leave_the_users_files_alone() {
+    let repo = repo();
+    let before = users(&repo);
+    let output = repo.rehearse(SIDE_BY_SIDE, &["--permissions", "allow", "--isolation", "clone", "--json", MESSAGE]);
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(users(&repo), before);
+    let events = TestRepo::events(&output);
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
+    assert_eq!(of("clone.created").len(), 2, "{output}");
+    // bob did not see what ada had done beside it; after the step, ada saw both, and what was not committed.
+    let ran: Vec<String> =
+        of("tool.completed").iter().filter_map(|event| Some(event["result"].as_str()?.to_owned())).collect();
+    assert!(ran.iter().any(|result| result.contains("draft.txt") && !result.contains("api.txt")), "{ran:?}");
+    assert!(ran.iter().any(|result| result.contains("endpoint\ntests\ndraft\none\ntwo\nADA")), "{ran:?}");
+    let end = events.last().expect("an end");
+    let changed = |place: usize| end["work"][place]["changed"].to_string();
+    assert!(changed(0).contains("api.txt") && !changed(0).contains("tests.txt"), "{end}");
+    assert!(changed(1).contains("tests.txt") && !changed(1).contains("api.txt"), "{end}");
+    let run = end["run"].as_str().expect("an id");
+    let listed = repo.git(&["for-each-ref", "--format=%(refname)", &format!("refs/squad/runs/{run}")]);
+    assert!(listed.contains(&format!("refs/squad/runs/{run}/ada\n")), "{listed}");
+    assert!(listed.contains(&format!("refs/squad/runs/{run}/bob")), "{listed}");
+    repo.assert_sound();
+}
+
+fn played(repo: &TestRepo, script: &str, message: &str) -> String {
+    let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "--json", message]);
+    TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn a_merge_commits_each_agents_work_and_leaves_uncommitted_changes_alone() {
+    let repo = repo();
+    // What the agents change is committed; what else the user has changed is not.
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+    let before = users(&repo);
+    let planned = repo.squad(&["merge", &run, "--dry-run"]);
+    assert_eq!(planned.out, "api.txt\nnotes.txt\ntests.txt\n", "{planned}");
+    assert_eq!(repo.squad(&["merge", &run]).code, 2, "nobody can be asked");
+    assert_eq!(users(&repo), before);
+    let merged = repo.squad(&["merge", &run, "--yes"]);
+    assert_eq!(merged.code, 0, "{merged}");
+    assert_eq!(repo.read("notes.txt"), "one\ntwo\nADA\n");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? draft.txt\n");
+    let log = repo.git(&["log", "--format=%s", "--topo-order"]);
+    assert_eq!(log, "@ada and @bob build it, then @ada polishes it\nbob: Done.\nada: Polished.\nnotes\nteam\n");
+    assert_eq!(repo.git(&["log", "--format=%s", "--first-parent", "-2"]).lines().last(), Some("notes"));
+    assert!(!repo.git(&["log", "-p", "main"]).contains("draft"));
+    let again = repo.squad(&["merge", &run, "--yes"]);
+    assert!(again.code == 2 && again.err.contains("is merged already"), "{again}");
+    let undo = repo.squad(&["undo", &run, "--yes"]);
+    assert!(undo.code == 2 && undo.err.contains("git revert"), "{undo}");
+    let log = repo.squad(&["log", &run, "--json"]);
+    assert!(log.out.contains("run.merged"), "{log}");
+    repo.assert_sound();
+}
+
+/// Uncommitted changes where the agents' are × whether the commit is plain.
+#[test]
+fn where_the_work_tree_cannot_follow_the_work_is_a_branch() {
+    for squash in [false, true] {
+        let repo = repo();
+        let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+        let before = (repo.read("notes.txt"), repo.git(&["rev-parse", "main"]));
+        let mut arguments = vec!["merge", run.as_str(), "--yes", "--json"];
+        arguments.extend(squash.then_some("--squash"));
+        let merged = repo.squad(&arguments);
+        let report: serde_json::Value = serde_json::from_str(&merged.out).expect("JSON");
+        assert_eq!(report["branch"], format!("squad/{run}"), "{merged}");
+        assert!(report["aside"].as_str().expect("a reason").contains("notes.txt"), "{merged}");
+        assert_eq!((repo.read("notes.txt"), repo.git(&["rev-parse", "main"])), before);
+        let parents = repo.git(&["log", "-1", "--format=%P", &format!("squad/{run}")]);
+        assert_eq!(parents.split_whitespace().count(), if squash { 1 } else { 2 });
+        // The user's own change is not in it, and a three-way merge finds none of it to take out.
+        assert_eq!(repo.git(&["show", &format!("squad/{run}:notes.txt")]), "one\ntwo\nADA\n");
+        assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 2);
+        repo.assert_sound();
+    }
+}
+
+const SAME_LINES: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ write = "notes.txt", text = "one\ntwo\nADA\n" }, { write = ".envrc", text = "x\n" }, { say = "Done." }]
+[[turn]]
+agent = "bob"
+steps = [{ write = "notes.txt", text = "one\ntwo\nBOB\n" }, { write = "bob.txt", text = "bob\n" }, { say = "Done." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "All is done." }]
+"#;
+
+#[test]
+fn work_that_conflicts_is_set_aside_and_named() {
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    let output = repo.rehearse(SAME_LINES, &["--permissions", "allow", "--isolation", "clone", "@ada and @bob do it"]);
+    assert!(output.err.contains("its work is set aside: it conflicts in notes.txt"), "{output}");
+    let run = repo.squad(&["log", "--json"]);
+    let run: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
+    let run = run["runs"][0]["run"].as_str().expect("an id").to_owned();
+    let merged = repo.squad(&["merge", &run, "--yes"]);
+    assert_eq!(merged.code, 1, "{merged}");
+    assert!(merged.err.contains(".envrc: runs by itself"), "{merged}");
+    assert!(merged.err.contains("the work of bob is not merged: it conflicts in notes.txt"), "{merged}");
+    assert!(repo.read("notes.txt").contains("ADA") && !repo.exists("bob.txt"));
+    let bobs = repo.git(&["show", &format!("refs/squad/runs/{run}/bob:notes.txt")]);
+    assert!(bobs.contains("BOB"), "{bobs}");
+    let diff = repo.squad(&["diff", &run, "bob"]);
+    assert!(diff.out.contains("+BOB") && !diff.out.contains("+ADA"), "{diff}");
+    repo.assert_sound();
+}
+
+/// Runs that there is nothing of to merge: each says why, and what can be had.
+#[test]
+fn what_cannot_be_merged_says_why() {
+    let repo = repo();
+    let in_project = repo.rehearse(SIDE_BY_SIDE, &["--permissions", "allow", "--json", "@ada builds it"]);
+    let in_project = TestRepo::events(&in_project)[0]["run"].as_str().expect("an id").to_owned();
+    let idle = played(&repo, "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Nothing to do.\" }]", "@ada look at it");
+    for (run, why) in [("2020", "no run"), (&*in_project, "worked in your work tree"), (&*idle, "nothing to merge")] {
+        let output = repo.squad(&["merge", run, "--yes"]);
+        assert!(output.code == 2 && output.err.contains(why), "{why}: {output}");
+    }
+}
