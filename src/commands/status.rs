@@ -132,7 +132,7 @@ fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
             let mut questions = asked(live, Some(agent)).peekable();
             if questions.peek().is_none() {
                 let line = match state {
-                    AgentState::Waiting => Text::unmarked(),
+                    AgentState::Waiting | AgentState::WaitingQuota => Text::unmarked(),
                     AgentState::Working => Text::marked(LineStyle::Strong, Mark::Working),
                     AgentState::Ended(outcome) => {
                         let (mark, style) = mark_of(*outcome);
@@ -195,6 +195,12 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
 
 /// What a person can do something about, with the command that does it.
 fn waiting_rows(page: &mut Rows, status: &Status) {
+    for used_up in &status.quotas {
+        page.add(Mark::Attention, "quota", &used_up.sentence(), "");
+    }
+    if let Some(reason) = &status.quotas_unknown {
+        page.add(Mark::Attention, "quota", reason, "");
+    }
     match (&status.team, &status.in_the_way) {
         (Some(team), _) => {
             match &team.upgrade {
@@ -258,6 +264,7 @@ fn watch_state(state: &WatchState) -> String {
 fn agent_state(state: AgentState, session: Option<&SessionStatus>) -> String {
     let state = match state {
         AgentState::Waiting => "waits".to_owned(),
+        AgentState::WaitingQuota => "waits for its engine's quota".to_owned(),
         AgentState::Working => "works".to_owned(),
         AgentState::Ended(outcome) => outcome.to_string(),
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::quota::Reset;
 use crate::model::{Access, Exited, Usage};
 
 /// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
@@ -77,6 +78,11 @@ pub(crate) enum Fact {
     Interrupted(String),
     /// The turn is over and did not succeed. The session may still be usable.
     Failed(String),
+    /// The turn is over, because the quota of the engine's account is used up. The session is still usable.
+    NoQuota {
+        reason: String,
+        reset: Option<Reset>,
+    },
     /// The session's engine is gone for good.
     Lost(String),
 }

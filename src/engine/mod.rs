@@ -24,6 +24,7 @@ mod guardian;
 mod model_server;
 mod process_group;
 mod processes;
+mod quota;
 pub(crate) mod rehearsal;
 mod stores;
 
@@ -37,6 +38,7 @@ pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writ
 pub(crate) use fact::{NO_ANSWER, added, subject};
 #[cfg(unix)]
 pub(crate) use guardian::guard;
+pub(crate) use quota::{Account, Reset, quota_error};
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, SessionSpec};
@@ -88,7 +90,7 @@ pub(crate) trait AdapterSession {
     fn sandbox(&self) -> SandboxLevel;
 
     /// Starts a turn, with attached files. The turn's facts follow; the last one is [`Fact::Idle`],
-    /// [`Fact::Interrupted`], [`Fact::Failed`] or [`Fact::Lost`].
+    /// [`Fact::Interrupted`], [`Fact::Failed`], [`Fact::NoQuota`] or [`Fact::Lost`].
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError>;
 
     /// How much of the turn for a prompt a resumed session contains; `None` if unknown.
@@ -235,6 +237,16 @@ impl Startable {
                 Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(*surroundings)))
             }
             Self::Not(error) => Err(error),
+        }
+    }
+
+    /// Whose quota it uses.
+    pub(crate) fn account(&self) -> Option<Account> {
+        match self {
+            Self::Command(options) => Some(command::account(options)),
+            Self::Copilot(options) => Some(options.account()),
+            Self::Rehearsal(..) => Some(Account::new(EngineKind::Rehearsal.name(), None, [])),
+            Self::Not(_) => None,
         }
     }
 

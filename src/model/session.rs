@@ -48,6 +48,14 @@ impl SessionSpec {
     pub(crate) fn full_context(&self) -> String {
         [self.team.as_str(), &self.context].concat()
     }
+
+    /// The same session on an engine that stands in for its own. A model that was chosen for that one is not this one's.
+    pub(crate) fn on_fallback(&mut self, engine: String) {
+        self.engine = Some(engine);
+        if self.model.layer != ModelLayer::User {
+            self.model.layer = ModelLayer::Default;
+        }
+    }
 }
 
 /// A part of a session's context, such as a decision or a note.
@@ -221,10 +229,12 @@ impl OpenQuestion {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum AgentState {
     /// Planned but not begun.
     Waiting,
+    /// For the quota of its engine's account.
+    WaitingQuota,
     Working,
     /// How its last work ended.
     #[serde(untagged)]

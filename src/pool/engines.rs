@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::Reports;
-use crate::engine::{Adapter, Engine, EngineError, RESTART_WAIT, RESTARTS, Startable, backoff};
+use super::{Quotas, Reports};
+use crate::engine::{Account, Adapter, Engine, EngineError, RESTART_WAIT, RESTARTS, Startable, backoff};
+use crate::env::Clock;
 use crate::model::{AvailableModels, ConnectionState, EventKind, seconds};
 use crate::sandbox::Sandbox;
 
@@ -24,16 +25,39 @@ pub(crate) struct Engines {
     main_engine: OnceLock<Arc<Engine>>,
     /// What bounds their programs.
     sandbox: Option<Sandbox>,
+    quotas: Quotas,
 }
 
 impl Engines {
     pub(crate) fn new(main: String, fallback: Vec<String>, startable: BTreeMap<String, Startable>) -> Self {
         let (running, main_engine) = (Mutex::default(), OnceLock::new());
-        Self { main, fallback, startable, running, main_engine, sandbox: None }
+        let quotas = Quotas::new(None, Clock::System);
+        Self { main, fallback, startable, running, main_engine, sandbox: None, quotas }
     }
 
     pub(crate) fn within(self, sandbox: Option<Sandbox>) -> Self {
         Self { sandbox, ..self }
+    }
+
+    /// With what is known of the quotas of their accounts.
+    pub(crate) fn with_quotas(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
+    }
+
+    pub(super) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// Whose quota the engine of a name uses.
+    pub(super) fn account(&self, name: &str) -> Account {
+        let account = self.startable.get(name).and_then(Startable::account);
+        account.unwrap_or_else(|| Account::new(name, None, []))
+    }
+
+    /// The engine of a name, or the main one, and those that may stand in for it.
+    pub(super) fn candidates<'e>(&'e self, name: Option<&'e str>) -> Vec<&'e str> {
+        let name = name.unwrap_or(&self.main);
+        std::iter::once(name).chain(self.others(name)).collect()
     }
 
     pub(super) fn sandbox(&self) -> Option<&Sandbox> {
@@ -186,7 +210,9 @@ impl From<Engine> for Engines {
         let (main, engine) = (engine.name().to_owned(), Arc::new(engine));
         let running = Mutex::new(BTreeMap::from([(main.clone(), Arc::clone(&engine))]));
         let main_engine = OnceLock::from(engine);
-        Self { main, fallback: Vec::new(), startable: BTreeMap::new(), running, main_engine, sandbox: None }
+        let (fallback, startable) = Default::default();
+        let quotas = Quotas::new(None, Clock::System);
+        Self { main, fallback, startable, running, main_engine, sandbox: None, quotas }
     }
 }
 

@@ -8,6 +8,7 @@
 //!                  RequestHandler: answers the engine's requests
 //! ```
 
+mod admission;
 mod always_allowed;
 mod budget;
 mod cancel;
@@ -25,6 +26,7 @@ mod permission;
 mod permits;
 mod place;
 mod proposal;
+mod quotas;
 mod requests;
 mod session_id;
 mod session_memory;
@@ -37,6 +39,7 @@ mod user_messages;
 mod work_tree;
 mod workers;
 
+pub(crate) use admission::QuotaPolicy;
 pub(crate) use always_allowed::AlwaysAllowed;
 pub(crate) use budget::{Budget, Spent};
 pub(crate) use cancel::{Cancel, Canceller};
@@ -47,6 +50,7 @@ pub(crate) use hooks::{FileState, Hook, HookPlace, Hooks};
 pub(crate) use notices::Notices;
 pub(crate) use permits::Permits;
 pub(crate) use place::{Place, Places};
+pub(crate) use quotas::{Quotas, UsedUp};
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Keep, Notes, Question, Recorded, RequestHandler, in_project};

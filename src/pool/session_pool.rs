@@ -49,6 +49,8 @@ pub(super) struct BorrowedSession {
     pub(super) session: Box<Session>,
     pub(super) name: String,
     pub(super) origin: SessionOrigin,
+    /// The engine that it is a session of.
+    pub(super) engine: String,
     /// `None`: it is the run's own, and was told its context when it was opened.
     pub(super) standing: Option<Standing>,
     /// `None`: the session ends with the work.
@@ -91,8 +93,8 @@ impl SessionPool {
 
     async fn open_temporary(&self, opening: Opening, reports: &Reports) -> Result<BorrowedSession, EngineError> {
         let name = opening.session.clone();
-        let (session, origin) = self.open_on_engine(opening, reports).await?;
-        Ok(BorrowedSession { session, name, origin, standing: None, guard: None })
+        let (session, origin, engine) = self.open_on_engine(opening, reports).await?;
+        Ok(BorrowedSession { session, name, origin, engine, standing: None, guard: None })
     }
 
     async fn open_kept(
@@ -111,15 +113,15 @@ impl SessionPool {
             reports.tell(Some(&agent), EventKind::SessionSpawning { session: name.clone() });
         }
         let guard = SlotGuard { kept: Arc::clone(kept), agent: agent.clone(), is_returned: false };
-        let (session, origin) = match claim {
+        let (session, origin, engine) = match claim {
             Claim::Reuse(mut session) => match is_usable(&mut session).await {
-                true => (session, SessionOrigin::Warm),
+                true => (session, SessionOrigin::Warm, self.engine_of(&own)),
                 false => self.reopen(own, Some(session), true, reports).await?,
             },
             Claim::Open { old, resume } => self.reopen(own, old, resume, reports).await?,
         };
         let standing = Some(kept.activate(&agent, to, origin));
-        Ok(BorrowedSession { session, name, origin, standing, guard: Some(guard) })
+        Ok(BorrowedSession { session, name, origin, engine, standing, guard: Some(guard) })
     }
 
     fn engine_of(&self, opening: &Opening) -> String {
@@ -145,7 +147,7 @@ impl SessionPool {
         old: Option<Box<Session>>,
         resume: bool,
         reports: &Reports,
-    ) -> Result<(Box<Session>, SessionOrigin), EngineError> {
+    ) -> Result<(Box<Session>, SessionOrigin, String), EngineError> {
         if let Some(old) = old {
             old.close().await;
         }
@@ -157,20 +159,22 @@ impl SessionPool {
         &self,
         opening: Opening,
         reports: &Reports,
-    ) -> Result<(Box<Session>, SessionOrigin), EngineError> {
+    ) -> Result<(Box<Session>, SessionOrigin, String), EngineError> {
         let (resume, mut afresh) = (opening.resume, opening.clone());
         let engine = self.engines.get(opening.spec.engine.as_deref(), reports).await?;
-        match engine.open(opening).await {
+        let name = engine.name().to_owned();
+        let (session, origin) = match engine.open(opening).await {
             Err(error @ EngineError::NotResumable { .. }) if resume => {
                 let kind = EventKind::SessionError { session: afresh.session.clone(), reason: error.to_string() };
                 reports.tell(Some(&afresh.spec.agent), kind);
                 afresh.resume = false;
-                engine.open(afresh).await.map(|session| (Box::new(session), SessionOrigin::Created))
+                engine.open(afresh).await.map(|session| (session, SessionOrigin::Created))
             }
-            opened => opened.map(|session| {
-                (Box::new(session), if resume { SessionOrigin::Resumed } else { SessionOrigin::Created })
-            }),
-        }
+            opened => {
+                opened.map(|session| (session, if resume { SessionOrigin::Resumed } else { SessionOrigin::Created }))
+            }
+        }?;
+        Ok((Box::new(session), origin, name))
     }
 
     /// Opens the session of an agent that has none yet in this process.
@@ -273,7 +277,7 @@ impl SessionPool {
             kept.tell(agent, |session| EventKind::SessionSpawning { session });
             let asked = Instant::now();
             let pending = match self.open_on_engine(opening, &kept.reports).await {
-                Ok((session, origin)) => kept.store(agent, session, origin, seconds(asked.elapsed())),
+                Ok((session, origin, _)) => kept.store(agent, session, origin, seconds(asked.elapsed())),
                 Err(error) => {
                     kept.tell(agent, |session| EventKind::SessionError { session, reason: error.to_string() });
                     return kept.discard(agent);

@@ -43,6 +43,18 @@ impl LiveSessions {
         self.inner.lock().details.insert(agent.clone(), SessionDetails { model, directory, workspace, task });
     }
 
+    /// Notes whether an agent waits for the quota of its engine's account.
+    pub(super) fn wait_for_quota(&self, agent: &Slug, is_waiting: bool) {
+        let activity = &mut self.inner.lock().activity;
+        let has_session = activity.sessions.iter().any(|session| session.agent == *agent);
+        let state = match (is_waiting, has_session) {
+            (true, _) => AgentState::WaitingQuota,
+            (false, true) => AgentState::Working,
+            (false, false) => AgentState::Waiting,
+        };
+        activity.agents.insert(agent.clone(), state);
+    }
+
     /// The status of all agents as text for an agent's model.
     pub(super) fn summary_for(&self, asking: &Slug) -> String {
         let inner = self.inner.lock();
@@ -51,6 +63,7 @@ impl LiveSessions {
             let session = inner.activity.sessions.iter().find(|session| session.agent == *agent);
             let doing = match (state, session) {
                 (AgentState::Waiting, _) => "has not begun".to_owned(),
+                (AgentState::WaitingQuota, _) => "waits for its engine's quota".to_owned(),
                 (AgentState::Ended(outcome), _) => outcome.to_string(),
                 (AgentState::Working, None) => "works".to_owned(),
                 (AgentState::Working, Some(session)) => {

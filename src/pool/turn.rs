@@ -27,6 +27,9 @@ impl Workers {
         mut cancel: Cancel,
         work: &mut Work,
     ) {
+        if let Err((outcome, reason)) = self.may_send(work, &mut cancel).await {
+            return work.end(outcome, &reason);
+        }
         if let Err(exhausted) = self.budget.take_turn(&work.agent) {
             return self.stop_for_budget(&exhausted, work);
         }
@@ -89,8 +92,33 @@ impl Workers {
                         None => return self.stop_cancelled(session, work, &waits, &cancel).await,
                     }
                 }
+                Fact::NoQuota { reason, reset } => {
+                    timer.wait(true);
+                    clock.wait(true);
+                    self.close_calls(work);
+                    if let Err((outcome, reason)) = self.quota_used_up((&reason, reset), work, &mut cancel).await {
+                        return work.end(outcome, &reason);
+                    }
+                    timer.wait(false);
+                    clock.wait(false);
+                    if let Err(exhausted) = self.budget.take_turn(&work.agent) {
+                        return self.stop_for_budget(&exhausted, work);
+                    }
+                    let ended = Fact::NoQuota { reason, reset };
+                    match self.resume_or_cancel(session, (&prompt, attachments), ended, work, &mut cancel).await {
+                        Some(Ok(())) => continue,
+                        Some(Err(error)) => Fact::Failed(error.to_string()),
+                        None => return self.stop_cancelled(session, work, &waits, &cancel).await,
+                    }
+                }
                 fact => fact,
             };
+            if matches!(
+                fact,
+                Fact::MessageDelta(_) | Fact::Message(_) | Fact::ToolStarted { .. } | Fact::Usage(_) | Fact::Idle
+            ) {
+                self.model_answered(work);
+            }
             let is_of_call = matches!(fact, Fact::ToolStarted { .. } | Fact::ToolCompleted { .. });
             if let Some((outcome, reason)) = self.report_fact(fact, work, &waits) {
                 return work.end(outcome, &reason);
@@ -413,7 +441,7 @@ impl Workers {
                 return Some((Outcome::Failed, "it ended without an answer".to_owned()));
             }
             Fact::Idle => return Some((Outcome::Completed, String::new())),
-            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::Lost(reason) => {
+            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::NoQuota { reason, .. } | Fact::Lost(reason) => {
                 return Some((Outcome::Failed, reason));
             }
         }

@@ -21,12 +21,12 @@ use super::session_memory::News;
 use super::session_pool::{BorrowedSession, Returned, SessionPool};
 use super::slots::{SessionOrigin, SessionOwner, Standing};
 use super::timer::Limits;
-use super::{Budget, Cancel, LiveSessions, Place, Places, Reports, WorkTree};
+use super::{Budget, Cancel, LiveSessions, Place, Places, QuotaPolicy, Reports, WorkTree};
 use crate::compile::{
     PastCall, changed_by_others, earlier_turns, hook_addition, interrupted_prompt, new_task, recorded_work,
     unknown_calls, written_by_others,
 };
-use crate::engine::{AdapterSession, Opening, Session};
+use crate::engine::{Account, AdapterSession, Opening, Session};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
     Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage,
@@ -96,8 +96,13 @@ pub(crate) struct Work {
     /// A reviewer's verdict, once known.
     pub(crate) verdict: Option<Verdict>,
     pub(super) requester: Arc<Requester>,
-    permit: Arc<JobPermit>,
+    pub(super) permit: Arc<JobPermit>,
     pub(super) session: String,
+    /// The engine of its session, and whose quota it uses.
+    pub(super) engine: String,
+    pub(super) account: Option<Account>,
+    /// The others wait for what becomes of its next message: it is the first on the account after its quota was used up.
+    pub(super) is_trial: bool,
     /// A limit on working time for this job alone.
     pub(super) limit: Option<Duration>,
     /// Whether it is notified of colleagues' decisions.
@@ -163,6 +168,7 @@ pub(crate) struct Workers {
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) quota: Arc<QuotaPolicy>,
     /// How often an agent goes on in its session after an error of its engine, or after its engine's process ended.
     pub(crate) retries: u32,
     /// Current status of all agents, for outside observers.
@@ -219,22 +225,33 @@ impl Workers {
         let turn = tokio::select! {
             biased;
             () = cancel.wait() => None,
-            turn = self.enter(&work) => Some(turn),
+            turn = self.enter(&job, &mut work) => Some(turn),
         };
         match turn {
             None => {
                 work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
                 work.changed = Some(Vec::new());
             }
-            Some(mut has_session) => {
+            Some((_, Err(reason))) => {
+                work.end(Outcome::Stopped, &reason);
+                work.changed = Some(Vec::new());
+                work.permit.finish();
+                self.colleagues.leave(&work.agent);
+            }
+            Some((mut has_session, Ok(fallback))) => {
                 job.opening.resume |= *has_session;
+                let is_on_fallback = fallback.is_some();
+                if let Some(fallback) = fallback {
+                    job.opening.spec.on_fallback(fallback);
+                }
                 match self.placed(&mut job, &mut work).await {
-                    Ok(workers) => workers.perform_at_once(job, &mut work, started).await,
+                    Ok(workers) => workers.perform_at_once(job, is_on_fallback, &mut work, started).await,
                     Err(reason) => {
                         work.end(Outcome::Failed, &reason);
                         work.changed = Some(Vec::new());
                     }
                 }
+                self.end_trial(&mut work);
                 *has_session |= work.has_session;
                 work.permit.finish();
                 self.colleagues.leave(&work.agent);
@@ -251,12 +268,12 @@ impl Workers {
         work
     }
 
-    async fn perform_at_once(&self, job: Job, work: &mut Work, started: Instant) {
+    async fn perform_at_once(&self, job: Job, is_on_fallback: bool, work: &mut Work, started: Instant) {
         let tree = work.requester.tree.clone();
         if let Some(tree) = &tree {
             tree.enter(&work.agent);
         }
-        if let Err(panic) = catch_panic(self.run_in_session(job, work)).await {
+        if let Err(panic) = catch_panic(self.run_in_session(job, is_on_fallback, work)).await {
             self.close_calls(work);
             work.end(Outcome::Failed, &format!("squad itself failed; this is a bug: {panic}"));
         }
@@ -296,11 +313,13 @@ impl Workers {
         Work { text, changed, git, commands, check, no_tool_used, sandbox, usage, ..work }
     }
 
-    /// Waits until the agent is free, and only then for a permit.
-    async fn enter(&self, work: &Work) -> OwnedMutexGuard<bool> {
+    /// Waits until the agent is free, and only then for a permit. Returns the engine that stands in for its own, if any, or
+    /// why it may not start.
+    async fn enter(&self, job: &Job, work: &mut Work) -> (OwnedMutexGuard<bool>, Result<Option<String>, String>) {
         let turn = self.colleagues.turn_of(&work.agent).await;
         work.permit.take().await;
-        turn
+        let admitted = self.admit(job.opening.spec.engine.as_deref(), work).await;
+        (turn, admitted)
     }
 
     /// Work is cancelled together with whoever handed it on.
@@ -364,6 +383,9 @@ impl Workers {
             permit: self.permit(&requester.agent),
             requester: Arc::new(requester),
             session: String::new(),
+            engine: String::new(),
+            account: None,
+            is_trial: false,
             limit: None,
             gets_decisions: false,
             asks_for_work: false,
@@ -382,18 +404,19 @@ impl Workers {
         JobPermit::new(Arc::clone(&self.pool.permits), priority)
     }
 
-    async fn run_in_session(&self, job: Job, work: &mut Work) {
+    async fn run_in_session(&self, job: Job, is_on_fallback: bool, work: &mut Work) {
         work.limit = job.limit;
         self.report_unoffered_model(&job.opening.spec);
         self.requests.user_messages.listen(&work.agent);
         let mut cancel = self.cancel_of(&job);
         let asked = Instant::now();
+        let may_stand = self.may_stand(&job) && !is_on_fallback;
         let opened = tokio::select! {
             biased;
             () = cancel.wait() => {
                 return work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
             }
-            opened = self.pool.open(job.opening.clone(), self.may_stand(&job), &self.owner, &self.reports) => opened,
+            opened = self.pool.open(job.opening.clone(), may_stand, &self.owner, &self.reports) => opened,
         };
         let mut borrowed = match opened {
             Ok(borrowed) => borrowed,
@@ -405,6 +428,12 @@ impl Workers {
         };
         let name = borrowed.name.clone();
         work.session.clone_from(&name);
+        work.engine.clone_from(&borrowed.engine);
+        let account = self.pool.engines.account(&work.engine);
+        if work.account.as_ref() != Some(&account) {
+            self.end_trial(work);
+            work.account = Some(account);
+        }
         let (session, start) = (&borrowed.session, (&*job.opening.directory, job.prompt.as_str()));
         self.sessions.set_details(&work.agent, session.model(), start, session.workspace());
         if job.must_resume && borrowed.origin != SessionOrigin::Resumed {

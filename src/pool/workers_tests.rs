@@ -100,6 +100,7 @@ pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Worke
         cancel,
         limits: Limits { silence: timeout, tool: timeout, work: timeout },
         budget: Arc::new(Budget::new(BudgetSettings::default(), BTreeMap::new(), Duration::ZERO)),
+        quota: Arc::default(),
         retries: 1,
         tree: None,
         places: None,

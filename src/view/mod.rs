@@ -193,6 +193,11 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+        EventKind::QuotaOpened { engine, reason, until } => {
+            let until = until.map(|until| until.strftime(" until %Y-%m-%d %H:%M UTC").to_string());
+            (LineStyle::Warning, format!("the quota of {engine} is used up{}: {reason}", until.unwrap_or_default()))
+        }
+        EventKind::QuotaClosed { engine } => (LineStyle::Good, format!("the quota of {engine} is there again")),
         EventKind::HookAnswered(answered) => {
             let failed = answered.effect == HookEffect::Failed;
             let style = if failed { LineStyle::Warning } else { LineStyle::Plain };

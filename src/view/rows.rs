@@ -128,6 +128,8 @@ impl Rows {
                     row.state = State::Calls(first_line(&format!("$ {command}"), WRITING), now);
                 }
             }
+            (_, EventKind::QuotaOpened { engine, .. }) => self.wait_for(&format!("waits for the quota of {engine}")),
+            (_, EventKind::QuotaClosed { .. }) => self.wait_for("waits for a slot"),
             (_, EventKind::CheckCompleted(_)) => self.rows.retain(|row| row.agent.as_str() != CHECKING),
             (None, EventKind::QuestionAsked { question, text, .. }) => {
                 self.asks(&Slug::coordinator(), *question, text, event, now);
@@ -135,6 +137,13 @@ impl Rows {
             (None, EventKind::QuestionAnswered { .. }) => self.rows.retain(|row| row.agent != Slug::coordinator()),
             (Some(agent), kind) => self.of_agent(agent, kind, event, now),
             _ => {}
+        }
+    }
+
+    /// What those wait for that have not begun.
+    fn wait_for(&mut self, what: &str) {
+        for row in self.rows.iter_mut().filter(|row| row.begun.is_none()) {
+            row.state = State::Waits(what.to_owned());
         }
     }
 

@@ -129,7 +129,7 @@ impl Story {
             EventKind::CheckStarted { .. } if !self.is_live => return,
             EventKind::CheckStarted { command } => format!("checks all changes: $ {command}"),
             EventKind::CheckCompleted(check) => return self.checked(at, check, lines),
-            EventKind::EngineFallback { from, to, reason } => format!("{from} cannot start ({reason}); uses {to}"),
+            EventKind::EngineFallback { from, to, reason } => format!("{to} stands in for {from}: {reason}"),
             EventKind::SandboxWeaker { level, reason } => {
                 format!("the agents' sandbox is only `{level}` here: {reason}")
             }
@@ -150,6 +150,7 @@ impl Story {
             EventKind::SessionError { .. }
                 | EventKind::CancelRequested { .. }
                 | EventKind::EngineFallback { .. }
+                | EventKind::QuotaOpened { .. }
                 | EventKind::SandboxWeaker { .. }
         );
         let mark = is_bad.then_some((Mark::Attention, LineStyle::Warning));

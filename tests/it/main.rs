@@ -91,6 +91,7 @@ mod programs;
 mod pull_requests;
 #[cfg(unix)]
 mod questions;
+mod quota;
 mod readme;
 mod refusals;
 mod remove;

@@ -409,3 +409,23 @@ fn the_log_for_reports_shows_the_traffic_and_no_key() {
     }
     assert!(log.contains("\"apiKey\":\"[masked]\"") && !log.contains(KEY), "{log}");
 }
+
+/// The model's service answers 429 for good: whoever asked ends, and nobody else asks, in this run or the next.
+#[test]
+fn a_quota_that_is_used_up_is_met_by_one_agent_alone() {
+    let world = World::new(|_| ["ada", "bob", "cy"].map(|agent| plays(agent, &["error:429"])));
+    let one_by_one = [&THREE[..], &["--max-concurrent", "1", "Build the health endpoint"]].concat();
+    let ended = world.run(&one_by_one);
+    let agents = json!({ "ada": "stopped", "bob": "stopped", "cy": "stopped" });
+    ended.assert_status(5, "stopped", &agents);
+    assert_eq!(ended.only("quota.opened")["engine"], "copilot", "{ended}");
+    assert!(ended.only("quota.opened")["reason"].as_str().is_some_and(|reason| reason.contains("429")), "{ended}");
+    let asked = ["ada", "bob", "cy"].map(|agent| world.requests_with(creed(agent)).len());
+    assert_eq!(asked.iter().filter(|count| **count > 0).count(), 1, "{asked:?}: {ended}");
+    let again = world.run(&one_by_one);
+    again.assert_status(5, "stopped", &agents);
+    assert_eq!(asked, ["ada", "bob", "cy"].map(|agent| world.requests_with(creed(agent)).len()), "{again}");
+    let file = std::path::Path::new(&world.repo.variables["HOME"]).join(".local/state/squad/quota.json");
+    let known = std::fs::read_to_string(file).expect("the file is there");
+    assert!(known.contains("copilot at http://127.0.0.1") && !known.contains(KEY), "{known}");
+}

@@ -251,6 +251,9 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::HookAnswered(answered) => indented(&answered.to_string()),
         EventKind::RunUndone(undone) => undone.to_string(),
         EventKind::BudgetReached { budget, limit, spent } => format!("budget.{budget}: {spent} of {limit}"),
+        EventKind::QuotaOpened { engine, reason, until: None } => format!("{engine}: {reason}"),
+        EventKind::QuotaOpened { engine, reason, until: Some(until) } => format!("{engine} until {until}: {reason}"),
+        EventKind::QuotaClosed { engine } => engine,
         EventKind::CheckStarted { command } => format!("$ {command}"),
         EventKind::CheckCompleted(check) => {
             let remarks = check.remarks().iter().map(|text| format!("\n  {text}")).collect::<String>();

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::model::{Attachment, Tier, hidden, hidden_summary, list};
 use crate::ops::Project;
 use crate::ops::run::attachments;
-use crate::ops::run::order::{self, CHECK, FLAGS, NO_CHECK, Order};
+use crate::ops::run::order::{self, CHECK, FLAGS, NO_CHECK, Order, WAIT};
 use crate::ops::run::resume::{self, Interrupted};
 use crate::ops::run::routing;
 use crate::ops::team::engines;
@@ -36,6 +36,7 @@ Examples:
   squad orchestrate --script play.toml \"Try it\"           Rehearse a script of your own
   squad orchestrate --isolation clone \"Rework the API\"    Let each agent work in a clone of its own
   squad orchestrate --resume 20260105-0900                Resume an interrupted run
+  squad orchestrate --wait \"Port every module\"           Sleep while an account's quota is used up
   squad orchestrate --no-check \"Sketch the importer\"      Leave out the check that is configured
 
 A script is TOML. The turns of each agent are played in order:
@@ -43,7 +44,7 @@ A script is TOML. The turns of each agent are played in order:
   agent = \"backend\"
   steps = [ { wait = \"300ms\" }, { say = \"…\" }, { write = \"a.txt\", text = \"…\" },
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
-Other steps: run, ask, listen, fail, hang, die, panic. `models = [\"…\"]` above the turns lists the models
+Other steps: run, ask, listen, quota, fail, hang, die, panic. `models = [\"…\"]` above the turns lists the models
 that the engine offers.")]
 pub(in crate::commands) struct Args {
     /// The task, or `-` to read it from standard input. Without it, a conversation starts on a terminal
@@ -96,6 +97,9 @@ pub(in crate::commands) struct Args {
     /// Do not run the check that is configured
     #[arg(long)]
     no_check: bool,
+    /// Where the quota of an engine's account is used up, sleep until it is there again, instead of stopping the run
+    #[arg(long)]
+    wait: bool,
     /// Commit no decisions to the branch; the ledger still records them
     #[arg(long)]
     no_commit: bool,
@@ -221,7 +225,8 @@ impl Args {
         let before = |name: &str| resumed?.flags.get(name).cloned();
         let named = FLAGS.iter().zip(values);
         let named = named.filter_map(|((name, _), value)| Some(((*name).to_owned(), value.or_else(|| before(name))?)));
-        let plain = [(CHECK, self.check, self.no_check), (NO_CHECK, self.no_check, self.check)];
+        let plain =
+            [(CHECK, self.check, self.no_check), (NO_CHECK, self.no_check, self.check), (WAIT, self.wait, false)];
         let plain = plain
             .into_iter()
             .filter(|(name, is_given, is_taken_back)| *is_given || (!is_taken_back && before(name).is_some()));

@@ -40,7 +40,7 @@ pub(crate) use values::Values;
 use chats::Chats;
 
 use super::process_group::Mark;
-use super::{Adapter, EngineError, Opening};
+use super::{Account, Adapter, EngineError, Opening};
 use crate::env::{ProjectPath, real};
 use crate::model::{AvailableModels, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
@@ -61,6 +61,18 @@ pub(crate) struct Options {
     pub(crate) run: String,
     /// `None`: the program may do what the user can do.
     pub(crate) sandbox: Option<Sandbox>,
+}
+
+/// Parts of the names of variables that tell accounts apart: endpoints, keys, and where a login is kept.
+const OF_ACCOUNT: [&str; 7] = ["KEY", "TOKEN", "BASE_URL", "ENDPOINT", "CONFIG_DIR", "HOME", "PROFILE"];
+
+/// Whose quota an engine uses, as far as its environment tells.
+pub(crate) fn account(options: &Options) -> Account {
+    let passed = environment::allowed(&options.variables, &options.profile.env);
+    let is_of_account = |name: &str| OF_ACCOUNT.iter().any(|part| name.to_ascii_uppercase().contains(part));
+    let own = passed.iter().filter(|(name, _)| is_of_account(&name.to_string_lossy()));
+    let parts = own.flat_map(|(name, value)| [name.as_encoded_bytes(), value.as_encoded_bytes()]);
+    Account::new(&options.profile.name, None, parts)
 }
 
 /// How long a program may take to say its version, or whether it is logged in.

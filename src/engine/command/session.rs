@@ -5,6 +5,7 @@ use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::process;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -20,7 +21,9 @@ use super::stream::StreamParser;
 use super::values::Values;
 use super::{Profile, Shared, environment, shape};
 use crate::engine::descendants::Descendants;
-use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, backoff};
+use crate::engine::{
+    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, Reset, backoff, quota_error,
+};
 use crate::env::files::open_regular;
 use crate::env::real;
 use crate::model::{
@@ -131,7 +134,7 @@ impl AdapterSession for Session {
         let (turn, stop) = (Arc::clone(&self.turn), self.stop.subscribe());
         let task = with_attachments(prompt, attachments);
         self.running = Some(tokio::spawn(async move {
-            let last = turn.perform(task, stop).await.unwrap_or_else(Fact::Failed);
+            let last = turn.perform(task, stop).await.unwrap_or_else(failed);
             // This fails if the session was closed during the turn.
             let _ = turn.sender.send(last);
         }));
@@ -155,6 +158,14 @@ impl AdapterSession for Session {
             let _ = timeout(CLOSE_TIMEOUT, running).await;
         }
         self.descendants.end_left_running().await
+    }
+}
+
+/// The last fact of a turn that failed for this reason.
+fn failed(reason: String) -> Fact {
+    match quota_error(&reason) {
+        Some(reset) => Fact::NoQuota { reason, reset },
+        None => Fact::Failed(reason),
     }
 }
 
@@ -512,7 +523,12 @@ impl Turn {
         match (&ended.stop_reason, ended.code, &parser.state.error) {
             (None, Some(0), None) => Ok(Fact::Idle),
             (_, _, error) => {
-                Err(format!("{} {}", self.shared.profile.name, describe_end(spool, ended, error.as_deref())))
+                let reason = format!("{} {}", self.shared.profile.name, describe_end(spool, ended, error.as_deref()));
+                let resets_at = parser.state.resets_at.and_then(|second| Timestamp::from_second(second).ok());
+                match resets_at {
+                    Some(at) if ended.stop_reason.is_none() => Ok(Fact::NoQuota { reason, reset: Some(Reset::At(at)) }),
+                    _ => Err(reason),
+                }
             }
         }
     }

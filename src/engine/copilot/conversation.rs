@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{
-    AssistantMessage, Compaction, ErrorMessage, Event, ExternalTool, HookCall, Idle, McpServerState, McpServersLoaded,
-    MessageDelta, ModelCallFailure, ModelUsage, OpenParams, ToolComplete, ToolStart, Truncation, TurnRetry, UsageInfo,
-    UserInput,
+    AssistantMessage, AutoModeSwitch, Compaction, ErrorMessage, Event, ExternalTool, HookCall, Idle, McpServerState,
+    McpServersLoaded, MessageDelta, ModelCallFailure, ModelUsage, OpenParams, SessionError, ToolComplete, ToolStart,
+    Truncation, TurnRetry, UsageInfo, UserInput,
 };
 use super::writes::writes;
-use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added, subject};
+use crate::engine::{Approval, Fact, Reply, Request, Reset, ToolCall, ToolResult, added, quota_error, subject};
 use crate::model::{Access, ContextSize, Usage};
 
 pub(crate) struct Conversation {
@@ -127,6 +128,10 @@ fn denial(reason: &str) -> Value {
 #[derive(Default)]
 struct Turn {
     error: Option<String>,
+    /// The account's quota is used up.
+    has_no_quota: bool,
+    /// When it is there again, if the CLI says so.
+    reset: Option<Reset>,
     /// The HTTP status of the model's last failure.
     status: Option<u64>,
     /// Whether the turn may have ended without an end event.
@@ -260,6 +265,7 @@ impl Conversation {
             "session.mcp_servers_loaded" => self.servers_started(event.data()),
             "session.warning" => self.report(Fact::Warning(event.data::<ErrorMessage>().message)),
             "session.error" => self.session_error(event.data()),
+            "auto_mode_switch.requested" => self.quota_resets(&event.data()),
             "session.idle" => self.turn_became_idle(&event.data()),
             "assistant.idle" => self.suspect_end(),
             "external_tool.requested" => return Some(self.tool_called(event.data())),
@@ -370,8 +376,18 @@ impl Conversation {
         self.report(Fact::Warning(format!("the model is retried after: {reason}{status}")));
     }
 
-    fn session_error(&mut self, error: ErrorMessage) {
+    fn quota_resets(&mut self, switch: &AutoModeSwitch) {
+        if let (Some(turn), Some(seconds)) = (&mut self.turn, switch.retry_after_seconds) {
+            turn.reset = Some(Reset::In(Duration::from_secs(seconds)));
+        }
+    }
+
+    fn session_error(&mut self, error: SessionError) {
         self.suspect_end();
+        if let Some(turn) = self.turn.as_mut().filter(|_| error.is_of_quota()) {
+            turn.has_no_quota = true;
+            turn.reset = turn.reset.or(quota_error(&error.message).flatten());
+        }
         match &mut self.turn {
             // Errors may follow from one another, so the first one comes first.
             Some(Turn { error: Some(known), .. }) if known.contains(&error.message) => {}
@@ -392,6 +408,7 @@ impl Conversation {
         let Some(turn) = self.turn.take() else { return };
         self.calls.clear();
         self.report(match turn.error {
+            Some(reason) if turn.has_no_quota => Fact::NoQuota { reason, reset: turn.reset },
             Some(message) => Fact::Failed(message),
             None if idle.aborted => Fact::Failed("the turn was aborted".to_owned()),
             None => Fact::Idle,

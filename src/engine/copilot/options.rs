@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::engine::EngineError;
+use crate::engine::{Account, EngineError, EngineKind};
 use crate::model::Slug;
 use crate::program::{Variables, variable};
 use crate::sandbox::Sandbox;
@@ -37,6 +37,21 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         variable(&self.variables, name)
+    }
+
+    /// Whose quota it uses: that of the endpoint's key, or else of the login.
+    pub(crate) fn account(&self) -> Account {
+        let name = EngineKind::Copilot.name();
+        if let Some(Provider { base_url, api_key, .. }) = &self.provider {
+            return Account::new(name, Some(base_url), api_key.iter().map(String::as_bytes));
+        }
+        let tokens = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_HOME"];
+        let tokens = tokens.iter().filter_map(|token| self.variable(token)).map(OsStr::as_encoded_bytes);
+        let home = match &self.home {
+            Home::At(folder) => Some(folder.as_os_str().as_encoded_bytes()),
+            Home::Auto { .. } | Home::User => None,
+        };
+        Account::new(name, None, tokens.chain(home))
     }
 }
 

@@ -149,6 +149,7 @@ pub(crate) fn show(fact: &Fact) -> String {
         Fact::ConnectionRestored { attempts } => format!("connection restored: {attempts}"),
         Fact::Idle => "idle".to_owned(),
         Fact::Interrupted(reason) => format!("interrupted {reason}"),
+        Fact::NoQuota { reason, .. } => format!("no quota: {reason}"),
         Fact::Failed(reason) => format!("failed {reason}"),
         Fact::Lost(reason) => format!("lost {reason}"),
     }

@@ -417,6 +417,29 @@ pub(crate) struct ErrorMessage {
     pub(crate) message: String,
 }
 
+/// `session.error`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct SessionError {
+    pub(crate) message: String,
+    error_type: String,
+    status_code: Option<u64>,
+}
+
+impl SessionError {
+    /// Whether it says that the account's quota is used up.
+    pub(crate) fn is_of_quota(&self) -> bool {
+        matches!(self.error_type.as_str(), "quota" | "rate_limit") || self.status_code == Some(429)
+    }
+}
+
+/// `auto_mode_switch.requested`, which follows an error about a rate limit.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct AutoModeSwitch {
+    pub(crate) retry_after_seconds: Option<u64>,
+}
+
 /// `session.mcp_servers_loaded`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -14,6 +14,7 @@
 //!   { run = "cargo test" },                 # a command line, in the project
 //!   { ask = "A question to the user?" },
 //!   { error = "a reason" },                 # the engine has an error; the rest is played when the turn is tried again
+//!   { quota = "10m" },                     # the account's quota is used up for so long; the rest is played when it is there again
 //!   { fail = "a reason" },                  # the turn fails, however often it is tried; also { hang = true }, { die = true } (the engine does)
 //!                                           # and { panic = "a message" } (squad itself does)
 //! ]
@@ -169,7 +170,7 @@ impl AdapterSession for Session {
         let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening, prompt, attachments));
         self.retry = steps.iter().enumerate().find_map(|(at, step)| match step {
             Step::Fail(_) => Some(steps[at..].to_vec()),
-            Step::Error(_) => Some(steps[at + 1..].to_vec()),
+            Step::Error(_) | Step::Quota(_) => Some(steps[at + 1..].to_vec()),
             _ => None,
         });
         self.abort = watch::Sender::new(false);

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::commands::Commands;
 use super::script::Step;
-use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, added, subject};
+use crate::engine::{Approval, Fact, Opening, Reply, Request, Reset, ToolCall, ToolResult, Writing, added, subject};
 use crate::env::ProjectPath;
 use crate::model::Access;
 
@@ -41,6 +41,10 @@ impl TurnPlayer {
                 Step::Ask(text) => self.ask(text).await,
                 Step::Listen => self.listen().await,
                 Step::Fail(reason) | Step::Error(reason) => return Ok(Fact::Failed(reason)),
+                Step::Quota(time) => {
+                    let reason = "the script says so".to_owned();
+                    return Ok(Fact::NoQuota { reason, reset: Some(Reset::In(time)) });
+                }
                 Step::Hang => std::future::pending().await,
                 Step::Die => {
                     self.dead.send_replace(true);

@@ -48,6 +48,8 @@ pub(super) enum Step {
     Fail(String),
     /// The turn fails. When it is tried again, the steps after this one are played.
     Error(String),
+    /// The turn ends because the account's quota is used up for so long. When it is tried again, the rest is played.
+    Quota(Duration),
     /// Never ends, to test time limits.
     Hang,
     /// The whole engine dies.
@@ -71,6 +73,7 @@ struct Written {
     listen: Option<bool>,
     fail: Option<String>,
     error: Option<String>,
+    quota: Option<String>,
     hang: Option<bool>,
     die: Option<bool>,
     panic: Option<String>,
@@ -81,10 +84,16 @@ impl TryFrom<Written> for Step {
 
     fn try_from(written: Written) -> Result<Self, String> {
         let mut steps = Vec::new();
-        if let Some(text) = written.wait {
+        let time = |name: &str, text: String| {
             let span: jiff::SignedDuration =
-                text.parse().map_err(|_| format!("`wait = \"{text}\"` is not a duration such as \"300ms\""))?;
-            steps.push(Self::Wait(Duration::try_from(span).map_err(|_| "a wait cannot be negative".to_owned())?));
+                text.parse().map_err(|_| format!("`{name} = \"{text}\"` is not a duration such as \"300ms\""))?;
+            Duration::try_from(span).map_err(|_| format!("a {name} cannot be negative"))
+        };
+        if let Some(text) = written.wait {
+            steps.push(Self::Wait(time("wait", text)?));
+        }
+        if let Some(text) = written.quota {
+            steps.push(Self::Quota(time("quota", text)?));
         }
         steps.extend(written.say.map(Self::Say));
         if let Some(name) = written.tool {
@@ -110,7 +119,7 @@ impl TryFrom<Written> for Step {
         match <[Self; 1]>::try_from(steps) {
             Ok([step]) => Ok(step),
             Err(steps) => Err(format!(
-                "a step has one of wait, say, tool, write, run, ask, listen, fail, error, hang, die, panic; this one has {}",
+                "a step has one of wait, say, tool, write, run, ask, listen, fail, error, quota, hang, die, panic; this one has {}",
                 steps.len()
             )),
         }

@@ -18,6 +18,7 @@ use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::resume;
 use crate::ops::run::watch::{WatchFiles, Watcher};
 use crate::ops::team::cache::Cache;
+use crate::ops::team::engines;
 use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
 use crate::ops::team::manifest::{self, Due};
@@ -25,6 +26,7 @@ use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::left_out;
 use crate::ops::{Workspace, repository, team_settings};
 use crate::parse;
+use crate::pool::UsedUp;
 
 /// So many files take about 5 ms.
 const MOST_MEASURED: usize = 4_000;
@@ -60,6 +62,12 @@ pub(crate) struct Status {
     /// The sessions of live runs and of `squad watch`.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
+    /// Accounts of the user's whose quota is used up, on which nothing starts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) quotas: Vec<UsedUp>,
+    /// Why nothing is known of that, so that nothing starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quotas_unknown: Option<String>,
     /// Decisions that the next commit would withdraw.
     #[serde(skip_serializing_if = "Withdrawn::is_empty")]
     pub(crate) withdrawn: Withdrawn,
@@ -162,6 +170,10 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let unmerged = problems.into_iter().find(|problem| problem.code == parse::CONFLICT);
     let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
     let head = repository.head()?;
+    let (quotas, quotas_unknown) = match engines::quotas(env).all() {
+        Ok(quotas) => (quotas.into_values().collect(), None),
+        Err(reason) => (Vec::new(), Some(reason)),
+    };
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: head.branch,
@@ -176,6 +188,8 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         runs_lost,
         sessions,
         ledger: LedgerStatus { entries, unsynced },
+        quotas,
+        quotas_unknown,
         withdrawn,
         unmerged,
         left_by_runs: left_by_runs(env, &repository, MOST_MEASURED),

@@ -30,7 +30,7 @@ use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::host::Requests;
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::lockouts::{self, Lockout};
-use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::order::{Ended, Order, WAIT};
 use crate::ops::run::recall;
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::SignalGuard;
@@ -44,8 +44,8 @@ use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Places, Reports, RequestHandler, SessionOwner,
-    SessionPool, Show, UserMessages, WorkTree, Workers,
+    Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Places, QuotaPolicy, Reports, RequestHandler,
+    SessionOwner, SessionPool, Show, UserMessages, WorkTree, Workers,
 };
 use crate::route::{Request, RouteOptions, Router, ceremonies};
 use crate::settings::Isolation;
@@ -307,6 +307,7 @@ async fn with_engine(
         reports: reports.clone(),
         cancel,
         limits: setup::limits(&project.settings.sessions),
+        quota: Arc::new(QuotaPolicy::new(order.flags.contains_key(WAIT))),
         budget: Arc::new(budget(&project.settings.budget, &past.events)),
         retries: project.settings.sessions.retry,
         tree: Some(tree),

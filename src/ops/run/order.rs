@@ -87,6 +87,7 @@ pub(crate) const FLAGS: [(&str, &str); 6] = [
 /// Flags that are recorded with the run too, and have no value.
 pub(crate) const CHECK: &str = "check";
 pub(crate) const NO_CHECK: &str = "no-check";
+pub(crate) const WAIT: &str = "wait";
 
 /// The settings layer of such flags.
 pub(crate) fn flag_settings(flags: &BTreeMap<String, String>) -> Layer {

@@ -11,9 +11,10 @@ use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal, with
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Member, Plan, PlanKind, RunId, Slug, list};
+use crate::ops::team::sandbox::state_folder;
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
-use crate::pool::{Engines, Reports};
+use crate::pool::{Engines, Quotas, Reports};
 use crate::program::Programs;
 use crate::sandbox::Sandbox;
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
@@ -150,7 +151,14 @@ pub(crate) fn prepare_with(
         let how = || startable_of(env, project, run, name, script.clone(), sandbox).unwrap_or_else(Startable::Not);
         startable.entry(name.clone()).or_insert_with(how);
     }
-    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable).within(sandbox.cloned())
+    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable)
+        .within(sandbox.cloned())
+        .with_quotas(quotas(env))
+}
+
+/// What is known of the quotas of the user's accounts, on this machine.
+pub(crate) fn quotas(env: &Env) -> Quotas {
+    Quotas::new(state_folder(env).map(|folder| folder.join("quota.json")), env.clock.clone())
 }
 
 fn startable_of(

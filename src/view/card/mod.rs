@@ -51,6 +51,8 @@ pub(crate) struct Card {
     calls: u64,
     /// Budgets that were used up.
     budgets: Vec<String>,
+    /// Engines whose account's quota is used up.
+    quotas: BTreeSet<String>,
     end: Option<RunEnd>,
     undone: UndoState,
     /// Its agents have worked in clones, which have something to merge.
@@ -93,9 +95,12 @@ impl Card {
                 self.allows_all = permissions == "allow";
                 self.end = None;
                 self.budgets.clear();
+                self.quotas.clear();
             }
             EventKind::RoutePlanned(plan) => self.plan = Some(plan.clone()),
             EventKind::BudgetReached { budget, .. } => self.budgets.push(format!("budget.{budget}")),
+            EventKind::QuotaOpened { engine, .. } => drop(self.quotas.insert(engine.clone())),
+            EventKind::QuotaClosed { engine } => drop(self.quotas.remove(engine)),
             EventKind::PermissionAsked { .. } => self.waits(agent, at),
             EventKind::PermissionAnswered { .. } => self.waits_no_more(agent, at),
             EventKind::DecisionLogged { decision, .. } => {
@@ -441,6 +446,9 @@ impl Card {
             Outcome::Stopped if !self.budgets.is_empty() => {
                 let budgets: BTreeSet<&String> = self.budgets.iter().collect();
                 vec![(resume("").0, format!("after a higher {}", list(budgets))), log]
+            }
+            Outcome::Stopped if !self.quotas.is_empty() => {
+                vec![(resume(" --wait").0, "sleeps until the quota is there again".to_owned()), log]
             }
             Outcome::Stopped if self.allows_all => vec![log],
             Outcome::Stopped => vec![resume(" --permissions allow"), log],

@@ -32,6 +32,9 @@ pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact
                 tool_completed(part, state, facts);
             }
         }
+        Some("rate_limit_event") if text(value, "/rate_limit_info/status") == Some("rejected") => {
+            state.resets_at = value.pointer("/rate_limit_info/resetsAt").and_then(Value::as_i64);
+        }
         Some("tool_call") => cursor_tool(value, state, facts),
         Some("result") => result(value, state, facts),
         _ => {}

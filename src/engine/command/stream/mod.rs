@@ -31,6 +31,8 @@ pub(super) struct StreamState {
     deltas: String,
     /// Why the turn failed.
     pub(super) error: Option<String>,
+    /// When the account's quota is there again, in seconds since 1970, if the engine says that it is used up.
+    pub(super) resets_at: Option<i64>,
     /// The usage of the whole chat, if the engine reports totals.
     pub(super) total_usage: Option<Usage>,
     /// Open calls by id: the tool, and what the call acts on.
