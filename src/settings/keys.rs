@@ -69,6 +69,7 @@ pub(super) const KEYS: &[Key] = &[
         put(&mut s.sessions.core, texts(v).map(|names| names.iter().map(|name| name.to_lowercase()).collect()))
     }),
     free("sessions.idle_timeout", |s, _, v| put(&mut s.sessions.idle_timeout, duration(v))),
+    free("sessions.workspace_limit", |s, _, v| put(&mut s.sessions.workspace_limit, size(v))),
     free("sessions.compaction_threshold", |s, _, v| put(&mut s.sessions.compaction_threshold, fraction(v))),
     free("sessions.default_tier", |s, _, v| put(&mut s.sessions.default_tier, tier(v))),
     free("routing.threshold", |s, _, v| put(&mut s.routing.threshold, fraction(v))),
@@ -262,6 +263,14 @@ fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
     Ok(())
 }
 
+/// Bytes.
+fn size(value: &Value) -> Result<u64, String> {
+    let text = text(value).map_err(|_| needs("a size such as \"256 MiB\"", value))?;
+    let size: bytesize::ByteSize =
+        text.parse().map_err(|_| format!("`{text}` is not a size; write it like `256 MiB` or `1 GB`"))?;
+    Ok(size.as_u64())
+}
+
 pub(super) fn text(value: &Value) -> Result<String, String> {
     let text = value.as_str().ok_or_else(|| needs("a string in quotes", value))?.trim();
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text.to_owned()) }
@@ -384,6 +393,7 @@ pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
         || tried.tool_limit > built_in.tool_limit
         || tried.limit > built_in.limit
         || tried.idle_timeout > built_in.idle_timeout
+        || tried.workspace_limit > built_in.workspace_limit
         || tried.retry > built_in.retry
         || tried.max_concurrent > built_in.max_concurrent
         || asks_more

@@ -129,6 +129,8 @@ pub(crate) struct Sessions {
     pub(crate) core: Vec<String>,
     /// How long a session may be idle before it is suspended.
     pub(crate) idle_timeout: Duration,
+    /// Bytes that engines' files of completed runs' sessions may take.
+    pub(crate) workspace_limit: u64,
     /// Fraction of the context window, between 0 and 1.
     pub(crate) compaction_threshold: f64,
     /// `None`: depends on the message.
@@ -303,6 +305,7 @@ standing = false
 max_concurrent = 8
 core = ["lead", "tester"]
 idle_timeout = "15m"
+workspace_limit = "256 MiB"
 compaction_threshold = 0.80
 default_tier = "auto"
 
@@ -424,6 +427,7 @@ impl Settings {
                 max_concurrent: 1,
                 core: Vec::new(),
                 idle_timeout: Duration::MAX,
+                workspace_limit: u64::MAX,
                 compaction_threshold: 1.0,
                 default_tier: None,
             },
@@ -710,6 +714,7 @@ mod tests {
             ("tool_limit = \"30m\"", "tool_limit = \"31m\""),
             ("limit = \"59m\"", "limit = \"1000h\""),
             ("idle_timeout = \"1s\"", "idle_timeout = \"16m\""),
+            ("workspace_limit = \"1 MB\"", "workspace_limit = \"1 GiB\""),
             ("max_concurrent = 1", "max_concurrent = 256"),
             ("retry = 0", "retry = 2"),
         ] {

@@ -91,6 +91,31 @@ fn sessions_of_runs_that_are_over_go_by_age_and_by_size() {
     assert!(output.out.starts_with("1 stored session removed (2.5 MB)\n"), "{output}");
 }
 
+/// At the end of a run, and no more often than it must: what can be resumed, is live or standing stays, however large.
+#[test]
+fn what_is_over_keeps_to_a_limit_by_itself() {
+    let stored = Stored::new();
+    let runs = |more: &[&str]| {
+        let output = stored.repo.squad(&[&["orchestrate", "--engine", "rehearsal", "-a", "ada", "x"], more].concat());
+        assert_eq!(output.code, 0, "{output}");
+    };
+    runs(&[]);
+    let run = stored.run();
+    stored.add(&format!("squad-new-{run}"), 600_000, 1);
+    stored.add(&format!("squad-old-{run}"), 600_000, 2);
+    runs(&[]);
+    assert_eq!(stored.left().len(), 2);
+    stored.repo.write(".squad/config.toml", "[sessions]\nworkspace_limit = \"1 MB\"\n");
+    runs(&[]);
+    assert_eq!(stored.left(), [format!("squad-new-{run}")]);
+    stored.add("squad-ada", 5_000_000, 1);
+    runs(&[]);
+    assert_eq!(stored.left(), ["squad-ada".to_owned(), format!("squad-new-{run}")]);
+    stored.repo.write(".squad/config.toml", "[sessions]\nworkspace_limit = \"much\"\n");
+    let listed = stored.repo.squad(&["config", "list"]);
+    assert!(listed.err.contains("config.toml:2: `sessions.workspace_limit` `much` is not a size"), "{listed}");
+}
+
 /// What the caches of sandboxes hold × how long ago somebody worked with them; `status` counts them before.
 #[test]
 fn caches_go_by_age_and_by_size() {

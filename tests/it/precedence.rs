@@ -40,6 +40,7 @@ const KEYS: &[Key] = &[
     key("sessions.standing", [("true", "true"), ("false", "false")]),
     key("sessions.max_concurrent", [("2", "2"), ("3", "3")]),
     key("sessions.core", [("[\"ada\"]", "ada"), ("[\"bob\"]", "bob")]),
+    key("sessions.workspace_limit", [("\"1 MiB\"", "1 MiB"), ("\"2 MiB\"", "2 MiB")]),
     key("sessions.idle_timeout", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.compaction_threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
     key("sessions.default_tier", [("\"full\"", "full"), ("\"standard\"", "standard")]),

@@ -12,11 +12,11 @@ use crate::git::{Extent, Repository, RunOfSnapshots};
 use crate::model::RunId;
 use crate::ops::ledger::log::{self, Choice};
 use crate::ops::ledger::lost;
-use crate::ops::repository;
 use crate::ops::run::lease::Leases;
 use crate::ops::run::{homes, lease};
 use crate::ops::team::sandbox;
 use crate::ops::team::workspace::{ledger_prefix, project_path, team_folder};
+use crate::ops::{Workspace, repository, team_settings};
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct GcReport {
@@ -69,7 +69,8 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     activity.begin("removing what ended runs left");
     let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT);
-    let cleared = homes::clear(&local, &runs, env.clock.now().into());
+    let (settings, _) = team_settings(env, Workspace::find(env, directory).ok().as_ref());
+    let cleared = homes::clear(&local, &runs, settings.sessions.workspace_limit, env.clock.now().into());
     activity.begin("packing the repository");
     repository.pack()?;
     let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::engine::{StoredSession, stored_output, stored_sessions};
+use crate::env::Env;
 use crate::env::files::is_folder;
 use crate::model::RunId;
-use crate::ops::ledger::log::RunSummary;
+use crate::ops::Project;
+use crate::ops::ledger::log::{self, Choice, RunSummary};
 use crate::ops::run::{lease, watch};
 use crate::pool::run_of_session;
 
@@ -17,9 +19,6 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(in crate::ops) const RESUMABLE: Duration = DAY.saturating_mul(14);
 /// How long sessions of completed runs are kept.
 const OVER: Duration = DAY.saturating_mul(3);
-/// The total size of completed runs' sessions, in bytes; the oldest are removed first.
-const MOST: u64 = 256 * 1024 * 1024;
-
 /// What was cleared.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::ops) struct Cleared {
@@ -27,10 +26,23 @@ pub(in crate::ops) struct Cleared {
     pub(in crate::ops) bytes: u64,
 }
 
-/// Clears sessions of completed runs by age and size, and others by age. Sessions of live runs are never touched.
-pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) -> Cleared {
-    let mut stored = stored(&local.join("homes"));
-    stored.extend(stored_output(local));
+/// Clears, at the end of a run, when all sessions together take more than [`clear`] leaves of those that are over.
+pub(in crate::ops) fn keep_to_limit(env: &Env, project: &Project) {
+    let (local, limit) = (project.local(), project.settings.sessions.workspace_limit);
+    if stored(&local).iter().map(|session| session.bytes).sum::<u64>() <= limit {
+        return;
+    }
+    let (leases, all) = (lease::look(&local), Choice::default());
+    match log::runs(&project.repository, &project.ledger_prefix(), &leases, &all, usize::MAX) {
+        Ok(runs) => drop(clear(&local, &runs, limit, env.clock.now().into())),
+        Err(error) => tracing::debug!("stored sessions cannot be cleared: {error}"),
+    }
+}
+
+/// Clears sessions of completed runs by age and size, the oldest first, until they take no more than `limit` bytes, and
+/// others by age. Sessions of live runs are never touched.
+pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], limit: u64, now: SystemTime) -> Cleared {
+    let mut stored = stored(local);
     stored.sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
     let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).collect();
     // Read after the list of sessions: a session that is opened from here on is not in it.
@@ -50,7 +62,7 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
         }
         let is_over = run.as_ref().and_then(|run| status.get(run)) == Some(&"completed");
         let age = now.duration_since(session.modified).unwrap_or_default();
-        let stays = if is_over { age <= OVER && kept + session.bytes <= MOST } else { age <= RESUMABLE };
+        let stays = if is_over { age <= OVER && kept + session.bytes <= limit } else { age <= RESUMABLE };
         if stays {
             kept += if is_over { session.bytes } else { 0 };
         } else if let Err(error) = session.remove() {
@@ -63,9 +75,10 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
     cleared
 }
 
-/// The stored sessions of all homes.
-fn stored(homes: &Path) -> Vec<StoredSession> {
+/// The stored sessions of all homes, and of command engines.
+fn stored(local: &Path) -> Vec<StoredSession> {
+    let homes = &local.join("homes");
     let folders = std::fs::read_dir(homes).into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = folders.filter(|folder| is_folder(homes) && is_folder(folder));
-    folders.flat_map(|folder| stored_sessions(&folder.join("copilot"))).collect()
+    folders.flat_map(|folder| stored_sessions(&folder.join("copilot"))).chain(stored_output(local)).collect()
 }

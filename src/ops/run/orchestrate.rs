@@ -35,7 +35,7 @@ use crate::ops::run::recall;
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::SignalGuard;
 use crate::ops::run::snapshots::{RunSnapshots, kept_state};
-use crate::ops::run::{before, direct, hooks, members, past, setup};
+use crate::ops::run::{before, direct, homes, hooks, members, past, setup};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::{self, NotStarted};
 use crate::ops::team::knowledge;
@@ -215,6 +215,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     }
     // Git packs the repository when it is due; a failure to start that does not fail the run.
     let _ = project.repository.maintain();
+    homes::keep_to_limit(env, project);
     let (show, written) = match dispatching.await {
         Ok((_, show, written)) => (show.into_inner(), written),
         Err(error) => std::panic::resume_unwind(error.into_panic()),
