@@ -40,7 +40,7 @@ fn is_pattern(word: &str) -> bool {
 /// What a line may run.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
-    /// Also those in the arguments of others.
+    /// Also those in the arguments of others. The first word of each is the program's name, without its folder.
     all: Vec<Vec<Word>>,
     /// Something in it is known only when it runs.
     pub(super) hides_some: bool,
@@ -57,8 +57,18 @@ impl Commands {
 
     /// Whether one of them may be a command that begins with these words, with options between them.
     pub(super) fn include(&self, pattern: &str) -> bool {
-        let words: Vec<&str> = pattern.split_whitespace().collect();
-        self.all.iter().any(|command| may_begin(command, &words))
+        let mut words = pattern.split_whitespace();
+        let Some(program) = words.next().map(name) else { return false };
+        let words: Vec<&str> = words.collect();
+        let mut meant = self.all.iter().filter(|command| command[0].as_deref() == Some(&program));
+        meant.any(|command| may_go_on(&command[1..], &words))
+    }
+
+    fn add(&mut self, mut words: Vec<Word>) {
+        if let Some(program) = words.first_mut() {
+            *program = program.as_deref().map(name);
+            self.all.push(words);
+        }
     }
 
     fn script(&mut self, source: &str, depth: usize) {
@@ -90,7 +100,7 @@ impl Commands {
                     self.scripts_of(&program, &inner[1..], depth);
                     // What it reads.
                     inner.extend((words[0].as_deref().map(name).as_deref() == Some("xargs")).then_some(None));
-                    self.all.push(inner);
+                    self.add(inner);
                 }
             }
             for script in arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace)) {
@@ -100,7 +110,7 @@ impl Commands {
                 [Some(script), inner].into_iter().flatten().for_each(|script| self.script(script, depth + 1));
             }
         }
-        self.all.push(words);
+        self.add(words);
     }
 
     /// What a shell is told to run.
@@ -143,15 +153,10 @@ fn name(program: &str) -> String {
     name_of(&program.to_lowercase()).to_owned()
 }
 
-/// Whether a command's words begin with the pattern's; between them options may stand, with their values. An option of the
-/// pattern may stand anywhere.
-fn may_begin(command: &[Word], pattern: &[&str]) -> bool {
-    let [program, arguments @ ..] = command else { return false };
-    let [first, rest @ ..] = pattern else { return false };
-    if program.as_deref().map(name) != Some(name(first)) {
-        return false;
-    }
-    let (options, words): (Vec<&str>, Vec<&str>) = rest.iter().partition(|word| word.starts_with('-'));
+/// Whether a command's arguments begin with the pattern's words behind the program; between them options may stand, with their
+/// values. An option of the pattern may stand anywhere.
+fn may_go_on(arguments: &[Word], pattern: &[&str]) -> bool {
+    let (options, words): (Vec<&str>, Vec<&str>) = pattern.iter().partition(|word| word.starts_with('-'));
     let has_option = |option: &&str| {
         // `-rf` is `-r` and `-f`, together or apart.
         let letters = option.strip_prefix('-').filter(|letters| letters.bytes().all(|byte| byte.is_ascii_alphabetic()));

@@ -1,5 +1,9 @@
 //! A shell's command line, parsed into the commands it runs: in chains, substitutions, loops and functions too.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
 use rable::{ListItem, ListOperator, Node, NodeKind};
 
 use super::shell_values::{Piece, Variables, Variant, Word, pieces};
@@ -25,8 +29,26 @@ const NESTING: [&str; 11] =
 /// A node, and the part of the script that it stands in.
 type Inner<'n> = (&'n Node, usize);
 
-/// The nodes of a script. `None`: the parser does not understand it, or it may be too deep.
-pub(super) fn parse(source: &str) -> Option<Vec<Node>> {
+/// The nodes of a script. `None`: the parser does not understand it, or it may be too deep. One call of an agent is asked
+/// about several times in a row, so the scripts of the last one are remembered.
+pub(super) fn parse(source: &str) -> Option<Rc<[Node]>> {
+    type Parsed = (String, Option<Rc<[Node]>>);
+    const REMEMBERED: usize = 4;
+    thread_local! {
+        static PARSED: RefCell<VecDeque<Parsed>> = const { RefCell::new(VecDeque::new()) };
+    }
+    PARSED.with_borrow_mut(|parsed| {
+        if let Some((_, nodes)) = parsed.iter().find(|(known, _)| known == source) {
+            return nodes.clone();
+        }
+        let nodes = parse_anew(source).map(Rc::from);
+        parsed.truncate(REMEMBERED - 1);
+        parsed.push_front((source.to_owned(), nodes.clone()));
+        nodes
+    })
+}
+
+fn parse_anew(source: &str) -> Option<Vec<Node>> {
     let words = source.split(|c: char| !(c.is_alphanumeric() || c == '!'));
     let nested = source.matches(['(', '{', '`']).count() + words.filter(|word| NESTING.contains(word)).count();
     let is_too_deep =
