@@ -43,8 +43,10 @@ fn three_agents_work_in_three_clones_at_once_and_the_next_step_has_all_of_it() {
     let alone = |name: &str| results.iter().any(|result| result.starts_with(&format!("{name}.txt\nedited.txt\n")));
     assert!(["ada", "bob", "cy"].into_iter().all(alone), "{results:?}\n{ended}");
     assert_eq!(events.iter().filter(|event| event["type"] == "clone.created").count(), 3, "{ended}");
-    let is_bounded = events.iter().any(|event| event["sandbox"] == "full" || event["sandbox"] == "files");
-    if is_bounded {
+    let levels: Vec<String> = ended.of("agent.completed").iter().map(|event| event["sandbox"].to_string()).collect();
+    // All have the same: that of the system.
+    assert!(levels.iter().all(|level| *level == levels[0]), "{levels:?}\n{ended}");
+    if levels[0] == "\"full\"" {
         assert!(!world.repo.exists("intruder.txt") && !world.repo.exists(".git/intruder"), "{ended}");
         let now = world.repo.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/stash"]);
         assert_eq!(now, refs);

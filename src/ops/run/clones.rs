@@ -365,8 +365,12 @@ impl Basis {
         (repository, work_dir): (Repository, &Path),
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
-        let bounds = sandbox::of_run(&self.env, &project, self.run.as_str(), &self.attached);
+        // The objects that the clone reads are there.
+        let source = [&*self.project.work_dir, self.project.repository.common_dir()].map(real);
+        let readable: Vec<PathBuf> = self.attached.iter().cloned().chain(source).collect();
+        let bounds = sandbox::of_run(&self.env, &project, self.run.as_str(), &readable);
         let bounds = bounds.map_err(|failure| failure.message)?;
+        bounds.report(&self.reports);
         // What git ignores there is no business of agents that work here.
         let hidden = sandbox::ignored_environment_files(&self.project)?;
         let sandbox = bounds.sandbox.map(|sandbox| sandbox.hiding(hidden));
