@@ -292,7 +292,9 @@ impl Clones {
     /// Commits what these agents, and then others, left in their clones, and merges it in that order. Says what has to
     /// be set aside.
     pub(super) async fn collect(&self, order: &[Slug]) {
-        let others: Vec<Slug> = self.made.lock().keys().filter(|agent| !order.contains(agent)).cloned().collect();
+        // Work that was handed on, also in a process that was killed.
+        let others = agents(&self.folder).into_iter().filter_map(|(agent, _)| Slug::fold(&agent));
+        let others: Vec<Slug> = others.filter(|agent| !order.contains(agent)).collect();
         for agent in order.iter().chain(&others) {
             if let Err(reason) = self.collect_from(agent).await {
                 let reason = format!("what {agent} left in its clone could not be committed: {reason}");
