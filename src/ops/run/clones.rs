@@ -72,6 +72,13 @@ struct Made {
     place: Arc<Place>,
 }
 
+/// An agent's work, as it was committed.
+struct Committed {
+    reference: String,
+    work: ClonedWork,
+    conflicts: Vec<String>,
+}
+
 /// The folder of a repository's clones; `None`: squad has no folder of its own.
 fn folder_of(env: &Env, repository: &Repository) -> Option<PathBuf> {
     let key = blake3::hash(repository.common_dir().as_os_str().as_encoded_bytes());
@@ -318,11 +325,11 @@ impl Clones {
         made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
         let Some(now) = made.place.tree.last() else { return Ok(()) };
         let tip = self.tip().await?;
-        let (basis, agent, repository) = (Arc::clone(&self.basis), agent.clone(), made.repository.clone());
-        let committed = aside(self.basis.env.threads, move || basis.commit((&agent, &tip), &repository, &now));
-        if let Some((agent, reference, work, conflicts)) = committed.await?.map_err(|error| error.to_string())? {
+        let (basis, name, repository) = (Arc::clone(&self.basis), agent.clone(), made.repository.clone());
+        let committed = aside(self.basis.env.threads, move || basis.commit((&name, &tip), &repository, &now));
+        if let Some(Committed { reference, work, conflicts }) = committed.await?.map_err(|error| error.to_string())? {
             let committed = EventKind::CloneCommitted { reference, commit: work.commit.clone(), conflicts };
-            self.basis.reports.record(Some(&agent), committed).await?;
+            self.basis.reports.record(Some(agent), committed).await?;
             made.repository.settle_clone(&work.commit).map_err(|error| error.to_string())?;
         }
         Ok(())
@@ -402,13 +409,12 @@ impl Basis {
     }
 
     /// Commits and merges an agent's work. `None`: it changed nothing.
-    #[expect(clippy::type_complexity, reason = "one caller takes it apart")]
     fn commit(
         &self,
         (agent, tip): (&Slug, &str),
         clone: &Repository,
         now: &WorkTreeSnapshot,
-    ) -> Result<Option<(Slug, String, ClonedWork, Vec<String>)>, Error> {
+    ) -> Result<Option<Committed>, Error> {
         let (repository, run, at) = (&self.project.repository, &self.run, self.env.clock.now());
         let committer = repository.identity().unwrap_or_else(writer);
         let reference = format!("{REFS}{run}/{agent}");
@@ -427,7 +433,7 @@ impl Basis {
                 paths
             }
         };
-        Ok(Some((agent.clone(), reference, work, conflicts)))
+        Ok(Some(Committed { reference, work, conflicts }))
     }
 }
 
