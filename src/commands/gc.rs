@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::git::Extent;
-use crate::model::{megabytes, plural, printable};
+use crate::model::{SkippedFile, megabytes, plural, printable};
 use crate::ops::ledger::gc::{self, OnlyCopies};
 
 /// How many copies of a run are listed that stay.
@@ -18,12 +18,14 @@ const MAX_SHOWN: usize = 5;
 /// It also removes sessions that the engine stored under `.git/squad/homes`: those of completed runs after 3 days, or the
 /// oldest of them beyond 256 MiB in total, and all others after 14 days. Sessions of live runs are never removed.
 ///
+/// The clones of ended runs are removed, unless one holds changes that are not committed.
+///
 /// The caches of the sandbox lie in squad's state folder, one for each project. Those that were not used for 14 days are
 /// removed, and the oldest of them beyond 2 GiB in total.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad gc\n  squad gc --json")]
 pub(super) struct Args {
-    /// Also remove old snapshots that hold the only copy of something, and list what they held
+    /// Also remove old snapshots that hold the only copy of something, and list what they held; and such clones
     #[arg(long)]
     force: bool,
 }
@@ -51,6 +53,13 @@ impl Args {
         }
         if !tidied.force && !tidied.only_copies.is_empty() {
             ui.hint("`git show REF:PATH` prints a file; `squad gc --force` removes these snapshots");
+        }
+        if tidied.clones > 0 {
+            let (count, size) = (plural(tidied.clones, "clone"), megabytes(tidied.clone_bytes));
+            ui.data(&format!("{count} of ended runs removed ({size})"));
+        }
+        for SkippedFile { path, why } in &tidied.clones_kept {
+            ui.warning(&format!("the clone {} stays: {why}", printable(path)));
         }
         if tidied.sessions > 0 {
             let (count, size) = (plural(tidied.sessions, "stored session"), megabytes(tidied.session_bytes));

@@ -1,7 +1,8 @@
 use super::change::short;
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{ChangeKind, list, printable_line};
+use crate::git::Outcome;
+use crate::model::{ChangeKind, RunId, list, printable_line};
 use crate::ops::run::merge::{self, LeftWork, MergeReport, Options};
 use crate::ui::{Consent, Ui};
 
@@ -37,7 +38,8 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        if !self.dry_run && self.is_finished(context) {
+        if let Some(run) = self.finished(context).filter(|_| !self.dry_run) {
+            merge::settle(context.env, &context.directory, &run)?;
             return Ok(0);
         }
         let options = Options { run: &self.run, dry_run: self.dry_run, squash: self.squash };
@@ -54,11 +56,12 @@ impl Args {
         Ok(u8::from(!is_whole))
     }
 
-    /// Whether the same merge, stopped earlier, has just been finished.
-    fn is_finished(&self, context: &Context<'_>) -> bool {
-        let Some(recovered) = &context.recovered else { return false };
-        let ChangeKind::Merge { run } = &recovered.kind else { return false };
-        run.is_meant_by(&self.run) && matches!(recovered.outcome, crate::git::Outcome::Finished { .. })
+    /// The run, if the same merge, stopped earlier, has just been finished.
+    fn finished(&self, context: &Context<'_>) -> Option<RunId> {
+        let recovered = context.recovered.as_ref()?;
+        let ChangeKind::Merge { run } = &recovered.kind else { return None };
+        let is_it = run.is_meant_by(&self.run) && matches!(recovered.outcome, Outcome::Finished { .. });
+        is_it.then(|| run.clone())
     }
 }
 

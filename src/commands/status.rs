@@ -7,6 +7,7 @@ use crate::model::{
     AgentState, OpenQuestion, SessionStatus, Slug, abbreviated, ago, clock, first_line, list, megabytes, plural,
 };
 use crate::ops::overview::status::{RunStatus, Status, WatchStatus, status};
+use crate::ops::run::clones::CloneStatus;
 use crate::ops::run::host::WatchState;
 use crate::ops::team::manifest::Due;
 use crate::ops::team::workspace::restoring;
@@ -180,6 +181,19 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
     if let Some(WatchStatus { watcher, state }) = &status.watch {
         let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
         page.add(Mark::Good, "watch", &format!("process {}, {state}", watcher.pid), "");
+    }
+    for CloneStatus { run, agent, size, unmerged, .. } in &status.clones {
+        let more = if size.is_whole { "" } else { "more than " };
+        let text = format!("{agent} of run {}, {more}{}", run.short(), megabytes(size.bytes));
+        match unmerged {
+            true => page.add(
+                Mark::Neutral,
+                "clones",
+                &format!("{text}, not merged"),
+                &format!("squad merge {}", run.short()),
+            ),
+            false => page.add(Mark::Neutral, "clones", &text, "squad gc"),
+        }
     }
     let Measured { bytes, is_whole, .. } = &status.left_by_runs;
     if *bytes >= MENTIONED {

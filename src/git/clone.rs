@@ -26,6 +26,7 @@ use super::{
     quarantine::Quarantine,
     references::Durability,
     repository::Repository,
+    undo::Merged,
     work_tree::WorkTreeSnapshot,
 };
 use crate::env::files::replace;
@@ -189,7 +190,7 @@ impl Repository {
         let base = commit(base, &[])?;
         let (ours, theirs) = (commit(ours, &[base])?, commit(theirs, &[base])?);
         quarantine.put(&objects)?;
-        let (tree, conflicts) = self.merge_commits(quarantine, ours, theirs)?;
+        let Merged { tree, conflicts } = self.merge_commits(quarantine, ours, theirs)?;
         let paths = conflicts.into_iter().flatten().map(|path| String::from_utf8_lossy(&path).into_owned());
         Ok(MergedTree { tree, conflicts: paths.collect() })
     }

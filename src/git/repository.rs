@@ -95,6 +95,12 @@ impl Repository {
         &self.damage
     }
 
+    /// Why agents cannot work in clones of it.
+    pub(crate) fn obstacle_to_clones(&self) -> Option<&'static str> {
+        // Each work tree has a table of its own, with its HEAD.
+        self.is_reftable.then_some("git keeps its refs as a reftable, and so the HEAD of each work tree")
+    }
+
     /// A clone of this repository's work tree, which need not be there yet.
     pub(crate) fn clone_at(&self, git_dir: &Path, work_dir: &Path) -> Self {
         Self { git_dir: git_dir.to_owned(), work_dir: Some(work_dir.to_owned()), is_clone: true, ..self.clone() }

@@ -91,11 +91,14 @@ struct Outcome<'a> {
 }
 
 /// The answer of `git merge-tree`.
-struct Merged {
-    tree: ObjectId,
+pub(super) struct Merged {
+    pub(super) tree: ObjectId,
     /// Paths that belong to one conflict.
-    conflicts: Vec<BTreeSet<Vec<u8>>>,
+    pub(super) conflicts: Vec<BTreeSet<Vec<u8>>>,
 }
+
+/// A file's path, as it is in the work tree, and as it is to be.
+pub(super) type FileChange = (Vec<u8>, Option<Version>, Option<Content>);
 
 impl UndoPlan {
     /// The files with their contents.
@@ -293,22 +296,20 @@ impl Repository {
         let base = commit(expected, &[])?;
         let (ours, theirs) = (commit(ours, &[base])?, commit(wanted, &[base])?);
         quarantine.put(&objects)?;
-        let (tree, conflicts) = self.merge_commits(quarantine, ours, theirs)?;
-        Ok(Merged { tree, conflicts })
+        self.merge_commits(quarantine, ours, theirs)
     }
 
-    /// Merges two commits. Returns the tree, and the paths that belong to each conflict. New objects stay in the
-    /// quarantine.
+    /// Merges two commits. New objects stay in the quarantine.
     pub(super) fn merge_commits(
         &self,
         quarantine: &Quarantine<'_>,
         ours: ObjectId,
         theirs: ObjectId,
-    ) -> Result<(ObjectId, Vec<BTreeSet<Vec<u8>>>), Error> {
+    ) -> Result<Merged, Error> {
         // A folder that somebody renamed says nothing of new files in it.
         let call = self.call(&["-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", "-z", "--messages"]);
         let answer = quarantine.call(call.arguments(&[ours.to_string(), theirs.to_string()])).run()?;
-        let merged = self.parse_merge(&answer.stdout).map(|merged| (merged.tree, merged.conflicts));
+        let merged = self.parse_merge(&answer.stdout);
         merged.ok_or_else(|| Error::damaged(self.git_dir(), format!("`git merge-tree`: {}", answer.error_line())))
     }
 
@@ -339,7 +340,7 @@ impl Repository {
         &self,
         plan: &mut UndoPlan,
         quarantine: &Quarantine<'_>,
-        planned: Vec<(Vec<u8>, Option<Version>, Option<Content>)>,
+        planned: Vec<FileChange>,
     ) -> Result<(), Error> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let wanted = planned.iter().filter_map(|(raw, _, new)| Some((raw, new.as_ref()?)));
@@ -399,7 +400,7 @@ impl Repository {
     }
 
     /// A file as it is, and as a step leaves it.
-    pub(super) fn planned_step(&self, step: &FileStep) -> Result<(Vec<u8>, Option<Version>, Option<Content>), Error> {
+    pub(super) fn planned_step(&self, step: &FileStep) -> Result<FileChange, Error> {
         let root = self.work_dir().unwrap_or(self.git_dir());
         // A file that is not as it was before the step stays out: it is found when the file is switched.
         let version = if step.old.is_some() { self.version_as_in(root, step)? } else { None };

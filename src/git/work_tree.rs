@@ -247,6 +247,12 @@ impl Repository {
         Ok(Draft { head, committed, tree, objects, added, left_out, state })
     }
 
+    /// Whether the work tree holds what the checked-out commit has not, ignored files excepted.
+    pub(crate) fn has_changes(&self) -> Result<bool, Error> {
+        let (status, ()) = Status::of(self, || ())?;
+        Ok(!status.staged.is_empty() || !status.changed.is_empty() || !status.nested.is_empty())
+    }
+
     /// A snapshot taken by an earlier process.
     pub(crate) fn snapshot_at(&self, commit: &str) -> Result<WorkTreeSnapshot, Error> {
         let commit = ObjectId::from_hex(commit.as_bytes())

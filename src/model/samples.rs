@@ -203,18 +203,6 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             git: git(),
             down: true,
         }),
-        EventKind::CloneCreated { directory: text("/state/clones/ada"), commit: commit(), seconds: 0.2 },
-        EventKind::CloneCommitted {
-            reference: text("refs/squad/runs/20260105-090000-602796/backend"),
-            commit: commit(),
-            conflicts: vec![text("src/api.rs")],
-        },
-        EventKind::RunMerged {
-            branch: text("main"),
-            commit: commit(),
-            merged: vec![slug("backend")],
-            left: vec![slug("tester")],
-        },
         EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },
         EventKind::DecisionLanded { decisions: vec![decision().id], branch: text("main"), commit: commit() },
         EventKind::DecisionDelivered { decisions: vec![decision().id], session: session() },
@@ -365,6 +353,18 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             effect: HookEffect::Changed,
             detail: text("rm x"),
         }),
+        EventKind::CloneCreated { directory: text("/state/clones/ada"), commit: commit(), seconds: 0.2 },
+        EventKind::CloneCommitted {
+            reference: text("refs/squad/runs/20260105-090000-602796/backend"),
+            commit: commit(),
+            conflicts: vec![text("src/api.rs")],
+        },
+        EventKind::RunMerged {
+            branch: text("main"),
+            commit: commit(),
+            merged: vec![slug("backend")],
+            left: vec![slug("tester")],
+        },
     ]
 }
 

@@ -185,3 +185,151 @@ fn what_cannot_be_merged_says_why() {
         assert!(output.code == 2 && output.err.contains(why), "{why}: {output}");
     }
 }
+
+#[test]
+fn gc_removes_clones_of_ended_runs_and_keeps_what_no_commit_has() {
+    let repo = repo();
+    let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+    let listed = |repo: &TestRepo| {
+        let status: serde_json::Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+        let clones = status["clones"].as_array().cloned().unwrap_or_default();
+        let home = |path: &str| path.replacen("HOME", &repo.home().display().to_string(), 1);
+        let facts = |clone: &serde_json::Value| (clone["agent"].to_string(), clone["unmerged"] == true);
+        clones.iter().map(|clone| (facts(clone), home(clone["directory"].as_str().expect("a path")))).collect()
+    };
+    let clones: Vec<_> = listed(&repo);
+    let facts: Vec<_> = clones.iter().map(|(facts, _)| facts.clone()).collect();
+    assert!(clones.iter().all(|(_, directory)| PathBuf::from(directory).is_dir()), "{clones:?}");
+    assert_eq!(facts, [("\"ada\"".to_owned(), true), ("\"bob\"".to_owned(), true)]);
+    let page = repo.squad(&["status"]);
+    assert!(page.out.contains("not merged") && page.out.contains("squad merge"), "{page}");
+    // Somebody has changed a file there since.
+    fs::write(PathBuf::from(&clones[1].1).join("late.txt"), "late\n").expect("a file");
+    let tidied = repo.squad(&["gc"]);
+    assert!(tidied.out.contains("1 clone of ended runs removed"), "{tidied}");
+    assert!(tidied.err.contains("stays: it holds changes that are not committed"), "{tidied}");
+    assert!(!PathBuf::from(&clones[0].1).exists() && PathBuf::from(&clones[1].1).exists());
+    // The work does not need the clones.
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
+    assert!(repo.squad(&["gc", "--force"]).out.contains("1 clone of ended runs removed"));
+    assert_eq!(listed(&repo), []);
+    repo.assert_sound();
+}
+
+/// Kinds of repositories: in each, agents work in clones and their work is merged, or squad says why not.
+#[test]
+fn clones_of_every_kind_of_repository_work_or_are_refused() {
+    const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"ls; cat deep/file.txt; git log --oneline; git status --short\" }, \
+                          { write = \"new.txt\", text = \"new\\n\" }, { say = \"Done.\" }]\n";
+    let knows_reftable = {
+        let repo = TestRepo::folder();
+        let done = repo.command("git", &repo.root()).args(["init", "-q", "--ref-format=reftable"]).status();
+        done.expect("git runs").success()
+    };
+    for kind in
+        ["plain", "shallow", "partial", "sparse", "submodule", "filter", "reftable", "sha256", "worktree", "detached"]
+    {
+        if kind == "reftable" && !knows_reftable {
+            continue;
+        }
+        let init = match kind {
+            "reftable" => "--ref-format=reftable",
+            "sha256" => "--object-format=sha256",
+            _ => "-q",
+        };
+        let repo = TestRepo::folder();
+        let root = repo.root();
+        repo.git(&["init", "--quiet", "--initial-branch=main", init]);
+        for (key, value) in
+            [("user.name", "Ann"), ("user.email", "ann@example.com"), ("uploadpack.allowFilter", "true")]
+        {
+            repo.git(&["config", key, value]);
+        }
+        repo.write(".squad/team.md", "| Name | Role | Status |\n|---|---|---|\n| Ada | Backend Dev | Active |\n");
+        repo.write("deep/file.txt", "deep\n");
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-qm", "first"]);
+        repo.write("deep/file.txt", "deeper\n");
+        repo.git(&["commit", "-qam", "second"]);
+        let other = root.with_file_name("other");
+        let clone = |options: &[&str]| {
+            let url = format!("file://{}", root.display());
+            repo.git(&[&["clone", "-q"], options, &[&url, other.to_str().expect("UTF-8")]].concat());
+            for (key, value) in [("user.name", "Ann"), ("user.email", "ann@example.com")] {
+                repo.git_in(&other, &["config", key, value]);
+            }
+            other.clone()
+        };
+        let place = match kind {
+            "shallow" => clone(&["--depth=1"]),
+            "partial" => clone(&["--filter=blob:none"]),
+            "sparse" => {
+                let place = clone(&["--sparse"]);
+                repo.git_in(&place, &["sparse-checkout", "add", ".squad"]);
+                place
+            }
+            "submodule" => {
+                let inner = root.with_file_name("inner");
+                repo.git(&["clone", "-q", ".", inner.to_str().expect("UTF-8")]);
+                repo.git(&[
+                    "-c",
+                    "protocol.file.allow=always",
+                    "submodule",
+                    "--quiet",
+                    "add",
+                    inner.to_str().expect("UTF-8"),
+                    "inner",
+                ]);
+                repo.git(&["commit", "-qm", "inner"]);
+                root.clone()
+            }
+            "filter" => {
+                repo.git(&["config", "filter.big.smudge", "no-such-program"]);
+                repo.git(&["config", "filter.big.required", "true"]);
+                repo.write(".gitattributes", "*.bin filter=big\n");
+                repo.write("a.bin", "big\n");
+                repo.git(&["-c", "filter.big.required=false", "add", "-A"]);
+                repo.git(&["-c", "filter.big.required=false", "commit", "-qm", "filtered"]);
+                root.clone()
+            }
+            "worktree" => {
+                repo.git(&["worktree", "add", "-q", "-b", "side", other.to_str().expect("UTF-8")]);
+                other.clone()
+            }
+            "detached" => {
+                repo.git(&["checkout", "-q", "--detach"]);
+                root.clone()
+            }
+            _ => root.clone(),
+        };
+        let script = root.with_file_name("script.toml");
+        fs::write(&script, SCRIPT).expect("a script");
+        let script = script.to_str().expect("UTF-8");
+        let arguments =
+            ["--script", script, "--permissions", "allow", "--isolation", "clone", "--json", "--agent", "ada", "do it"];
+        let output = repo.squad_in(&place, &[&["orchestrate"], &arguments[..]].concat());
+        if kind == "filter" {
+            assert!(output.code == 1 && output.out.contains("clean filter 'big' failed"), "{kind}: {output}");
+            continue;
+        }
+        if kind == "reftable" {
+            assert!(output.code == 3 && output.out.contains("reftable"), "{kind}: {output}");
+            assert_eq!(repo.git(&["for-each-ref", "refs/squad"]), "", "nothing began");
+            continue;
+        }
+        assert_eq!(output.code, 0, "{kind}: {output}");
+        let events = TestRepo::events(&output);
+        let ran = events.iter().find(|event| event["type"] == "tool.completed").expect("a command");
+        let ran = ran["result"].as_str().expect("text");
+        assert!(ran.contains("deeper") && ran.contains("second"), "{kind}: {ran}");
+        assert!(!ran.contains("fatal"), "{kind}: {ran}");
+        let run = events[0]["run"].as_str().expect("an id");
+        let merged = repo.squad_in(&place, &["merge", run, "--yes"]);
+        assert_eq!(merged.code, 0, "{kind}: {merged}");
+        let branch = if kind == "detached" { format!("squad/{run}") } else { "HEAD".to_owned() };
+        assert_eq!(repo.git_in(&place, &["show", &format!("{branch}:new.txt")]), "new\n", "{kind}");
+        assert_eq!(repo.git_in(&place, &["status", "--porcelain", "--ignore-submodules=all"]), "", "{kind}");
+        repo.git_in(&place, &["fsck", "--connectivity-only"]);
+    }
+}

@@ -86,6 +86,13 @@ fn repo(script: &str) -> TestRepo {
     repo
 }
 
+/// Its agents work in clones.
+fn cloning(script: &str) -> TestRepo {
+    let mut repo = repo(script);
+    repo.variables.insert("SQUAD_ISOLATION_MODE".into(), "clone".into());
+    repo
+}
+
 fn flags(repo: &TestRepo) -> Vec<String> {
     let script = repo.root().join("../play.toml").display().to_string();
     ["orchestrate", "--json", "--permissions", "allow", "--script", &script].map(str::to_owned).to_vec()
@@ -122,11 +129,16 @@ fn outcome(repo: &TestRepo) -> Vec<String> {
     let entries = repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
     let count = |kind: &str| format!("{} {kind}", entries.lines().filter(|path| path.ends_with(kind)).count());
     let mut found = vec![run["status"].to_string(), run["agents"].to_string()];
+    if repo.variables.contains_key("SQUAD_ISOLATION_MODE") {
+        assert_eq!(repo.git(&["status", "--porcelain"]), "", "the work tree is the user's");
+        let merged = repo.squad(&["merge", run["run"].as_str().expect("an id"), "--yes"]);
+        assert_eq!(merged.code, 0, "{merged}");
+    }
     found.extend(["decision.logged.md", "memory.logged.md", "run.answer.md", "review.lockout.md"].map(count));
     for file in ["api.txt", "tests.txt", "guide.txt", "login.txt"] {
         found.push(if repo.exists(file) { repo.read(file) } else { String::new() });
     }
-    found.push(repo.git(&["log", "--format=%s"]));
+    found.push(repo.git(&["log", "--topo-order", "--format=%s"]));
     found
 }
 
@@ -141,6 +153,10 @@ fn resume_to_the_end(repo: &TestRepo, run: &str, when: &str) -> Output {
 }
 
 fn killed_anywhere(script: &str, message: &str) {
+    killed_anywhere_in(repo, script, message);
+}
+
+fn killed_anywhere_in(repo: fn(&str) -> TestRepo, script: &str, message: &str) {
     let undisturbed = repo(script);
     let whole = squad(&undisturbed, &[message]);
     assert_eq!(whole.code, 0, "{whole}");
@@ -166,6 +182,13 @@ fn killed_anywhere(script: &str, message: &str) {
 #[test]
 fn killed_at_any_line_steps_end_as_if_nothing_had_happened() {
     killed_anywhere(STEPS, ORDERED);
+}
+
+/// The work of every agent is there, once, wherever the run was killed: its clone outlives squad.
+#[test]
+fn killed_at_any_line_work_in_clones_ends_as_if_nothing_had_happened() {
+    killed_anywhere_in(cloning, STEPS, ORDERED);
+    killed_anywhere_in(cloning, COLLEAGUES, "@ada adds the endpoint");
 }
 
 /// The second kill, and a third: a resumed run is as good as one that was never killed.

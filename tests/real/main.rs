@@ -11,6 +11,7 @@ mod repository;
 mod terminal;
 
 mod attach;
+mod clones;
 mod colleagues;
 mod command_engines;
 mod conversation;

@@ -290,6 +290,54 @@ fn an_undo_that_dies_is_finished_and_recorded_once_by_the_next_command() {
     });
 }
 
+/// A run whose agents worked in clones, and the user's work of every kind since.
+fn cloned() -> World {
+    let world = team();
+    world.write("dir/gone.txt", "gone\n");
+    world.write("lines.txt", "one\ntwo\nthree\n");
+    world.git(&["add", "dir", "lines.txt"]);
+    world.git(&["commit", "-qm", "more", "--only", "--", "dir", "lines.txt"]);
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"rm -r dir; sed -i s/one/ONE/ lines.txt\" }, \
+                  { say = \"Done.\" }]\n[[turn]]\nagent = \"bob\"\nsteps = [{ write = \"made/new.txt\", \
+                  text = \"new\\n\" }, { say = \"Done.\" }]\n";
+    fs::write(world.folder.path().join("script.toml"), script).unwrap();
+    let script = world.folder.path().join("script.toml").display().to_string();
+    let arguments = ["--permissions", "allow", "--isolation", "clone", "--no-commit", "--agent", "ada,bob", "change"];
+    succeed(&world, &[&["orchestrate", "--script", &script], &arguments[..]].concat());
+    world
+}
+
+#[test]
+fn a_merge_that_dies_is_finished_or_as_before_and_recorded_once() {
+    let merged = |world: &World| {
+        let listed = world.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+        listed.lines().filter(|path| path.ends_with("run.merged.md")).count()
+    };
+    let story = Story { arguments: &["merge", "2026", "--yes"], make: cloned, file: "lines.txt", commits: 3 };
+    let mut ends = [0, 0];
+    stop_everywhere(&story, |world, round, what, arguments, expected| {
+        let is_begun = world.root().join(".git/squad/intent").exists();
+        let (_, named) = squad(world, &["status"]);
+        assert_eq!(named.contains("`squad merge 2026"), is_begun, "{what}: {named}");
+        if is_begun && round % 2 == 0 {
+            let (_, said) = squad(world, &["decisions", "land"]);
+            let is_finished = said.contains("Finished `squad merge");
+            ends[usize::from(is_finished)] += 1;
+            // As before, but for what squad keeps.
+            let is_before =
+                world.git(&["log", "--format=%s", "-1"]) == "more\n" && world.read("lines.txt").starts_with("one");
+            assert_ne!(is_before, is_finished, "{what}: {said}");
+            assert_eq!(world.root().join("dir/gone.txt").exists(), is_before, "{what}");
+        }
+        squad(world, arguments);
+        let (code, said) = squad(world, arguments);
+        assert!(code == 2 && said.contains("is merged already"), "{what}: {said}");
+        assert_eq!((outcome(world), merged(world)), (expected.to_vec(), 1), "{what}");
+        assert!(!world.root().join("dir/gone.txt").exists() && world.read("made/new.txt") == "new\n", "{what}");
+    });
+    assert!(ends.iter().all(|count| *count > 0), "{ends:?}");
+}
+
 /// Once the import is finished, the named file is gone; naming it again is not an error.
 #[test]
 fn an_import_of_one_file_that_dies_is_finished_by_the_same_command() {

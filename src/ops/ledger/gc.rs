@@ -9,11 +9,11 @@ use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{Extent, Repository, RunOfSnapshots};
-use crate::model::RunId;
+use crate::model::{RunId, SkippedFile};
 use crate::ops::ledger::log::{self, Choice};
 use crate::ops::ledger::lost;
 use crate::ops::run::lease::Leases;
-use crate::ops::run::{homes, lease};
+use crate::ops::run::{clones, homes, lease};
 use crate::ops::team::sandbox;
 use crate::ops::team::workspace::{ledger_prefix, project_path, team_folder};
 use crate::ops::{Workspace, repository, team_settings};
@@ -27,6 +27,12 @@ pub(crate) struct GcReport {
     /// Old runs whose snapshots hold what is nowhere else: they stay, or with `force` are deleted with it.
     pub(crate) only_copies: Vec<OnlyCopies>,
     pub(crate) force: bool,
+    /// Removed clones of ended runs.
+    pub(crate) clones: usize,
+    /// The size of these clones.
+    pub(crate) clone_bytes: u64,
+    /// Clones of ended runs that stay.
+    pub(crate) clones_kept: Vec<SkippedFile>,
     /// Removed engine data of finished sessions.
     pub(crate) sessions: usize,
     /// The size of that data.
@@ -68,13 +74,27 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     activity.begin("removing what ended runs left");
+    let (clones, clone_bytes, clones_kept) = clones::clear(env, &repository, &leases, force);
     let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT);
     let (settings, _) = team_settings(env, Workspace::find(env, directory).ok().as_ref());
     let cleared = homes::clear(&local, &runs, settings.sessions.workspace_limit, env.clock.now().into());
     activity.begin("packing the repository");
     repository.pack()?;
     let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);
-    Ok(GcReport { before, after, snapshots, only_copies, force, sessions, session_bytes, sandboxes, sandbox_bytes })
+    Ok(GcReport {
+        before,
+        after,
+        snapshots,
+        only_copies,
+        force,
+        clones,
+        clone_bytes,
+        clones_kept,
+        sessions,
+        session_bytes,
+        sandboxes,
+        sandbox_bytes,
+    })
 }
 
 /// What runs have left that [`gc`] clears by age and size: engines' sessions and output, and caches of sandboxes, those
@@ -93,7 +113,8 @@ fn forget_snapshots(
 ) -> Result<(usize, Vec<OnlyCopies>), Failure> {
     let now = env.clock.now();
     let is_kept = |snapshots: &RunOfSnapshots| {
-        let run = RunId::parse(&snapshots.run);
+        // The refs of a run's clones lie beside its own: `RUN.AGENT`, `RUN_merged`.
+        let run = snapshots.run.split(['.', '_']).next().and_then(RunId::parse);
         // A run may have been resumed long after it began.
         let last = snapshots.at.max(run.as_ref().and_then(RunId::began));
         let is_recent = last.is_some_and(|at| Duration::try_from(now.duration_since(at)).is_ok_and(|age| age < KEPT));

@@ -13,6 +13,7 @@ use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::gc::left_by_runs;
 use crate::ops::ledger::log::{self, Choice, RunSummary};
+use crate::ops::run::clones::{self, CloneStatus};
 use crate::ops::run::host::{WatchState, activities};
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::resume;
@@ -74,6 +75,9 @@ pub(crate) struct Status {
     /// An unfinished merge in one of the team's files.
     #[serde(skip)]
     pub(crate) unmerged: Option<Problem>,
+    /// The clones that agents worked in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) clones: Vec<CloneStatus>,
     /// What runs have left on this machine.
     pub(crate) left_by_runs: Measured,
     /// A command that was interrupted in this work tree.
@@ -192,6 +196,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         quotas_unknown,
         withdrawn,
         unmerged,
+        clones: clones::list(env, &repository, MOST_MEASURED),
         left_by_runs: left_by_runs(env, &repository, MOST_MEASURED),
         // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),

@@ -16,17 +16,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::engine::rehearsal::Script;
+use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
-use crate::model::{Content, EventKind, RunId, Slug, seconds};
+use crate::model::{Content, EventKind, RunId, SkippedFile, Slug, seconds};
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::run::executor::FIRST;
-use crate::ops::run::lease::RunFiles;
+use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::{engines, sandbox};
 use crate::policy::Redactor;
@@ -36,6 +38,8 @@ use crate::pool::{Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree}
 pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
 /// The folder of clones in squad's own.
 const FOLDER: &str = "clones";
+/// The file with the name of the home of a clone's engines.
+const HOME: &str = "home";
 
 /// What the clones of a run are made of.
 pub(super) struct Basis {
@@ -68,16 +72,135 @@ struct Made {
     place: Arc<Place>,
 }
 
-/// The folder of a project's clones; `None`: squad has no folder of its own.
-pub(in crate::ops) fn folder_of(env: &Env, project: &Project) -> Option<PathBuf> {
-    Some(sandbox::state_folder(env)?.join(FOLDER).join(engines::home_name(project)))
+/// An agent's work, as it was committed.
+struct Committed {
+    reference: String,
+    work: ClonedWork,
+    conflicts: Vec<String>,
+}
+
+/// The folder of a repository's clones; `None`: squad has no folder of its own.
+fn folder_of(env: &Env, repository: &Repository) -> Option<PathBuf> {
+    let key = blake3::hash(repository.common_dir().as_os_str().as_encoded_bytes());
+    Some(sandbox::state_folder(env)?.join(FOLDER).join(&key.to_hex()[..12]))
+}
+
+/// An agent's clone, as it lies there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct CloneStatus {
+    pub(crate) run: RunId,
+    pub(crate) agent: String,
+    pub(crate) directory: String,
+    #[serde(flatten)]
+    pub(crate) size: Measured,
+    /// Its run's work is on no branch.
+    pub(crate) unmerged: bool,
+}
+
+/// The clones of a repository. Of each, at most that many files are counted.
+pub(in crate::ops) fn list(env: &Env, repository: &Repository, most: usize) -> Vec<CloneStatus> {
+    let mut found = Vec::new();
+    for (run, folder) in runs(env, repository) {
+        let mut unmerged = None;
+        for (agent, place) in agents(&folder) {
+            let unmerged = *unmerged.get_or_insert_with(|| is_unmerged(repository, &run).unwrap_or(true));
+            let directory = work_dir(&place).unwrap_or_else(|| place.clone()).display().to_string();
+            found.push(CloneStatus { run: run.clone(), agent, directory, size: measure([place], most), unmerged });
+        }
+    }
+    found
+}
+
+fn runs(env: &Env, repository: &Repository) -> Vec<(RunId, PathBuf)> {
+    let folder = folder_of(env, repository);
+    let entries = folder.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let run = |entry: fs::DirEntry| Some((RunId::parse(entry.file_name().to_str()?)?, entry.path()));
+    let mut found: Vec<_> = entries.filter_map(run).collect();
+    found.sort();
+    found
+}
+
+fn agents(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> =
+        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
+    found.sort();
+    found
+}
+
+/// The one folder in the place's folder for it.
+fn work_dir(place: &Path) -> Option<PathBuf> {
+    fs::read_dir(place.join("work")).ok()?.flatten().next().map(|entry| entry.path())
+}
+
+/// Whether a run's work is on no branch: neither on the checked-out one nor on that of `squad merge`.
+fn is_unmerged(repository: &Repository, run: &RunId) -> Result<bool, Error> {
+    let works = works(repository, run)?;
+    let (Some(first), Some(head)) = (works.first(), repository.head()?.commit) else { return Ok(false) };
+    let is_aside = repository.reference(&format!("refs/heads/squad/{run}"))?.is_some();
+    Ok(!is_aside && repository.commit_with(&mark(run), &first.work.base, &head)?.is_none())
+}
+
+/// The line of a merge's message by which it is recognized.
+pub(in crate::ops) fn mark(run: &RunId) -> String {
+    format!("Squad-Merge: {run}")
+}
+
+/// Removes the clones of ended runs, unless one holds what no commit has. Returns their number, their bytes and those
+/// that stay, with the reason. `force`: removes those, too.
+pub(in crate::ops) fn clear(
+    env: &Env,
+    repository: &Repository,
+    leases: &Leases,
+    force: bool,
+) -> (usize, u64, Vec<SkippedFile>) {
+    let (mut count, mut bytes, mut kept) = (0, 0, Vec::new());
+    let ended = runs(env, repository).into_iter().filter(|(run, _)| leases.status(run) != "running");
+    for (_, folder) in ended {
+        for (_, place) in agents(&folder) {
+            let stays = |why: String| SkippedFile { path: place.display().to_string(), why };
+            if let (false, Err(why)) = (force, is_committed(repository, &place)) {
+                kept.push(stays(why));
+                continue;
+            }
+            let size = measure([place.clone()], usize::MAX).bytes;
+            let home = fs::read_to_string(place.join(HOME)).unwrap_or_default();
+            match fs::remove_dir_all(&place) {
+                Ok(()) => (count, bytes) = (count + 1, bytes + size),
+                // What stays is tried again by the next call.
+                Err(error) => kept.push(stays(error.to_string())),
+            }
+            if !home.is_empty() && home.chars().all(|character| character.is_ascii_hexdigit()) {
+                let _ = fs::remove_dir_all(repository.own_folder().join("homes").join(home));
+            }
+        }
+        let _ = fs::remove_dir(folder);
+    }
+    (count, bytes, kept)
+}
+
+/// Fails with the reason if a clone holds what no commit has.
+fn is_committed(repository: &Repository, place: &Path) -> Result<(), String> {
+    let Some(work_dir) = work_dir(place) else { return Ok(()) };
+    let clone = repository.clone_at(&place.join("git"), &work_dir);
+    if !clone.is_made() {
+        return Ok(());
+    }
+    match clone.has_changes() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err("it holds changes that are not committed".to_owned()),
+        Err(error) => Err(format!("squad cannot tell what it holds: {error}")),
+    }
 }
 
 /// Fails if agents cannot work in clones of this project.
 pub(super) fn require(env: &Env, project: &Project) -> Result<(), Failure> {
     let refused = |why: String| Failure::team(format!("agents cannot work in clones: {why}"));
-    if folder_of(env, project).is_none() {
+    if folder_of(env, &project.repository).is_none() {
         return Err(refused("squad has no folder for them".to_owned()).hint("set HOME, or XDG_STATE_HOME"));
+    }
+    if let Some(reason) = project.repository.obstacle_to_clones() {
+        return Err(refused(reason.to_owned()).hint("leave out `--isolation clone`: they work in the project then"));
     }
     let is_number = |slug: &&Slug| slug.as_str().chars().all(|character| character.is_ascii_digit());
     if let Some(slug) = project.team.startable().map(|member| &member.slug).find(is_number) {
@@ -88,7 +211,8 @@ pub(super) fn require(env: &Env, project: &Project) -> Result<(), Failure> {
 
 impl Clones {
     pub(super) fn new(basis: Basis) -> Result<Arc<Self>, String> {
-        let folder = folder_of(&basis.env, &basis.project).ok_or("squad has no folder for clones: HOME is not set")?;
+        let folder = folder_of(&basis.env, &basis.project.repository)
+            .ok_or("squad has no folder for clones: HOME is not set")?;
         let folder = folder.join(basis.run.as_str());
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Arc::new(Self { basis: Arc::new(basis), folder: real(&folder), made: Mutex::default() }))
@@ -175,7 +299,9 @@ impl Clones {
     /// Commits what these agents, and then others, left in their clones, and merges it in that order. Says what has to
     /// be set aside.
     pub(super) async fn collect(&self, order: &[Slug]) {
-        let others: Vec<Slug> = self.made.lock().keys().filter(|agent| !order.contains(agent)).cloned().collect();
+        // Work that was handed on, also in a process that was killed.
+        let others = agents(&self.folder).into_iter().filter_map(|(agent, _)| Slug::fold(&agent));
+        let others: Vec<Slug> = others.filter(|agent| !order.contains(agent)).collect();
         for agent in order.iter().chain(&others) {
             if let Err(reason) = self.collect_from(agent).await {
                 let reason = format!("what {agent} left in its clone could not be committed: {reason}");
@@ -199,11 +325,11 @@ impl Clones {
         made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
         let Some(now) = made.place.tree.last() else { return Ok(()) };
         let tip = self.tip().await?;
-        let (basis, agent, repository) = (Arc::clone(&self.basis), agent.clone(), made.repository.clone());
-        let committed = aside(self.basis.env.threads, move || basis.commit((&agent, &tip), &repository, &now));
-        if let Some((agent, reference, work, conflicts)) = committed.await?.map_err(|error| error.to_string())? {
+        let (basis, name, repository) = (Arc::clone(&self.basis), agent.clone(), made.repository.clone());
+        let committed = aside(self.basis.env.threads, move || basis.commit((&name, &tip), &repository, &now));
+        if let Some(Committed { reference, work, conflicts }) = committed.await?.map_err(|error| error.to_string())? {
             let committed = EventKind::CloneCommitted { reference, commit: work.commit.clone(), conflicts };
-            self.basis.reports.record(Some(&agent), committed).await?;
+            self.basis.reports.record(Some(agent), committed).await?;
             made.repository.settle_clone(&work.commit).map_err(|error| error.to_string())?;
         }
         Ok(())
@@ -248,11 +374,16 @@ impl Basis {
         (repository, work_dir): (Repository, &Path),
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
-        let bounds = sandbox::of_run(&self.env, &project, self.run.as_str(), &self.attached);
+        // The objects that the clone reads are there.
+        let source = [&*self.project.work_dir, self.project.repository.common_dir()].map(real);
+        let readable: Vec<PathBuf> = self.attached.iter().cloned().chain(source).collect();
+        let bounds = sandbox::of_run(&self.env, &project, self.run.as_str(), &readable);
         let bounds = bounds.map_err(|failure| failure.message)?;
+        bounds.report(&self.reports);
         // What git ignores there is no business of agents that work here.
         let hidden = sandbox::ignored_environment_files(&self.project)?;
         let sandbox = bounds.sandbox.map(|sandbox| sandbox.hiding(hidden));
+        fs::write(place.join(HOME), engines::home_name(&project)).map_err(|error| error.to_string())?;
         let script = self.script.clone();
         let engines = engines::prepare_with(&self.env, &project, &self.run, script, (&[], None), sandbox.as_ref());
         let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.permits)));
@@ -278,13 +409,12 @@ impl Basis {
     }
 
     /// Commits and merges an agent's work. `None`: it changed nothing.
-    #[expect(clippy::type_complexity, reason = "one caller takes it apart")]
     fn commit(
         &self,
         (agent, tip): (&Slug, &str),
         clone: &Repository,
         now: &WorkTreeSnapshot,
-    ) -> Result<Option<(Slug, String, ClonedWork, Vec<String>)>, Error> {
+    ) -> Result<Option<Committed>, Error> {
         let (repository, run, at) = (&self.project.repository, &self.run, self.env.clock.now());
         let committer = repository.identity().unwrap_or_else(writer);
         let reference = format!("{REFS}{run}/{agent}");
@@ -303,7 +433,7 @@ impl Basis {
                 paths
             }
         };
-        Ok(Some((agent.clone(), reference, work, conflicts)))
+        Ok(Some(Committed { reference, work, conflicts }))
     }
 }
 

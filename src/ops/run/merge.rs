@@ -1,5 +1,6 @@
 //! `squad merge`: brings what a run's agents did in their clones to the user's branch.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -123,12 +124,7 @@ pub(crate) fn merge(
         return Err(Failure::usage(format!("run {run} goes on, so its work cannot be merged yet"))
             .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
     }
-    let mut events: Vec<Event> = Vec::new();
-    for entry in timeline(repository, &team, Some(&run), &Choice::default())?.entries() {
-        if let (_, Read::Entry(entry)) = entry? {
-            events.extend(entry.event());
-        }
-    }
+    let events = events_of(&workspace, &run)?;
     let works = clones::works(repository, &run)?;
     if works.is_empty() {
         return Err(nothing(&run, &events));
@@ -140,7 +136,16 @@ pub(crate) fn merge(
             .hint("make the first commit, then try again"));
     };
     let aside = format!("squad/{run}");
-    require_unmerged(&workspace, &run, &events, (&onto, &aside))?;
+    if let Some(commit) = merged_in(&workspace, &run, &events, &onto)? {
+        note_merge(env, &workspace, &run, &events, (head.branch.as_deref(), &commit))?;
+        let commit = commit.get(..12).unwrap_or(&commit).to_owned();
+        return Err(Failure::usage(format!("run {run} is merged already, in {commit}"))
+            .hint(format!("`git revert` takes it back, with `-m 1` if it is a merge: `git revert -m 1 {commit}`")));
+    }
+    if repository.reference(&format!("refs/heads/{aside}"))?.is_some() {
+        return Err(Failure::usage(format!("run {run} is merged already, on the branch {aside}"))
+            .hint(format!("`git merge {aside}` brings it here; `git branch -D {aside}` lets squad merge it again")));
+    }
     let (ready, unfinished): (Vec<AgentWork>, Vec<AgentWork>) =
         works.into_iter().partition(|work| completed(&events, &work.agent));
     let at = env.clock.now();
@@ -210,11 +215,6 @@ pub(crate) fn merge(
     Ok(report)
 }
 
-/// The line of a merge's message by which it is recognized.
-fn mark(run: &RunId) -> String {
-    format!("Squad-Merge: {run}")
-}
-
 fn record(env: &Env, workspace: &Workspace, run: &RunId, events: &[Event], kind: EventKind) -> Result<(), Failure> {
     let at = env.clock.now();
     let last = events.last();
@@ -232,32 +232,56 @@ fn record(env: &Env, workspace: &Workspace, run: &RunId, events: &[Event], kind:
     Ok(())
 }
 
-/// Fails if the run is merged already.
-fn require_unmerged(
-    workspace: &Workspace,
-    run: &RunId,
-    events: &[Event],
-    (onto, aside): (&str, &str),
-) -> Result<(), Failure> {
-    let repository = &workspace.repository;
+/// The commit by which the checked-out branch has the run's work.
+fn merged_in(workspace: &Workspace, run: &RunId, events: &[Event], onto: &str) -> Result<Option<String>, Failure> {
     let start = events.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted { commit, .. } => commit.clone(),
         _ => None,
     });
-    let merged = match &start {
-        Some(start) => repository.commit_with(&mark(run), start, onto)?,
-        None => None,
-    };
-    if let Some(commit) = merged {
-        let commit = commit.get(..12).unwrap_or(&commit).to_owned();
-        return Err(Failure::usage(format!("run {run} is merged already, in {commit}"))
-            .hint(format!("`git revert -m 1 {commit}` takes it back")));
+    let Some(start) = start else { return Ok(None) };
+    Ok(workspace.repository.commit_with(&clones::mark(run), &start, onto)?)
+}
+
+/// Records a merge whose process was killed before it could.
+fn note_merge(
+    env: &Env,
+    workspace: &Workspace,
+    run: &RunId,
+    events: &[Event],
+    (branch, commit): (Option<&str>, &str),
+) -> Result<(), Failure> {
+    if events.iter().any(|event| matches!(event.kind, EventKind::RunMerged { .. })) {
+        return Ok(());
     }
-    if repository.reference(&format!("refs/heads/{aside}"))?.is_some() {
-        return Err(Failure::usage(format!("run {run} is merged already, on the branch {aside}"))
-            .hint(format!("`git merge {aside}` brings it here; `git branch -D {aside}` lets squad merge it again")));
+    let agents = workspace.repository.trailers_ending_in("Squad-Agent", commit)?;
+    let merged: Vec<Slug> = agents.iter().filter_map(|line| Slug::fold(line.split_once(": ")?.1)).collect();
+    let left: BTreeSet<Slug> = clones::works(&workspace.repository, run)?.into_iter().map(|work| work.agent).collect();
+    let left = left.into_iter().filter(|agent| !merged.contains(agent)).collect();
+    let (branch, commit) = (branch.unwrap_or_default().to_owned(), commit.to_owned());
+    record(env, workspace, run, events, EventKind::RunMerged { branch, commit, merged, left })
+}
+
+/// Records a merge that a later command has finished.
+pub(crate) fn settle(env: &Env, directory: &Path, run: &RunId) -> Result<(), Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    let events = events_of(&workspace, run)?;
+    let head = workspace.repository.head()?;
+    let Some(onto) = &head.commit else { return Ok(()) };
+    match merged_in(&workspace, run, &events, onto)? {
+        Some(commit) => note_merge(env, &workspace, run, &events, (head.branch.as_deref(), &commit)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn events_of(workspace: &Workspace, run: &RunId) -> Result<Vec<Event>, Failure> {
+    let mut events: Vec<Event> = Vec::new();
+    let (repository, team) = (&workspace.repository, workspace.ledger_prefix());
+    for entry in timeline(repository, &team, Some(run), &Choice::default())?.entries() {
+        if let (_, Read::Entry(entry)) = entry? {
+            events.extend(entry.event());
+        }
+    }
+    Ok(events)
 }
 
 fn nothing(run: &RunId, events: &[Event]) -> Failure {
@@ -306,7 +330,7 @@ fn message_of_merge(run: &RunId, events: &[Event], agents: &[Slug]) -> String {
     });
     let task = task.unwrap_or_else(|| format!("run {run}"));
     let agents: String = agents.iter().map(|agent| format!("Squad-Agent: {agent}\n")).collect();
-    format!("{task}\n\nSquad-Run: {run}\n{agents}{}\n", mark(run))
+    format!("{task}\n\nSquad-Run: {run}\n{agents}{}\n", clones::mark(run))
 }
 
 /// Why a changed file needs a look before it is merged: no sandbox bounds what a person starts.

@@ -8,7 +8,7 @@ pub(crate) mod cancel;
 pub(crate) mod changes;
 mod check;
 mod checked;
-pub(in crate::ops) mod clones;
+pub(crate) mod clones;
 pub(crate) mod conversation;
 mod conversation_sessions;
 pub(crate) mod demo;
