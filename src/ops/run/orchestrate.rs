@@ -270,7 +270,7 @@ async fn with_engine(
         cancel,
         limits: setup::limits(&project.settings.sessions),
         quota: Arc::new(QuotaPolicy::new(order.flags.contains_key(WAIT))),
-        budget: Arc::new(budget(&project.settings.budget, &past.events)),
+        budget: Arc::new(budget(env, project, run, &past.events)),
         retries: project.settings.sessions.retry,
         tree: Some(tree),
         sessions,
