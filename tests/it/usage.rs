@@ -27,7 +27,7 @@ fn run(repo: &TestRepo, agent: &str, tokens: u64, more: &[&str]) -> Output {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("JSON: {output}"))
+    serde_json::from_str(&output.out).expect("JSON")
 }
 
 #[test]
