@@ -6,6 +6,7 @@
 pub(crate) mod files;
 pub(crate) mod lock;
 mod paths;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use uuid::{ContextV7, Uuid};
 pub use crate::model::DamageLog;
 use crate::model::{EntryId, RunId};
 pub(crate) use paths::{ProjectPath, follow, is_without_links, real};
+pub(crate) use shared::SharedFile;
 
 /// Everything that squad gets from outside, except the streams.
 #[derive(Clone)]
@@ -201,6 +203,12 @@ impl Env {
     /// The folder of squad's data about the user: `$XDG_DATA_HOME`, `~/.local/share`, or `%LOCALAPPDATA%` on Windows.
     pub(crate) fn user_data(&self) -> Option<PathBuf> {
         self.user_folder("LOCALAPPDATA", "XDG_DATA_HOME", ".local/share")
+    }
+
+    /// The folder of what squad keeps on this machine for the user, and no repository has: `$XDG_STATE_HOME`,
+    /// `~/.local/state`, or `%LOCALAPPDATA%` on Windows.
+    pub(crate) fn user_state(&self) -> Option<PathBuf> {
+        self.user_folder("LOCALAPPDATA", "XDG_STATE_HOME", ".local/state")
     }
 
     fn user_folder(&self, windows: &str, xdg: &str, below_home: &str) -> Option<PathBuf> {

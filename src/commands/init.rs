@@ -46,7 +46,7 @@ pub(super) struct Args {
     /// Show what would be written, and where it comes from
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// Write without asking
+    /// Write without asking, and approve the check that is proposed
     #[arg(long, short)]
     yes: bool,
     /// Write the files but do not commit them
@@ -70,6 +70,7 @@ impl Args {
         let options =
             Options { agents: preset.unwrap_or(agents), commit: !self.no_commit, ci: self.ci, preset: own.clone() };
         let is_asked = !self.yes && context.ui.can_ask() && !context.ui.json() && !context.ui.is_quiet();
+        let approves = is_asked || self.yes;
         let Context { env, directory, ui, .. } = context;
         let agree = |proposal: &mut Proposal| {
             if !ui.json() {
@@ -82,7 +83,7 @@ impl Args {
         };
         let installed = init::init(env, directory, options, agree)?;
         if let Installed::New(_, proposal) = &installed
-            && is_asked
+            && approves
             && proposal.check.is_some()
         {
             approve_check(env, directory)?;
@@ -133,14 +134,14 @@ impl Args {
                 if report.commit.is_none() {
                     ui.hint(&format!("{} && git commit -m \"Add a squad\"", to_add(&report)));
                 }
-                next_steps(ui, &files, proposal.check.is_some() && !is_asked);
+                next_steps(ui, &files, proposal.check.is_some() && !approves);
             }
         }
         Ok(0)
     }
 }
 
-/// The person has seen the command, and what it is for.
+/// The person has seen the command and what it is for, or has said beforehand that they need not be asked.
 fn approve_check(env: &Env, directory: &Path) -> Result<(), Failure> {
     let workspace = Workspace::find(env, directory)?;
     let (units, _) = trust::needing_approval(env, &workspace);

@@ -4,7 +4,8 @@ use super::{Context, Ended};
 use crate::env::files::Measured;
 use crate::error::Failure;
 use crate::model::{
-    AgentState, OpenQuestion, SessionStatus, Slug, abbreviated, ago, clock, first_line, list, megabytes, plural,
+    AgentState, LiveCheck, OpenQuestion, SessionStatus, Slug, abbreviated, ago, clock, first_line, list, megabytes,
+    plural,
 };
 use crate::ops::overview::status::{RunStatus, Status, WatchStatus, status};
 use crate::ops::run::clones::CloneStatus;
@@ -123,6 +124,11 @@ fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
         let line = line.with(LineStyle::Strong, live.run.run.short()).plain(&step).plain(", ");
         let time = clock(seconds_since(live.run.started, now));
         page.live.push(line.with(LineStyle::Faint, &time).plain(": ").plain(&first_line(&live.run.message, 60)));
+        if let Some(LiveCheck { command, since }) = &live.check {
+            let line = Text::marked(LineStyle::Strong, Mark::Working).with(LineStyle::Strong, "check").filled(LABEL);
+            let took = clock(seconds_since(*since, now));
+            page.live.push(line.hanging().plain(&format!("runs {}, {took}", first_line(command, 60))));
+        }
         for question in asked(live, None) {
             page.live.push(asks("squad", question, now));
         }

@@ -28,6 +28,7 @@ impl<'a> Compiler<'a> {
         let parts = CoordinatorContext::new(self);
         let fixed = [prompt::COORDINATOR, &parts.charter.text, &parts.routing.text, &parts.project.text];
         let context = [&parts.rules, &parts.modules, &parts.decisions].map(|lines| lines.text.as_str());
+        let engine = settings.engine_of(&[Slug::COORDINATOR.to_owned()], None);
         let mut spec = SessionSpec {
             agent: Slug::coordinator(),
             name: "Coordinator".to_owned(),
@@ -41,8 +42,8 @@ impl<'a> Compiler<'a> {
                 .filter(|text| !text.is_empty())
                 .map(|text| ContextItem::new("", without_hidden(text.to_owned())))
                 .collect(),
-            model: model_choice::coordinator(settings, &self.offer),
-            engine: settings.engine_of(&[Slug::COORDINATOR.to_owned()], None),
+            model: model_choice::coordinator(settings, self.offer_of(engine.as_deref())),
+            engine,
             tools,
             denied_tools: Vec::new(),
             compaction_threshold: compaction_threshold(settings, Tier::Standard),

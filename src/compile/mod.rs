@@ -121,6 +121,8 @@ pub(crate) struct Compiler<'a> {
     notes: RankedNotes<'a>,
     decisions: Ranked<'a>,
     offer: AvailableModels,
+    /// Of engines that have not said what they offer.
+    unknown_offer: AvailableModels,
 }
 
 impl<'a> Compiler<'a> {
@@ -134,6 +136,7 @@ impl<'a> Compiler<'a> {
             sources,
             task,
             offer: AvailableModels::default(),
+            unknown_offer: AvailableModels::default(),
         }
     }
 
@@ -149,6 +152,18 @@ impl<'a> Compiler<'a> {
         let former: Vec<Slug> = team.formerly(member).filter(is_own).collect();
         let own = former.iter().chain([&member.slug]).filter_map(|slug| learnings.get(slug));
         own.flatten().collect::<Vec<_>>().into_iter()
+    }
+
+    /// What the engine of an agent offers; `None`: the run's engine.
+    fn offer_of(&self, engine: Option<&str>) -> &AvailableModels {
+        if engine.is_none_or(|engine| engine == self.offer.engine) { &self.offer } else { &self.unknown_offer }
+    }
+
+    /// The engine that is named for a member.
+    fn engine_of(&self, member: &Member) -> Option<String> {
+        let Sources { team, settings, .. } = self.sources;
+        let chartered = team.charters.get(&member.slug).and_then(|charter| charter.engine.as_deref());
+        settings.engine_of(&member.names(), chartered)
     }
 
     /// Compiles the session of one agent.
@@ -172,7 +187,9 @@ impl<'a> Compiler<'a> {
             &self.task.topic,
         );
         let history = past.select(budget.history);
-        let model = model_choice::resolve(member, charter, settings, tier, &self.offer);
+        let engine = self.engine_of(member);
+        let offer = self.offer_of(engine.as_deref());
+        let model = model_choice::resolve(member, charter, settings, tier, offer);
         let items = std::iter::once(ContextItem::new("", own.clone())).filter(|own| !own.text.is_empty());
         let selected = [&skills.items, &notes.items, &knowledge.items, &decisions.items, &history.items];
         let items = items.chain(selected.into_iter().flatten().cloned());
@@ -189,9 +206,9 @@ impl<'a> Compiler<'a> {
                     .map(String::as_str)
                     .concat(),
             ),
-            effort: model_choice::effort(charter, &model, tier, &self.offer),
+            effort: model_choice::effort(charter, &model, tier, offer),
             model,
-            engine: settings.engine_of(&member.names(), charter.and_then(|charter| charter.engine.as_deref())),
+            engine,
             tools: tools(charter, tier, &settings.mcp),
             denied_tools: denied_tools(charter, settings, &member.names(), tier),
             compaction_threshold: compaction_threshold(settings, tier),
@@ -219,7 +236,9 @@ impl<'a> Compiler<'a> {
         members
             .map(|member| {
                 let charter = team.charters.get(&member.slug);
-                let choice = model_choice::resolve(member, charter, settings, plan.tier, &self.offer);
+                let engine = self.engine_of(member);
+                let offer = self.offer_of(engine.as_deref());
+                let choice = model_choice::resolve(member, charter, settings, plan.tier, offer);
                 let (layer, source) = match choice.layer {
                     ModelLayer::User => ("the user", "configuration".to_owned()),
                     ModelLayer::Charter => {

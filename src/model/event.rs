@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, HookAnswered, JudgedFiles,
-    NoteKind, Outcome, Plan, ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone, Usage,
-    Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, Forecast, GivenMember, HookAnswered,
+    JudgedFiles, NoteKind, Outcome, Plan, ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier,
+    Undone, Usage, Verdict, WorkReport,
 };
 
 /// A fact with its number and time in a run.
@@ -361,6 +361,9 @@ kinds! {
         /// The last result of `check.run`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         check: Option<Box<ProjectCheck>>,
+        /// What the run was likely to use.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forecast: Option<Box<Forecast>>,
         commits: Vec<String>,
         usage: Usage,
         /// Why no agent could begin. With `--json`, only the run's last line has it.

@@ -9,6 +9,7 @@ mod damage;
 mod decision;
 mod event;
 mod file_verdicts;
+mod forecast;
 mod hidden;
 mod hook;
 mod ids;
@@ -41,6 +42,7 @@ pub(crate) use damage::{Damage, DamageKind};
 pub(crate) use decision::{Decision, DecisionState, LegacyStatus, moment};
 pub(crate) use event::{Actor, Attachment, Event, EventKind, Exited, Keeping, NO_ENGINE, Position, RunError, Written};
 pub(crate) use file_verdicts::{Content, FileVerdicts, JudgedFiles};
+pub(crate) use forecast::Forecast;
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use hook::{HookAnswered, HookEffect};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
@@ -50,7 +52,7 @@ pub(crate) use nearest::nearest;
 pub(crate) use note::{MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind, NoteLink, has_lines, hash_of_lines, place_of};
 pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, Judgement, Outcome, Usage,
-    Verdict, WorkReport, seconds,
+    Verdict, WorkModel, WorkReport, seconds,
 };
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
@@ -58,8 +60,8 @@ pub(crate) use project_check::{ProjectCheck, command_line};
 pub(crate) use proposal::Proposal;
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
-    Access, AgentState, AvailableModels, ConnectionState, ContextItem, ModelChoice, ModelLayer, OpenQuestion,
-    RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
+    Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,
+    OpenQuestion, RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};

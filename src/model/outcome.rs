@@ -115,7 +115,27 @@ pub(crate) struct End {
     /// What bounded the programs of its engine; `None`: it started none, or an older squad wrote this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sandbox: Option<SandboxLevel>,
+    /// `None`: it had no session, or an older squad wrote this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<WorkModel>,
     pub(crate) usage: Usage,
+}
+
+/// The model that an agent worked on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorkModel {
+    pub(crate) engine: String,
+    /// What squad chose; `None`: the engine's default.
+    pub(crate) asked: Option<String>,
+    /// What the engine was given; `None`: its default.
+    pub(crate) used: Option<String>,
+}
+
+impl WorkModel {
+    /// `claude: claude-opus-4-5`
+    pub(crate) fn shown(&self) -> String {
+        format!("{}: {}", self.engine, self.used.as_deref().unwrap_or("its default"))
+    }
 }
 
 /// A file that changed while an agent worked.
@@ -294,12 +314,14 @@ pub(crate) struct WorkReport {
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<WorkModel>,
     pub(crate) usage: Usage,
 }
 
 impl WorkReport {
     pub(crate) fn of(agent: Slug, (step, attempt): (Option<u32>, Option<u32>), status: Outcome, end: End) -> Self {
-        let End { reason, changed, git, commands, check, no_tool_used, usage, .. } = end;
+        let End { reason, changed, git, commands, check, no_tool_used, model, usage, .. } = end;
         let (refused, verified) = (usage.refused, None);
         let changed = changed.map(|changed| changed.iter().map(Change::summary).collect());
         Self {
@@ -315,6 +337,7 @@ impl WorkReport {
             check,
             no_tool_used,
             reason,
+            model,
             usage,
         }
     }

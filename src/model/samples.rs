@@ -67,6 +67,7 @@ fn end(reason: &str, said: &str) -> End {
         no_tool_used: false,
         left_running: Vec::new(),
         sandbox: Some(SandboxLevel::Files),
+        model: Some(WorkModel { engine: text("claude"), asked: Some(text("claude-opus-4.5")), used: None }),
         usage: usage(),
     }
 }
@@ -267,11 +268,13 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 check: None,
                 no_tool_used: false,
                 reason: String::new(),
+                model: None,
                 usage: usage(),
             }],
             rejections: 1,
             stuck: false,
             check: None,
+            forecast: None,
             commits: vec![commit()],
             usage: usage(),
             error: Some(RunError {

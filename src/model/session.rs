@@ -49,12 +49,10 @@ impl SessionSpec {
         [self.team.as_str(), &self.context].concat()
     }
 
-    /// The same session on an engine that stands in for its own. A model that was chosen for that one is not this one's.
+    /// The same session on an engine that stands in for its own: the model was chosen for that one.
     pub(crate) fn on_fallback(&mut self, engine: String) {
         self.engine = Some(engine);
-        if self.model.layer != ModelLayer::User {
-            self.model.layer = ModelLayer::Default;
-        }
+        self.model.layer = ModelLayer::Default;
     }
 }
 
@@ -195,6 +193,15 @@ pub(crate) struct RunActivity {
     /// Questions waiting for a person's answer.
     #[serde(default)]
     pub(crate) questions: Vec<OpenQuestion>,
+    /// squad's own check of the project, while it runs.
+    #[serde(default)]
+    pub(crate) check: Option<LiveCheck>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LiveCheck {
+    pub(crate) command: String,
+    pub(crate) since: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,32 +1,13 @@
 //! Whether work may start: not on an account whose quota is used up.
 
-use std::collections::BTreeMap;
-
-use parking_lot::Mutex;
-
 use super::quotas::{Admission, UsedUp};
+use super::workers::Work;
 use super::{Cancel, Workers};
 use crate::engine::{Account, Reset};
 use crate::model::{EventKind, Outcome, first_line, printable};
-use crate::pool::workers::Work;
 
 /// Characters of what an engine said that are kept.
 const SAID: usize = 200;
-
-/// What a run does about accounts whose quota is used up.
-#[derive(Default)]
-pub(crate) struct QuotaPolicy {
-    /// Sleep until they may be used again, instead of ending the work.
-    pub(crate) waits: bool,
-    /// The accounts that the run has reported, by their keys, with their engines.
-    reported: Mutex<BTreeMap<String, String>>,
-}
-
-impl QuotaPolicy {
-    pub(crate) fn new(waits: bool) -> Self {
-        Self { waits, ..Self::default() }
-    }
-}
 
 impl Workers {
     /// Lets work start on its engine or, where that one's quota is used up, on a fallback, which is returned. The error is
@@ -162,7 +143,7 @@ mod tests {
     use crate::env::Clock;
     use crate::pool::dispatcher::Message;
     use crate::pool::workers_tests::{MINUTES, job, workers};
-    use crate::pool::{Engines, Permits, Quotas, SessionPool};
+    use crate::pool::{Engines, Permits, QuotaPolicy, Quotas, SessionPool};
 
     const AGENTS: usize = 50;
     const PERMITS: usize = 4;

@@ -1,4 +1,4 @@
-//! What a run and each of its agents may spend: counted before it is spent where squad is asked, else as it is told.
+//! What a run and each of its agents may spend, and all runs of a team: counted before it is spent where squad is asked, else as it is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,13 +7,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
+use super::spending::{OfRun, Spending, Spent};
 use super::timer::format_duration;
-use crate::model::{Billed, EventKind, Slug, Usage, plural};
+use crate::model::{EventKind, Slug, Usage, plural};
 use crate::settings::{BudgetLimits, BudgetSettings};
+
+/// How often to look at the time that other runs spend.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// The budgets of a run, with what is spent of them.
 pub(crate) struct Budget {
     limits: BudgetSettings,
+    /// What all runs have spent; `None`: nobody asks. The error is why that is unknown, so that nothing may be spent.
+    spending: Result<Option<Spending>, String>,
     state: Mutex<State>,
 }
 
@@ -26,29 +32,8 @@ struct State {
     /// Who wanted more than there is.
     over: BTreeMap<Slug, Exhausted>,
     reported: BTreeSet<(Option<Slug>, String)>,
-}
-
-/// What was spent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Spent {
-    pub(crate) turns: u64,
-    pub(crate) tool_calls: u64,
-    pub(crate) time: Duration,
-    pub(crate) tokens: u64,
-    pub(crate) cost_usd: f64,
-    /// In the engines' own units.
-    pub(crate) billed: BTreeMap<String, f64>,
-}
-
-impl Spent {
-    /// Adds what a model call has used.
-    pub(crate) fn add(&mut self, usage: &Usage) {
-        self.tokens += usage.input_tokens + usage.output_tokens;
-        self.cost_usd += usage.cost_usd.unwrap_or_default();
-        for Billed { unit, amount } in &usage.billed {
-            *self.billed.entry(unit.clone()).or_default() += amount;
-        }
-    }
+    /// How much of the run's time is counted among that of all runs.
+    counted: Duration,
 }
 
 #[derive(Default)]
@@ -94,13 +79,25 @@ pub(crate) struct Exhausted {
     name: String,
     limit: f64,
     spent: f64,
-    /// `3 turns`.
+    /// `3 turns`; empty: it is unknown what is left.
     amount: String,
+    /// Why that is unknown.
+    reason: String,
 }
 
 impl fmt::Display for Exhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the budget of {} is used up (`{}`)", self.amount, self.name)
+        match self.amount.is_empty() {
+            true => write!(f, "it is unknown what is left of the budget (`{}`): {}", self.name, self.reason),
+            false => write!(f, "the budget of {} is used up (`{}`)", self.amount, self.name),
+        }
+    }
+}
+
+/// Why it is unknown what is left.
+impl From<String> for Exhausted {
+    fn from(reason: String) -> Self {
+        Self { name: "budget".to_owned(), limit: 0.0, spent: 0.0, amount: String::new(), reason }
     }
 }
 
@@ -112,6 +109,7 @@ impl BudgetLimits {
             limit,
             spent,
             amount,
+            reason: String::new(),
         };
         let count = |name: &str, limit: Option<u64>, spent: u64, noun: &str| {
             let limit = limit.filter(|limit| spent >= *limit)?;
@@ -145,18 +143,16 @@ impl Budget {
     pub(crate) fn new(limits: BudgetSettings, before: BTreeMap<Slug, Spent>, time: Duration) -> Self {
         let mut state = State::default();
         for (agent, spent) in before {
-            let run = &mut state.run.spent;
-            run.turns += spent.turns;
-            run.tool_calls += spent.tool_calls;
-            run.tokens += spent.tokens;
-            run.cost_usd += spent.cost_usd;
-            for (unit, amount) in &spent.billed {
-                *run.billed.entry(unit.clone()).or_default() += amount;
-            }
+            state.run.spent.add_all(&spent);
             state.agents.insert(agent, Account { spent, ..Account::default() });
         }
-        state.run.spent.time = time;
-        Self { limits, state: Mutex::new(state) }
+        (state.run.spent.time, state.counted) = (time, time);
+        Self { limits, spending: Ok(None), state: Mutex::new(state) }
+    }
+
+    /// Together with all runs of the team; the error is why it is unknown what those have spent.
+    pub(crate) fn with_spending(self, spending: Result<Spending, String>) -> Self {
+        Self { spending: spending.map(Some), ..self }
     }
 
     /// What the run and each agent have spent.
@@ -169,11 +165,9 @@ impl Budget {
     /// Takes a turn, before its message is sent.
     pub(super) fn take_turn(&self, agent: &Slug) -> Result<(), Exhausted> {
         let mut state = self.state.lock();
-        self.check(&mut state, agent, Wanted::Turn)?;
+        self.take(&mut state, agent, Wanted::Turn, &Spent::turn())?;
         // Engines may count their calls anew.
         state.calls.retain(|(caller, _), _| caller != agent);
-        state.run.spent.turns += 1;
-        state.agents.entry(agent.clone()).or_default().spent.turns += 1;
         Ok(())
     }
 
@@ -185,12 +179,53 @@ impl Budget {
         if state.calls.get(&key) == Some(&true) {
             return Ok(());
         }
-        let checked = self.check(&mut state, agent, Wanted::Call);
-        state.calls.insert(key, checked.is_ok());
-        checked?;
-        state.run.spent.tool_calls += 1;
-        state.agents.entry(agent.clone()).or_default().spent.tool_calls += 1;
+        let taken = self.take(&mut state, agent, Wanted::Call, &Spent::call());
+        state.calls.insert(key, taken.is_ok());
+        taken
+    }
+
+    /// Counts something before it is done, in all budgets or in none.
+    fn take(&self, state: &mut State, agent: &Slug, wanted: Wanted, more: &Spent) -> Result<(), Exhausted> {
+        self.check_own(state, agent, wanted)?;
+        if let Err(exhausted) = self.count(state, agent, more, Some(wanted)) {
+            state.over.insert(agent.clone(), exhausted.clone());
+            return Err(exhausted);
+        }
+        state.run.spent.add_all(more);
+        state.agents.entry(agent.clone()).or_default().spent.add_all(more);
         Ok(())
+    }
+
+    /// Counts something among what all runs have spent, with the time since the last count. `wanted`: only if there is some
+    /// left.
+    fn count(&self, state: &mut State, agent: &Slug, more: &Spent, wanted: Option<Wanted>) -> Result<(), Exhausted> {
+        let spending = match &self.spending {
+            Ok(None) => return Ok(()),
+            Ok(Some(spending)) => spending,
+            Err(reason) => return Err(reason.clone().into()),
+        };
+        let time = state.run.now().time;
+        let since = Spent { time: time.saturating_sub(state.counted), ..Spent::default() };
+        let agents = state.agents.iter().map(|(agent, account)| (agent.clone(), account.now())).collect();
+        let check = |day: &Spent, all: &Spent| match wanted.and_then(|wanted| self.exhausted_of_all(day, all, wanted)) {
+            Some(exhausted) => Err(exhausted),
+            None => Ok(()),
+        };
+        let counted = spending.spend(&since, OfRun { agents, time }, check, (agent, more));
+        match counted {
+            // The budgets of the run itself do not need the file.
+            Err(exhausted) if exhausted.amount.is_empty() && !self.limits.spans_runs() => Ok(()),
+            counted => {
+                state.counted = time;
+                counted
+            }
+        }
+    }
+
+    fn exhausted_of_all(&self, day: &Spent, all: &Spent, wanted: Wanted) -> Option<Exhausted> {
+        let BudgetSettings { day: of_day, repository, .. } = &self.limits;
+        let of_all = || repository.exhausted(all, wanted, "budget.repository.");
+        of_day.exhausted(day, wanted, "budget.day.").or_else(of_all)
     }
 
     /// Whether a call was one too many.
@@ -201,10 +236,12 @@ impl Budget {
     /// Counts what a model call has used.
     pub(super) fn settle(&self, agent: &Slug, usage: &Usage) {
         let mut state = self.state.lock();
-        let State { run, agents, .. } = &mut *state;
-        for account in [run, agents.entry(agent.clone()).or_default()] {
-            account.spent.add(usage);
-        }
+        let mut spent = Spent::default();
+        spent.add(usage);
+        // What cannot be counted is found out by whoever wants more.
+        let _ = self.count(&mut state, agent, &spent, None);
+        state.run.spent.add_all(&spent);
+        state.agents.entry(agent.clone()).or_default().spent.add_all(&spent);
     }
 
     /// Why an agent has to end, once its calls have.
@@ -216,6 +253,30 @@ impl Budget {
     }
 
     fn check(&self, state: &mut State, agent: &Slug, wanted: Wanted) -> Result<(), Exhausted> {
+        self.check_own(state, agent, wanted)?;
+        if !self.limits.spans_runs() {
+            return Ok(());
+        }
+        let totals = match &self.spending {
+            Ok(Some(spending)) => spending.totals(),
+            Ok(None) => return Ok(()),
+            Err(reason) => Err(reason.clone()),
+        };
+        let exhausted = match totals {
+            Ok((mut day, mut all)) => {
+                let time = state.run.now().time.saturating_sub(state.counted);
+                (day.time, all.time) = (day.time + time, all.time + time);
+                self.exhausted_of_all(&day, &all, wanted)
+            }
+            Err(reason) => Some(reason.into()),
+        };
+        let Some(exhausted) = exhausted else { return Ok(()) };
+        state.over.insert(agent.clone(), exhausted.clone());
+        Err(exhausted)
+    }
+
+    /// The budgets of this run alone.
+    fn check_own(&self, state: &mut State, agent: &Slug, wanted: Wanted) -> Result<(), Exhausted> {
         let of_run = self.limits.run.exhausted(&state.run.now(), wanted, "budget.");
         let spent = state.agents.get(agent).map(Account::now).unwrap_or_default();
         let exhausted = of_run.or_else(|| self.limits.agent.exhausted(&spent, wanted, "budget.agent."));
@@ -235,16 +296,27 @@ impl Budget {
         let mut state = self.state.lock();
         state.run.end();
         state.agents.entry(agent.clone()).or_default().end();
+        let _ = self.count(&mut state, agent, &Spent::default(), None);
     }
 
     /// Returns when the time of an agent that works, or of the run, is used up.
     pub(super) async fn time_up(&self, agent: &Slug) -> Exhausted {
         loop {
+            let all = match &self.spending {
+                Ok(Some(spending)) if self.limits.spans_runs() => spending.totals().unwrap_or_default(),
+                _ => Default::default(),
+            };
             let left = {
                 let state = self.state.lock();
+                let here = state.run.now().time.saturating_sub(state.counted);
+                let [of_day, of_all] = [all.0, all.1].map(|all| Spent { time: all.time + here, ..all });
                 let spent = state.agents.get(agent).map(Account::now).unwrap_or_default();
-                let times =
-                    [(&self.limits.run, state.run.now(), "budget."), (&self.limits.agent, spent, "budget.agent.")];
+                let times = [
+                    (&self.limits.run, state.run.now(), "budget."),
+                    (&self.limits.agent, spent, "budget.agent."),
+                    (&self.limits.day, of_day, "budget.day."),
+                    (&self.limits.repository, of_all, "budget.repository."),
+                ];
                 let left = |(limits, spent, table): (&BudgetLimits, Spent, &str)| {
                     let limits = BudgetLimits { time: Some(limits.time?), ..BudgetLimits::default() };
                     match limits.exhausted(&spent, Wanted::Nothing, table) {
@@ -258,6 +330,7 @@ impl Budget {
                 Err(exhausted) => return exhausted,
                 Ok(None) => std::future::pending().await,
                 // Whoever waits meanwhile spends none of it.
+                Ok(Some(left)) if self.limits.spans_runs() => sleep(left.min(LOOK)).await,
                 Ok(Some(left)) => sleep(left).await,
             }
         }

@@ -7,7 +7,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::engine::{Account, Reset};
-use crate::env::{Clock, files, lock};
+use crate::env::{Clock, SharedFile};
 
 /// How long an account is left alone whose engine does not say when its quota is there again. It doubles each time.
 const UNKNOWN: Duration = Duration::from_secs(60);
@@ -27,27 +27,15 @@ const LONGEST: Duration = Duration::from_secs(31 * 86_400);
 const TRIAL: Duration = Duration::from_secs(60);
 /// How often to look whether another squad has changed something.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long the file may be locked: it is held only while it is read and written.
-const LOCKED: Duration = Duration::from_secs(5);
-/// Bytes of the file.
-const MOST: u64 = 1 << 20;
 
 pub(crate) struct Quotas {
     /// `None`: there is no place for it, so only this process knows.
-    file: Option<PathBuf>,
+    file: Option<SharedFile<Accounts>>,
     clock: Clock,
     here: Mutex<Accounts>,
 }
 
 type Accounts = BTreeMap<String, UsedUp>;
-
-#[derive(Default, Serialize, Deserialize)]
-struct Content {
-    version: u32,
-    accounts: Accounts,
-}
-
-const VERSION: u32 = 1;
 
 /// An account whose quota is used up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,15 +65,30 @@ pub(super) enum Admission {
     UsedUp(UsedUp),
 }
 
+/// What a run does about accounts whose quota is used up.
+#[derive(Default)]
+pub(crate) struct QuotaPolicy {
+    /// Sleep until they may be used again, instead of ending the work.
+    pub(crate) waits: bool,
+    /// The accounts that the run has reported, by their keys, with their engines.
+    pub(super) reported: Mutex<BTreeMap<String, String>>,
+}
+
+impl QuotaPolicy {
+    pub(crate) fn new(waits: bool) -> Self {
+        Self { waits, ..Self::default() }
+    }
+}
+
 impl Quotas {
     pub(crate) fn new(file: Option<PathBuf>, clock: Clock) -> Self {
-        Self { file, clock, here: Mutex::default() }
+        Self { file: file.map(SharedFile::new), clock, here: Mutex::default() }
     }
 
     /// The accounts whose quota is used up, by their keys. The error names the file.
     pub(crate) fn all(&self) -> Result<BTreeMap<String, UsedUp>, String> {
         match &self.file {
-            Some(file) => read(file),
+            Some(file) => file.read().map(Option::unwrap_or_default).map_err(|reason| unusable(&reason)),
             None => Ok(self.here.lock().clone()),
         }
     }
@@ -184,21 +187,12 @@ impl Quotas {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Accounts) -> T) -> Result<T, String> {
-        let Some(file) = &self.file else { return Ok(change(&mut self.here.lock())) };
-        let error = |error: std::io::Error| unusable(file, &format!("cannot be written: {error}"));
-        let guard = lock::open(&file.with_extension("lock")).map_err(error)?;
-        if !lock::take_within(&guard, LOCKED, || false, &|_| {}).map_err(error)? {
-            return Err(unusable(file, "is locked by another process"));
+        match &self.file {
+            Some(file) => {
+                file.change(|accounts| change(accounts.get_or_insert_default())).map_err(|why| unusable(&why))
+            }
+            None => Ok(change(&mut self.here.lock())),
         }
-        let mut accounts = read(file)?;
-        let before = accounts.clone();
-        let changed = change(&mut accounts);
-        if accounts != before {
-            let content = Content { version: VERSION, accounts };
-            let text = serde_json::to_vec_pretty(&content).map_err(|problem| error(problem.into()))?;
-            files::replace(file, &text).map_err(error)?;
-        }
-        Ok(changed)
     }
 }
 
@@ -223,22 +217,9 @@ fn after(now: Timestamp, time: Duration) -> Timestamp {
     SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok()).unwrap_or(Timestamp::MAX)
 }
 
-fn read(file: &Path) -> Result<Accounts, String> {
-    if file.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-        return Ok(Accounts::new());
-    }
-    let bytes = files::read_regular(file, MOST).ok_or_else(|| unusable(file, "cannot be read"))?;
-    let content: Content = serde_json::from_slice(&bytes)
-        .map_err(|error| unusable(file, &format!("is not as squad writes it: {error}")))?;
-    match content.version {
-        VERSION => Ok(content.accounts),
-        other => Err(unusable(file, &format!("is of version {other}, which this squad does not know"))),
-    }
-}
-
 /// Nothing starts as long as it is unknown whose quota is used up.
-fn unusable(file: &Path, why: &str) -> String {
-    format!("{} {why}; it says whose quotas are used up: delete it to try them again", file.display())
+fn unusable(why: &str) -> String {
+    format!("{why}; it says whose quotas are used up: delete it to try them again")
 }
 
 #[cfg(test)]
@@ -366,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_lets_nobody_start() {
-        for content in ["", "{", "[]", "{\"version\":9,\"accounts\":{}}", "{\"version\":1,\"accounts\":{\"a\":{}}}"] {
+        for content in ["", "{", "[]", "{\"version\":9,\"content\":{}}", "{\"version\":1,\"content\":{\"a\":{}}}"] {
             let world = World::new();
             std::fs::create_dir_all(world.file().parent().expect("a folder")).expect("a folder");
             std::fs::write(world.file(), content).expect("a file");

@@ -6,7 +6,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use crate::model::{
-    AgentState, Event, EventKind, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, first_line,
+    AgentState, Event, EventKind, LiveCheck, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, first_line,
 };
 
 /// Updated by the run's events; workers add details that no event has.
@@ -94,6 +94,10 @@ impl Inner {
                 let (question, agent, text) = (*question, event.agent.clone(), text.clone());
                 questions.push(OpenQuestion { question, agent, since: event.at, text, proposal: None });
             }
+            EventKind::CheckStarted { command } => {
+                self.activity.check = Some(LiveCheck { command: command.clone(), since: event.at });
+            }
+            EventKind::CheckCompleted(_) => self.activity.check = None,
             EventKind::QuestionAnswered { question } => questions.retain(|open| open.question != *question),
             _ => {}
         }

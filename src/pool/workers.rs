@@ -30,7 +30,7 @@ use crate::engine::{Account, AdapterSession, Opening, Session};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
     Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage,
-    Verdict, WorkReport, Written, change_by, first_line, seconds, without_hidden,
+    Verdict, WorkModel, WorkReport, Written, change_by, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -117,6 +117,8 @@ pub(crate) struct Work {
     reports_tools: bool,
     /// See [`End`].
     sandbox: Option<SandboxLevel>,
+    /// See [`End`].
+    model: Option<WorkModel>,
     /// It called a tool of squad's, or asked for something.
     pub(super) has_requested: bool,
     /// Tool calls in progress, by call id.
@@ -309,8 +311,8 @@ impl Workers {
     pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
-        let End { text, changed, git, commands, check, no_tool_used, sandbox, usage, .. } = end;
-        Work { text, changed, git, commands, check, no_tool_used, sandbox, usage, ..work }
+        let End { text, changed, git, commands, check, no_tool_used, sandbox, model, usage, .. } = end;
+        Work { text, changed, git, commands, check, no_tool_used, sandbox, model, usage, ..work }
     }
 
     /// Waits until the agent is free, and only then for a permit. Returns the engine that stands in for its own, if any, or
@@ -378,6 +380,7 @@ impl Workers {
             no_tool_used: false,
             left_running: Vec::new(),
             sandbox: None,
+            model: None,
             position: self.reports.position(),
             verdict: None,
             permit: self.permit(&requester.agent),
@@ -429,6 +432,7 @@ impl Workers {
         let name = borrowed.name.clone();
         work.session.clone_from(&name);
         work.engine.clone_from(&borrowed.engine);
+        work.model = Some(model_of(&job.opening.spec, &borrowed));
         let account = self.pool.engines.account(&work.engine);
         if work.account.as_ref() != Some(&account) {
             self.end_trial(work);
@@ -655,9 +659,10 @@ impl Work {
     }
 
     fn record(&self) -> End {
-        let Self { reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, usage, .. } =
-            self.clone();
-        End { reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, usage }
+        let Self {
+            reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, model, usage, ..
+        } = self.clone();
+        End { reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, model, usage }
     }
 
     fn event(&self) -> EventKind {
@@ -673,6 +678,13 @@ impl Work {
         let Position { step, attempt } = self.position;
         WorkReport::of(self.agent.clone(), (step, attempt), self.outcome, self.record())
     }
+}
+
+/// The model that a session was to have, and has.
+fn model_of(spec: &SessionSpec, borrowed: &BorrowedSession) -> WorkModel {
+    let known = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
+    let asked = spec.model.instead_of.as_ref().map_or(spec.model.id.as_str(), |instead_of| instead_of.model.as_str());
+    WorkModel { engine: borrowed.engine.clone(), asked: known(asked), used: known(borrowed.session.model()) }
 }
 
 /// What a session is told of this run and its conversation; a standing one only what it does not know.

@@ -189,10 +189,21 @@ pub(crate) struct PolicySettings {
 }
 
 /// What may be spent, of a run as a whole and by each of its agents.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct BudgetSettings {
     pub(crate) run: BudgetLimits,
     pub(crate) agent: BudgetLimits,
+    /// Of all runs of a team in one day.
+    pub(crate) day: BudgetLimits,
+    /// Of all runs of a team in its clone, ever.
+    pub(crate) repository: BudgetLimits,
+}
+
+impl BudgetSettings {
+    /// Whether anything is limited beyond a single run.
+    pub(crate) fn spans_runs(&self) -> bool {
+        [&self.day, &self.repository].into_iter().any(|limits| *limits != BudgetLimits::default())
+    }
 }
 
 /// `None`: no limit.

@@ -23,7 +23,7 @@ mod text;
 mod watched;
 
 pub(crate) use ask::{Terminal, asker};
-pub(crate) use card::{Card, counted, lines_changed, mark_of};
+pub(crate) use card::{Card, counted, lines_changed, mark_of, used};
 pub(crate) use channel::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView};
 pub(crate) use html::HtmlPage;
 pub(crate) use json::json_line;

@@ -129,7 +129,7 @@ impl Story {
             EventKind::CheckStarted { .. } if !self.is_live => return,
             EventKind::CheckStarted { command } => format!("checks all changes: $ {command}"),
             EventKind::CheckCompleted(check) => return self.checked(at, check, lines),
-            EventKind::EngineFallback { from, to, reason } => format!("{to} stands in for {from}: {reason}"),
+            EventKind::EngineFallback { from, to, reason } => format!("{from} cannot start ({reason}); uses {to}"),
             EventKind::SandboxWeaker { level, reason } => {
                 format!("the agents' sandbox is only `{level}` here: {reason}")
             }

@@ -216,3 +216,99 @@ fn turns_that_hooks_asked_for_are_spent_before_a_kill() {
         repo.rehearse(&turn("{ write = \"b.txt\", text = \"b\" }, { say = \"Done.\" }"), &["--json", "--resume", &id]);
     assert_eq!((resumed.code, files(&repo).as_str()), (5, "a"), "{resumed}");
 }
+
+/// A message and a call at most, in each run.
+const ONE: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"echo x >>calls.txt\" }, { say = \"Done.\" }]\n";
+
+fn calls(repo: &TestRepo) -> usize {
+    if repo.exists("calls.txt") { repo.read("calls.txt").lines().count() } else { 0 }
+}
+
+fn one(repo: &TestRepo) -> (u8, String) {
+    let output = repo.rehearse(ONE, &["--permissions", "allow", "--json", "--agent", "ada", "Add a line"]);
+    let end = TestRepo::events(&output).pop().expect("an end");
+    (output.code, end["work"][0]["reason"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Runs that began before there was a budget count, whatever becomes of the file; a new day has a budget of its own.
+#[test]
+fn runs_share_the_budgets_of_a_day_and_of_a_repository() {
+    for (name, is_of_day) in [
+        ("budget.day.turns", true),
+        ("budget.day.tool_calls", true),
+        ("budget.repository.turns", false),
+        ("budget.repository.tool_calls", false),
+    ] {
+        let repo = TestRepo::with_small_team();
+        assert_eq!(one(&repo).0, 0);
+        budget(&repo, name, "2");
+        assert_eq!((one(&repo).0, calls(&repo)), (0, 2), "{name}");
+        for damage in ["", "remove", "rubbish"] {
+            let local = repo.root().join(".git/squad");
+            let files = std::fs::read_dir(local).expect("a folder").flatten().map(|entry| entry.path());
+            let is_sum =
+                |path: &std::path::PathBuf| path.to_string_lossy().contains("spent-") && path.ends_with("json");
+            for file in files.filter(is_sum) {
+                match damage {
+                    "remove" => std::fs::remove_file(file).expect("it is there"),
+                    "rubbish" => std::fs::write(file, "{").expect("it is there"),
+                    _ => {}
+                }
+            }
+            let (code, reason) = one(&repo);
+            assert_eq!((code, calls(&repo)), (5, 2), "{name} {damage}: {reason}");
+            assert!(reason.ends_with(&format!("is used up (`{name}`)")), "{reason}");
+        }
+        repo.pass(86_400);
+        assert_eq!((one(&repo).0, calls(&repo)), if is_of_day { (0, 3) } else { (5, 2) }, "{name} on the next day");
+    }
+}
+
+/// Three squads side by side, killed while they spend, and three after them: what all of them do is never more than there
+/// is, and what those were killed with is not spent again.
+#[cfg(unix)]
+#[test]
+fn squads_that_are_killed_spend_no_more_than_there_is() {
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.day.tool_calls", "20");
+    let step = "{ run = \"echo x >>calls.txt\" }, { wait = \"20ms\" }, ".repeat(30);
+    let turn = |agent: &str| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{step}{{ say = \"Done.\" }}]\n");
+    let script = turn("ada") + &turn("bob");
+    let start =
+        || crate::process::start(&repo, &script, &["--permissions", "allow", "--agent", "ada,bob", "Add lines"]);
+    let mut squads = [start(), start(), start()];
+    crate::process::wait_for(&mut squads[0], "tool.completed");
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    for squad in &mut squads {
+        squad.kill().expect("it runs");
+        squad.wait().expect("it ends");
+    }
+    let before = calls(&repo);
+    assert!((1..20).contains(&before), "they were killed in the middle: {before}");
+    let mut squads = [start(), start(), start()];
+    for squad in &mut squads {
+        crate::process::wait_for(squad, "run.completed");
+        assert_eq!(squad.wait().expect("it ends").code(), Some(5));
+    }
+    let after = calls(&repo);
+    // Each of the six agents may have been killed between taking a call and making it.
+    assert!((14..=20).contains(&after), "{before} and then {after}");
+}
+
+/// A turn that was tried again, and the time of a call, were spent although nothing of them was recorded.
+#[cfg(unix)]
+#[test]
+fn a_turn_that_was_tried_again_is_spent_before_a_kill() {
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.turns", "2");
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ error = \"no\" }, { write = \"a.txt\", text = \"a\" }, { wait = \"60s\" }]\n";
+    let mut child = crate::process::start(&repo, script, &["--permissions", "allow", "Add files"]);
+    crate::process::wait_for(&mut child, "tool.completed");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let id = runs["runs"][0]["run"].as_str().expect("a run").to_owned();
+    let rest = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"b.txt\", text = \"b\" }, { say = \"Done.\" }]\n";
+    let resumed = repo.rehearse(rest, &["--json", "--resume", &id]);
+    assert_eq!((resumed.code, files(&repo).as_str()), (5, "a"), "{resumed}");
+}

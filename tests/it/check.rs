@@ -378,6 +378,12 @@ fn an_interrupt_ends_the_check_and_all_that_it_started() {
     ]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("squad runs");
     wait_for(&mut child, "check.started");
+    // What one process shows, others may learn of a moment later.
+    let is_told = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        repo.squad(&["status"]).out.contains("runs sh -c")
+    });
+    assert!(is_told, "{}", repo.squad(&["status"]));
     let sleeper = loop {
         match std::fs::read_to_string(repo.root().join("../sleeper")) {
             Ok(text) if text.ends_with('\n') => break text.trim().to_owned(),
@@ -461,6 +467,10 @@ fn init_proposes_what_it_found_and_leaves_it_to_the_user() {
     assert!(!listed(&repo));
     assert_eq!(repo.squad(&["trust", "approve", "check.run", "--yes"]).code, 0);
     assert!(listed(&repo));
+    let unasked = TestRepo::empty();
+    unasked.write("Cargo.toml", "[package]\nname = \"x\"\n");
+    let output = unasked.squad(&["init", "--yes"]);
+    assert!(listed(&unasked) && !output.err.contains("squad trust approve"), "{output}");
     // Neither a shell's line nor a build alone is proposed before a test.
     let plain = TestRepo::empty();
     plain.write("CMakeLists.txt", "project(x)\n");

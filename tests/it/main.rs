@@ -130,6 +130,7 @@ mod unmerged;
 mod upgrade;
 mod upgrade_properties;
 mod upgrade_table;
+mod usage;
 mod verdicts;
 #[cfg(unix)]
 mod waits;

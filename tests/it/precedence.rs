@@ -59,6 +59,18 @@ const KEYS: &[Key] = &[
     key("budget.agent.time", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("budget.agent.tokens", [("2", "2"), ("3", "3")]),
     key("budget.agent.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
+    key("budget.day.billed.premium_request", [("2", "2"), ("3", "3")]),
+    key("budget.day.turns", [("2", "2"), ("3", "3")]),
+    key("budget.day.tool_calls", [("2", "2"), ("3", "3")]),
+    key("budget.day.time", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
+    key("budget.day.tokens", [("2", "2"), ("3", "3")]),
+    key("budget.day.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
+    key("budget.repository.billed.premium_request", [("2", "2"), ("3", "3")]),
+    key("budget.repository.turns", [("2", "2"), ("3", "3")]),
+    key("budget.repository.tool_calls", [("2", "2"), ("3", "3")]),
+    key("budget.repository.time", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
+    key("budget.repository.tokens", [("2", "2"), ("3", "3")]),
+    key("budget.repository.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
     Key { name: "check.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("isolation.mode", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
@@ -147,6 +159,8 @@ fn variable(name: &str) -> Option<String> {
         | "hooks.guard.run"
         | "budget.billed.premium_request"
         | "budget.agent.billed.premium_request"
+        | "budget.day.billed.premium_request"
+        | "budget.repository.billed.premium_request"
         | "links.shop.git"
         | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),

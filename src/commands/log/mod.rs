@@ -36,6 +36,7 @@ Examples:
   squad log 602796 --events        Everything that was recorded of it
   squad log 602796 --html run.html One page without scripts, to look at in a browser or to send
   squad log --agent backend --since yesterday
+  squad log --usage --since 1w     Tokens and cost of the last week
   squad log --follow               Whatever any squad in this repository records from now on
   squad log --follow --json | jq 'select(.type == \"decision.logged\")'
   squad log --json | jq '.runs[0]'
@@ -62,6 +63,9 @@ pub(super) struct Args {
     /// Show every entry of RUN as it was recorded
     #[arg(long, requires = "run")]
     events: bool,
+    /// Sum up what agents used, by day, agent, model and run
+    #[arg(long, conflicts_with_all = ["run", "limit", "follow", "all", "export_routing"])]
+    usage: bool,
     /// Write RUN as a page of HTML to a new FILE
     ///
     /// The page has no scripts and loads nothing; it can be sent to others as it is.
@@ -98,6 +102,11 @@ impl Args {
             past::require_known(&project, name)?;
         }
         let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
+        if self.usage {
+            let sums = log::usage(repository, &prefix, &choice, &context.env.clock)?;
+            page::usage(&mut context.ui, &sums);
+            return Ok(0);
+        }
         let run = self.run.as_deref().map(|id| log::one_run(repository, &prefix, id)).transpose()?;
         if self.follow {
             return self.follow(context, &workspace, run, choice);

@@ -5,14 +5,18 @@ use jiff::tz::TimeZone;
 
 use super::while_read;
 use crate::env::Clock;
-use crate::model::{self, End, EventKind, Outcome, RunId, Slug, Usage, failure, first_line, indented, list, printable};
-use crate::ops::ledger::log::RunSummary;
+use crate::model::{
+    self, End, EventKind, Outcome, RunId, Slug, Usage, failure, first_line, indented, list, plural, printable,
+};
+use crate::ops::ledger::log::{RunSummary, Sum, UsageSums};
 use crate::record::{Entry, Read};
 use crate::ui::{FAINT, STRONG, Ui};
-use crate::view::{LineStyle, Mark, PastRun, Text, counted, mark_of, zone_name};
+use crate::view::{LineStyle, Mark, PastRun, Text, counted, mark_of, used, zone_name};
 
 /// The columns before a run's message, and the fewest that are left for it.
 const MESSAGE: usize = 20;
+/// Columns of what a table of usage is about.
+const LABEL: usize = 9;
 
 /// `is_filtered`: the runs were selected by agent or time. `all`: also those that only answered.
 pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool, all: bool, clock: &Clock) {
@@ -98,6 +102,30 @@ fn time(run: &RunSummary) -> String {
 fn size(run: &RunSummary) -> String {
     let (added, removed) = run.lines;
     if run.lines == (0, 0) { String::new() } else { format!("+{added} -{removed}") }
+}
+
+/// Shows what was used: a table for each way to sum it up.
+pub(super) fn usage(ui: &mut Ui, sums: &UsageSums) {
+    if ui.json() {
+        return ui.value(&serde_json::json!({ "usage": sums }));
+    }
+    let total = [Sum { of: "all".to_owned(), usage: sums.total.clone() }];
+    let tables: [(&str, &[Sum]); 5] =
+        [("total", &total), ("day", &sums.days), ("agent", &sums.agents), ("model", &sums.models), ("run", &sums.runs)];
+    let all = || tables.iter().flat_map(|(_, sums)| sums.iter());
+    let width = all().map(|sum| sum.of.chars().count()).max().unwrap_or_default();
+    for (name, sums) in tables {
+        for (number, Sum { of, usage }) in sums.iter().enumerate() {
+            let name = if number == 0 { name } else { "" };
+            let of = if of.is_empty() { "unknown" } else { of };
+            let used = used(usage).unwrap_or_else(|| "no tokens known".to_owned());
+            let counts = [(usage.turns, "message"), (usage.tool_calls, "tool call")];
+            let counts = counts.map(|(count, noun)| plural(count as usize, noun)).join(", ");
+            let line = Text::unmarked().with(LineStyle::Faint, name).filled(LABEL).hanging();
+            let line = line.plain(&printable(&format!("{of:<width$}")));
+            ui.texts(&[line.plain(&format!("  {used}; {counts}, {}", model::clock(usage.seconds as u64)))]);
+        }
+    }
 }
 
 /// Shows entries, one by one.

@@ -2,7 +2,7 @@
 
 use crate::commands::route::page;
 use crate::commands::{Context, Ended, say_passed_hooks};
-use crate::model::{Outcome, ToolChoice, list, printable};
+use crate::model::{Forecast, Outcome, ToolChoice, list, printable};
 use crate::ops::Project;
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{Ended as RunEnded, Order};
@@ -129,5 +129,8 @@ pub(super) fn show(ui: &mut Ui, preview: &Preview, message: &str) -> u8 {
             ui.data(&format!("  {:<12} and {}", "", list(&session.squad_tools)));
         }
     }
+    let forecast = preview.forecast.as_ref();
+    let forecast = forecast.map_or_else(|| "none; fewer than 5 runs like it are known".to_owned(), Forecast::text);
+    ui.data(&format!("\nForecast: {forecast}"));
     0
 }

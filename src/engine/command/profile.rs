@@ -178,6 +178,21 @@ impl Profile {
         })
     }
 
+    /// What the program calls a model; `None`: it is not known to be one of its own. Charters spell Anthropic's models as
+    /// Copilot does, with a dot.
+    pub(super) fn own_model(&self, id: &str) -> Option<String> {
+        let way = self.tools.as_ref().map(|tools| tools.way);
+        let dashed = || id.replace('.', "-");
+        match (self.stream, id.split('-').next()?) {
+            (StreamKind::Claude, "claude") if way == Some(ToolsWay::Claude) => Some(dashed()),
+            (StreamKind::Codex, "gpt") | (StreamKind::Gemini, "gemini") => Some(id.to_owned()),
+            (StreamKind::Opencode, "claude") => Some(format!("anthropic/{}", dashed())),
+            (StreamKind::Opencode, "gpt") => Some(format!("openai/{id}")),
+            (StreamKind::Opencode, "gemini") => Some(format!("google/{id}")),
+            _ => None,
+        }
+    }
+
     /// Where it keeps its login and its sessions. Folders are made: what is not there cannot be allowed.
     pub(super) fn home_paths(&self, variables: &Variables) -> Vec<PathBuf> {
         let named = |path: &str| path.starts_with('$') && expanded(path, variables).is_some();
@@ -293,6 +308,28 @@ fn expanded(path: &str, variables: &Variables) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_have_names_of_their_own_for_models() {
+        let of = |engine: &str, id: &str| {
+            Profile::find(engine, &BTreeMap::new()).expect("it is built in").expect("it is whole").own_model(id)
+        };
+        for (engine, id, own) in [
+            ("claude", "claude-opus-4.5", Some("claude-opus-4-5")),
+            ("claude", "gpt-5.2", None),
+            ("codex", "gpt-5.2", Some("gpt-5.2")),
+            ("codex", "claude-opus-4.5", None),
+            ("gemini", "gemini-2.5-flash", Some("gemini-2.5-flash")),
+            ("opencode", "claude-opus-4.5", Some("anthropic/claude-opus-4-5")),
+            ("opencode", "gpt-5.2", Some("openai/gpt-5.2")),
+            ("opencode", "fake-1", None),
+            ("cursor", "claude-opus-4.5", None),
+            ("copilot-print", "claude-opus-4.5", None),
+            ("claude", "", None),
+        ] {
+            assert_eq!(of(engine, id).as_deref(), own, "{engine} {id}");
+        }
+    }
 
     #[test]
     fn every_built_in_profile_is_complete() {

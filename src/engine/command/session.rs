@@ -84,7 +84,7 @@ impl Session {
             // An earlier session of this name may have left a chat.
             shared.chats.remove(&session);
         }
-        let model = model_of(&opening.spec.model, opening.spec.engine.is_some(), profile.model.as_deref());
+        let model = model_of(&opening.spec.model, opening.spec.engine.is_some(), profile);
         if !model.is_empty() && (model.starts_with('-') || model.contains(char::is_whitespace)) {
             let what = format!("opening session `{session}`");
             return Err(EngineError::Request { what, reason: format!("`{}` is not a model name", printable(&model)) });
@@ -101,14 +101,21 @@ fn has_chats(profile: &Profile, opening: &Opening) -> bool {
     profile.is_stateful && opening.caller.as_ref().is_none_or(|caller| caller.keeps_chat)
 }
 
-/// The chosen model if it was chosen for this engine, otherwise the profile's. Defaults are chosen for another engine.
-fn model_of(choice: &ModelChoice, names_engine: bool, profile_model: Option<&str>) -> String {
+/// The chosen model, as the engine calls it, if it was chosen for this engine or is one of its own; otherwise the
+/// profile's. Defaults are chosen for another engine.
+fn model_of(choice: &ModelChoice, names_engine: bool, profile: &Profile) -> String {
+    let own = profile.own_model(&choice.id);
     let applies = match choice.layer {
         ModelLayer::User => true,
-        ModelLayer::Charter | ModelLayer::Role => names_engine,
+        // A model that the user has set for the engine may be all that its endpoint has.
+        ModelLayer::Charter | ModelLayer::Role => names_engine || (own.is_some() && profile.model.is_none()),
         ModelLayer::Default | ModelLayer::Engine => false,
     };
-    if applies { choice.id.clone() } else { profile_model.unwrap_or_default().to_owned() }
+    match own {
+        _ if !applies => profile.model.clone().unwrap_or_default(),
+        Some(own) => own,
+        None => choice.id.clone(),
+    }
 }
 
 impl AdapterSession for Session {

@@ -72,7 +72,9 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
     let work = std::mem::take(&mut state.done);
     let (status, commits, rejections) = (Outcome::Lost, Vec::new(), state.rejections);
     let (stuck, error, check) = (false, None, state.check.take());
-    let kind = EventKind::RunCompleted { status, agents, work, rejections, stuck, check, commits, usage, error };
+    let forecast = None;
+    let kind =
+        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error };
     let causes = std::mem::take(&mut state.ends);
     push(None, Position::default(), kind, causes);
     if let Some(last) = entries.last_mut() {

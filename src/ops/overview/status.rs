@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
-use crate::model::{AgentState, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
+use crate::model::{AgentState, LiveCheck, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::gc::left_by_runs;
@@ -119,6 +119,9 @@ pub(crate) struct RunStatus {
     pub(crate) agents: BTreeMap<Slug, AgentState>,
     /// Questions that wait for the user's answer.
     pub(crate) questions: Vec<OpenQuestion>,
+    /// squad's own check of the project, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<LiveCheck>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -217,8 +220,8 @@ fn live_runs(live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
     let activities = activities(&live);
     for (run, activity) in live.into_iter().zip(activities) {
-        let RunActivity { step, agents, sessions, questions } = activity.unwrap_or_default();
-        runs.push(RunStatus { run, step, agents, questions });
+        let RunActivity { step, agents, sessions, questions, check } = activity.unwrap_or_default();
+        runs.push(RunStatus { run, step, agents, questions, check });
         all.extend(sessions);
     }
     (runs, all)

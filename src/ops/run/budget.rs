@@ -1,15 +1,72 @@
-//! What an interrupted run had spent of its budgets, from its entries.
+//! What has been spent of a run's budgets: by an interrupted run, from its entries, and by all runs of its team.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::model::{Event, EventKind, Outcome, Slug};
-use crate::pool::{Budget, Spent};
+use crate::env::Env;
+use crate::model::{Event, EventKind, Outcome, RunId, Slug};
+use crate::ops::Project;
+use crate::ops::ledger::log::{self, Choice, RunSummary};
+use crate::ops::run::lease;
+use crate::pool::{Budget, OfRun, Spending, Spent, date};
 use crate::settings::BudgetSettings;
 
-pub(super) fn budget(limits: &BudgetSettings, events: &[Event]) -> Budget {
+/// The budgets of a run, with what it and the team's other runs have spent.
+pub(super) fn budget(env: &Env, project: &Project, run: &RunId, events: &[Event]) -> Budget {
+    let limits = &project.settings.budget;
+    let (mut agents, mut time) = spent_by(events);
+    let file = file(project);
+    if *limits == BudgetSettings::default() && !file.exists() {
+        return Budget::new(limits.clone(), agents, time);
+    }
+    let spending = Spending::new(file, env.clock.clone(), run.clone());
+    // Not all that was spent is in the entries of a run that was killed.
+    if let Some(known) = spending.of_run().filter(|_| !events.is_empty()) {
+        for (agent, spent) in &known.agents {
+            let recorded = agents.remove(agent).unwrap_or_default();
+            agents.insert(agent.clone(), recorded.or_more(spent));
+        }
+        time = time.max(known.time);
+    }
+    let earlier = |runs: &BTreeMap<RunId, OfRun>| earlier(env, project, runs);
+    let is_known = if limits.spans_runs() { spending.complete(earlier) } else { Ok(()) };
+    Budget::new(limits.clone(), agents, time).with_spending(is_known.map(|()| spending))
+}
+
+/// One for each team of the repository.
+fn file(project: &Project) -> PathBuf {
+    let team = blake3::hash(project.ledger_prefix().as_bytes()).to_hex();
+    project.local().join(format!("spent-{}.json", &team[..12]))
+}
+
+/// What the team's runs have spent, by the date of their start, as the ledger has it.
+fn earlier(env: &Env, project: &Project, runs: &BTreeMap<RunId, OfRun>) -> Result<Vec<(String, Spent)>, String> {
+    let leases = lease::look(&project.local());
+    let all = log::runs(&project.repository, &project.ledger_prefix(), &leases, &Choice::default(), usize::MAX);
+    let all = all.map_err(|error| format!("the ledger cannot be read: {error}"))?;
+    let spent = |summary: RunSummary| {
+        let mut spent = Spent {
+            turns: summary.usage.turns,
+            tool_calls: summary.usage.tool_calls,
+            time: Duration::try_from_secs_f64(summary.usage.seconds).unwrap_or_default(),
+            ..Spent::default()
+        };
+        spent.add(&summary.usage);
+        if let Some(OfRun { agents, time }) = runs.get(&summary.run) {
+            let mut known = Spent::default();
+            agents.values().for_each(|agent| known.add_all(agent));
+            spent = spent.or_more(&Spent { time: *time, ..known });
+        }
+        (date(&env.clock, summary.started), spent)
+    };
+    Ok(all.into_iter().map(spent).collect())
+}
+
+/// What each agent of an interrupted run had spent, and the time of them all.
+fn spent_by(events: &[Event]) -> (BTreeMap<Slug, Spent>, Duration) {
     let (mut agents, mut spans) = (BTreeMap::<Slug, Spent>::new(), Vec::new());
     let mut working: BTreeMap<&Slug, (Timestamp, Timestamp)> = BTreeMap::new();
     let mut calling: BTreeSet<(&Slug, &str)> = BTreeSet::new();
@@ -52,7 +109,7 @@ pub(super) fn budget(limits: &BudgetSettings, events: &[Event]) -> Budget {
         time += length((begun.max(until), ended));
         until = until.max(ended);
     }
-    Budget::new(limits.clone(), agents, time)
+    (agents, time)
 }
 
 fn length((begun, ended): (Timestamp, Timestamp)) -> Duration {
@@ -100,9 +157,8 @@ mod tests {
             event(85, "ada", calls),
             event(900, "ada", ends("agent.lost", 0)),
         ];
-        let limits = BudgetSettings::default();
-        let budget = budget(&limits, &events);
-        let (run, agents) = budget.spent();
+        let (agents, time) = spent_by(&events);
+        let (run, agents) = Budget::new(BudgetSettings::default(), agents, time).spent();
         let told = |spent: &Spent| (spent.turns, spent.tool_calls, spent.time.as_secs(), spent.tokens);
         let of = |name: &str| told(&agents[&Slug::fold(name).expect("a slug")]);
         assert_eq!((told(&run), of("ada"), of("bob")), ((3, 5, 20, 100), (2, 2, 15, 0), (1, 3, 8, 100)));

@@ -11,13 +11,14 @@ use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    EventKind, FileVerdicts, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice,
-    Usage, Verdict, WorkReport, first_line, list, printable, seconds,
+    EventKind, FileVerdicts, Forecast, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier,
+    ToolChoice, Usage, Verdict, WorkReport, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::checked::Checked;
 use crate::ops::run::clones::Clones;
+use crate::ops::run::forecast::forecast;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::ops::team::sandbox;
@@ -66,6 +67,8 @@ pub(super) struct Results {
     pub(super) checked: Checked,
     /// Why nobody was chosen for the work.
     unchosen: Option<Failure>,
+    /// What the run was likely to use.
+    forecast: Option<Forecast>,
 }
 
 impl Executor<'_> {
@@ -83,10 +86,14 @@ impl Executor<'_> {
         }
         match plan.kind {
             PlanKind::Agents if !self.order.members.is_empty() => self.members(&mut results).await,
-            PlanKind::Agents => self.agents(&plan, &mut results).await,
+            PlanKind::Agents => {
+                results.forecast = forecast(self.project, &plan);
+                self.agents(&plan, &mut results).await;
+            }
             PlanKind::Direct => self.answer(&mut results).await,
             PlanKind::Abstain => {
                 if let Some(plan) = self.choose(&plan, &mut results).await {
+                    results.forecast = forecast(self.project, &plan);
                     self.agents(&plan, &mut results).await;
                 }
             }
@@ -278,7 +285,9 @@ impl Executor<'_> {
         }
         let error = unchosen.as_ref().map(Failure::of_run);
         let (stuck, check) = (results.is_stuck, results.checked.check.map(Box::new));
-        let end = EventKind::RunCompleted { status, agents, work, rejections, stuck, check, commits, usage, error };
+        let forecast = results.forecast.map(Box::new);
+        let end =
+            EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let run = self.run.clone();
         let error = unchosen;

@@ -14,6 +14,7 @@ mod conversation_sessions;
 pub(crate) mod demo;
 pub(crate) mod direct;
 pub(crate) mod executor;
+mod forecast;
 pub(crate) mod hand_off;
 pub(crate) mod homes;
 mod hooks;

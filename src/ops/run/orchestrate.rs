@@ -309,7 +309,7 @@ async fn with_engine(
         cancel,
         limits: setup::limits(&project.settings.sessions),
         quota: Arc::new(QuotaPolicy::new(order.flags.contains_key(WAIT))),
-        budget: Arc::new(budget(&project.settings.budget, &past.events)),
+        budget: Arc::new(budget(env, project, run, &past.events)),
         retries: project.settings.sessions.retry,
         tree: Some(tree),
         places: clones.clone().map(|clones| clones as Arc<dyn Places>),
@@ -407,8 +407,9 @@ async fn answer_directly(plan: Plan, text: String, run: &RunId, reports: &Report
 async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, reports: &Reports) -> Ended {
     let (agents, usage) = (BTreeMap::new(), Usage::default());
     let error = failure.as_ref().map(Failure::of_run);
-    let (work, commits, rejections, stuck, check) = Default::default();
-    let end = EventKind::RunCompleted { status, agents, work, rejections, stuck, check, commits, usage, error };
+    let (work, commits, rejections, stuck, check, forecast) = Default::default();
+    let end =
+        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error };
     let unrecorded = reports.record(None, end).await.err();
     Ended { unrecorded, ..Ended::without_work(run.clone(), status, failure) }
 }

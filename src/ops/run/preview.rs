@@ -6,10 +6,11 @@ use crate::compile::{Compiled, Task};
 use crate::engine::Opening;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Attachment, Plan, PlanKind, Slug};
+use crate::model::{Attachment, Forecast, Plan, PlanKind, Slug};
 use crate::ops::Project;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::run::executor::opening;
+use crate::ops::run::forecast::forecast;
 use crate::ops::run::lockouts;
 use crate::ops::run::orchestrate::plan;
 use crate::ops::run::order::Order;
@@ -27,6 +28,8 @@ pub(crate) struct Preview {
     /// squad's own answer, if no engine is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
+    /// What the run is likely to use; `None`: there are too few runs like it.
+    pub(crate) forecast: Option<Forecast>,
 }
 
 #[derive(Serialize)]
@@ -71,5 +74,6 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
             compiled_hash: spec.compiled_hash,
         }
     });
-    Ok(Preview { sessions: sessions.collect(), plan, attachments: order.attachments.clone(), answer })
+    let forecast = forecast(project, &plan);
+    Ok(Preview { sessions: sessions.collect(), plan, attachments: order.attachments.clone(), answer, forecast })
 }

@@ -11,7 +11,6 @@ use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal, with
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Member, Plan, PlanKind, RunId, Slug, list};
-use crate::ops::team::sandbox::state_folder;
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Quotas, Reports};
@@ -158,7 +157,7 @@ pub(crate) fn prepare_with(
 
 /// What is known of the quotas of the user's accounts, on this machine.
 pub(crate) fn quotas(env: &Env) -> Quotas {
-    Quotas::new(state_folder(env).map(|folder| folder.join("quota.json")), env.clock.clone())
+    Quotas::new(env.user_state().map(|folder| folder.join("quota.json")), env.clock.clone())
 }
 
 fn startable_of(

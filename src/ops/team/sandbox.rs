@@ -200,9 +200,7 @@ pub(crate) fn explained(level: SandboxLevel, settings: &SandboxSettings, may_com
 
 /// squad's own folder for what is no part of a repository.
 pub(crate) fn state_folder(env: &Env) -> Option<PathBuf> {
-    let folder = env.variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = folder.or_else(|| Some(Path::new(env.variable("HOME")?).join(".local/state")))?;
-    Some(folder.join("squad"))
+    env.user_state()
 }
 
 fn sandbox(

@@ -12,9 +12,9 @@ use self::changes::{ChangeSummary, FileCount};
 use super::LineStyle;
 use super::text::{Mark, Text};
 use crate::model::{
-    ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Outcome, Plan, PlanKind, Position, ProjectCheck,
-    RunError, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, clock, first_line, list,
-    plural, together,
+    ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Forecast, Outcome, Plan, PlanKind, Position,
+    ProjectCheck, RunError, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, clock,
+    first_line, list, plural, together,
 };
 
 /// Columns of the longest name and of what an agent changed; more is counted, not named.
@@ -68,6 +68,7 @@ struct RunEnd {
     rejections: u64,
     is_stuck: bool,
     check: Option<ProjectCheck>,
+    forecast: Option<Box<Forecast>>,
     usage: Usage,
     error: Option<RunError>,
 }
@@ -123,12 +124,15 @@ impl Card {
                     self.verdicts.insert(reviewer.clone(), (*verdict, text.clone()));
                 }
             }
-            EventKind::RunCompleted { status, agents, work, rejections, stuck, check, usage, error, .. } => {
+            EventKind::RunCompleted {
+                status, agents, work, rejections, stuck, check, forecast, usage, error, ..
+            } => {
                 self.work.clone_from(work);
                 let (status, rejections, is_stuck) = (*status, *rejections, *stuck);
                 let (agents, usage, error, check) =
                     (agents.clone(), usage.clone(), error.clone(), check.as_deref().cloned());
-                self.end = Some(RunEnd { status, agents, rejections, is_stuck, check, usage, error });
+                let forecast = forecast.clone();
+                self.end = Some(RunEnd { status, agents, rejections, is_stuck, check, forecast, usage, error });
             }
             kind => {
                 if let (Some(agent), Some((outcome, end))) = (agent, kind.end()) {
@@ -216,6 +220,9 @@ impl Card {
         self.decision_rows().into_iter().for_each(|text| rows.note("decision", text));
         if let Some(used) = used(&end.usage) {
             rows.note("used", Text::default().plain(&used));
+        }
+        if let Some(forecast) = &end.forecast {
+            rows.note("forecast", Text::default().plain(&forecast.against(&end.usage)));
         }
         // At level `rules` nothing bounds them, which is no remark to make of each run.
         for level in self.sandboxes.iter().filter(|level| **level != SandboxLevel::Rules) {
@@ -510,7 +517,7 @@ fn change_text(files: &FileCount, is_narrow: bool) -> Text {
 }
 
 /// `61.2k tokens in (48.0k cached), 9.4k out, $0.41`
-pub(super) fn used(usage: &Usage) -> Option<String> {
+pub(crate) fn used(usage: &Usage) -> Option<String> {
     let mut parts = Vec::new();
     if usage.input_tokens + usage.output_tokens > 0 {
         let cached = match usage.cache_read_tokens {
@@ -640,8 +647,8 @@ mod tests {
     fn ends(status: Outcome, work: &[WorkReport]) -> EventKind {
         let agents = work.iter().map(|work| (work.agent.clone(), work.status)).collect();
         let (work, usage) = (work.to_vec(), Usage { seconds: 161.0, ..Usage::default() });
-        let (rejections, stuck, check, commits, error) = Default::default();
-        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, commits, usage, error }
+        let (rejections, stuck, check, forecast, commits, error) = Default::default();
+        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error }
     }
 
     fn lines(card: &Card, columns: usize) -> Vec<String> {

@@ -8,7 +8,7 @@ use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
     Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, NoteKind, Outcome, Plan, PlanKind, RunId, Slug,
-    Undone, Usage, Verdict,
+    Undone, Usage, Verdict, WorkModel,
 };
 use crate::record::Entry;
 use crate::route::choice;
@@ -59,6 +59,7 @@ pub(in crate::ops) enum Fact {
     AgentEnded {
         outcome: Outcome,
         usage: Usage,
+        model: Option<WorkModel>,
     },
     Ended {
         status: Outcome,
@@ -208,7 +209,7 @@ impl Derived for EntryFacts {
             EventKind::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             kind => {
                 let Some((outcome, end)) = kind.end() else { return Ok(None) };
-                Fact::AgentEnded { outcome, usage: end.usage.clone() }
+                Fact::AgentEnded { outcome, usage: end.usage.clone(), model: end.model.clone() }
             }
         };
         Ok(Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact }))

@@ -2,6 +2,7 @@
 
 mod follow;
 mod timeline;
+mod usage;
 mod when;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 pub(crate) use self::follow::{Follower, follow};
 pub(crate) use self::timeline::{Timeline, added_since, timeline};
+pub(crate) use self::usage::{Sum, UsageSums, usage};
 pub(crate) use self::when::since;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
@@ -94,7 +96,7 @@ impl PartialRun {
                 *self = Self { ended: Some((at, status)), agents, usage, lines, verified, ..std::mem::take(self) };
             }
             Fact::Resumed => self.resumed = true,
-            Fact::AgentEnded { outcome, usage } if self.ended.is_none() => {
+            Fact::AgentEnded { outcome, usage, .. } if self.ended.is_none() => {
                 if let Some(agent) = agent {
                     // Entries are read backwards, so the first outcome of an agent is the final one.
                     self.agents.entry(agent).or_insert(outcome);

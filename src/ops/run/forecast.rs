@@ -1,0 +1,27 @@
+//! What a run is likely to use, from this team's own ledger.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Forecast, Outcome, Plan, PlanKind, Slug};
+use crate::ops::Project;
+use crate::ops::ledger::log::{self, Choice, RunSummary};
+use crate::ops::run::lease::Leases;
+
+/// The newest runs, which are looked at: older ones had other charters and models.
+const RUNS: usize = 200;
+
+/// From completed runs in which the same agents worked. `None`: there are too few, or nobody knows who will work.
+pub(super) fn forecast(project: &Project, plan: &Plan) -> Option<Forecast> {
+    if plan.kind != PlanKind::Agents {
+        return None;
+    }
+    let planned: BTreeSet<Slug> = plan.at_work().into_iter().chain(plan.reviewers().cloned()).collect();
+    let is_like = |run: &&RunSummary| {
+        let worked = run.agents.keys().filter(|agent| agent.as_str() != Slug::COORDINATOR);
+        run.status == Outcome::Completed.to_string() && worked.collect::<BTreeSet<_>>() == planned.iter().collect()
+    };
+    let leases = Leases::default();
+    let runs = log::runs(&project.repository, &project.ledger_prefix(), &leases, &Choice::default(), RUNS);
+    // Without a ledger that can be read, nothing is known.
+    Forecast::of(runs.unwrap_or_default().iter().filter(is_like).map(|run| &run.usage))
+}

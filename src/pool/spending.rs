@@ -1,0 +1,227 @@
+//! What all runs of a team have spent, in one file of their clone: taken from it before it is spent, whatever becomes of
+//! the process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::env::{Clock, SharedFile};
+use crate::model::{Billed, RunId, Slug, Usage};
+
+/// Runs of which the file tells what each agent has spent: they may have been killed, and are to be resumed.
+const RUNS: usize = 16;
+/// Days that are kept.
+const DAYS: usize = 40;
+
+/// What was spent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Spent {
+    pub(crate) turns: u64,
+    pub(crate) tool_calls: u64,
+    pub(crate) time: Duration,
+    pub(crate) tokens: u64,
+    pub(crate) cost_usd: f64,
+    /// In the engines' own units.
+    pub(crate) billed: BTreeMap<String, f64>,
+}
+
+impl Spent {
+    pub(super) fn turn() -> Self {
+        Self { turns: 1, ..Self::default() }
+    }
+
+    pub(super) fn call() -> Self {
+        Self { tool_calls: 1, ..Self::default() }
+    }
+
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.turns += other.turns;
+        self.tool_calls += other.tool_calls;
+        self.time += other.time;
+        self.tokens += other.tokens;
+        self.cost_usd += other.cost_usd;
+        for (unit, amount) in &other.billed {
+            *self.billed.entry(unit.clone()).or_default() += amount;
+        }
+    }
+
+    /// The larger of each of two counts of the same.
+    pub(crate) fn or_more(mut self, other: &Self) -> Self {
+        for (unit, amount) in other.billed.clone() {
+            let known = self.billed.entry(unit).or_default();
+            *known = known.max(amount);
+        }
+        Self {
+            turns: self.turns.max(other.turns),
+            tool_calls: self.tool_calls.max(other.tool_calls),
+            time: self.time.max(other.time),
+            tokens: self.tokens.max(other.tokens),
+            cost_usd: self.cost_usd.max(other.cost_usd),
+            billed: self.billed,
+        }
+    }
+
+    /// Adds what a model call has used.
+    pub(crate) fn add(&mut self, usage: &Usage) {
+        self.tokens += usage.input_tokens + usage.output_tokens;
+        self.cost_usd += usage.cost_usd.unwrap_or_default();
+        for Billed { unit, amount } in &usage.billed {
+            *self.billed.entry(unit.clone()).or_default() += amount;
+        }
+    }
+}
+
+pub(crate) struct Spending {
+    file: SharedFile<Totals>,
+    clock: Clock,
+    run: RunId,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    /// The sums below include what the ledger tells of earlier runs.
+    pub(crate) is_whole: bool,
+    pub(crate) all: Spent,
+    /// By the user's date.
+    pub(crate) days: BTreeMap<String, Spent>,
+    pub(crate) runs: BTreeMap<RunId, OfRun>,
+}
+
+/// What a run has spent so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OfRun {
+    pub(crate) agents: BTreeMap<Slug, Spent>,
+    /// Of all together.
+    pub(crate) time: Duration,
+}
+
+impl Spending {
+    pub(crate) fn new(file: PathBuf, clock: Clock, run: RunId) -> Self {
+        Self { file: SharedFile::new(file), clock, run }
+    }
+
+    /// What the run had spent when its process ended.
+    pub(crate) fn of_run(&self) -> Option<OfRun> {
+        self.file.read().ok().flatten()?.runs.remove(&self.run)
+    }
+
+    /// Adds what earlier runs have spent, unless that is known: by date and run, of each run that has ended. The file of an
+    /// earlier squad, or one that cannot be read, is made anew.
+    pub(crate) fn complete<E>(
+        &self,
+        earlier: impl FnOnce(&BTreeMap<RunId, OfRun>) -> Result<Vec<(String, Spent)>, E>,
+    ) -> Result<(), E>
+    where
+        E: From<String>,
+    {
+        if let Err(reason) = self.file.read() {
+            tracing::warn!("what was spent is summed up again from the ledger: {reason}");
+            // Others wait for the lock, and then find a new one.
+            let _ = std::fs::remove_file(self.file.path());
+        }
+        self.file.change(|totals| {
+            let totals = totals.get_or_insert_default();
+            if totals.is_whole {
+                return Ok(());
+            }
+            (totals.all, totals.days) = Default::default();
+            for (date, spent) in earlier(&totals.runs)? {
+                totals.all.add_all(&spent);
+                totals.days.entry(date).or_default().add_all(&spent);
+            }
+            totals.is_whole = true;
+            Ok(())
+        })?
+    }
+
+    /// Counts what is spent now, unless `check` finds that the day or the repository has nothing left.
+    pub(super) fn spend<E: From<String>>(
+        &self,
+        spent: &Spent,
+        so_far: OfRun,
+        check: impl FnOnce(&Spent, &Spent) -> Result<(), E>,
+        (agent, more): (&Slug, &Spent),
+    ) -> Result<(), E> {
+        let today = self.today();
+        self.file.change(|totals| {
+            let totals = totals.get_or_insert_default();
+            // What was done already is counted in any case.
+            totals.add(&today, spent);
+            totals.runs.insert(self.run.clone(), so_far);
+            while totals.runs.len() > RUNS {
+                totals.runs.pop_first();
+            }
+            while totals.days.len() > DAYS {
+                totals.days.pop_first();
+            }
+            let of_day = totals.days.get(&today).cloned().unwrap_or_default();
+            check(&of_day, &totals.all)?;
+            totals.add(&today, more);
+            if let Some(of_run) = totals.runs.get_mut(&self.run) {
+                of_run.agents.entry(agent.clone()).or_default().add_all(more);
+            }
+            Ok(())
+        })?
+    }
+
+    /// What this day and all days have spent.
+    pub(super) fn totals(&self) -> Result<(Spent, Spent), String> {
+        let totals = self.file.read()?.unwrap_or_default();
+        Ok((totals.days.get(&self.today()).cloned().unwrap_or_default(), totals.all))
+    }
+
+    fn today(&self) -> String {
+        date(&self.clock, self.clock.now())
+    }
+}
+
+/// The date of a time, as the user's calendar has it.
+pub(crate) fn date(clock: &Clock, at: jiff::Timestamp) -> String {
+    at.to_zoned(clock.zone()).date().to_string()
+}
+
+impl Totals {
+    fn add(&mut self, today: &str, spent: &Spent) {
+        self.all.add_all(spent);
+        self.days.entry(today.to_owned()).or_default().add_all(spent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::pool::Budget;
+    use crate::settings::{BudgetLimits, BudgetSettings};
+
+    /// Fifty agents of three squads that share a file: each call is taken once, and the last one is the last.
+    #[test]
+    fn squads_at_once_spend_to_the_last_call_and_none_beyond() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let taken = AtomicUsize::default();
+        std::thread::scope(|scope| {
+            for squad in 0..3 {
+                let limits = BudgetLimits { tool_calls: Some(100), ..BudgetLimits::default() };
+                let limits = BudgetSettings { repository: limits, ..BudgetSettings::default() };
+                let run = RunId::new(format!("r-{squad}"));
+                let spending = Spending::new(folder.path().join("spent.json"), Clock::System, run);
+                let budget = Budget::new(limits, BTreeMap::new(), Duration::ZERO).with_spending(Ok(spending));
+                let taken = &taken;
+                scope.spawn(move || {
+                    for call in 0..3 {
+                        for agent in 0..50 {
+                            let agent = Slug::fold(&format!("agent-{agent}")).expect("a slug");
+                            let is_taken = budget.take_call(&agent, Some(&call.to_string())).is_ok();
+                            taken.fetch_add(usize::from(is_taken), Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(taken.into_inner(), 100);
+    }
+}

@@ -1,0 +1,80 @@
+//! What runs used: summed up, told beforehand, and compared at the end.
+#![cfg(unix)]
+
+use serde_json::{Value, json};
+
+use crate::engines::{squad, world};
+use crate::support::{Output, TestRepo};
+
+/// Prints what Claude Code prints, with this many tokens.
+const AGENT: &str = r#"#!/bin/sh
+cat >/dev/null
+in=$(cat ../tokens)
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"Done.\",\"session_id\":\"s\",\"total_cost_usd\":0.5,\"usage\":{\"input_tokens\":$in,\"output_tokens\":100}}"
+"#;
+
+fn team() -> TestRepo {
+    let repo = world(AGENT, "");
+    let user = "../home/config/squad/config.toml";
+    repo.write(user, &repo.read(user).replace("prompt = \"stdin\"", "prompt = \"stdin\"\nstream = \"claude\""));
+    repo
+}
+
+fn run(repo: &TestRepo, agent: &str, tokens: u64, more: &[&str]) -> Output {
+    repo.write("../tokens", &tokens.to_string());
+    let arguments = ["orchestrate", "--engine", "mine", "--permissions", "allow", "--agent", agent, "Explain it"];
+    squad(repo, &[&arguments[..], more].concat())
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&output.out).expect("JSON")
+}
+
+#[test]
+fn usage_is_summed_up_by_day_agent_model_and_run() {
+    let repo = team();
+    assert_eq!(run(&repo, "ada", 900, &[]).code, 0);
+    let output = run(&repo, "bob", 400, &["--json", "--model", "m-1"]);
+    let end = TestRepo::events(&output).pop().expect("an end");
+    assert_eq!(end["work"][0]["model"], json!({ "engine": "mine", "asked": "m-1", "used": "m-1" }), "{output}");
+    let sums = json(&repo.squad(&["log", "--usage", "--json"]))["usage"].clone();
+    let of = |table: &str| -> Vec<(String, u64)> {
+        let sums = sums[table].as_array().expect("a list").iter();
+        let tokens = |sum: &Value| sum["usage"]["input_tokens"].as_u64().expect("a number");
+        sums.map(|sum| (sum["of"].as_str().expect("a name").to_owned(), tokens(sum))).collect()
+    };
+    assert_eq!((&sums["total"]["input_tokens"], &sums["total"]["cost_usd"]), (&json!(1300), &json!(1.0)), "{sums}");
+    assert_eq!(of("agents"), [("ada".to_owned(), 900), ("bob".to_owned(), 400)]);
+    assert_eq!(of("models"), [("mine: its default".to_owned(), 900), ("mine: m-1".to_owned(), 400)]);
+    assert_eq!((of("days").len(), of("runs").len()), (1, 2), "{sums}");
+    let one = json(&repo.squad(&["log", "--usage", "--agent", "bob", "--json"]));
+    assert_eq!(one["usage"]["total"]["input_tokens"], 400);
+    let shown = repo.squad(&["log", "--usage"]);
+    assert!(
+        shown.out.contains("agent  ada") && shown.out.contains("900 tokens in, 100 out, $0.50; 1 message"),
+        "{shown}"
+    );
+    let none = json(&TestRepo::with_small_team().squad(&["log", "--usage", "--json"]));
+    assert_eq!(none["usage"]["total"]["turns"], 0);
+}
+
+/// Four like runs are too few; of five there is a forecast, which others' runs do not change, and the end says how it did.
+#[test]
+fn five_runs_of_the_same_agents_make_a_forecast() {
+    let repo = team();
+    let forecast = |agent: &str| json(&run(&repo, agent, 1, &["--dry-run", "--json"]))["forecast"].clone();
+    for tokens in [900, 1_900, 2_900, 3_900] {
+        assert_eq!(run(&repo, "ada", tokens, &[]).code, 0);
+    }
+    assert_eq!(forecast("ada"), Value::Null);
+    assert!(
+        run(&repo, "ada", 1, &["--dry-run"]).out.ends_with("Forecast: none; fewer than 5 runs like it are known\n")
+    );
+    assert_eq!(run(&repo, "ada", 4_900, &[]).code, 0);
+    let expected = json!({ "runs": 5, "tokens": { "median": 3_000.0, "p90": 5_000.0 }, "cost_usd": { "median": 0.5, "p90": 0.5 } });
+    assert_eq!(forecast("ada"), expected);
+    assert_eq!(forecast("bob"), Value::Null);
+    let output = run(&repo, "ada", 8_900, &[]);
+    let told = "3.0k tokens, up to 5.0k; $0.50, up to $0.50 (5 runs like it); used 9.0k, above that";
+    assert!(output.err.contains(&format!("forecast   {told}")), "{output}");
+}
