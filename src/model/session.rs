@@ -194,7 +194,7 @@ pub(crate) struct RunActivity {
     #[serde(default)]
     pub(crate) questions: Vec<OpenQuestion>,
     /// squad's own check of the project, while it runs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<LiveCheck>,
 }
 
