@@ -44,6 +44,11 @@ pub(crate) struct Position {
 }
 
 impl Position {
+    /// That of a run's beginning.
+    pub(crate) const FIRST: Self = Self { step: Some(1), attempt: Some(1) };
+}
+
+impl Position {
     pub(crate) fn new(step: u32, attempt: u32) -> Self {
         Self { step: Some(step), attempt: Some(attempt) }
     }

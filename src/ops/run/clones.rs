@@ -24,10 +24,9 @@ use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
-use crate::model::{Content, EventKind, RunId, SkippedFile, Slug, seconds};
+use crate::model::{Content, EventKind, Position, RunId, SkippedFile, Slug, seconds};
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
-use crate::ops::run::executor::FIRST;
 use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::{engines, sandbox};
@@ -405,7 +404,7 @@ impl Basis {
         let source = RunSnapshots::new(&project, (&self.run, &files), taken, redactor, self.env.clock.clone());
         let source = Arc::new(source.of_clone(name));
         let prefix = self.project.path_in_repository();
-        Ok(WorkTree::new(source, self.env.threads, prefix, self.reports.at(FIRST)))
+        Ok(WorkTree::new(source, self.env.threads, prefix, self.reports.at(Position::FIRST)))
     }
 
     /// Commits and merges an agent's work. `None`: it changed nothing.

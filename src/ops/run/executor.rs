@@ -11,8 +11,8 @@ use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    EventKind, FileVerdicts, Forecast, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier,
-    ToolChoice, Usage, Verdict, WorkReport, first_line, list, printable, seconds,
+    EventKind, FileVerdicts, Forecast, Member, Outcome, Plan, PlanKind, RunId, SessionSpec, Slug, Tier, ToolChoice,
+    Usage, Verdict, WorkReport, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
@@ -47,9 +47,6 @@ pub(in crate::ops) struct Executor<'a> {
     /// The plan is for one agent and no reviewer.
     pub(in crate::ops) is_alone: bool,
 }
-
-/// The first position of a run.
-pub(in crate::ops) const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
 
 /// What the agents did.
 #[derive(Default)]

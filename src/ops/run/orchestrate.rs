@@ -19,14 +19,14 @@ use crate::compile::{Learnings, OfferedNote, Task};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, RunId, Tier, Usage};
+use crate::model::{AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Tier, Usage};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::attachments;
 use crate::ops::run::budget::budget;
 use crate::ops::run::clones::{self, Basis, Clones};
 use crate::ops::run::conversation_sessions::{self, ConversationSessions};
-use crate::ops::run::executor::{Executor, FIRST};
+use crate::ops::run::executor::Executor;
 use crate::ops::run::host::Requests;
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::lockouts::{self, Lockout};
@@ -349,7 +349,7 @@ fn work_tree(
     let taken = project.repository.last_snapshot(prepared.run.as_str()).unwrap_or_default();
     let run = (&prepared.run, &prepared.lease.files());
     let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
-    WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST))
+    WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(Position::FIRST))
 }
 
 /// Nobody changes files for a direct answer.
