@@ -67,7 +67,7 @@ impl Args {
 
 /// Fails unless the user agrees, by `--yes` or at the terminal.
 fn require_consent(ui: &mut Ui, report: &MergeReport, yes: bool) -> Result<(), Failure> {
-    let question = format!("{}. Merge them?", merge::summary(report));
+    let question = format!("{}. Merge them?", printable_line(&merge::summary(report)));
     let message = match ui.confirm(&question, yes) {
         Consent::Yes => return Ok(()),
         Consent::No => "nothing was changed",
@@ -94,7 +94,10 @@ fn show(ui: &mut Ui, report: &MergeReport) {
     }
     for LeftWork { agent, why, commit, .. } in &report.left {
         ui.warning(&format!("the work of {agent} is not merged: {}", printable_line(why)));
-        ui.hint(&format!("it is commit {}", short(commit)));
+        let commit = short(commit);
+        ui.hint(&format!(
+            "it is commit {commit}: `git cherry-pick {commit}`, or merge again once nothing is in its way"
+        ));
     }
     let agents = list(&report.merged);
     match (&report.branch, &report.commit) {
@@ -105,7 +108,7 @@ fn show(ui: &mut Ui, report: &MergeReport) {
                 ui.hint(&format!("`git merge {branch}` brings it there"));
             }
         }
-        _ if report.dry_run => ui.say(&format!("{} would be merged.", merge::summary(report))),
+        _ if report.dry_run => ui.say(&format!("{}.", printable_line(&merge::summary(report)))),
         _ if report.merged.is_empty() => ui.say("Nothing is merged."),
         _ => ui.say("The branch has all of it already."),
     }

@@ -113,8 +113,9 @@ impl Repository {
         self.work_dir().map_or(Ok(()), |root| self.give_index(&root.join(".git")))
     }
 
-    /// Counts the clone's state as committed.
+    /// Counts the clone's state as committed, to which it was just committed.
     pub(crate) fn settle_clone(&self, commit: &str) -> Result<(), Error> {
+        self.call(&["read-tree", "--reset", commit]).succeed()?;
         self.set_clone_head(commit)
     }
 

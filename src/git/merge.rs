@@ -147,29 +147,27 @@ impl Repository {
             committer,
             at,
         };
-        let reason = match target.branch {
-            None => "HEAD is detached".to_owned(),
-            Some(branch) => match self.obstacle_to_merge(&plan)? {
-                Some(reason) => reason,
-                None => {
-                    let (files, contents) = self.merged_files(&plan)?;
-                    let intent = |commit: ObjectId| {
-                        let commit = intent::Commit {
-                            branch: branch.to_owned(),
-                            base: Some(plan.onto.to_string()),
-                            id: Some(commit.to_string()),
-                            message: target.message.to_owned(),
-                        };
-                        Intent::new(target.kind, Some(commit), None, files)
+        let reason = match (self.obstacle_to_merge(&plan, target.branch)?, target.branch) {
+            (Some(reason), _) => reason,
+            (None, branch) => {
+                let branch = branch.unwrap_or_default();
+                let (files, contents) = self.merged_files(&plan)?;
+                let intent = |commit: ObjectId| {
+                    let commit = intent::Commit {
+                        branch: branch.to_owned(),
+                        base: Some(plan.onto.to_string()),
+                        id: Some(commit.to_string()),
+                        message: target.message.to_owned(),
                     };
-                    match land_merge(self, branch, &merge, &mut plan.objects, intent, contents)? {
-                        Landing::Landed { commit } => {
-                            return Ok(Ok(MergedTo { branch: branch.to_owned(), commit, aside: None }));
-                        }
-                        Landing::NotLanded { reason, .. } => reason,
+                    Intent::new(target.kind, Some(commit), None, files)
+                };
+                match land_merge(self, branch, &merge, &mut plan.objects, intent, contents)? {
+                    Landing::Landed { commit } => {
+                        return Ok(Ok(MergedTo { branch: branch.to_owned(), commit, aside: None }));
                     }
+                    Landing::NotLanded { reason, .. } => reason,
                 }
-            },
+            }
         };
         let name = format!("refs/heads/{}", target.aside);
         if self.references().read(&name)?.is_some() {
@@ -182,15 +180,42 @@ impl Repository {
         Ok(Ok(MergedTo { branch, commit, aside: Some(reason) }))
     }
 
-    /// The commit of a branch with this line in its message, since a commit.
-    pub(crate) fn commit_with(&self, line: &str, since: &str, branch: &str) -> Result<Option<String>, Error> {
-        let grep = format!("--grep=^{line}$");
-        let found = self.call(&["rev-list", "-1", &grep, branch, "--not", since]).run()?;
-        Ok(Some(found.text()).filter(|text| found.is_success() && !text.is_empty()))
+    /// The commits of a branch with this line in their message, since a commit, the newest first, each with the values of
+    /// its trailer.
+    pub(crate) fn commits_with(
+        &self,
+        (line, trailer): (&str, &str),
+        since: &str,
+        branch: &str,
+    ) -> Result<Vec<(String, Vec<String>)>, Error> {
+        let (grep, format) =
+            (format!("--grep=^{line}$"), format!("--format=%H %(trailers:key={trailer},valueonly,separator=%x20)"));
+        let found = self.call(&["log", &grep, &format, branch, "--not", since]).run()?;
+        let text = if found.is_success() { found.text() } else { String::new() };
+        let commit = |line: &str| {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            Some((words.next()?, words.collect()))
+        };
+        Ok(text.lines().filter_map(commit).collect())
+    }
+
+    /// Why a merge would not go to the checked-out branch. `branch`: `None` if HEAD is detached.
+    pub(crate) fn obstacle_to_merge(
+        &self,
+        plan: &MergePlan<'_>,
+        branch: Option<&str>,
+    ) -> Result<Option<String>, Error> {
+        if branch.is_none() {
+            return Ok(Some("HEAD is detached".to_owned()));
+        }
+        if let Some(odd) = plan.steps.iter().find(|step| step.path.contains(char::REPLACEMENT_CHARACTER)) {
+            return Ok(Some(format!("the name of {} is no UTF-8", odd.path)));
+        }
+        self.obstacle_in_work_tree(plan)
     }
 
     /// Why the work tree cannot follow.
-    fn obstacle_to_merge(&self, plan: &MergePlan<'_>) -> Result<Option<String>, Error> {
+    fn obstacle_in_work_tree(&self, plan: &MergePlan<'_>) -> Result<Option<String>, Error> {
         if let Some(operation) = self.operation() {
             return Ok(Some(format!("a {operation} is in progress")));
         }

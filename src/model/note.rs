@@ -143,11 +143,12 @@ pub(crate) fn hash_of_lines(lines: &[&str]) -> String {
 /// Whether a text still has lines with this hash, wherever. Takes the bytes that it hashes from `budget`; `None`: they are
 /// used up.
 pub(crate) fn has_lines(text: &str, (first, last): (usize, usize), hash: &str, budget: &Cell<u64>) -> Option<bool> {
-    let lines: Vec<&str> = text.lines().collect();
     let count = last - first + 1;
     if count > MAX_EVIDENCE_LINES {
         return Some(false);
     }
+    budget.set(budget.get().checked_sub(text.len() as u64)?);
+    let lines: Vec<&str> = text.lines().collect();
     // Where they were, to begin with.
     let places = std::iter::once(first - 1).chain(0..(lines.len() + 1).saturating_sub(count));
     for part in places.filter_map(|at| lines.get(at..at + count)) {
@@ -203,7 +204,7 @@ mod tests {
             (Some(true), Some(false), Some(false))
         );
         assert_eq!((has((1, usize::MAX), &bc), has((1, 201), &bc)), (Some(false), Some(false)));
-        budget.set(7);
+        budget.set(text.len() as u64 + 7);
         assert_eq!((has((1, 2), &bc), budget.get()), (None, 3));
         assert_eq!(place_of("a.rs:7"), ("a.rs".to_owned(), Some((7, 7))));
         assert_eq!(place_of("a.rs:9-7"), ("a.rs:9-7".to_owned(), None));

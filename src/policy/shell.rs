@@ -204,7 +204,8 @@ impl Script {
             NodeKind::CommandSubstitution { command, .. } | NodeKind::ProcessSubstitution { command, .. } => {
                 inner.push((command, self.variables.part_of(scope)));
             }
-            NodeKind::ParamExpansion { op: None, .. } => {}
+            // A subscript may run commands.
+            NodeKind::ParamExpansion { op: None, .. } if !whole.contains('[') => {}
             _ => self.text(whole),
         }
     }

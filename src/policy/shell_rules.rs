@@ -23,11 +23,46 @@ const HIDDEN: &str = "this command line hides what it runs, and names a command 
                       command out in full";
 
 /// Programs that run the command in their arguments.
-pub(super) const WRAPPERS: [&str; 21] = [
-    "env", "sudo", "doas", "su", "command", "builtin", "exec", "nohup", "nice", "ionice", "time", "timeout", "xargs",
-    "stdbuf", "setsid", "busybox", "chroot", "flock", "watch", "parallel", "script",
+pub(super) const WRAPPERS: [&str; 36] = [
+    "env",
+    "sudo",
+    "doas",
+    "su",
+    "command",
+    "builtin",
+    "exec",
+    "nohup",
+    "nice",
+    "ionice",
+    "time",
+    "timeout",
+    "xargs",
+    "stdbuf",
+    "setsid",
+    "busybox",
+    "chroot",
+    "flock",
+    "watch",
+    "parallel",
+    "script",
+    "strace",
+    "unshare",
+    "setpriv",
+    "taskset",
+    "chrt",
+    "prlimit",
+    "choom",
+    "fakeroot",
+    "systemd-run",
+    "runuser",
+    "pkexec",
+    "nsenter",
+    "xvfb-run",
+    "entr",
+    "toybox",
 ];
-pub(super) const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
+pub(super) const SHELLS: [&str; 11] =
+    ["sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh"];
 /// Scripts in scripts, and programs that run others.
 pub(super) const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 16;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,8 @@ pub(crate) struct Spending {
     file: SharedFile<Totals>,
     clock: Clock,
     run: RunId,
+    /// It had the sums of earlier runs: what is missing later was taken away.
+    was_whole: OnceLock<()>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,7 +103,7 @@ pub(crate) struct OfRun {
 
 impl Spending {
     pub(crate) fn new(file: PathBuf, clock: Clock, run: RunId) -> Self {
-        Self { file: SharedFile::new(file), clock, run }
+        Self { file: SharedFile::new(file), clock, run, was_whole: OnceLock::new() }
     }
 
     /// What the run had spent when its process ended.
@@ -124,6 +127,7 @@ impl Spending {
         }
         self.file.change(|totals| {
             let totals = totals.get_or_insert_default();
+            let _ = self.was_whole.set(());
             if totals.is_whole {
                 return Ok(());
             }
@@ -151,12 +155,11 @@ impl Spending {
             // What was done already is counted in any case.
             totals.add(&today, spent);
             totals.runs.insert(self.run.clone(), so_far);
-            while totals.runs.len() > RUNS {
-                totals.runs.pop_first();
+            if self.was_whole.get().is_some() && !totals.is_whole {
+                return Err(format!("{} is gone", self.file.path().display()).into());
             }
-            while totals.days.len() > DAYS {
-                totals.days.pop_first();
-            }
+            drop_oldest(&mut totals.runs, RUNS, &self.run);
+            drop_oldest(&mut totals.days, DAYS, &today);
             let of_day = totals.days.get(&today).cloned().unwrap_or_default();
             check(&of_day, &totals.all)?;
             totals.add(&today, more);
@@ -175,6 +178,14 @@ impl Spending {
 
     fn today(&self) -> String {
         date(&self.clock, self.clock.now())
+    }
+}
+
+/// Drops the first of more than `most`, but not this one.
+fn drop_oldest<K: Ord + Clone, V>(all: &mut BTreeMap<K, V>, most: usize, kept: &K) {
+    while all.len() > most {
+        let Some(oldest) = all.keys().find(|key| *key != kept).cloned() else { return };
+        all.remove(&oldest);
     }
 }
 

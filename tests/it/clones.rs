@@ -173,6 +173,44 @@ fn work_that_conflicts_is_set_aside_and_named() {
     repo.assert_sound();
 }
 
+/// What a merge has to leave goes with the next one, once nothing is in its way. What no commit can have is said.
+#[test]
+fn a_second_merge_takes_what_the_first_had_to_leave() {
+    const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"sed -i.old s/mine/MINE/ notes.txt; rm notes.txt.old\" }, { say = \"Done.\" }]\n\
+        [[turn]]\nagent = \"bob\"\nsteps = [{ write = \"bob.txt\", text = \"bob\" }, { run = \"git init -q sub; echo x > sub/x\" }, { say = \"Done.\" }]\n\
+        [[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"All is done.\" }]\n";
+    let repo = repo();
+    repo.write("notes.txt", "one mine\ntwo\nthree\n");
+    let output = repo.rehearse(SCRIPT, &["--permissions", "allow", "--isolation", "clone", "@ada and @bob do it"]);
+    assert!(output.err.contains("sub/ stays in the clone of bob and is in no commit"), "{output}");
+    let log: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let run = log["runs"][0]["run"].as_str().expect("an id");
+    let merge = |more: &[&str]| repo.squad(&[&["merge", run], more].concat());
+    let unmerged = || repo.squad(&["status"]).out.contains("not merged");
+    let dry = merge(&["--dry-run"]);
+    assert!(dry.code == 1 && dry.err.contains("1 file of bob would be merged."), "{dry}");
+    let first = merge(&["--yes"]);
+    assert!(first.code == 1 && first.err.contains("ada is not merged: it conflicts in notes.txt"), "{first}");
+    assert!(repo.exists("bob.txt") && unmerged());
+    // Whoever looks on another branch is told where it would go.
+    repo.git(&["commit", "-qam", "mine"]);
+    repo.git(&["checkout", "-q", "--detach"]);
+    let dry = merge(&["--dry-run"]);
+    let aside = format!("1 file of ada would be merged, to the branch squad/{run} because HEAD is detached.");
+    assert!(dry.code == 0 && dry.err.contains(&aside), "{dry}");
+    repo.git(&["checkout", "-q", "main"]);
+    let second = merge(&["--yes"]);
+    assert!(second.code == 0 && second.out.contains("merged ada into main"), "{second}");
+    assert!(repo.read("notes.txt").contains("one MINE") && !unmerged());
+    let third = merge(&["--yes"]);
+    assert!(third.code == 2 && third.err.contains("is merged already"), "{third}");
+    let merges = repo.squad(&["log", run, "--json"]).out.matches("\"run.merged\"").count();
+    assert_eq!(merges, 2);
+    // The clone of ada, who changed something, holds nothing that no commit has.
+    assert!(repo.squad(&["gc"]).out.contains("1 clone of ended runs removed"));
+    repo.assert_sound();
+}
+
 /// Runs that there is nothing of to merge: each says why, and what can be had.
 #[test]
 fn what_cannot_be_merged_says_why() {

@@ -123,6 +123,8 @@ fn steps_are_shown_before_anything_runs() {
           bob          claude-sonnet-4.5, all of the engine's tools, 0.8 KB of prompt
                        and squad_log_decision, squad_remember, squad_decisions, squad_route, squad_status and squad_commit
           coordinator  claude-sonnet-4.5, no tools, 1.1 KB of prompt
+
+        Forecast: none; fewer than 5 runs like it are known
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["orchestrate", "--dry-run", MESSAGE]).to_string());

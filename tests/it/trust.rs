@@ -187,6 +187,8 @@ fn a_file_is_recognized_however_it_is_named() {
         "args = [\"--a=--b=tool.py\"]",
         "args = [\"@tool.py\", \" \"]",
         "args = [\" ./tool.py \"]",
+        "args = [\"-c\", \"exec sh \\\"$PWD\\\"/tool.py\"]",
+        "env.BASH_ENV = \"${PWD}/tool.py\"",
         "env.NODE_OPTIONS = \"--require ./lib/../tool.py\"",
     ] {
         repo.write("lib/a", "");

@@ -7,10 +7,10 @@ fn settings_of_another_tool_that_have_no_effect() {
     let repo = TestRepo::with_small_team();
     repo.write(
         ".squad/config.json",
-        "{\n  \"version\": 1,\n  \"$schema\": \"x\",\n  \"defaultModel\": \"m\",\n  \"mcp\": {\n    \"servers\": {}\n  },\n  \"sessions\": {\n    \"maxConcurrent\": 2,\n    \"colour\": \"red\"\n  },\n  \"models\": 7\n}\n",
+        "{\n  \"version\": 1,\n  \"$schema\": \"x\",\n  \"defaultModel\": \"m\",\n  \"lsp\": {\n    \"servers\": {}\n  },\n  \"sessions\": {\n    \"maxConcurrent\": 2,\n    \"colour\": \"red\"\n  },\n  \"models\": 7\n}\n",
     );
     let output = repo.squad(&["route", "Add an endpoint"]);
-    for (line, name) in [(5, "mcp"), (10, "sessions.colour"), (12, "models")] {
+    for (line, name) in [(5, "lsp"), (10, "sessions.colour"), (12, "models")] {
         let told = format!(".squad/config.json:{line}: `{name}` has no effect");
         assert!(output.err.contains(&told), "{name}: {output}");
     }

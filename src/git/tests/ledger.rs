@@ -344,8 +344,11 @@ fn an_object_is_found_while_it_moves() {
                 files.iter().for_each(remove);
             }
         });
-        let answers: Vec<_> = (0..20_000).map(|_| repository.objects().tree_of(&tip)).collect();
+        // A panic of the readers ends the loop too, and is seen.
+        let read = || (0..20_000).map(|_| repository.objects().tree_of(&tip)).collect::<Vec<_>>();
+        let answers = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
         is_over.store(true, Ordering::Relaxed);
+        let answers = answers.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let failed: Vec<_> = answers.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
         assert!(failed.is_empty(), "{} of 20,000: {}", failed.len(), failed[0]);
     });

@@ -132,12 +132,21 @@ fn work_dir(place: &Path) -> Option<PathBuf> {
     fs::read_dir(place.join("work")).ok()?.flatten().next().map(|entry| entry.path())
 }
 
-/// Whether a run's work is on no branch: neither on the checked-out one nor on that of `squad merge`.
+/// Whether some of a run's work is on no branch: neither on the checked-out one nor on that of `squad merge`.
 fn is_unmerged(repository: &Repository, run: &RunId) -> Result<bool, Error> {
     let works = works(repository, run)?;
     let (Some(first), Some(head)) = (works.first(), repository.head()?.commit) else { return Ok(false) };
     let is_aside = repository.reference(&format!("refs/heads/squad/{run}"))?.is_some();
-    Ok(!is_aside && repository.commit_with(&mark(run), &first.work.base, &head)?.is_none())
+    let merges = repository.commits_with((&mark(run), WORK), &first.work.base, &head)?;
+    Ok(!is_aside && works.iter().any(|work| !is_in(&merges, work)))
+}
+
+/// The trailer of a merge's message that names the commit of a work in it.
+pub(in crate::ops) const WORK: &str = "Squad-Work";
+
+/// Whether one of these merges has a work.
+pub(in crate::ops) fn is_in(merges: &[(String, Vec<String>)], work: &AgentWork) -> bool {
+    merges.iter().any(|(_, works)| works.contains(&work.work.commit))
 }
 
 /// The line of a merge's message by which it is recognized.
@@ -323,6 +332,11 @@ impl Clones {
         };
         made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
         let Some(now) = made.place.tree.last() else { return Ok(()) };
+        // Its clone began without any.
+        for SkippedFile { path, why } in now.left_out() {
+            let reason = format!("{path} stays in the clone of {agent} and is in no commit: {why}");
+            self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+        }
         let tip = self.tip().await?;
         let (basis, name, repository) = (Arc::clone(&self.basis), agent.clone(), made.repository.clone());
         let committed = aside(self.basis.env.threads, move || basis.commit((&name, &tip), &repository, &now));

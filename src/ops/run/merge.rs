@@ -136,9 +136,14 @@ pub(crate) fn merge(
             .hint("make the first commit, then try again"));
     };
     let aside = format!("squad/{run}");
-    if let Some(commit) = merged_in(&workspace, &run, &events, &onto)? {
-        note_merge(env, &workspace, &run, &events, (head.branch.as_deref(), &commit))?;
-        let commit = commit.get(..12).unwrap_or(&commit).to_owned();
+    let merges = merges_in(&workspace, &run, &events, &onto)?;
+    if let (Some((commit, _)), false) = (merges.first(), options.dry_run) {
+        note_merge(env, &workspace, &run, &events, (head.branch.as_deref(), commit))?;
+    }
+    // What an earlier merge left may go now.
+    let works: Vec<AgentWork> = works.into_iter().filter(|work| !clones::is_in(&merges, work)).collect();
+    if let (Some((commit, _)), true) = (merges.first(), works.is_empty()) {
+        let commit = commit.get(..12).unwrap_or(commit).to_owned();
         return Err(Failure::usage(format!("run {run} is merged already, in {commit}"))
             .hint(format!("`git revert` takes it back, with `-m 1` if it is a merge: `git revert -m 1 {commit}`")));
     }
@@ -155,9 +160,10 @@ pub(crate) fn merge(
     let to_merge: Vec<WorkToMerge<'_>> =
         ready.iter().map(|work| WorkToMerge { work: &work.work, message: message(work) }).collect();
     let plan = repository.plan_merge(&onto, &to_merge, (&signer, at)).map_err(|error| gone(&run, &ready, &error))?;
-    let agents = |indices: &[usize]| -> Vec<Slug> {
+    let merged_works = || plan.merged.iter().filter_map(|index| ready.get(*index));
+    let agents = || -> Vec<Slug> {
         let mut found: Vec<Slug> = Vec::new();
-        for agent in indices.iter().filter_map(|index| ready.get(*index)).map(|work| &work.agent) {
+        for agent in merged_works().map(|work| &work.agent) {
             if !found.contains(agent) {
                 found.push(agent.clone());
             }
@@ -181,13 +187,13 @@ pub(crate) fn merge(
     let mut report = MergeReport {
         run: run.clone(),
         dry_run: options.dry_run,
-        merged: agents(&plan.merged),
+        merged: agents(),
         left: conflicts.chain(unfinished).collect(),
         runs_by_itself: files.iter().filter_map(runs_by_itself).collect(),
         files: files.into_iter().map(|file| file.path).collect(),
         branch: None,
         commit: None,
-        aside: None,
+        aside: repository.obstacle_to_merge(&plan, head.branch.as_deref())?,
     };
     if options.dry_run || !plan.changes_anything() {
         return Ok(report);
@@ -198,7 +204,8 @@ pub(crate) fn merge(
             .hint("git config --global user.name 'Your Name' && git config --global user.email you@example.com"));
     };
     let kind = ChangeKind::Merge { run: run.clone() };
-    let text = message_of_merge(&run, &events, &report.merged);
+    let commits = merged_works().map(|work| &work.work.commit);
+    let text = message_of_merge(&run, &events, &report.merged, commits);
     let branch = head.branch.as_deref();
     let target = MergeTarget { kind: &kind, branch, aside: &aside, message: &text, squash: options.squash };
     let merged = {
@@ -232,14 +239,19 @@ fn record(env: &Env, workspace: &Workspace, run: &RunId, events: &[Event], kind:
     Ok(())
 }
 
-/// The commit by which the checked-out branch has the run's work.
-fn merged_in(workspace: &Workspace, run: &RunId, events: &[Event], onto: &str) -> Result<Option<String>, Failure> {
+/// The commits by which the checked-out branch has the run's work, the newest first, with the works in each.
+fn merges_in(
+    workspace: &Workspace,
+    run: &RunId,
+    events: &[Event],
+    onto: &str,
+) -> Result<Vec<(String, Vec<String>)>, Failure> {
     let start = events.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted { commit, .. } => commit.clone(),
         _ => None,
     });
-    let Some(start) = start else { return Ok(None) };
-    Ok(workspace.repository.commit_with(&clones::mark(run), &start, onto)?)
+    let Some(start) = start else { return Ok(Vec::new()) };
+    Ok(workspace.repository.commits_with((&clones::mark(run), clones::WORK), &start, onto)?)
 }
 
 /// Records a merge whose process was killed before it could.
@@ -250,7 +262,7 @@ fn note_merge(
     events: &[Event],
     (branch, commit): (Option<&str>, &str),
 ) -> Result<(), Failure> {
-    if events.iter().any(|event| matches!(event.kind, EventKind::RunMerged { .. })) {
+    if events.iter().any(|event| matches!(&event.kind, EventKind::RunMerged { commit: known, .. } if known == commit)) {
         return Ok(());
     }
     let agents = workspace.repository.trailers_ending_in("Squad-Agent", commit)?;
@@ -267,8 +279,8 @@ pub(crate) fn settle(env: &Env, directory: &Path, run: &RunId) -> Result<(), Fai
     let events = events_of(&workspace, run)?;
     let head = workspace.repository.head()?;
     let Some(onto) = &head.commit else { return Ok(()) };
-    match merged_in(&workspace, run, &events, onto)? {
-        Some(commit) => note_merge(env, &workspace, run, &events, (head.branch.as_deref(), &commit)),
+    match merges_in(&workspace, run, &events, onto)?.first() {
+        Some((commit, _)) => note_merge(env, &workspace, run, &events, (head.branch.as_deref(), commit)),
         None => Ok(()),
     }
 }
@@ -287,14 +299,24 @@ fn events_of(workspace: &Workspace, run: &RunId) -> Result<Vec<Event>, Failure> 
 fn nothing(run: &RunId, events: &[Event]) -> Failure {
     let is_cloned = events.iter().any(|event| matches!(event.kind, EventKind::CloneCreated { .. }));
     let is_committed = events.iter().any(|event| matches!(event.kind, EventKind::CloneCommitted { .. }));
+    let end = events.iter().rev().find_map(|event| match event.kind {
+        EventKind::RunCompleted { status, .. } => Some(status),
+        _ => None,
+    });
     match (is_cloned, is_committed) {
+        (true, false) if end.is_none_or(|end| end == Outcome::Lost) => {
+            Failure::usage(format!("run {run} was lost before squad committed what its agents did in their clones"))
+                .hint(format!("`squad orchestrate --resume {run}` goes on with it; `squad status` shows the clones"))
+        }
         (_, true) => {
             let message =
                 format!("the work of run {run} is not here: another clone has it, or `squad gc` has deleted it");
             Failure::usage(message).hint(format!("`squad log {run}` shows what it was"))
         }
-        (true, false) => Failure::usage(format!("run {run} changed nothing, so there is nothing to merge"))
-            .hint(format!("`squad log {run}` shows what happened")),
+        (true, false) => {
+            Failure::usage(format!("run {run} left nothing that could be committed, so there is nothing to merge"))
+                .hint(format!("`squad log {run}` shows what happened"))
+        }
         (false, false) => Failure::usage(format!("the agents of run {run} worked in your work tree, not in clones"))
             .hint(format!("`squad diff {run}` shows what they changed; the files are yours to commit")),
     }
@@ -323,14 +345,20 @@ fn message_of(run: &RunId, events: &[Event], agent: &Slug) -> String {
     format!("{agent}: {subject}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n")
 }
 
-fn message_of_merge(run: &RunId, events: &[Event], agents: &[Slug]) -> String {
+fn message_of_merge<'c>(
+    run: &RunId,
+    events: &[Event],
+    agents: &[Slug],
+    commits: impl Iterator<Item = &'c String>,
+) -> String {
     let task = events.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted { text, .. } => Some(first_line(text, 60)),
         _ => None,
     });
     let task = task.unwrap_or_else(|| format!("run {run}"));
     let agents: String = agents.iter().map(|agent| format!("Squad-Agent: {agent}\n")).collect();
-    format!("{task}\n\nSquad-Run: {run}\n{agents}{}\n", clones::mark(run))
+    let works: String = commits.map(|commit| format!("{}: {commit}\n", clones::WORK)).collect();
+    format!("{task}\n\nSquad-Run: {run}\n{agents}{works}{}\n", clones::mark(run))
 }
 
 /// Why a changed file needs a look before it is merged: no sandbox bounds what a person starts.
@@ -356,9 +384,18 @@ fn runs_by_itself(file: &MergedFile) -> Option<SkippedFile> {
     RUN_BY_THEMSELVES.into_iter().find(|known| is_it(known)).and_then(|_| named("runs by itself"))
 }
 
-/// What would be merged, in a few words.
+/// What would be merged, in a few words, and where to.
 pub(crate) fn summary(report: &MergeReport) -> String {
-    format!("{} of {}", plural(report.files.len(), "file"), list(&report.merged))
+    let MergeReport { run, files, merged, aside, .. } = report;
+    match (merged.is_empty(), aside) {
+        (true, _) => "Nothing would be merged".to_owned(),
+        (_, None) => format!("{} of {} would be merged", plural(files.len(), "file"), list(merged)),
+        (_, Some(why)) => format!(
+            "{} of {} would be merged, to the branch squad/{run} because {why}",
+            plural(files.len(), "file"),
+            list(merged)
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -175,7 +175,9 @@ fn texts(value: &Value, take: &mut impl FnMut(&str)) {
 pub(crate) fn named_in(text: &str, (root, top): (&Path, &Path)) -> Vec<String> {
     let words = text.split(|c: char| c.is_whitespace() || "=:,;@'\"&|()<>$`{}".contains(c)).chain([text]);
     let glued = |word: &str| word.strip_prefix('-').and_then(|word| word.get(1..)).map(str::to_owned);
-    let words = words.flat_map(|word| [Some(word.to_owned()), glued(word)]).flatten();
+    // `$PWD/tools/run.sh`
+    let below_variable = |word: &str| word.strip_prefix('/').filter(|_| text.contains(['$', '`'])).map(str::to_owned);
+    let words = words.flat_map(|word| [Some(word.to_owned()), glued(word), below_variable(word)]).flatten();
     let up = root.strip_prefix(top).map_or(0, |inner| inner.components().count());
     let inside = words.filter(|word| !word.is_empty()).filter_map(|word| {
         let path = real(&root.join(word));

@@ -357,6 +357,7 @@ impl Card {
                 remarks.push("it is on disk; its last command may be half done".to_owned());
             }
             Outcome::Skipped | Outcome::Lost => remarks.push(reason),
+            _ if has_changed && self.is_cloned => remarks.push("stays in its clone".to_owned()),
             _ if has_changed => remarks.push("stays in your work tree".to_owned()),
             // The first line of the card has the reason of one.
             _ if !reason.is_empty() && !self.why(end).contains(&reason) => remarks.push(reason),
@@ -433,10 +434,12 @@ impl Card {
         let is_any = changes.is_any_of_agents() && !self.undone.has(None);
         let diff = is_any.then(|| (format!("squad diff {id}"), "what it changed".to_owned()));
         let merge = (format!("squad merge {id}"), "bring it to your branch".to_owned());
-        let undo = is_any.then(|| match self.is_cloned {
-            true => merge.clone(),
-            false => (format!("squad undo {id}"), "take it back".to_owned()),
-        });
+        // `merge` takes the work of those who completed it.
+        let has_completed = end.agents.values().any(|outcome| *outcome == Outcome::Completed);
+        let undo = match self.is_cloned {
+            true => (is_any && has_completed).then(|| merge.clone()),
+            false => is_any.then(|| (format!("squad undo {id}"), "take it back".to_owned())),
+        };
         let resume = |options: &str| (format!("squad orchestrate --resume {id}{options}"), self.rest(end));
         match end.status {
             Outcome::Completed if is_any && self.is_cloned => diff.into_iter().chain([merge]).collect(),
