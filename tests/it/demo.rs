@@ -1,15 +1,21 @@
+#[cfg(unix)]
 use std::path::Path;
+#[cfg(unix)]
 use std::time::{Duration, Instant};
 
-use crate::support::{Output, TestRepo};
+#[cfg(unix)]
+use crate::support::Output;
+use crate::support::TestRepo;
 
 /// Temporary folders of demos that are there.
+#[cfg(unix)]
 fn left_behind(repo: &TestRepo) -> Vec<String> {
     let entries = std::fs::read_dir(repo.root().with_file_name("tmp")).expect("a folder").flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// What the real program shows; its temporary folders are the test's own.
+#[cfg(unix)]
 fn demo(repo: &TestRepo, options: &[&str]) -> Output {
     std::fs::create_dir_all(repo.root().with_file_name("tmp")).expect("a folder");
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());

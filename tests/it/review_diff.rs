@@ -1,5 +1,7 @@
 //! `squad review [BASE]` and the MCP tool `review_changes`: reviewers side by side on one diff.
 
+#![cfg(unix)]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,5 +1,7 @@
 //! `squad undo`: what a run changed is taken back, and nothing else.
 
+#![cfg(unix)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
