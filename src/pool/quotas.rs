@@ -32,6 +32,7 @@ pub(crate) struct Quotas {
     /// `None`: there is no place for it, so only this process knows.
     file: Option<SharedFile<Accounts>>,
     clock: Clock,
+    /// Without a file, or what could not be written to it: it holds in this process.
     here: Mutex<Accounts>,
 }
 
@@ -87,10 +88,12 @@ impl Quotas {
 
     /// The accounts whose quota is used up, by their keys. The error names the file.
     pub(crate) fn all(&self) -> Result<BTreeMap<String, UsedUp>, String> {
-        match &self.file {
-            Some(file) => file.read().map(Option::unwrap_or_default).map_err(|reason| unusable(&reason)),
-            None => Ok(self.here.lock().clone()),
-        }
+        let mut all = match &self.file {
+            Some(file) => file.read().map(Option::unwrap_or_default).map_err(|reason| unusable(&reason))?,
+            None => Accounts::new(),
+        };
+        all.extend(self.here.lock().clone());
+        Ok(all)
     }
 
     /// Lets work start on an account, or says why not. Whoever is let in for a trial has to end it.
@@ -131,7 +134,7 @@ impl Quotas {
             Some(Reset::At(at)) => Some(at.min(after(now, LONGEST))).filter(|at| *at > now),
             None => None,
         };
-        self.change(|accounts| {
+        let written = self.change(|accounts| {
             let before = accounts.get(&account.key);
             let unknown = before.map_or(0, |before| before.unknown) + u32::from(known.is_none());
             let wait = UNKNOWN.saturating_mul(1 << unknown.saturating_sub(1).min(8)).min(LONGEST_UNKNOWN);
@@ -155,7 +158,15 @@ impl Quotas {
                     new
                 }
             }
-        })
+        });
+        if written.is_err() {
+            let (name, reason) = (account.name.clone(), reason.to_owned());
+            let until = known.unwrap_or_else(|| after(now, UNKNOWN));
+            let is_known = known.is_some();
+            let new = UsedUp { account: name, reason, since: now, until, is_known, is_tried: false, unknown: 0 };
+            self.here.lock().insert(account.key.clone(), new);
+        }
+        written
     }
 
     /// The model has answered.
@@ -360,5 +371,13 @@ mod tests {
         let world = World::new();
         std::fs::create_dir_all(world.file()).expect("a folder");
         assert!(world.squad().enter(&account("a")).is_err(), "a folder in its place");
+        // What cannot be written holds here.
+        let world = World::new();
+        std::fs::write(world.folder.path().join("squad"), "no folder").expect("a file");
+        let squad = world.squad();
+        assert_eq!(squad.enter(&account("a")), Ok(Admission::Free));
+        assert!(squad.report(&account("a"), "429", within(600)).is_err());
+        assert!(is_used_up(&squad.enter(&account("a"))));
+        assert_eq!(squad.enter(&account("b")), Ok(Admission::Free));
     }
 }
