@@ -3,6 +3,7 @@ use crate::error::FailureKind;
 use crate::model::{list, printable};
 use crate::ops::Workspace;
 use crate::ops::team::engines::{self, Report};
+use crate::ops::team::prove;
 use crate::ui::{BAD, GOOD, STRONG, Ui};
 use crate::view::{LineStyle, Mark, Text};
 
@@ -11,15 +12,27 @@ use crate::view::{LineStyle, Mark, Text};
 /// Starts each engine and tries your MCP servers. With NAME or `-v`, shows its version, its protocol, who is logged in, and
 /// what holds for its agents' writes and commands, with and without `--permissions allow`. Exits with 4 when the engine in
 /// use is not ready. `squad help engines` says more.
+///
+/// With `--prove`, runs NAME's program against a model inside squad, in a throw-away home and repository, without a login
+/// and without the network: a minute in which it is asked to do what is refused, killed and resumed. What was seen is kept
+/// for this program, until it changes. Exits with 1 when it does not do all that squad relies on.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json")]
+#[command(
+    after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json\n  squad engines copilot --prove"
+)]
 pub(super) struct Args {
     /// Only this engine
     name: Option<String>,
+    /// Try its installed program: does it obey, and can it do what squad relies on?
+    #[arg(long, requires = "name")]
+    prove: bool,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        if let (true, Some(name)) = (self.prove, &self.name) {
+            return prove(context, name);
+        }
         let reports = engines::check(context.env, &context.directory, self.name.as_deref())?;
         // Without a team there is only the user's own configuration.
         let scope = if Workspace::find(context.env, &context.directory).is_ok() { "" } else { " --user" };
@@ -36,6 +49,31 @@ impl Args {
         let is_usable = reports.iter().all(|report| report.ready || !report.chosen);
         Ok(if is_usable { 0 } else { FailureKind::Engine.exit_code() })
     }
+}
+
+fn prove(context: &mut Context<'_>, name: &str) -> Ended {
+    let (env, ui) = (context.env, &mut context.ui);
+    let is_json = ui.json();
+    let proof = prove::prove(env, &context.directory, name, |answer| {
+        if !is_json {
+            let (style, mark) = if answer.holds { (LineStyle::Good, Mark::Good) } else { (LineStyle::Bad, Mark::Bad) };
+            let text = Text::marked(style, mark).with(LineStyle::Strong, &format!("{:<22}", answer.claim)).plain("  ");
+            ui.texts(&[text
+                .hanging()
+                .plain(answer.claim.about())
+                .with(LineStyle::Faint, &format!("   {}", answer.seen))]);
+        }
+    })?;
+    let (passed, failed) = (proof.passed().len(), proof.failed());
+    if is_json {
+        ui.value(&serde_json::json!({
+            "engine": proof.engine, "program": proof.program, "hash": proof.hash, "sandbox": proof.sandbox, "at": proof.at,
+            "claims": proof.answers,
+        }));
+    } else {
+        ui.say(&format!("{name} keeps {passed} of {}, in the sandbox `{}`", passed + failed.len(), proof.sandbox));
+    }
+    Ok(u8::from(!failed.is_empty()))
 }
 
 /// A line for each engine that is there or in use.
@@ -82,6 +120,12 @@ fn shown(ui: &mut Ui, report: &Report) {
         format!("{version} (squad speaks {supported})")
     });
     let governed = report.governed.as_ref().map(ToString::to_string);
+    let proved = Some(
+        report
+            .proved
+            .as_ref()
+            .map_or_else(|| format!("never: `squad engines {} --prove` tries it", report.name), ToString::to_string),
+    );
     for (key, value) in [
         ("about", &report.about),
         ("program", &report.program),
@@ -89,6 +133,7 @@ fn shown(ui: &mut Ui, report: &Report) {
         ("protocol", &protocol),
         ("login", &report.login),
         ("governed", &governed),
+        ("proved", &proved),
         ("problem", &report.problem),
         ("fix", &report.hint),
     ] {

@@ -24,6 +24,7 @@ mod guardian;
 mod model_server;
 mod process_group;
 mod processes;
+pub(crate) mod prove;
 mod quota;
 pub(crate) mod rehearsal;
 mod stores;
@@ -42,7 +43,7 @@ pub(crate) use quota::{Account, Reset, quota_error};
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, SessionSpec};
-use crate::program::Programs;
+use crate::program::{Program, Programs};
 use crate::settings::SESSION_ENGINES;
 
 /// How often an engine that dies before it has been asked anything is started again.
@@ -250,17 +251,22 @@ impl Startable {
         }
     }
 
-    /// Checks that its program is there. Starts nothing.
-    pub(crate) fn locate(&self) -> Result<(), EngineError> {
+    /// Its program; `None`: it needs none. Starts nothing.
+    pub(crate) fn locate(&self) -> Result<Option<Program>, EngineError> {
         match self {
             Self::Command(options) => {
                 let programs = Programs::new(&options.directory, &options.variables);
-                command::locate(&options.profile, &programs).map(drop)
+                command::locate(&options.profile, &programs).map(Some)
             }
-            Self::Copilot(options) => copilot::locate(options).map(drop),
-            Self::Rehearsal(..) => Ok(()),
+            Self::Copilot(options) => copilot::locate(options).map(Some),
+            Self::Rehearsal(..) => Ok(None),
             Self::Not(error) => Err(error.clone()),
         }
+    }
+
+    /// The path of its program, if it has one that is there.
+    pub(crate) fn program(&self) -> Option<PathBuf> {
+        Some(self.locate().ok()??.path().to_owned())
     }
 }
 

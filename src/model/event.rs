@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, Forecast, GivenMember, HookAnswered,
+    Access, Claim, ConnectionState, Damage, Decision, DecisionId, End, EntryId, Forecast, GivenMember, HookAnswered,
     JudgedFiles, NoteKind, Outcome, Plan, ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier,
     Undone, Usage, Verdict, WorkReport,
 };
@@ -163,6 +163,7 @@ kinds! {
         warm: bool,
     };
     /// The run's agents are bounded less than the settings ask for.
+    "engine.disobeys" Batched EngineDisobeys { engine: String, claims: Vec<Claim> };
     "sandbox.weaker" Batched SandboxWeaker { level: SandboxLevel, reason: String };
     /// Describes the rules of an engine that does not ask before acting.
     "engine.governed" Batched EngineGoverned {

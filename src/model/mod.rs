@@ -5,6 +5,7 @@
 mod activity;
 mod agent;
 mod change_kind;
+mod claim;
 mod damage;
 mod decision;
 mod event;
@@ -37,6 +38,7 @@ mod words;
 pub(crate) use activity::Activity;
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub(crate) use change_kind::ChangeKind;
+pub(crate) use claim::Claim;
 pub use damage::DamageLog;
 pub(crate) use damage::{Damage, DamageKind};
 pub(crate) use decision::{Decision, DecisionState, LegacyStatus, moment};

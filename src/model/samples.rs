@@ -218,6 +218,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             kinds: vec![text("github-token")],
             set_aside: Vec::new(),
         },
+        EventKind::EngineDisobeys { engine: text("claude"), claims: vec![Claim::RefusedWrite] },
         EventKind::SandboxWeaker { level: SandboxLevel::Files, reason: text("`full`: no user namespace") },
         EventKind::Usage(usage()),
         EventKind::QuotaOpened { engine: text("copilot"), reason: text("429"), until },

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::{Quotas, Reports};
 use crate::engine::{Account, Adapter, Engine, EngineError, RESTART_WAIT, RESTARTS, Startable, backoff};
 use crate::env::Clock;
-use crate::model::{AvailableModels, ConnectionState, EventKind, seconds};
+use crate::model::{AvailableModels, Claim, ConnectionState, EventKind, seconds};
 use crate::sandbox::Sandbox;
 
 pub(crate) struct Engines {
@@ -26,13 +26,20 @@ pub(crate) struct Engines {
     /// What bounds their programs.
     sandbox: Option<Sandbox>,
     quotas: Quotas,
+    /// What they are known to do although they are told not to.
+    broken: BTreeMap<String, Vec<Claim>>,
 }
 
 impl Engines {
     pub(crate) fn new(main: String, fallback: Vec<String>, startable: BTreeMap<String, Startable>) -> Self {
         let (running, main_engine) = (Mutex::default(), OnceLock::new());
         let quotas = Quotas::new(None, Clock::System);
-        Self { main, fallback, startable, running, main_engine, sandbox: None, quotas }
+        Self { main, fallback, startable, running, main_engine, sandbox: None, quotas, broken: BTreeMap::new() }
+    }
+
+    /// With the claims that each is known to break, of which every run is told.
+    pub(crate) fn breaking(self, broken: BTreeMap<String, Vec<Claim>>) -> Self {
+        Self { broken, ..self }
     }
 
     pub(crate) fn within(self, sandbox: Option<Sandbox>) -> Self {
@@ -100,7 +107,7 @@ impl Engines {
     /// Checks that the engine of a name, or the main one, is installed, or one of its fallbacks. Starts nothing.
     pub(crate) fn locate(&self, name: Option<&str>) -> Result<(), EngineError> {
         let name = name.unwrap_or(&self.main);
-        let found = self.startable(name).and_then(Startable::locate);
+        let found = self.startable(name).and_then(Startable::locate).map(drop);
         let is_there = |other: &str| self.startable(other).is_ok_and(|other| other.locate().is_ok());
         if found.is_err() && self.others(name).any(is_there) { Ok(()) } else { found }
     }
@@ -138,6 +145,9 @@ impl Engines {
                 None,
                 EventKind::EngineStarted { engine, version, seconds: seconds(started.elapsed()), warm: false },
             );
+            if let Some(claims) = self.broken.get(name) {
+                reports.tell(None, EventKind::EngineDisobeys { engine: name.to_owned(), claims: claims.clone() });
+            }
         }
         Ok(engine)
     }
@@ -212,7 +222,7 @@ impl From<Engine> for Engines {
         let main_engine = OnceLock::from(engine);
         let (fallback, startable) = Default::default();
         let quotas = Quotas::new(None, Clock::System);
-        Self { main, fallback, startable, running, main_engine, sandbox: None, quotas }
+        Self { main, fallback, startable, running, main_engine, sandbox: None, quotas, broken: BTreeMap::new() }
     }
 }
 

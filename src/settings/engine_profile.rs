@@ -57,9 +57,33 @@ pub(crate) struct EngineProfile {
     pub(crate) login_check: Option<Vec<String>>,
     /// What makes a login unnecessary: an environment variable (`$NAME`), a file, or a word in one (`~/FILE#WORD`).
     pub(crate) login_by: Option<Vec<String>>,
+    /// How the program reaches a model on loopback, for `squad engines NAME --prove`.
+    pub(crate) loopback: Option<Loopback>,
+    /// `allow`: it may be started although it did what it was told not to do.
+    pub(crate) permission: Option<Permission>,
     /// Why a field is invalid. The profile is then unusable: ignoring the field could make it less strict.
     #[serde(skip)]
     pub(crate) wrong: Option<String>,
+}
+
+/// How a program reaches a model on loopback, in a home of its own. `{url}` is the model's address without a path, and
+/// `{model}` its name.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Loopback {
+    /// The model, as the program calls it.
+    pub(crate) model: Option<String>,
+    /// Environment variables.
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+    /// Files by their paths from the home.
+    #[serde(default)]
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Permission {
+    Allow,
 }
 
 /// An argument, or a group that is left out if one of its values is missing.
@@ -131,6 +155,22 @@ impl EngineProfile {
             self.set.get_or_insert_default().insert(rest.to_owned(), text.to_owned());
             return Ok(());
         }
+        if let Some((table, key)) = rest.split_once('.').filter(|_| name == "loopback") {
+            let text = value.as_str().ok_or("must be a table of strings")?.to_owned();
+            let loopback = self.loopback.get_or_insert_default();
+            let table = match table {
+                "env" => &mut loopback.env,
+                "files" => &mut loopback.files,
+                _ => return Err("has `model`, `env` and `files`".to_owned()),
+            };
+            table.insert(key.to_owned(), text);
+            return Ok(());
+        }
+        if name == "loopback" {
+            let model = value.as_str().filter(|_| rest == "model").ok_or("has `model`, `env` and `files`")?;
+            self.loopback.get_or_insert_default().model = Some(model.to_owned());
+            return Ok(());
+        }
         if name == "args" || name == "create_chat" {
             check_arguments(value)?;
         }
@@ -171,6 +211,8 @@ impl EngineProfile {
             login: self.login.or(other.login),
             login_check: self.login_check.or(other.login_check),
             login_by: self.login_by.or(other.login_by),
+            loopback: self.loopback.or(other.loopback),
+            permission: self.permission.or(other.permission),
             wrong: self.wrong.or(other.wrong),
         }
     }

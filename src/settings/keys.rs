@@ -5,8 +5,8 @@ use std::time::Duration;
 use toml::Value;
 
 use super::policy::{PolicyEntry, PolicyWord};
-use super::{BudgetLimits, Isolation, Origin, Settings, parse_duration};
-use crate::model::{Problem, SandboxLevel, Severity, Tier};
+use super::{BudgetLimits, Isolation, Origin, Permission, Settings, parse_duration};
+use crate::model::{Claim, Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
@@ -137,6 +137,28 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("check.run", |s, _, v| put(&mut s.check, arguments(v))),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
+    Key {
+        name: "engine.require",
+        guarded: false,
+        adds_up: true,
+        set: |s, _, v| {
+            for name in texts(v)? {
+                let claim = Claim::parse(&name).ok_or_else(|| {
+                    let names = crate::model::list(Claim::ALL.iter().map(|claim| format!("`{claim}`")));
+                    format!("names `{name}`, which is no claim; the claims are {names}")
+                })?;
+                s.engine.require.insert(claim);
+            }
+            Ok(())
+        },
+    },
+    guarded_key("engine.copilot.permission", |s, _, v| {
+        let is_allow = text(v)? == "allow";
+        put(
+            &mut s.engine.copilot.permission,
+            is_allow.then_some(Some(Permission::Allow)).ok_or("is `allow`, or nothing".to_owned()),
+        )
+    }),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
     guarded_key("engine.copilot.home", |s, _, v| put(&mut s.engine.copilot.home, text(v).map(Some))),
     guarded_key("engine.copilot.provider.type", |s, _, v| put(&mut provider(s).kind, text(v).map(Some))),

@@ -18,7 +18,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub(crate) use engine_profile::{
-    Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, StateMode, StreamKind, ToolsWay,
+    Argument, Chats, EngineProfile, Loopback, PLACEHOLDERS, Permission, PromptWay, StateMode, StreamKind, ToolsWay,
 };
 pub(crate) use hooks::{HookPoint, HookSettings};
 pub(crate) use keys::BAD_VALUE;
@@ -26,7 +26,7 @@ pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
 pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
-use crate::model::{Problem, SandboxLevel, Severity, Source, Tier};
+use crate::model::{Claim, Problem, SandboxLevel, Severity, Source, Tier};
 
 /// Where a value came from, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -228,6 +228,8 @@ pub(crate) struct EngineSettings {
     /// Engines to try in order, with a message, when the engine cannot start.
     pub(crate) fallback: Vec<String>,
     pub(crate) copilot: CopilotSettings,
+    /// What an engine must have proved before it is started.
+    pub(crate) require: BTreeSet<Claim>,
     /// Path of the rehearsal script, relative to the working directory.
     pub(crate) script: Option<String>,
 }
@@ -244,6 +246,8 @@ pub(crate) struct CopilotSettings {
     pub(crate) path: Option<String>,
     /// `auto`, `user`, or a folder.
     pub(crate) home: Option<String>,
+    /// See [`EngineProfile`].
+    pub(crate) permission: Option<Permission>,
     pub(crate) provider: Option<ProviderSettings>,
 }
 
@@ -452,6 +456,7 @@ impl Settings {
                 name: String::new(),
                 fallback: Vec::new(),
                 copilot: CopilotSettings::default(),
+                require: BTreeSet::new(),
                 script: None,
             },
             hooks: BTreeMap::new(),

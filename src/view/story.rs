@@ -130,6 +130,10 @@ impl Story {
             EventKind::CheckStarted { command } => format!("checks all changes: $ {command}"),
             EventKind::CheckCompleted(check) => return self.checked(at, check, lines),
             EventKind::EngineFallback { from, to, reason } => format!("{from} cannot start ({reason}); uses {to}"),
+            EventKind::EngineDisobeys { engine, claims } => {
+                let names = list(claims.iter().map(|claim| format!("`{claim}`")));
+                format!("{engine} does what it is told not to do: it failed {names} when it was tried")
+            }
             EventKind::SandboxWeaker { level, reason } => {
                 format!("the agents' sandbox is only `{level}` here: {reason}")
             }
@@ -151,6 +155,7 @@ impl Story {
                 | EventKind::CancelRequested { .. }
                 | EventKind::EngineFallback { .. }
                 | EventKind::QuotaOpened { .. }
+                | EventKind::EngineDisobeys { .. }
                 | EventKind::SandboxWeaker { .. }
         );
         let mark = is_bad.then_some((Mark::Attention, LineStyle::Warning));

@@ -1,4 +1,4 @@
-//! A model that plays scripts: OpenAI chat completions on loopback, streamed and not; and the wires of [`wires`].
+//! A model that plays scripts, on loopback and the wires of [`wires`].
 //!
 //! A script is lines of the last user message that holds any:
 //!
@@ -17,7 +17,7 @@
 //! task then do different things. It plays from its beginning for every prompt. Without a script the model echoes what
 //! it was last told.
 
-#[path = "model_wires.rs"]
+#[path = "../../src/engine/prove/wires.rs"]
 mod wires;
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -28,7 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wires::Wire;
+use wires::{Wire, text};
 
 /// What an agent does, whatever it is told.
 #[derive(Clone, Debug)]
@@ -114,11 +114,9 @@ struct Step {
 }
 
 enum Act {
-    Say(String),
-    /// The same, by a model that knows no forms of answers.
+    Answer(wires::Act),
+    /// By a model that knows no forms of answers.
     Plain(String),
-    /// Names and arguments.
-    Call(Vec<(String, String)>),
     Fail(u16),
 }
 
@@ -131,11 +129,7 @@ impl Shared {
             if line.starts_with("GET ") && line.contains("/models") {
                 let models = json!({ "object": "list", "data": [{ "id": "fake-1", "object": "model" }] });
                 respond(&mut stream, 200, &models)?;
-            } else if line.contains("/chat/completions") {
-                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                self.requests.lock().expect("no one panics with it").push(body.clone());
-                self.complete(&mut stream, &body)?;
-            } else if let Some(wire) = Wire::of(&line) {
+            } else if let Some(wire) = Wire::of(path_of(&line)) {
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
                 self.requests.lock().expect("no one panics with it").push(body.clone());
                 self.answer(&mut stream, &body, wire)?;
@@ -150,43 +144,48 @@ impl Shared {
         Ok(())
     }
 
-    fn complete(&self, stream: &mut TcpStream, body: &Value) -> std::io::Result<()> {
-        let step = self.next(body);
-        thread::sleep(step.wait);
-        let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        match &step.act {
-            Act::Plain(_) if body.get("response_format").is_some() => {
-                let error = json!({ "message": "response_format is not supported", "type": "invalid_request_error" });
-                respond(stream, 400, &json!({ "error": error }))
-            }
-            Act::Fail(status) => {
-                let error = json!({ "message": "scripted error", "type": "server_error", "code": status.to_string() });
-                respond(stream, *status, &json!({ "error": error }))
-            }
-            act if body["stream"] == json!(true) => stream_answer(stream, body, act, step.pieces, id),
-            act => respond(stream, 200, &whole_answer(body, act, id)),
-        }
-    }
-
     fn answer(&self, stream: &mut TcpStream, body: &Value, wire: Wire) -> std::io::Result<()> {
         let step = self.next(&wire.messages(body));
         thread::sleep(step.wait);
-        match &step.act {
-            Act::Fail(status) => respond(stream, *status, &wire.error(*status)),
-            act => wire.answer(stream, body, act, self.ids.fetch_add(1, Ordering::Relaxed)),
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let act = match step.act {
+            Act::Plain(_) if body.get("response_format").is_some() => {
+                let error = json!({ "message": "response_format is not supported", "type": "invalid_request_error" });
+                return respond(stream, 400, &json!({ "error": error }));
+            }
+            Act::Fail(status) => {
+                let kind = if wire == Wire::Chat { "server_error" } else { "api_error" };
+                let error = json!({ "type": kind, "message": "scripted error", "code": status.to_string() });
+                return respond(stream, status, &json!({ "type": "error", "error": error }));
+            }
+            Act::Plain(text) => wires::Act::Say(text),
+            Act::Answer(act) => act,
+        };
+        if let Some(whole) = wire.whole(body, &act, id) {
+            return respond(stream, 200, &whole);
         }
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\nconnection: close\r\n\r\n";
+        stream.write_all(head.as_bytes())?;
+        for event in wire.events(body, &act, step.pieces, id) {
+            stream.write_all(event.as_bytes())?;
+            stream.flush()?;
+            if step.pieces > 1 {
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+        // The end of the answer is the end of the connection.
+        stream.shutdown(std::net::Shutdown::Both)
     }
 
-    fn next(&self, body: &Value) -> Step {
-        let step = self.step(body);
+    fn next(&self, messages: &[Value]) -> Step {
+        let step = self.step(messages);
         match self.refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < step.busy).then_some(n + 1)) {
             Ok(_) => Step { act: Act::Fail(529), ..step },
             Err(_) => step,
         }
     }
 
-    fn step(&self, body: &Value) -> Step {
-        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    fn step(&self, messages: &[Value]) -> Step {
         let all: String = messages.iter().map(|message| text(message) + "\n").collect();
         let scripted = self.scripts.iter().find(|script| all.contains(&script.marker));
         // Whoever is told to go on is not at the beginning again, and what the engine tells a running turn is no prompt.
@@ -218,7 +217,7 @@ impl Shared {
 
 impl Step {
     fn say(text: String) -> Self {
-        Self { wait: Duration::ZERO, pieces: 1, busy: 0, act: Act::Say(text) }
+        Self { wait: Duration::ZERO, pieces: 1, busy: 0, act: Act::Answer(wires::Act::Say(text)) }
     }
 
     fn parse(mut text: &str) -> Self {
@@ -237,7 +236,7 @@ impl Step {
             text = rest;
         }
         step.act = if let Some(said) = text.strip_prefix("say:") {
-            Act::Say(said.replace("\\n", "\n"))
+            Act::Answer(wires::Act::Say(said.replace("\\n", "\n")))
         } else if let Some(said) = text.strip_prefix("plain:") {
             Act::Plain(said.to_owned())
         } else if let Some(status) = text.strip_prefix("error:") {
@@ -248,7 +247,7 @@ impl Step {
                 let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
                 (name.to_owned(), arguments.to_owned())
             });
-            Act::Call(calls.collect())
+            Act::Answer(wires::Act::Call(calls.collect()))
         };
         step
     }
@@ -258,88 +257,8 @@ fn steps_in(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.trim().strip_prefix("STEP ")).map(|step| step.trim().to_owned()).collect()
 }
 
-/// A message's text, given as one or in parts.
-fn text(message: &Value) -> String {
-    match &message["content"] {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
-        _ => String::new(),
-    }
-}
-
-fn usage() -> Value {
-    json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 })
-}
-
-fn tool_calls(calls: &[(String, String)], id: u64) -> Value {
-    let call = |(index, (name, arguments)): (usize, &(String, String))| {
-        let function = json!({ "name": name, "arguments": arguments });
-        json!({ "index": index, "id": format!("call_{id}_{index}"), "type": "function", "function": function })
-    };
-    calls.iter().enumerate().map(call).collect()
-}
-
-fn whole_answer(body: &Value, act: &Act, id: u64) -> Value {
-    let (message, finish) = match act {
-        Act::Call(calls) => {
-            (json!({ "role": "assistant", "content": null, "tool_calls": tool_calls(calls, id) }), "tool_calls")
-        }
-        Act::Say(text) | Act::Plain(text) => (json!({ "role": "assistant", "content": text }), "stop"),
-        Act::Fail(_) => (Value::Null, "stop"),
-    };
-    json!({
-        "id": format!("chatcmpl-{id}"), "object": "chat.completion", "created": 0, "model": body["model"],
-        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "usage": usage()
-    })
-}
-
-/// Server-sent events, ended by the end of the connection.
-fn stream_answer(stream: &mut TcpStream, body: &Value, act: &Act, pieces: usize, id: u64) -> std::io::Result<()> {
-    let head =
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\nconnection: close\r\n\r\n";
-    stream.write_all(head.as_bytes())?;
-    let chunk = |choices: Value| {
-        json!({
-            "id": format!("chatcmpl-{id}"), "object": "chat.completion.chunk", "created": 0, "model": body["model"],
-            "choices": choices
-        })
-    };
-    let delta = |delta: Value, finish: Value| chunk(json!([{ "index": 0, "delta": delta, "finish_reason": finish }]));
-    event(stream, &delta(json!({ "role": "assistant", "content": "" }), Value::Null).to_string())?;
-    let finish = match act {
-        Act::Call(calls) => {
-            event(stream, &delta(json!({ "tool_calls": tool_calls(calls, id) }), Value::Null).to_string())?;
-            "tool_calls"
-        }
-        Act::Say(text) | Act::Plain(text) => {
-            for piece in cut(text, pieces) {
-                event(stream, &delta(json!({ "content": piece }), Value::Null).to_string())?;
-                if pieces > 1 {
-                    thread::sleep(Duration::from_millis(100));
-                }
-            }
-            "stop"
-        }
-        Act::Fail(_) => "stop",
-    };
-    event(stream, &delta(json!({}), json!(finish)).to_string())?;
-    let mut last = chunk(json!([]));
-    last["usage"] = usage();
-    event(stream, &last.to_string())?;
-    event(stream, "[DONE]")?;
-    // The end of the answer is the end of the connection.
-    stream.shutdown(std::net::Shutdown::Both)
-}
-
-fn event(stream: &mut TcpStream, data: &str) -> std::io::Result<()> {
-    stream.write_all(format!("data: {data}\n\n").as_bytes())?;
-    stream.flush()
-}
-
-fn cut(text: &str, pieces: usize) -> Vec<String> {
-    let letters: Vec<char> = text.chars().collect();
-    let size = letters.len().div_ceil(pieces.max(1)).max(1);
-    letters.chunks(size).map(|piece| piece.iter().collect()).collect()
+fn path_of(line: &str) -> &str {
+    line.split(' ').nth(1).and_then(|address| address.split('?').next()).unwrap_or_default()
 }
 
 fn respond(stream: &mut TcpStream, status: u16, body: &Value) -> std::io::Result<()> {

@@ -196,6 +196,7 @@ impl EnvironmentReader<'_> {
             strict: self.users.get(&name).and_then(|table| table.strict.clone()),
             free: Vec::new(),
             inside: None,
+            loopback: None,
             home: base.as_ref().map(|base| base.home.clone()).unwrap_or_default(),
             settings: base.as_ref().map(|base| base.settings.clone()).unwrap_or_default(),
             chat: match (is_stateful, &create) {

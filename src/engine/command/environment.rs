@@ -53,6 +53,11 @@ const COMMON: &[&str] = &[
     "__CF_USER_TEXT_ENCODING",
 ];
 
+/// The common variables alone.
+pub(crate) fn common(variables: &Variables) -> Variables {
+    allowed(variables, &[])
+}
+
 /// The common variables, and those that match the patterns of a profile.
 pub(super) fn allowed(variables: &Variables, patterns: &[String]) -> Variables {
     let is_allowed = |name: &OsStr| {

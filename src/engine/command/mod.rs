@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
+pub(crate) use environment::common as common_variables;
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;

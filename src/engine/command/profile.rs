@@ -11,7 +11,7 @@ use crate::env::files::read_within;
 use crate::env::real;
 use crate::model::list;
 use crate::program::{Variables, variable};
-use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StateMode, StreamKind, ToolsWay};
+use crate::settings::{Chats as ChatSource, EngineProfile, Loopback, PromptWay, StateMode, StreamKind, ToolsWay};
 
 /// The built-in profiles, in the format of the user's own configuration.
 static BUILT_IN: LazyLock<Vec<(String, EngineProfile)>> = LazyLock::new(|| {
@@ -53,6 +53,8 @@ pub(crate) struct Profile {
     pub(crate) install: Option<String>,
     pub(super) login: Option<Login>,
     pub(crate) tools: Option<ServedTools>,
+    /// See [`EngineProfile`].
+    pub(crate) loopback: Option<Loopback>,
 }
 
 /// How to find out whether a program is logged in. See [`EngineProfile`].
@@ -175,6 +177,7 @@ impl Profile {
                 by: fields.login_by.unwrap_or_default(),
             }),
             tools: fields.tools.map(|way| ServedTools { way, has_own: has_own_tools }),
+            loopback: fields.loopback,
         })
     }
 

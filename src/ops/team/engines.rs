@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::engine::command::{self, Profile};
 use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Member, Plan, PlanKind, RunId, Slug, list};
+use crate::model::{Claim, Member, Plan, PlanKind, RunId, Slug, list};
+use crate::ops::team::prove;
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Quotas, Reports};
@@ -150,9 +152,18 @@ pub(crate) fn prepare_with(
         let how = || startable_of(env, project, run, name, script.clone(), sandbox).unwrap_or_else(Startable::Not);
         startable.entry(name.clone()).or_insert_with(how);
     }
+    let mut broken = BTreeMap::new();
+    for (name, startable) in &mut startable {
+        match prove::require(env, settings, name, startable) {
+            Ok(claims) => drop(broken.insert(name.clone(), claims)),
+            Err(error) => *startable = Startable::Not(error),
+        }
+    }
+    broken.retain(|_, claims| !claims.is_empty());
     Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable)
         .within(sandbox.cloned())
         .with_quotas(quotas(env))
+        .breaking(broken)
 }
 
 /// What is known of the quotas of the user's accounts, on this machine.
@@ -160,7 +171,7 @@ pub(crate) fn quotas(env: &Env) -> Quotas {
     Quotas::new(env.user_state().map(|folder| folder.join("quota.json")), env.clock.clone())
 }
 
-fn startable_of(
+pub(super) fn startable_of(
     env: &Env,
     project: &Project,
     run: &RunId,
@@ -202,7 +213,7 @@ fn misconfigured(setting: &str, reason: &str) -> EngineError {
     EngineError::Unusable { reason: format!("`{setting}` {reason}"), hint }
 }
 
-fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {
+pub(super) fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {
     let missing = || EngineError::Missing { what: format!("there is no engine `{name}`"), hint: String::new() };
     let unusable = |reason: String| misconfigured(&format!("engines.{name}"), &reason);
     Profile::find(name, &settings.engines).ok_or_else(missing)?.map_err(unusable)
@@ -303,7 +314,7 @@ pub(crate) fn script(settings: &Settings, directory: &Path) -> Result<Option<reh
         .map_err(|reason| Failure::usage(reason).at(path).hint("`squad orchestrate --help` describes scripts"))
 }
 
-fn copilot_options(
+pub(super) fn copilot_options(
     env: &Env,
     project: Option<&Project>,
     directory: &Path,
@@ -439,6 +450,29 @@ impl std::fmt::Display for Governed {
     }
 }
 
+/// What an engine's program did when it was tried.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Proved {
+    pub(crate) at: Timestamp,
+    pub(crate) passed: Vec<Claim>,
+    pub(crate) failed: Vec<Claim>,
+}
+
+impl Proved {
+    fn of(env: &Env, name: &str, program: impl FnOnce() -> Option<PathBuf>) -> Option<Self> {
+        let proof = prove::proof_of(env, name, program)?;
+        Some(Self { at: proof.at, passed: proof.passed(), failed: proof.failed() })
+    }
+}
+
+impl std::fmt::Display for Proved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = self.passed.len() + self.failed.len();
+        write!(f, "on {}: keeps {} of {count}", self.at.strftime("%F"), self.passed.len())?;
+        if self.failed.is_empty() { Ok(()) } else { write!(f, ", not {}", list(&self.failed)) }
+    }
+}
+
 /// The result of checking an engine.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
@@ -454,6 +488,8 @@ pub(crate) struct Report {
     pub(crate) supported_protocol: Option<String>,
     pub(crate) login: Option<String>,
     pub(crate) governed: Option<Governed>,
+    /// What was seen when its program was tried; `None`: it has not been.
+    pub(crate) proved: Option<Proved>,
     pub(crate) models: Vec<copilot::ModelInfo>,
     /// The user's MCP servers by name, and why one cannot be used.
     pub(crate) servers: BTreeMap<String, Option<String>>,
@@ -514,7 +550,8 @@ async fn report(name: &str, env: &Env, project: Option<&Project>, directory: &Pa
     let report = Report { chosen: settings.engine.name == name, ..Report::new(name) };
     match EngineKind::parse(name) {
         Some(EngineKind::Rehearsal) => {
-            Report { installed: true, ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..report }
+            let (proved, version) = (Proved::of(env, name, || None), Some(env!("CARGO_PKG_VERSION").to_owned()));
+            Report { installed: true, ready: true, version, proved, ..report }
         }
         Some(EngineKind::Copilot) => copilot_report(report, env, project, directory, settings).await,
         None => match profile(name, settings) {
@@ -560,6 +597,7 @@ async fn copilot_report(
         Ok(options) => options,
         Err(error) => return report.with_problem(&error),
     };
+    report.proved = Proved::of(env, &report.name, || Some(copilot::locate(&options).ok()?.path().to_owned()));
     let (probe, unusable) = tokio::join!(copilot::Copilot::probe(&options), copilot::unusable_servers(&options));
     report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).collect();
     let probe = match probe {
@@ -596,6 +634,7 @@ async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile
                 command::require_login(profile, &program, &variables)
             );
             report.version = version;
+            report.proved = Proved::of(env, &report.name, || Some(program.path().to_owned()));
             report.program = Some(program.path().display().to_string());
             match login {
                 Ok(()) => Report { installed: true, ready: true, ..report },

@@ -28,6 +28,7 @@ pub(crate) mod project;
 pub(crate) mod projects;
 pub(crate) mod prompts;
 pub(crate) mod proposal;
+pub(crate) mod prove;
 pub(crate) mod registration;
 pub(crate) mod roles;
 pub(crate) mod sandbox;

@@ -1,14 +1,19 @@
-//! The wires of other makers: what they ask, as chat completions do, and answers in their form.
-
-use std::io::Write;
-use std::net::TcpStream;
+//! How a model is asked and answers: the wires that engines speak.
 
 use serde_json::{Value, json};
 
-use super::Act;
+/// What a model answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    Say(String),
+    /// Names of tools and their arguments, as JSON.
+    Call(Vec<(String, String)>),
+}
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wire {
+    /// OpenAI chat completions.
+    Chat,
     /// OpenAI responses.
     Responses,
     /// Anthropic messages.
@@ -18,49 +23,59 @@ pub(super) enum Wire {
 }
 
 impl Wire {
-    pub(super) fn of(line: &str) -> Option<Self> {
-        let path = line.split(' ').nth(1)?.split('?').next()?;
-        match path {
-            _ if path.ends_with("/responses") => Some(Self::Responses),
-            _ if path.ends_with("/messages") => Some(Self::Messages),
-            _ if path.ends_with(":streamGenerateContent") => Some(Self::Contents),
-            _ => None,
-        }
+    /// Of the path of a request's address.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let ends = [
+            ("/chat/completions", Self::Chat),
+            ("/responses", Self::Responses),
+            ("/messages", Self::Messages),
+            (":streamGenerateContent", Self::Contents),
+        ];
+        ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, wire)| wire)
     }
 
     /// The conversation as chat completions have it.
-    pub(super) fn messages(self, body: &Value) -> Value {
+    pub(super) fn messages(self, body: &Value) -> Vec<Value> {
         let list = |name: &str| body[name].as_array().cloned().unwrap_or_default();
-        let messages: Vec<Value> = match self {
+        match self {
+            Self::Chat => list("messages"),
             Self::Messages => list("messages").iter().map(of_anthropic).collect(),
             Self::Responses => list("input").iter().filter_map(of_responses).collect(),
             Self::Contents => list("contents").iter().map(of_gemini).collect(),
-        };
-        json!({ "messages": messages })
+        }
     }
 
-    pub(super) fn error(self, status: u16) -> Value {
-        let error = json!({ "type": "api_error", "message": "scripted error", "code": status.to_string() });
-        json!({ "type": "error", "error": error })
+    /// The answer in one piece; `None`: it is asked for in events.
+    pub(super) fn whole(self, body: &Value, act: &Act, id: u64) -> Option<Value> {
+        (self == Self::Chat && body["stream"] != json!(true)).then(|| completion(body, act, id))
     }
 
-    /// Streamed, as these clients ask for it; ended by the end of the connection.
-    pub(super) fn answer(self, stream: &mut TcpStream, body: &Value, act: &Act, id: u64) -> std::io::Result<()> {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        stream.write_all(head.as_bytes())?;
+    /// The answer as server-sent events. A text of chat completions comes in as many pieces.
+    pub(super) fn events(self, body: &Value, act: &Act, pieces: usize, id: u64) -> Vec<String> {
         let events = match self {
+            Self::Chat => return chunks(body, act, pieces, id),
             Self::Messages => anthropic(body, act, id),
             Self::Responses => responses(body, act, id),
             Self::Contents => vec![gemini(act, id)],
         };
-        for event in events {
-            if let Some(name) = event["type"].as_str() {
-                stream.write_all(format!("event: {name}\n").as_bytes())?;
-            }
-            stream.write_all(format!("data: {event}\n\n").as_bytes())?;
-        }
-        stream.flush()?;
-        stream.shutdown(std::net::Shutdown::Both)
+        let written = |event: &Value| match event["type"].as_str() {
+            Some(name) => format!("event: {name}\ndata: {event}\n\n"),
+            None => data(event),
+        };
+        events.iter().map(written).collect()
+    }
+}
+
+fn data(event: &Value) -> String {
+    format!("data: {event}\n\n")
+}
+
+/// A message's text, given as one or in parts.
+pub(super) fn text(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
     }
 }
 
@@ -92,9 +107,67 @@ fn of_gemini(content: &Value) -> Value {
 
 fn said(act: &Act) -> &str {
     match act {
-        Act::Say(text) | Act::Plain(text) => text,
-        Act::Call(_) | Act::Fail(_) => "",
+        Act::Say(text) => text,
+        Act::Call(_) => "",
     }
+}
+
+fn usage() -> Value {
+    json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 })
+}
+
+fn tool_calls(calls: &[(String, String)], id: u64) -> Value {
+    let call = |(index, (name, arguments)): (usize, &(String, String))| {
+        let function = json!({ "name": name, "arguments": arguments });
+        json!({ "index": index, "id": format!("call_{id}_{index}"), "type": "function", "function": function })
+    };
+    calls.iter().enumerate().map(call).collect()
+}
+
+fn completion(body: &Value, act: &Act, id: u64) -> Value {
+    let (message, finish) = match act {
+        Act::Call(calls) => {
+            (json!({ "role": "assistant", "content": null, "tool_calls": tool_calls(calls, id) }), "tool_calls")
+        }
+        Act::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+    };
+    json!({
+        "id": format!("chatcmpl-{id}"), "object": "chat.completion", "created": 0, "model": body["model"],
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "usage": usage()
+    })
+}
+
+fn chunks(body: &Value, act: &Act, pieces: usize, id: u64) -> Vec<String> {
+    let chunk = |choices: Value| {
+        json!({
+            "id": format!("chatcmpl-{id}"), "object": "chat.completion.chunk", "created": 0, "model": body["model"],
+            "choices": choices
+        })
+    };
+    let delta =
+        |delta: Value, finish: Value| data(&chunk(json!([{ "index": 0, "delta": delta, "finish_reason": finish }])));
+    let mut events = vec![delta(json!({ "role": "assistant", "content": "" }), Value::Null)];
+    let finish = match act {
+        Act::Call(calls) => {
+            events.push(delta(json!({ "tool_calls": tool_calls(calls, id) }), Value::Null));
+            "tool_calls"
+        }
+        Act::Say(text) => {
+            events.extend(cut(text, pieces).iter().map(|piece| delta(json!({ "content": piece }), Value::Null)));
+            "stop"
+        }
+    };
+    events.push(delta(json!({}), json!(finish)));
+    let mut last = chunk(json!([]));
+    last["usage"] = usage();
+    events.extend([data(&last), "data: [DONE]\n\n".to_owned()]);
+    events
+}
+
+fn cut(text: &str, pieces: usize) -> Vec<String> {
+    let letters: Vec<char> = text.chars().collect();
+    let size = letters.len().div_ceil(pieces.max(1)).max(1);
+    letters.chunks(size).map(|piece| piece.iter().collect()).collect()
 }
 
 fn anthropic(body: &Value, act: &Act, id: u64) -> Vec<Value> {
@@ -143,6 +216,10 @@ fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
                 if let Some((space, name)) = name.split_once('.') {
                     (item["namespace"], item["name"]) = (space.into(), name.into());
                 }
+                // A tool whose argument is a text in a grammar of its own.
+                if let Some(text) = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_string) {
+                    (item["type"], item["input"]) = ("custom_tool_call".into(), text);
+                }
                 item
             };
             calls.iter().enumerate().map(call).collect()
@@ -183,7 +260,7 @@ fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
 fn gemini(act: &Act, id: u64) -> Value {
     let parts: Vec<Value> = match act {
         Act::Call(calls) => {
-            let arguments = |text: &str| serde_json::from_str::<Value>(text).expect("arguments are JSON");
+            let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
             let call = |(name, text): &(String, String)| json!({ "name": name, "args": arguments(text) });
             calls.iter().map(|named| json!({ "functionCall": call(named) })).collect()
         }

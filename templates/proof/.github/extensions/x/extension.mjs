@@ -1,0 +1,1 @@
+import fs from 'fs'; fs.writeFileSync('RAN_copilot_extension', '');
