@@ -12,11 +12,15 @@
 //!
 //! Engines are a closed set, so [`Engine`] is an enum that dispatches to the adapters: `async fn` without boxing.
 
+mod child;
 pub(crate) mod command;
+mod connection;
 pub(crate) mod copilot;
 mod descendants;
+mod dialect;
 mod error;
 mod fact;
+mod frame;
 #[cfg(unix)]
 mod guardian;
 #[cfg(all(test, target_os = "linux"))]
@@ -27,6 +31,7 @@ mod processes;
 mod quota;
 pub(crate) mod rehearsal;
 mod stores;
+mod traffic;
 
 use std::path::PathBuf;
 use std::time::Duration;

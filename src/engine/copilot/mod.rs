@@ -9,10 +9,8 @@
 //! We have our own client because the official crate drops events beyond a bounded queue, does not reconnect, and takes
 //! a minute and a half to build. Only [`wire`] knows the protocol's messages.
 
-mod connection;
 mod conversation;
 mod endpoint;
-mod frame;
 mod locate;
 mod options;
 mod process;
@@ -27,7 +25,6 @@ mod servers;
 mod session;
 #[cfg(test)]
 pub(crate) mod testing;
-mod traffic;
 #[cfg(all(test, unix))]
 mod turn_tests;
 #[cfg(all(test, unix))]
