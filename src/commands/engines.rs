@@ -81,6 +81,7 @@ fn shown(ui: &mut Ui, report: &Report) {
         let supported = report.supported_protocol.as_deref().unwrap_or("-");
         format!("{version} (squad speaks {supported})")
     });
+    let can = Some(list(report.can.names())).filter(|names| !names.is_empty());
     let governed = report.governed.as_ref().map(ToString::to_string);
     for (key, value) in [
         ("about", &report.about),
@@ -88,6 +89,7 @@ fn shown(ui: &mut Ui, report: &Report) {
         ("version", &report.version),
         ("protocol", &protocol),
         ("login", &report.login),
+        ("can", &can),
         ("governed", &governed),
         ("problem", &report.problem),
         ("fix", &report.hint),

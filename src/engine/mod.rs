@@ -12,6 +12,7 @@
 //!
 //! Engines are a closed set, so [`Engine`] is an enum that dispatches to the adapters: `async fn` without boxing.
 
+mod capabilities;
 mod child;
 pub(crate) mod command;
 mod connection;
@@ -38,6 +39,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub(crate) use capabilities::{Capabilities, Capability};
 pub(crate) use error::{EngineError, with_hint};
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 pub(crate) use fact::{NO_ANSWER, added, subject};
@@ -199,6 +201,15 @@ impl EngineKind {
     /// As the configuration spells it.
     pub(crate) fn name(self) -> &'static str {
         SESSION_ENGINES[self as usize]
+    }
+
+    pub(crate) fn capabilities(self) -> Capabilities {
+        match self {
+            Self::Copilot => Capabilities::all(),
+            Self::Rehearsal => {
+                Capabilities::all().without(&[Capability::Usage, Capability::Images, Capability::Effort])
+            }
+        }
     }
 
     pub(crate) fn about(self) -> &'static str {

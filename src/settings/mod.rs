@@ -18,7 +18,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub(crate) use engine_profile::{
-    Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, StateMode, StreamKind, ToolsWay,
+    Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, SessionProtocol, StateMode, StreamKind, ToolsWay,
 };
 pub(crate) use hooks::{HookPoint, HookSettings};
 pub(crate) use keys::BAD_VALUE;

@@ -39,7 +39,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) use locate::locate;
-pub(crate) use options::{Home, McpOffer, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
+pub(crate) use options::{Home, McpOffer, McpServer, McpServers, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use servers::unusable as unusable_servers;
 pub(crate) use session::Session;
