@@ -32,10 +32,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
-use chats::Chats;
+pub(in crate::engine) use chats::{Chat, Chats, is_session_id};
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
+pub(in crate::engine) use session::{failed, model_of, with_attachments};
+pub(in crate::engine) use stream::{StreamParser, content};
 pub(crate) use values::Values;
 
 use super::copilot::McpServers;
@@ -167,6 +169,11 @@ impl Shared {
         command.env("SQUAD_RUN", &self.run).env(SESSION_VARIABLE, session);
         command.envs([self.mark.variable()]).current_dir(directory);
         command
+    }
+
+    /// Where the program keeps its sessions.
+    pub(in crate::engine) fn homes(&self) -> Vec<PathBuf> {
+        self.profile.home_paths(&self.variables)
     }
 
     /// The processes that a session has started.
