@@ -119,6 +119,7 @@ fn shown(ui: &mut Ui, report: &Report) {
         let supported = report.supported_protocol.as_deref().unwrap_or("-");
         format!("{version} (squad speaks {supported})")
     });
+    let can = Some(list(report.can.names())).filter(|names| !names.is_empty());
     let governed = report.governed.as_ref().map(ToString::to_string);
     let proved = Some(
         report
@@ -132,6 +133,7 @@ fn shown(ui: &mut Ui, report: &Report) {
         ("version", &report.version),
         ("protocol", &protocol),
         ("login", &report.login),
+        ("can", &can),
         ("governed", &governed),
         ("proved", &proved),
         ("problem", &report.problem),

@@ -12,11 +12,17 @@
 //!
 //! Engines are a closed set, so [`Engine`] is an enum that dispatches to the adapters: `async fn` without boxing.
 
+mod capabilities;
+mod child;
+pub(crate) mod claude;
 pub(crate) mod command;
+mod connection;
 pub(crate) mod copilot;
 mod descendants;
+mod dialect;
 mod error;
 mod fact;
+mod frame;
 #[cfg(unix)]
 mod guardian;
 #[cfg(all(test, target_os = "linux"))]
@@ -28,12 +34,15 @@ pub(crate) mod prove;
 mod quota;
 pub(crate) mod rehearsal;
 mod stores;
+mod traffic;
+mod writes;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
+pub(crate) use capabilities::{Capabilities, Capability};
 pub(crate) use error::{EngineError, with_hint};
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 pub(crate) use fact::{NO_ANSWER, added, subject};
@@ -44,7 +53,7 @@ pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, SessionSpec};
 use crate::program::{Program, Programs};
-use crate::settings::SESSION_ENGINES;
+use crate::settings::{SESSION_ENGINES, SessionProtocol};
 
 /// How often an engine that dies before it has been asked anything is started again.
 pub(crate) const RESTARTS: u32 = 2;
@@ -197,6 +206,15 @@ impl EngineKind {
         SESSION_ENGINES[self as usize]
     }
 
+    pub(crate) fn capabilities(self) -> Capabilities {
+        match self {
+            Self::Copilot => Capabilities::all(),
+            Self::Rehearsal => {
+                Capabilities::all().without(&[Capability::Usage, Capability::Images, Capability::Effort])
+            }
+        }
+    }
+
     pub(crate) fn about(self) -> &'static str {
         match self {
             Self::Copilot => "the GitHub Copilot CLI in its server mode",
@@ -207,6 +225,7 @@ impl EngineKind {
 
 /// A running engine.
 pub(crate) enum Engine {
+    Claude(claude::Claude),
     Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
@@ -214,6 +233,7 @@ pub(crate) enum Engine {
 
 /// A session of any engine.
 pub(crate) enum Session {
+    Claude(claude::Session),
     Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
@@ -232,7 +252,10 @@ pub(crate) enum Startable {
 impl Startable {
     pub(crate) async fn start(&self) -> Result<Engine, EngineError> {
         match self.clone() {
-            Self::Command(options) => command::Command::start(*options).map(Engine::Command),
+            Self::Command(options) => match options.profile.protocol {
+                Some(SessionProtocol::Claude) => claude::Claude::start(*options).map(Engine::Claude),
+                None => command::Command::start(*options).map(Engine::Command),
+            },
             Self::Copilot(options) => copilot::Copilot::start(*options).await.map(Engine::Copilot),
             Self::Rehearsal(script, surroundings) => {
                 Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(*surroundings)))
@@ -274,6 +297,7 @@ impl Engine {
     /// As the configuration spells it.
     pub(crate) fn name(&self) -> &str {
         match self {
+            Self::Claude(engine) => engine.name(),
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
             Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
@@ -283,6 +307,7 @@ impl Engine {
     /// Its version, or its program if the version is unknown.
     pub(crate) fn version(&self) -> String {
         match self {
+            Self::Claude(engine) => engine.version(),
             Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
             Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
@@ -294,6 +319,7 @@ impl Engine {
 macro_rules! each {
     ($self:expr, $adapter:ident => $call:expr) => {
         match $self {
+            Self::Claude($adapter) => $call,
             Self::Command($adapter) => $call,
             Self::Copilot($adapter) => $call,
             Self::Rehearsal($adapter) => $call,
@@ -306,6 +332,7 @@ impl Adapter for Engine {
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         match self {
+            Self::Claude(engine) => engine.open(opening).await.map(Session::Claude),
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),

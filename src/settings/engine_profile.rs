@@ -17,6 +17,9 @@ pub(crate) struct EngineProfile {
     pub(crate) about: Option<String>,
     /// A name to look up in `PATH`, or an absolute path.
     pub(crate) program: Option<String>,
+    /// The protocol in which the program serves sessions on its standard streams. Without one, it is started for each
+    /// message, as the fields below say.
+    pub(crate) protocol: Option<SessionProtocol>,
     pub(crate) args: Option<Vec<Argument>>,
     /// Replaces `{mode}` when the agent may change nothing.
     pub(crate) strict: Option<Vec<String>>,
@@ -84,6 +87,13 @@ pub(crate) struct Loopback {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Permission {
     Allow,
+}
+
+/// The protocols that squad speaks with a program which serves sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SessionProtocol {
+    Claude,
 }
 
 /// An argument, or a group that is left out if one of its values is missing.
@@ -181,6 +191,15 @@ impl EngineProfile {
         Ok(())
     }
 
+    /// Whether it says how to start the program for each message.
+    pub(crate) fn is_one_shot(&self) -> bool {
+        let modes = [&self.strict, &self.free, &self.inside];
+        let is_told = self.args.is_some() || self.create_chat.is_some() || self.chat.is_some() || self.state.is_some();
+        let is_read = self.prompt.is_some() || self.stream.is_some();
+        let has_tools = self.tools.is_some() || self.own_tools.is_some();
+        self.protocol.is_none() && (is_told || is_read || has_tools || modes.iter().any(|mode| mode.is_some()))
+    }
+
     /// Fills missing fields from `other`.
     pub(crate) fn over(self, other: Self) -> Self {
         let mut set = other.set.unwrap_or_default();
@@ -189,6 +208,7 @@ impl EngineProfile {
             like: self.like.or(other.like),
             about: self.about.or(other.about),
             program: self.program.or(other.program),
+            protocol: self.protocol.or(other.protocol),
             args: self.args.or(other.args),
             strict: self.strict.or(other.strict),
             free: self.free.or(other.free),

@@ -18,7 +18,8 @@ use std::fmt;
 use std::time::Duration;
 
 pub(crate) use engine_profile::{
-    Argument, Chats, EngineProfile, Loopback, PLACEHOLDERS, Permission, PromptWay, StateMode, StreamKind, ToolsWay,
+    Argument, Chats, EngineProfile, Loopback, PLACEHOLDERS, Permission, PromptWay, SessionProtocol, StateMode,
+    StreamKind, ToolsWay,
 };
 pub(crate) use hooks::{HookPoint, HookSettings};
 pub(crate) use keys::BAD_VALUE;

@@ -44,6 +44,13 @@ impl Arguments {
         matches!(self, Self::Listed(arguments) if contains(arguments, TOOLS))
     }
 
+    pub(crate) fn has_model(&self) -> bool {
+        match self {
+            Self::Template(template) => template.names().any(|name| name == "model"),
+            Self::Listed(arguments) => contains(arguments, "{model}"),
+        }
+    }
+
     pub(crate) fn has_mode(&self) -> bool {
         matches!(self, Self::Listed(arguments) if contains(arguments, MODE))
     }

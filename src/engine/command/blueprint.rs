@@ -121,7 +121,8 @@ impl EnvironmentReader<'_> {
                 if is_stateful && known.chat == ChatSource::None {
                     return Err(format!("STATE_MODE is `stateful`, but {} has no chats to continue", known.name));
                 }
-                Ok(Some(Profile { is_stateful, ..known }))
+                // The environment describes a program that is started for each message.
+                Ok(Some(Profile { is_stateful, protocol: None, ..known }))
             }
             (None, None, Some(engine)) => Err(self.unknown_engine(engine)),
             (None, None, None) if create.is_some() => {
@@ -197,6 +198,7 @@ impl EnvironmentReader<'_> {
             free: Vec::new(),
             inside: None,
             loopback: None,
+            protocol: None,
             home: base.as_ref().map(|base| base.home.clone()).unwrap_or_default(),
             settings: base.as_ref().map(|base| base.settings.clone()).unwrap_or_default(),
             chat: match (is_stateful, &create) {

@@ -18,10 +18,10 @@ pub(crate) struct Chats(PathBuf);
 pub(crate) struct Chat {
     pub(crate) engine: String,
     /// The engine's own id.
-    pub(super) chat: String,
+    pub(in crate::engine) chat: String,
     /// The chat's total usage, if the engine reports totals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) counted: Option<Usage>,
+    pub(in crate::engine) counted: Option<Usage>,
 }
 
 impl Chats {
@@ -37,12 +37,12 @@ impl Chats {
         is_chat_id(&chat.chat).then_some(chat)
     }
 
-    pub(super) fn store(&self, session: &str, chat: &Chat) -> io::Result<()> {
+    pub(in crate::engine) fn store(&self, session: &str, chat: &Chat) -> io::Result<()> {
         let file = self.file(session).ok_or(io::ErrorKind::InvalidInput)?;
         replace(&file, &serde_json::to_vec(chat)?)
     }
 
-    pub(super) fn remove(&self, session: &str) {
+    pub(in crate::engine) fn remove(&self, session: &str) {
         // This fails if there is none.
         let _ = self.file(session).map(fs::remove_file);
     }
@@ -53,7 +53,7 @@ impl Chats {
 }
 
 /// Whether a text can be a session's id, and so is safe as a file name.
-pub(super) fn is_session_id(text: &str) -> bool {
+pub(in crate::engine) fn is_session_id(text: &str) -> bool {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     is_plain && (1..=200).contains(&text.len())
 }

@@ -32,20 +32,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
+pub(in crate::engine) use chats::{Chat, Chats, is_session_id};
 pub(crate) use environment::common as common_variables;
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
+pub(in crate::engine) use session::{failed, model_of, with_attachments};
+pub(in crate::engine) use stream::{StreamParser, content};
 pub(crate) use values::Values;
 
-use chats::Chats;
-
+use super::copilot::McpServers;
+use super::descendants::Descendants;
 use super::process_group::Mark;
 use super::{Account, Adapter, EngineError, Opening};
 use crate::env::{ProjectPath, real};
 use crate::model::{AvailableModels, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, command_in};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -62,6 +65,8 @@ pub(crate) struct Options {
     pub(crate) run: String,
     /// `None`: the program may do what the user can do.
     pub(crate) sandbox: Option<Sandbox>,
+    /// The user's own servers, by name, for programs that serve sessions.
+    pub(crate) mcp_servers: McpServers,
 }
 
 /// Parts of the names of variables that tell accounts apart: endpoints, keys, and where a login is kept.
@@ -79,27 +84,31 @@ pub(crate) fn account(options: &Options) -> Account {
 /// How long a program may take to say its version, or whether it is logged in.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(crate) struct Command(Arc<Shared>);
+/// The environment variable by which the processes that a session leaves running are found.
+const SESSION_VARIABLE: &str = "SQUAD_SESSION";
 
-/// The state that all sessions of an engine share.
-struct Shared {
-    profile: Profile,
-    program: Program,
+pub(crate) struct Command(pub(in crate::engine) Arc<Shared>);
+
+/// The state that all sessions of an engine share, also one that serves sessions in its program's protocol.
+pub(in crate::engine) struct Shared {
+    pub(in crate::engine) profile: Profile,
+    pub(in crate::engine) program: Program,
     programs: Programs,
     variables: Variables,
     directory: PathBuf,
     local: PathBuf,
-    chats: Chats,
+    pub(in crate::engine) chats: Chats,
     run: String,
     mark: Mark,
     squad: Option<PathBuf>,
-    sandbox: Option<Sandbox>,
+    pub(in crate::engine) sandbox: Option<Sandbox>,
+    pub(in crate::engine) mcp_servers: McpServers,
 }
 
 impl Command {
     /// Checks that the program exists. Nothing is started yet.
     pub(crate) fn start(options: Options) -> Result<Self, EngineError> {
-        let Options { profile, squad, variables, directory, local, place, run, sandbox } = options;
+        let Options { profile, squad, variables, directory, local, place, run, sandbox, mcp_servers } = options;
         let sandbox = sandbox.map(|sandbox| {
             sandbox.with_writable(profile.home_paths(&variables)).with_read_only(profile.settings_paths(&variables))
         });
@@ -107,8 +116,20 @@ impl Command {
         let chats = Chats::new(&local, &place);
         let mark = Mark::new();
         let program = locate(&profile, &programs)?;
-        let mut shared =
-            Shared { profile, program, programs, variables, directory, local, chats, run, mark, squad, sandbox };
+        let mut shared = Shared {
+            profile,
+            program,
+            programs,
+            variables,
+            directory,
+            local,
+            chats,
+            run,
+            mark,
+            squad,
+            sandbox,
+            mcp_servers,
+        };
         shared.mark.guard(shared.squad.as_deref());
         Ok(Self(Arc::new(shared)))
     }
@@ -130,9 +151,40 @@ impl Shared {
         locate_named(&self.profile, name, &self.programs)
     }
 
+    /// Starts its program for a session, in a folder, with the environment and the sandbox of the profile. Folders of
+    /// `writable` may be written in as well; the project only if the session may change it.
+    pub(in crate::engine) fn command(
+        &self,
+        program: &Program,
+        (session, directory): (&str, &Path),
+        may_write: bool,
+        writable: Option<PathBuf>,
+    ) -> tokio::process::Command {
+        let sandbox = self.sandbox.clone().map(|sandbox| sandbox.with_writable(writable));
+        let sandbox =
+            sandbox.map(|sandbox| if may_write { sandbox } else { sandbox.without_writable(&real(&self.directory)) });
+        let mut variables = environment::allowed(&self.variables, &self.profile.env);
+        self.programs.restrict(&mut variables);
+        let mut command = tokio::process::Command::from(command_in(sandbox.as_ref(), program));
+        command.env_clear().envs(variables).envs(&self.profile.set);
+        command.env("SQUAD_RUN", &self.run).env(SESSION_VARIABLE, session);
+        command.envs([self.mark.variable()]).current_dir(directory);
+        command
+    }
+
+    /// Where the program keeps its sessions.
+    pub(in crate::engine) fn homes(&self) -> Vec<PathBuf> {
+        self.profile.home_paths(&self.variables)
+    }
+
+    /// The processes that a session has started.
+    pub(in crate::engine) fn descendants(&self, session: &str) -> Descendants {
+        self.mark.with((SESSION_VARIABLE, session))
+    }
+
     /// A session must be inside the project, and no file of the repository may configure the engine without the user's
     /// consent.
-    fn check_folder(&self, directory: &Path) -> Result<(), EngineError> {
+    pub(in crate::engine) fn check_folder(&self, directory: &Path) -> Result<(), EngineError> {
         let unusable = |reason: String, hint: String| EngineError::Unusable { reason, hint: Some(hint) };
         confined(&self.directory, directory)
             .map_err(|reason| unusable(reason, "name a folder of the project".to_owned()))?;

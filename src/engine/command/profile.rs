@@ -6,18 +6,23 @@ use std::sync::LazyLock;
 
 use super::arguments::Arguments;
 use super::values::Values;
-use crate::engine::EngineError;
+use crate::engine::{Capabilities, Capability, EngineError};
 use crate::env::files::read_within;
 use crate::env::real;
 use crate::model::list;
 use crate::program::{Variables, variable};
-use crate::settings::{Chats as ChatSource, EngineProfile, Loopback, PromptWay, StateMode, StreamKind, ToolsWay};
+use crate::settings::{
+    Chats as ChatSource, EngineProfile, Loopback, PromptWay, SessionProtocol, StateMode, StreamKind, ToolsWay,
+};
 
 /// The built-in profiles, in the format of the user's own configuration.
 static BUILT_IN: LazyLock<Vec<(String, EngineProfile)>> = LazyLock::new(|| {
     // A test checks that it parses.
     let table: toml::Table = toml::from_str(include_str!("profiles.toml")).unwrap_or_default();
-    table.into_iter().filter_map(|(name, fields)| Some((name, fields.try_into().ok()?))).collect()
+    let read = table.into_iter().filter_map(|(name, fields)| Some((name, fields.try_into().ok()?)));
+    let all: BTreeMap<String, EngineProfile> = read.collect();
+    let base = |fields: &EngineProfile| all.get(fields.like.as_deref()?).cloned();
+    all.iter().map(|(name, fields)| (name.clone(), fields.clone().over(base(fields).unwrap_or_default()))).collect()
 });
 
 fn built_in(name: &str) -> Option<&'static EngineProfile> {
@@ -30,6 +35,8 @@ pub(crate) struct Profile {
     pub(crate) name: String,
     pub(crate) about: String,
     pub(crate) program: String,
+    /// See [`EngineProfile`].
+    pub(crate) protocol: Option<SessionProtocol>,
     pub(crate) arguments: Arguments,
     /// `None`: it has no read-only mode.
     pub(crate) strict: Option<Vec<String>>,
@@ -109,6 +116,9 @@ impl Profile {
             let known = list(BUILT_IN.iter().map(|(name, _)| format!("`{name}`")));
             return Some(Err(format!("names `{base}` in `like`, which is not a built-in engine; those are {known}")));
         }
+        // As the user's table says, also if the built-in profile has another way by now.
+        let one_shot = table.filter(|table| table.is_one_shot()).and(built_in);
+        let built_in = one_shot.and_then(|fields| self::built_in(fields.like.as_deref()?)).or(built_in);
         let fields = match (table, built_in) {
             (None, None) => return None,
             (table, built_in) => table.cloned().unwrap_or_default().over(built_in.cloned().unwrap_or_default()),
@@ -118,7 +128,8 @@ impl Profile {
 
     /// The built-in profile of a program.
     pub(super) fn of_program(program: &str) -> Option<Self> {
-        let (name, fields) = BUILT_IN.iter().find(|(_, fields)| fields.program.as_deref() == Some(program))?;
+        let is_it = |fields: &EngineProfile| fields.program.as_deref() == Some(program) && fields.protocol.is_none();
+        let (name, fields) = BUILT_IN.iter().find(|(_, fields)| is_it(fields))?;
         Self::complete(name, fields.clone()).ok()
     }
 
@@ -153,6 +164,7 @@ impl Profile {
             name: name.to_owned(),
             about: fields.about.unwrap_or_else(|| format!("`{program}`, as your configuration starts it")),
             program,
+            protocol: fields.protocol,
             arguments,
             strict: fields.strict,
             free: fields.free.unwrap_or_default(),
@@ -238,6 +250,21 @@ impl Profile {
             expanded.splice(0..0, values.mode.iter().cloned());
         }
         expanded
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        if let Some(protocol) = self.protocol {
+            return Capabilities::of(protocol);
+        }
+        let has_stream = self.stream != StreamKind::Text;
+        let can = [
+            (Capability::Resume, self.is_stateful),
+            (Capability::Tools, self.tools.is_some()),
+            (Capability::Usage, has_stream),
+            (Capability::Models, self.arguments.has_model()),
+            (Capability::Sandbox, true),
+        ];
+        Capabilities::from_iter(can.into_iter().filter(|(_, can)| *can).map(|(capability, _)| capability))
     }
 
     /// Whether it can act without squad's tools.

@@ -19,18 +19,17 @@ use super::served;
 use super::spool::Spool;
 use super::stream::StreamParser;
 use super::values::Values;
-use super::{Profile, Shared, environment, shape};
+use super::{Profile, SESSION_VARIABLE, Shared, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{
     AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, Reset, backoff, quota_error,
 };
 use crate::env::files::open_regular;
-use crate::env::real;
 use crate::model::{
     Attachment, Exited, ModelChoice, ModelLayer, SandboxLevel, ToolChoice, Usage, first_line, printable, seconds,
 };
 use crate::program::Program;
-use crate::sandbox::{command_in, level_of};
+use crate::sandbox::level_of;
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
 
 /// Maximum bytes of one argument. Linux allows 128 KiB, Windows 32 KB for all arguments together.
@@ -43,9 +42,6 @@ const NO_OUTPUT: &str = "(It printed nothing on its standard output.)";
 const CHUNKS_PER_YIELD: usize = 16;
 /// How long to wait for a closed session's process to end.
 const CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(7);
-/// The environment variable by which the processes that a session leaves running are found.
-const SESSION_VARIABLE: &str = "SQUAD_SESSION";
-
 pub(crate) struct Session {
     turn: Arc<Turn>,
     facts: mpsc::UnboundedReceiver<Fact>,
@@ -91,7 +87,7 @@ impl Session {
         }
         let (sender, facts) = mpsc::unbounded_channel();
         let turn = Arc::new(Turn { shared, opening, model, sender });
-        let descendants = turn.shared.mark.with((SESSION_VARIABLE, &turn.opening.session));
+        let descendants = turn.shared.descendants(&turn.opening.session);
         Ok(Self { turn, facts, stop: watch::Sender::new(false), running: None, descendants })
     }
 }
@@ -103,7 +99,7 @@ fn has_chats(profile: &Profile, opening: &Opening) -> bool {
 
 /// The chosen model, as the engine calls it, if it was chosen for this engine or is one of its own; otherwise the
 /// profile's. Defaults are chosen for another engine.
-fn model_of(choice: &ModelChoice, names_engine: bool, profile: &Profile) -> String {
+pub(in crate::engine) fn model_of(choice: &ModelChoice, names_engine: bool, profile: &Profile) -> String {
     let own = profile.own_model(&choice.id);
     let applies = match choice.layer {
         ModelLayer::User => true,
@@ -169,14 +165,14 @@ impl AdapterSession for Session {
 }
 
 /// The last fact of a turn that failed for this reason.
-fn failed(reason: String) -> Fact {
+pub(in crate::engine) fn failed(reason: String) -> Fact {
     match quota_error(&reason) {
         Some(reset) => Fact::NoQuota { reason, reset },
         None => Fact::Failed(reason),
     }
 }
 
-fn with_attachments(prompt: &str, attachments: &[Attachment]) -> String {
+pub(in crate::engine) fn with_attachments(prompt: &str, attachments: &[Attachment]) -> String {
     let list: String = attachments.iter().map(|attachment| format!("- {}\n", attachment.path)).collect();
     if list.is_empty() { prompt.to_owned() } else { format!("{}\n\nAttached files:\n\n{list}", prompt.trim_end()) }
 }
@@ -329,18 +325,11 @@ impl Turn {
         is_unrestricted: bool,
         spool: &Spool,
     ) -> process::Command {
-        let (shared, profile) = (&self.shared, &self.shared.profile);
         // Where the engine cannot be asked, an agent that may change nothing is kept from it by the sandbox as well.
-        let sandbox = shared.sandbox.clone().map(|sandbox| sandbox.with_writable([spool.folder().to_owned()]));
-        let may_write = is_unrestricted || !profile.has_own_tools();
-        let sandbox =
-            sandbox.map(|sandbox| if may_write { sandbox } else { sandbox.without_writable(&real(&shared.directory)) });
-        let mut variables = environment::allowed(&shared.variables, &profile.env);
-        shared.programs.restrict(&mut variables);
-        let mut command = process::Command::from(command_in(sandbox.as_ref(), program));
-        command.args(arguments).env_clear().envs(variables).envs(&profile.set);
-        command.env("SQUAD_RUN", &shared.run).env(SESSION_VARIABLE, &self.opening.session);
-        command.envs([shared.mark.variable()]).current_dir(&self.opening.directory);
+        let may_write = is_unrestricted || !self.shared.profile.has_own_tools();
+        let place = (self.opening.session.as_str(), self.opening.directory.as_path());
+        let mut command = self.shared.command(program, place, may_write, Some(spool.folder().to_owned()));
+        command.args(arguments);
         command
     }
 

@@ -40,6 +40,7 @@ impl World {
             directory: self.project(),
             local: self.folder.path().join("local"),
             place: String::new(),
+            mcp_servers: Default::default(),
             sandbox: None,
             run: "run".to_owned(),
         })
@@ -328,6 +329,7 @@ async fn without_permission_it_runs_in_its_strictest_mode_or_not_at_all() {
         directory: world.project(),
         local: world.folder.path().join("local"),
         place: String::new(),
+        mcp_servers: Default::default(),
         sandbox: None,
         run: "run".to_owned(),
     };

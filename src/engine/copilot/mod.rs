@@ -9,10 +9,8 @@
 //! We have our own client because the official crate drops events beyond a bounded queue, does not reconnect, and takes
 //! a minute and a half to build. Only [`wire`] knows the protocol's messages.
 
-mod connection;
 mod conversation;
 mod endpoint;
-mod frame;
 mod locate;
 mod options;
 mod process;
@@ -27,13 +25,11 @@ mod servers;
 mod session;
 #[cfg(test)]
 pub(crate) mod testing;
-mod traffic;
 #[cfg(all(test, unix))]
 mod turn_tests;
 #[cfg(all(test, unix))]
 mod unruly_tests;
 mod wire;
-mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +38,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) use locate::locate;
-pub(crate) use options::{Home, McpOffer, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
+pub(crate) use options::{Home, McpOffer, McpServer, McpServers, Options, Provider, ProviderKind, Timeouts, WireApi};
+pub(crate) use profile::{DEFAULT_IDENTITY, NOTIFICATIONS};
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use servers::unusable as unusable_servers;
 pub(crate) use session::Session;

@@ -1,30 +1,20 @@
-//! The CLI's process: runs in its own process group, its stderr is recorded, and it is ended with everything it
-//! started.
+//! The CLI's process, which is ended with everything it started.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::process::Command;
 
-use super::connection::{Connection, Incoming};
 use super::options::{Home, Options};
 use crate::engine::EngineError;
-use crate::engine::process_group::{Ending, Mark, ProcessGroup};
-use crate::model::{first_line, printable};
+use crate::engine::child::ServingChild;
+use crate::engine::connection::{Connection, Incoming};
+use crate::engine::dialect::Dialect;
+use crate::engine::process_group::Mark;
 use crate::program::{Program, Programs};
 use crate::sandbox::command_in;
-
-/// Bytes of stderr that are kept for messages.
-const MAX_STDERR: usize = 4 * 1024;
-/// How long to wait for the exit status of an ended process, and for the rest of its stderr.
-const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What decides in its home which programs the CLI runs.
 const SETTINGS: [&str; 8] = [
@@ -39,11 +29,7 @@ const SETTINGS: [&str; 8] = [
 ];
 
 pub(crate) struct Process {
-    child: Child,
-    group: ProcessGroup,
-    recorded: Arc<Mutex<VecDeque<u8>>>,
-    /// Ends when stderr is closed.
-    reader: JoinHandle<()>,
+    child: ServingChild,
     mark: Mark,
 }
 
@@ -59,74 +45,40 @@ impl Process {
         let mut mark = Mark::new();
         let mut command = command(program, options, home);
         let (name, value) = mark.variable();
-        let (mut child, group) = ProcessGroup::spawn(command.env(name, value))
-            .map_err(|error| unusable(program.path(), &format!("cannot be run: {error}")))?;
-        let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(unusable(program.path(), "has no standard streams"));
-        };
-        let recorded = Arc::default();
-        let reader = tokio::spawn(record_stderr(errors, Arc::clone(&recorded)));
+        let (child, connection) = ServingChild::start(command.env(name, value), Dialect::Framed, incoming)
+            .map_err(|why| unusable(program.path(), &why))?;
         mark.guard(options.squad.as_deref());
-        let process = Self { child, group, recorded, reader, mark };
-        Ok((process, Connection::start(input, output, incoming)))
+        Ok((Self { child, mark }, connection))
     }
 
     pub(crate) fn id(&self) -> Option<u32> {
-        self.group.id()
+        self.child.id()
     }
 
     pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.wait().await.ok()
+        self.child.ended().await
     }
 
-    /// Whether it was killed or has failed. One that found its input closed ends well.
     pub(crate) fn has_died(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(status)) if !status.success())
+        self.child.has_died()
     }
 
-    /// How the process ended, if it has, and its last line of stderr.
     pub(crate) async fn exit_report(&mut self) -> String {
-        let ended = timeout(EXIT_TIMEOUT, self.child.wait()).await;
-        if ended.is_ok() && !self.reader.is_finished() {
-            // The last output may still be in the pipe, and a child process may hold the pipe open.
-            let _ = timeout(EXIT_TIMEOUT, &mut self.reader).await;
-        }
-        let last = self.last_line();
-        let last = if last.is_empty() { last } else { format!(": {last}") };
-        match ended {
-            Ok(Ok(status)) => format!("its process ended ({status}){last}"),
-            _ => format!("its process is still running{last}"),
-        }
+        self.child.exit_report().await
     }
 
-    fn last_line(&self) -> String {
-        let bytes: Vec<u8> = self.recorded.lock().iter().copied().collect();
-        let text = printable(&String::from_utf8_lossy(&bytes));
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        first_line(last, 200)
-    }
-
-    /// Ends the process within `grace`: closes its input, then signals it, then kills it. When its input closes, the
-    /// CLI ends its tools' foreground shells; we find and end the others.
+    /// Ends the process within `grace`, and what its tools left running: when its input closes, the CLI ends its tools'
+    /// foreground shells only.
     pub(crate) async fn end(mut self, connection: &Connection, grace: Duration) {
         self.mark.look();
-        connection.close_input();
-        let half = grace / 2;
-        if timeout(half, self.child.wait()).await.is_err() {
-            self.group.signal(Ending::Asked);
-            if timeout(half, self.child.wait()).await.is_err() {
-                self.kill().await;
-            }
-        }
-        connection.fail("the engine was stopped");
+        self.child.end(connection, grace).await;
         self.mark.end().await;
     }
 
     /// Kills a process that is no longer useful.
     pub(crate) async fn kill(&mut self) {
         self.mark.look();
-        let _ = self.group.kill(&mut self.child).await;
+        self.child.kill().await;
         self.mark.end().await;
     }
 }
@@ -174,7 +126,6 @@ fn command(program: &Program, options: &Options, home: &Home) -> Command {
     }
     offline_needs(&mut command, options);
     command.current_dir(&options.directory);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -201,19 +152,6 @@ fn offline_needs(command: &mut Command, options: &Options) {
     }
     if options.variable("COPILOT_MODEL").is_none() {
         command.env("COPILOT_MODEL", provider.models.first().map_or("default", String::as_str));
-    }
-}
-
-/// Keeps the end of stderr.
-async fn record_stderr(mut errors: impl AsyncRead + Unpin, recorded: Arc<Mutex<VecDeque<u8>>>) {
-    let mut buffer = [0; 1024];
-    while let Ok(read @ 1..) = errors.read(&mut buffer).await {
-        let chunk = &buffer[..read];
-        tracing::debug!("the engine says: {}", printable(&String::from_utf8_lossy(chunk)).trim_end());
-        let mut recorded = recorded.lock();
-        recorded.extend(chunk);
-        let surplus = recorded.len().saturating_sub(MAX_STDERR);
-        recorded.drain(..surplus);
     }
 }
 

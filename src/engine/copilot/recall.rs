@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::connection::{CallError, Connection};
 use crate::engine::Recall;
+use crate::engine::connection::{CallError, Connection};
 
 /// Part of the error of a squad tool call that squad could not answer any more.
 const CUT_OFF: &str = "disconnected before responding";

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{Connection, Incoming, Responder};
 use super::conversation::{Conversation, HookAnswer, PendingAnswer};
 use super::wire::{Event, EventParams, HookCall, OpenParams, UserInput, lenient};
+use crate::engine::connection::{Connection, Incoming, Responder};
 use crate::engine::{Approval, EngineError, Fact, ToolResult};
 
 /// The answer for the model when nobody answers its question.

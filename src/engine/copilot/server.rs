@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
-use super::connection::{CallError, Connection};
 use super::locate::{locate, version_key};
 use super::options::{Home, McpServers, Options, Provider};
 use super::process::{Process, processor_time};
 use super::registry::Registry;
 use super::servers::{self, Unusable};
 use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
+use crate::engine::connection::{CallError, Connection};
 use crate::engine::descendants::Descendants;
 use crate::engine::{EngineError, EngineKind, Fact, backoff};
 use crate::model::{AvailableModels, ConnectionState, Slug};
@@ -89,7 +89,7 @@ async fn launch(
     home: &Home,
     registry: &Arc<Registry>,
 ) -> Result<Running, EngineError> {
-    let incoming = Arc::clone(registry) as Arc<dyn super::connection::Incoming>;
+    let incoming = Arc::clone(registry) as Arc<dyn crate::engine::connection::Incoming>;
     let (mut process, connection) = Process::start(program, options, home, incoming)?;
     match handshake(&connection, options).await {
         Ok(identity) => Ok(Running {

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::connection::{CallError, Connection};
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
+use crate::engine::connection::{CallError, Connection};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall};
 use crate::model::{Attachment, SandboxLevel};
 use crate::program::repository_file;

@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
-use super::connection::{Connection, Incoming};
 use super::registry::Registry;
 use super::testing::{READ, answer, event, opening, options, show};
 use super::wire::OpenParams;
 use super::*;
+use crate::engine::connection::{Connection, Incoming};
+use crate::engine::dialect::Dialect;
 use crate::engine::{AdapterSession, Approval, Fact, Request, ToolResult};
 use crate::model::{Tier, ToolChoice};
 
@@ -29,7 +30,7 @@ impl Cli {
         let opening = opening(SESSION, ToolChoice::All);
         let facts = registry.add(OpenParams::new(&opening, None), ["squad_status"]).expect("it is new");
         let (theirs, ours) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
-        Connection::start(theirs.0, ours.0, Arc::clone(&registry) as Arc<dyn Incoming>);
+        Connection::start(Dialect::Framed, theirs.0, ours.0, Arc::clone(&registry) as Arc<dyn Incoming>);
         (Self { input: ours.1, output: BufReader::new(theirs.1) }, registry, facts)
     }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::engine::command::{self, Profile};
-use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
+use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Claim, Member, Plan, PlanKind, RunId, Slug, list};
@@ -146,7 +146,8 @@ pub(crate) fn prepare_with(
         .chain(given);
     let mut startable = BTreeMap::new();
     if let Some(profile) = described {
-        startable.insert(profile.name.clone(), of_profile(env, project, run, profile.clone(), sandbox));
+        let how = of_profile(env, project, run, profile.clone(), sandbox).unwrap_or_else(Startable::Not);
+        startable.insert(profile.name.clone(), how);
     }
     for name in named {
         let how = || startable_of(env, project, run, name, script.clone(), sandbox).unwrap_or_else(Startable::Not);
@@ -189,14 +190,36 @@ pub(super) fn startable_of(
             let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
             Startable::Copilot(Box::new(copilot::Options { sandbox: sandbox.cloned(), ..options }))
         }
-        None => of_profile(env, project, run, profile(name, &project.settings)?, sandbox),
+        None => of_profile(env, project, run, profile(name, &project.settings)?, sandbox)?,
     })
 }
 
-fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile, sandbox: Option<&Sandbox>) -> Startable {
+/// What an engine can do; `described` is the engine that the environment describes, which comes before one of its name.
+pub(crate) fn capabilities(name: &str, described: Option<&Profile>, settings: &Settings) -> Capabilities {
+    if let Some(profile) = described.filter(|profile| profile.name == name) {
+        return profile.capabilities();
+    }
+    match EngineKind::parse(name) {
+        Some(kind) => kind.capabilities(),
+        None => profile(name, settings).map(|profile| profile.capabilities()).unwrap_or_default(),
+    }
+}
+
+fn of_profile(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    profile: Profile,
+    sandbox: Option<&Sandbox>,
+) -> Result<Startable, EngineError> {
+    // A program that is started for each message gets none of them.
+    let mcp_servers = match profile.protocol {
+        Some(_) => mcp_servers(Some(project), &project.settings)?,
+        None => copilot::McpServers::new(),
+    };
     let repository = &project.repository;
     let is_first = repository.git_dir() == repository.common_dir() && project.ledger_prefix().is_empty();
-    Startable::Command(Box::new(command::Options {
+    Ok(Startable::Command(Box::new(command::Options {
         profile,
         squad: env.program.clone(),
         variables: env.os_variables(),
@@ -205,7 +228,8 @@ fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile, sandb
         place: if is_first { String::new() } else { home_name(project) },
         run: run.to_string(),
         sandbox: sandbox.cloned(),
-    }))
+        mcp_servers,
+    })))
 }
 
 fn misconfigured(setting: &str, reason: &str) -> EngineError {
@@ -342,7 +366,7 @@ pub(super) fn copilot_options(
         directory: directory.to_owned(),
         home,
         provider,
-        mcp_servers: settings.mcp.iter().map(|server| mcp_server(project, server)).collect::<Result<_, _>>()?,
+        mcp_servers: mcp_servers(project, settings)?,
         run: run.to_owned(),
         timeouts: copilot::Timeouts::default(),
     })
@@ -376,6 +400,10 @@ fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provid
     };
     let (models, max_prompt_tokens) = (settings.models.clone(), settings.max_prompt_tokens);
     Ok(copilot::Provider { kind, wire_api, base_url, api_key, models, max_prompt_tokens })
+}
+
+fn mcp_servers(project: Option<&Project>, settings: &Settings) -> Result<copilot::McpServers, EngineError> {
+    settings.mcp.iter().map(|server| mcp_server(project, server)).collect()
 }
 
 /// Rejects relative paths: they would start a program from the repository that squad works in.
@@ -429,7 +457,7 @@ impl Governed {
     }
 
     fn of(profile: &Profile) -> Self {
-        if !profile.has_own_tools() {
+        if profile.protocol.is_some() || !profile.has_own_tools() {
             return Self::by_squad();
         }
         let otherwise = match profile.require_mode(false) {
@@ -487,6 +515,8 @@ pub(crate) struct Report {
     pub(crate) protocol: Option<u64>,
     pub(crate) supported_protocol: Option<String>,
     pub(crate) login: Option<String>,
+    /// What it can do: as its adapter or its profile says, whether it is installed or not.
+    pub(crate) can: Capabilities,
     pub(crate) governed: Option<Governed>,
     /// What was seen when its program was tried; `None`: it has not been.
     pub(crate) proved: Option<Proved>,
@@ -566,6 +596,7 @@ impl Report {
         Self {
             name: name.to_owned(),
             about: EngineKind::parse(name).map(|kind| kind.about().to_owned()),
+            can: EngineKind::parse(name).map(EngineKind::capabilities).unwrap_or_default(),
             governed: EngineKind::parse(name).map(|_| Governed::by_squad()),
             ..Self::default()
         }
@@ -625,6 +656,7 @@ async fn copilot_report(
 
 async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile: &Profile) -> Report {
     report.about = Some(profile.about.clone());
+    report.can = profile.capabilities();
     report.governed = Some(Governed::of(profile));
     let variables = env.os_variables();
     match command::locate(profile, &Programs::new(directory, &variables)) {

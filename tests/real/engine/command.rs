@@ -146,6 +146,7 @@ impl World {
             directory: self.project(),
             local: self.folder.path().join("local"),
             place: String::new(),
+            mcp_servers: Default::default(),
             sandbox: None,
             run: "run".to_owned(),
         })

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::output::OutputFile;
 use super::shape;
-use crate::engine::{Caller, EngineKind, Opening};
+use crate::engine::{Caller, Capability, Opening};
 use crate::model::{
     EventKind, Evidence, Kind, Member, Outcome, Plan, PlanKind, Position, SessionSpec, Source, Status, Tier,
 };
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::run::order::NamedMember;
 use crate::ops::run::reviewing::cross;
-use crate::ops::team::secrets;
+use crate::ops::team::{engines, secrets};
 use crate::pool::{Job, Work, WorkKind, session_id};
 use crate::route::asks_for_work;
 use crate::tools::Tool;
@@ -133,9 +133,11 @@ impl Executor<'_> {
         job
     }
 
-    /// Whether its engine keeps sessions, as opposed to a command engine.
+    /// Whether its engine is one that squad governs in a session, as opposed to a command engine.
     fn is_in_session(&self, spec: &SessionSpec) -> bool {
-        EngineKind::parse(spec.engine.as_ref().unwrap_or(&self.project.settings.engine.name)).is_some()
+        let (settings, described) = (&self.project.settings, self.order.described.as_ref());
+        let engine = spec.engine.as_ref().unwrap_or(&settings.engine.name);
+        engines::capabilities(engine, described, settings).has(Capability::Hooks)
     }
 
     fn output(&self, named: &NamedMember, kind: &str) -> OutputFile {

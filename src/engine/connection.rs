@@ -1,7 +1,7 @@
-//! JSON-RPC 2.0 over two byte streams: matches responses to requests, with a deadline for each request.
+//! Requests and answers over two byte streams: matches answers to requests, with a deadline for each request.
 //!
 //! One task reads and one writes. Requests and notifications from the other side go to an [`Incoming`] at once and in
-//! order.
+//! order. A [`Dialect`] says how messages are framed and what they look like.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,15 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{frame, traffic};
-
-/// JSON-RPC's code for an unknown method.
-const METHOD_NOT_FOUND: i64 = -32601;
+use super::dialect::{Dialect, METHOD_NOT_FOUND, Message};
+use super::traffic;
 
 /// Receives requests and notifications from the other side. Neither method may block.
 pub(crate) trait Incoming: Send + Sync + 'static {
@@ -28,6 +26,7 @@ pub(crate) trait Incoming: Send + Sync + 'static {
 }
 
 pub(crate) struct Connection {
+    dialect: Dialect,
     /// `None` once the other side's input is closed.
     outgoing: Mutex<Option<mpsc::UnboundedSender<Vec<u8>>>>,
     pending: Mutex<PendingRequests>,
@@ -68,41 +67,16 @@ impl fmt::Display for CallError {
     }
 }
 
-#[derive(Deserialize)]
-struct Message {
-    id: Option<Value>,
-    method: Option<String>,
-    #[serde(default)]
-    params: Value,
-    #[serde(default)]
-    result: Value,
-    error: Option<ResponseError>,
-}
-
-#[derive(Deserialize)]
-struct ResponseError {
-    #[serde(default)]
-    code: i64,
-    #[serde(default)]
-    message: String,
-}
-
-#[derive(Serialize)]
-struct Call<'a, P> {
-    jsonrpc: &'static str,
-    id: u64,
-    method: &'a str,
-    params: &'a P,
-}
-
 impl Connection {
     pub(crate) fn start(
+        dialect: Dialect,
         input: impl AsyncWrite + Send + Unpin + 'static,
         output: impl AsyncRead + Send + Unpin + 'static,
         incoming: Arc<dyn Incoming>,
     ) -> Arc<Self> {
         let (outgoing, frames) = mpsc::unbounded_channel();
         let connection = Arc::new(Self {
+            dialect,
             outgoing: Mutex::new(Some(outgoing)),
             pending: Mutex::default(),
             closed: watch::Sender::new(None),
@@ -119,7 +93,7 @@ impl Connection {
         deadline: Duration,
     ) -> Result<Value, CallError> {
         let (request, answer) = self.register_request();
-        self.post(&Call { jsonrpc: "2.0", id: request.id, method, params });
+        self.send(&self.dialect.request(request.id, method, &to_value(params)));
         // Checked after posting: if the connection ends later, the pending request's sender is dropped.
         if let Some(reason) = self.reason() {
             return Err(CallError::Closed(reason));
@@ -134,7 +108,7 @@ impl Connection {
     /// Sends a request and ignores its answer. It goes out before anything sent later.
     pub(crate) fn send_and_forget<P: Serialize>(&self, method: &str, params: &P) {
         let (request, _) = self.register_request();
-        self.post(&Call { jsonrpc: "2.0", id: request.id, method, params });
+        self.send(&self.dialect.request(request.id, method, &to_value(params)));
     }
 
     /// Ends the connection. The first reason is kept.
@@ -161,6 +135,10 @@ impl Connection {
         reason.unwrap_or_default()
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.closed.borrow().is_none()
+    }
+
     fn reason(&self) -> Option<String> {
         self.closed.borrow().clone()
     }
@@ -174,16 +152,12 @@ impl Connection {
         (PendingRequest { connection: self, id }, answer)
     }
 
-    fn post(&self, message: &impl Serialize) {
+    /// Sends a message that is no request, as it is.
+    pub(crate) fn send(&self, message: &Value) {
         traffic::sent(message);
-        match frame::encode(message) {
-            Ok(frame) => {
-                if let Some(outgoing) = &*self.outgoing.lock() {
-                    // The writer ends only with the connection; pending requests then fail.
-                    let _ = outgoing.send(frame);
-                }
-            }
-            Err(error) => tracing::warn!("a message to the engine cannot be written: {error}"),
+        if let Some(outgoing) = &*self.outgoing.lock() {
+            // The writer ends only with the connection; pending requests then fail.
+            let _ = outgoing.send(self.dialect.frame(message));
         }
     }
 
@@ -191,7 +165,7 @@ impl Connection {
         let _guard = ReaderGuard(&self);
         let mut reader = BufReader::new(output);
         let reason = loop {
-            match frame::read(&mut reader).await {
+            match self.dialect.read(&mut reader).await {
                 // Messages from an abandoned connection must not mix with its successor's.
                 Ok(_) if self.reason().is_some() => return,
                 Ok(Some(content)) => {
@@ -206,24 +180,25 @@ impl Connection {
     }
 
     fn dispatch(self: &Arc<Self>, content: &[u8], incoming: &dyn Incoming) {
-        match serde_json::from_slice::<Message>(content) {
-            Ok(Message { id: Some(id), method: Some(method), params, .. }) => {
+        let message = match serde_json::from_slice(content) {
+            Ok(message) => message,
+            // Framing is still intact, so the next message may be valid; pending requests have deadlines.
+            Err(error) => return tracing::warn!("the engine sent a message that cannot be read: {error}"),
+        };
+        match self.dialect.parse(message) {
+            Some(Message::Request { id, method, params }) => {
                 incoming.requested(Responder { connection: Arc::clone(self), id: Some(id) }, &method, params);
             }
-            Ok(Message { method: Some(method), params, .. }) => incoming.notified(self, &method, params),
-            Ok(Message { id: Some(id), result, error, .. }) => self.complete_request(&id, result, error),
-            // Framing is still intact, so the next message may be valid; pending requests have deadlines.
-            Ok(_) => tracing::warn!("the engine sent a message that is neither call nor answer"),
-            Err(error) => tracing::warn!("the engine sent a message that cannot be read: {error}"),
+            Some(Message::Notification { method, params }) => incoming.notified(self, &method, params),
+            Some(Message::Answer { id, result }) => self.complete_request(&id, result),
+            None => tracing::warn!("the engine sent a message that is neither call nor answer"),
         }
     }
 
-    fn complete_request(&self, id: &Value, result: Value, error: Option<ResponseError>) {
-        let sender = id.as_u64().and_then(|id| self.pending.lock().requests.remove(&id));
-        let result = match error {
-            None => Ok(result),
-            Some(ResponseError { code, message }) => Err(CallError::Refused { code, message }),
-        };
+    fn complete_request(&self, id: &Value, result: Result<Value, (i64, String)>) {
+        let id = id.as_u64().or_else(|| id.as_str()?.parse().ok());
+        let sender = id.and_then(|id| self.pending.lock().requests.remove(&id));
+        let result = result.map_err(|(code, message)| CallError::Refused { code, message });
         if let Some(sender) = sender {
             // The caller may no longer be waiting.
             let _ = sender.send(result);
@@ -262,7 +237,7 @@ pub(crate) struct Responder {
 impl Responder {
     pub(crate) fn answer(mut self, result: Value) {
         if let Some(id) = self.id.take() {
-            self.connection.post(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+            self.connection.send(&self.connection.dialect.answer(&id, Ok(result)));
         }
     }
 
@@ -276,8 +251,7 @@ impl Responder {
 
     fn refuse(&mut self, code: i64, message: &str) {
         if let Some(id) = self.id.take() {
-            let error = json!({ "code": code, "message": message });
-            self.connection.post(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+            self.connection.send(&self.connection.dialect.answer(&id, Err((code, message))));
         }
     }
 }
@@ -286,6 +260,11 @@ impl Drop for Responder {
     fn drop(&mut self) {
         self.refuse(-32000, "nobody can answer");
     }
+}
+
+/// What squad sends can always be JSON: its maps have strings for keys.
+fn to_value(params: &impl Serialize) -> Value {
+    serde_json::to_value(params).unwrap_or_default()
 }
 
 async fn write(mut input: impl AsyncWrite + Unpin, mut frames: mpsc::UnboundedReceiver<Vec<u8>>) {
@@ -300,6 +279,7 @@ async fn write(mut input: impl AsyncWrite + Unpin, mut frames: mpsc::UnboundedRe
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tokio::io::{AsyncReadExt, DuplexStream};
 
     use super::*;
@@ -325,14 +305,14 @@ mod tests {
     fn pair() -> (Arc<Connection>, Arc<Connection>, Arc<Echo>) {
         let (left, right) = (tokio::io::duplex(64), tokio::io::duplex(64));
         let echo = Arc::new(Echo::default());
-        let client = Connection::start(left.0, right.0, Arc::new(Echo::default()));
-        let server = Connection::start(right.1, left.1, Arc::clone(&echo) as Arc<dyn Incoming>);
+        let client = Connection::start(Dialect::Framed, left.0, right.0, Arc::new(Echo::default()));
+        let server = Connection::start(Dialect::Framed, right.1, left.1, Arc::clone(&echo) as Arc<dyn Incoming>);
         (client, server, echo)
     }
 
     fn raw() -> (Arc<Connection>, DuplexStream, DuplexStream) {
         let (left, right) = (tokio::io::duplex(4096), tokio::io::duplex(4096));
-        (Connection::start(left.0, right.0, Arc::new(Echo::default())), left.1, right.1)
+        (Connection::start(Dialect::Framed, left.0, right.0, Arc::new(Echo::default())), left.1, right.1)
     }
 
     const TIMEOUT: Duration = Duration::from_millis(100);
@@ -374,7 +354,7 @@ mod tests {
             let frame = format!("Content-Length: {}\r\n\r\n{nonsense}", nonsense.len());
             output.write_all(frame.as_bytes()).await.expect("the pipe is open");
         }
-        let answer = frame::encode(&json!({ "id": 1, "result": "good" })).expect("JSON");
+        let answer = Dialect::Framed.frame(&json!({ "id": 1, "result": "good" }));
         let (result, ()) = tokio::join!(client.request("x", &(), TIMEOUT), async {
             let mut start = [0; 16];
             input.read_exact(&mut start).await.expect("the request");
@@ -387,7 +367,7 @@ mod tests {
     async fn notifications_arrive_in_order() {
         let (client, _server, echo) = pair();
         for method in ["a", "b", "c"] {
-            client.post(&json!({ "method": method }));
+            client.send(&json!({ "method": method }));
         }
         let _ = client.request("echo", &(), TIMEOUT).await;
         assert_eq!(*echo.0.lock(), ["a", "b", "c"]);

@@ -1,9 +1,9 @@
-//! `Content-Length` frames, as in the Language Server Protocol.
+//! Where a message begins and ends: `Content-Length` frames, as in the Language Server Protocol, or lines.
 
 use std::fmt;
 use std::io;
 
-use serde::Serialize;
+use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 use crate::model::{first_line, printable};
@@ -21,6 +21,7 @@ pub(crate) enum FrameError {
     NotAHeader(String),
     NoLength,
     TooLong(u64),
+    LongLine,
     Truncated,
 }
 
@@ -33,6 +34,7 @@ impl fmt::Display for FrameError {
             Self::TooLong(bytes) => {
                 write!(f, "it does not speak the protocol: it announced a message of {bytes} bytes")
             }
+            Self::LongLine => write!(f, "it does not speak the protocol: it printed a line above {MAX_FRAME} bytes"),
             Self::Truncated => write!(f, "it ended in the middle of a message"),
         }
     }
@@ -86,19 +88,59 @@ async fn read_header(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<
 }
 
 fn not_a_header(line: &[u8]) -> FrameError {
-    FrameError::NotAHeader(first_line(&printable(&String::from_utf8_lossy(line)), 80))
+    FrameError::NotAHeader(shown(line))
 }
 
-pub(crate) fn encode(message: &impl Serialize) -> serde_json::Result<Vec<u8>> {
-    let content = serde_json::to_vec(message)?;
+fn shown(line: &[u8]) -> String {
+    first_line(&printable(&String::from_utf8_lossy(line)), 80)
+}
+
+pub(super) fn encode(message: &Value) -> Vec<u8> {
+    let content = message.to_string();
     let mut frame = format!("Content-Length: {}\r\n\r\n", content.len()).into_bytes();
-    frame.extend(content);
-    Ok(frame)
+    frame.extend(content.into_bytes());
+    frame
+}
+
+/// The next line that can be a JSON object; `None` at the end of the stream. Anything else that a program prints is
+/// logged and skipped, as is half a line at the end.
+pub(super) async fn read_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Vec<u8>>, FrameError> {
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut *reader).take(MAX_FRAME).read_until(b'\n', &mut line).await?;
+        let is_whole = line.ends_with(b"\n");
+        match line.trim_ascii() {
+            _ if read == 0 => return Ok(None),
+            _ if !is_whole && read as u64 == MAX_FRAME => return Err(FrameError::LongLine),
+            content if is_whole && content.starts_with(b"{") => return Ok(Some(content.to_vec())),
+            noise => tracing::warn!("the engine printed what is no message: {}", shown(noise)),
+        }
+    }
+}
+
+pub(super) fn encode_line(message: &Value) -> Vec<u8> {
+    format!("{message}\n").into_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Noise, half a line, and a result of 10 MB.
+    #[tokio::test]
+    async fn lines_that_are_no_messages_are_skipped() {
+        let large = format!("{{\"result\":\"{}\"}}", "x".repeat(10 << 20));
+        let text = format!("Update available!\n\n{{\"a\":1}}\r\n[7]\n\u{1b}[0m\n{large}\n{{\"half\":");
+        let mut bytes = text.as_bytes();
+        let mut seen = Vec::new();
+        while let Some(line) = read_line(&mut bytes).await.expect("it goes on") {
+            seen.push(String::from_utf8(line).expect("text"));
+        }
+        assert!(seen == ["{\"a\":1}".to_owned(), large], "{} lines", seen.len());
+        let endless = vec![b'{'; MAX_FRAME as usize + 1];
+        let error = read_line(&mut &endless[..]).await.expect_err("it is too long");
+        assert!(error.to_string().contains("a line above"), "{error}");
+    }
 
     async fn frames(mut bytes: &[u8]) -> Vec<String> {
         let mut seen = Vec::new();
@@ -116,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn encoded_frames_are_read_back() {
-        let mut bytes = encode(&"äöü").expect("text is JSON");
+        let mut bytes = encode(&Value::from("äöü"));
         bytes.extend(b"content-type: x\r\ncontent-length: 2\r\n\r\n{}");
         assert_eq!(frames(&bytes).await, ["\"äöü\"", "{}"]);
     }
