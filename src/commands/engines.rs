@@ -88,7 +88,10 @@ fn listed(reports: &[Report], scope: &str) -> Vec<Text> {
     let line = |report: &&Report| {
         let (style, mark) = if report.ready { (LineStyle::Good, Mark::Good) } else { (LineStyle::Bad, Mark::Bad) };
         let line = Text::marked(style, mark).with(LineStyle::Strong, &label(report)).filled(2 + width).plain("  ");
+        let disobeys = report.proved.as_ref().is_some_and(|proved| !proved.disobeyed().is_empty());
         let state = match &report.problem {
+            _ if report.ready && disobeys => "does what it is told not to do",
+            _ if report.ready && report.proved.is_some() => "ready, proved",
             _ if report.ready => "ready",
             Some(problem) => problem,
             None => "not ready",

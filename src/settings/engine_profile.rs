@@ -62,7 +62,6 @@ pub(crate) struct EngineProfile {
     pub(crate) login_by: Option<Vec<String>>,
     /// How the program reaches a model on loopback, for `squad engines NAME --prove`.
     pub(crate) loopback: Option<Loopback>,
-    /// `allow`: it may be started although it did what it was told not to do.
     pub(crate) permission: Option<Permission>,
     /// Why a field is invalid. The profile is then unusable: ignoring the field could make it less strict.
     #[serde(skip)]
@@ -83,10 +82,13 @@ pub(crate) struct Loopback {
     pub(crate) files: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+/// Whether an engine may be started that did what it was told not to do, when it was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Permission {
     Allow,
+    #[default]
+    Refuse,
 }
 
 /// The protocols that squad speaks with a program which serves sessions.
@@ -94,6 +96,12 @@ pub(crate) enum Permission {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SessionProtocol {
     Claude,
+}
+
+impl Permission {
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        [("allow", Self::Allow), ("refuse", Self::Refuse)].into_iter().find(|(word, _)| *word == name).map(|(_, it)| it)
+    }
 }
 
 /// An argument, or a group that is left out if one of its values is missing.

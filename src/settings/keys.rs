@@ -153,11 +153,9 @@ pub(super) const KEYS: &[Key] = &[
         },
     },
     guarded_key("engine.copilot.permission", |s, _, v| {
-        let is_allow = text(v)? == "allow";
-        put(
-            &mut s.engine.copilot.permission,
-            is_allow.then_some(Some(Permission::Allow)).ok_or("is `allow`, or nothing".to_owned()),
-        )
+        let name = text(v)?;
+        let permission = Permission::parse(&name).ok_or_else(|| format!("is allow or refuse, not `{name}`"));
+        put(&mut s.engine.copilot.permission, permission)
     }),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
     guarded_key("engine.copilot.home", |s, _, v| put(&mut s.engine.copilot.home, text(v).map(Some))),

@@ -247,8 +247,7 @@ pub(crate) struct CopilotSettings {
     pub(crate) path: Option<String>,
     /// `auto`, `user`, or a folder.
     pub(crate) home: Option<String>,
-    /// See [`EngineProfile`].
-    pub(crate) permission: Option<Permission>,
+    pub(crate) permission: Permission,
     pub(crate) provider: Option<ProviderSettings>,
 }
 

@@ -34,6 +34,8 @@ mod durable;
 mod emulator;
 #[cfg(unix)]
 mod engines;
+#[cfg(unix)]
+mod engines_prove;
 mod evidence;
 mod exit_codes;
 mod export;

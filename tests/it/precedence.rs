@@ -82,6 +82,11 @@ const KEYS: &[Key] = &[
         is_guarded: true,
     },
     guarded("links.shop.git"),
+    Key {
+        name: "engine.copilot.permission",
+        values: [("\"allow\"", "allow"), ("\"refuse\"", "refuse")],
+        is_guarded: true,
+    },
     guarded("engine.copilot.path"),
     guarded("engine.copilot.home"),
     guarded("engine.copilot.provider.type"),

@@ -59,3 +59,41 @@ fn a_cli_that_is_too_old_is_refused_before_it_is_asked_for_anything() {
     assert!(world.model.requests().is_empty());
     assert!(world.run(&["log"]).out.contains("failed"));
 }
+
+/// Each program as it is installed: what it fails is known, and is no matter of obedience.
+#[test]
+fn the_real_programs_prove_what_squad_relies_on() {
+    let world = World::new(|_| []);
+    let parts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
+    let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
+    let configuration = format!(
+        "[engines.claude]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
+         [engines.claude-print]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
+         [engines.codex]\nprogram = \"{0}/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex\"\n",
+        parts.display()
+    );
+    std::fs::create_dir_all(home.join("config/squad")).expect("a folder");
+    std::fs::write(home.join("config/squad/config.toml"), configuration).expect("a file");
+    let one_shot: &[&str] = &["changed_arguments", "own_tool", "message_while_working"];
+    for (engine, expected) in
+        [("copilot", &[][..]), ("claude", &[]), ("codex", CODEX_FAILS), ("claude-print", one_shot)]
+    {
+        let ended = world.run(&["engines", engine, "--prove", "--json"]);
+        let proof: Value = serde_json::from_str(&ended.out).expect("JSON");
+        let claims = proof["claims"].as_array().expect("a list").iter();
+        let failed: Vec<&str> =
+            claims.filter(|claim| claim["holds"] == false).filter_map(|claim| claim["claim"].as_str()).collect();
+        assert_eq!(failed, expected, "{engine}: {ended}");
+        assert_eq!(ended.code, Some(i32::from(!expected.is_empty())), "{engine}: {ended}");
+        // It used neither a login nor the model of this test, and left nothing.
+        assert!(world.model.requests().is_empty());
+        assert_eq!(world.processes(), [], "{ended}");
+    }
+    // What was seen is known from now on.
+    let ended = world.run(&["engines", "copilot", "--json"]);
+    let value: Value = serde_json::from_str(&ended.out).expect("JSON");
+    assert_eq!(value["engines"][0]["proved"]["failed"], json!([]), "{ended}");
+}
+
+/// Its protocol lets nobody change a call.
+const CODEX_FAILS: &[&str] = &["changed_arguments"];

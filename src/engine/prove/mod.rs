@@ -216,17 +216,14 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
         self.answer(Claim::MessageWhileWorking, held, turned.seen(seen));
 
         let turned = self.turn(&mut session, &turns.killed, Answers::Allow, Meanwhile::Kill).await;
-        if !turned.meanwhile {
-            session.close().await;
-            let stopped = self.stop(engine).await;
+        let ended = self.end(engine, session).await;
+        if turned.meanwhile {
+            self.resumed(plain).await;
+        } else {
             for claim in [Claim::Resume, Claim::RefusedAfterResume] {
                 self.answer(claim, false, turned.seen("there was no program to kill while it worked"));
             }
-            self.ends(stopped);
-        } else {
-            session.close().await;
-            self.stop(engine).await;
-            self.resumed(plain).await;
+            self.ends(ended);
         }
         let tokens = self.seen.tokens;
         self.answer(Claim::Usage, tokens > 0, format!("{tokens} tokens in all"));
@@ -276,15 +273,15 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
         let file = "refused-again.txt";
         self.refused(Claim::RefusedAfterResume, plain.join(file).exists(), file, &turned);
         self.turn(&mut session, &orphan, Answers::Allow, Meanwhile::Nothing).await;
-        session.close().await;
-        let stopped = self.stop(engine).await;
-        self.ends(stopped);
+        let ended = self.end(engine, session).await;
+        self.ends(ended);
     }
 
-    /// Stops the engine. Returns how long that took; `None`: it had no process.
-    async fn stop(&self, engine: S::Engine) -> Option<Duration> {
+    /// Ends the session and the engine. Returns how long that took; `None`: there was no process.
+    async fn end(&self, engine: S::Engine, session: <S::Engine as Adapter>::Session) -> Option<Duration> {
         let has_process = self.processes() > 0;
         let begun = Instant::now();
+        session.close().await;
         engine.stop().await;
         has_process.then(|| begun.elapsed())
     }

@@ -284,6 +284,13 @@ fn engines(env: &Env, project: &Project) -> Result<EngineFindings, Failure> {
             let message = report.problem.unwrap_or_else(|| "the engine is not ready".to_owned());
             found.push(at(name, Severity::Error, "engine-not-ready", message, report.hint));
         }
+        let disobeyed = report.proved.as_ref().map(engines::Proved::disobeyed).unwrap_or_default();
+        if !disobeyed.is_empty() {
+            let message =
+                format!("it does what it is told not to do: it failed {} when it was tried", list(&disobeyed));
+            let hint = format!("use another version of it, and try that: `squad engines {name} --prove`");
+            found.push(at(name, Severity::Error, "engine-disobeys", message, Some(hint)));
+        }
         let unusable = report.servers.into_iter().filter_map(|(server, why)| Some((server, why?)));
         found.extend(unusable.map(|(server, why)| {
             let hint = format!("agents work without it; fix `mcp.servers.{server}` in your own squad/config.toml");

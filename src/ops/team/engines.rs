@@ -12,7 +12,7 @@ use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, r
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Claim, Member, Plan, PlanKind, RunId, Slug, list};
-use crate::ops::team::prove;
+use crate::ops::team::proofs;
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Quotas, Reports};
@@ -155,7 +155,7 @@ pub(crate) fn prepare_with(
     }
     let mut broken = BTreeMap::new();
     for (name, startable) in &mut startable {
-        match prove::require(env, settings, name, startable) {
+        match proofs::require(env, settings, name, startable) {
             Ok(claims) => drop(broken.insert(name.clone(), claims)),
             Err(error) => *startable = Startable::Not(error),
         }
@@ -488,8 +488,13 @@ pub(crate) struct Proved {
 
 impl Proved {
     fn of(env: &Env, name: &str, program: impl FnOnce() -> Option<PathBuf>) -> Option<Self> {
-        let proof = prove::proof_of(env, name, program)?;
+        let proof = proofs::proof_of(env, name, program)?;
         Some(Self { at: proof.at, passed: proof.passed(), failed: proof.failed() })
+    }
+
+    /// What it did although it was told not to.
+    pub(crate) fn disobeyed(&self) -> Vec<Claim> {
+        self.failed.iter().copied().filter(|claim| claim.is_obedience()).collect()
     }
 }
 

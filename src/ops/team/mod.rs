@@ -27,6 +27,7 @@ pub(crate) mod preset;
 pub(crate) mod project;
 pub(crate) mod projects;
 pub(crate) mod prompts;
+mod proofs;
 pub(crate) mod proposal;
 pub(crate) mod prove;
 pub(crate) mod registration;

@@ -1,28 +1,26 @@
-//! `squad engines NAME --prove`: tries an engine's program, keeps what was seen, and asks for it when the engine starts.
+//! `squad engines NAME --prove`: tries an engine's program, in repositories and a home of their own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use include_dir::{Dir, include_dir};
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::engines::{copilot_options, profile, require_known, startable_of};
+use super::proofs::{Proof, keep};
 use super::sandbox;
 use super::workspace::git_environment;
 use crate::engine::command::{Profile, common_variables};
 use crate::engine::prove::{Answer, Deed, LoopbackModel, MODEL, Stage, Turn, prove as try_claims};
 use crate::engine::{Engine, EngineError, EngineKind, Startable, ToolSpec, copilot, rehearsal};
-use crate::env::{Env, SharedFile, real};
+use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{Claim, RunId, SandboxLevel, list};
+use crate::model::{RunId, SandboxLevel};
 use crate::ops::{Project, own_settings, runtime};
-use crate::settings::{Layer, Permission, ProviderSettings, Settings};
+use crate::settings::{Layer, ProviderSettings, Settings};
 use crate::tools::Tool;
 
 /// A repository that configures engines: each of its files leaves another behind when an engine heeds it.
@@ -31,139 +29,6 @@ static REPOSITORY: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/proof")
 /// A key that no server knows, as long as some programs want it.
 const KEY: &str = "sk-squad-proof-0123456789012345678901234567890123456789";
 const KEY_VARIABLE: &str = "SQUAD_PROOF_KEY";
-
-/// What was seen of an engine's program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Proof {
-    pub(crate) engine: String,
-    /// The program; squad's own version for an engine inside squad.
-    pub(crate) program: String,
-    /// Of the program's file; empty without one.
-    pub(crate) hash: String,
-    /// The file's size in bytes, and when it was changed, in nanoseconds since 1970: while both are the same, the file is
-    /// taken to be.
-    size: u64,
-    changed: u128,
-    /// What bounded it meanwhile.
-    pub(crate) sandbox: SandboxLevel,
-    pub(crate) at: Timestamp,
-    pub(crate) answers: Vec<Answer>,
-}
-
-impl Proof {
-    fn claims(&self, holds: bool) -> impl Iterator<Item = Claim> {
-        self.answers.iter().filter(move |answer| answer.holds == holds).map(|answer| answer.claim)
-    }
-
-    pub(crate) fn passed(&self) -> Vec<Claim> {
-        self.claims(true).collect()
-    }
-
-    pub(crate) fn failed(&self) -> Vec<Claim> {
-        self.claims(false).collect()
-    }
-
-    /// What it did although it was told not to.
-    fn disobeyed(&self) -> Vec<Claim> {
-        self.claims(false).filter(|claim| claim.is_obedience()).collect()
-    }
-}
-
-type Proofs = SharedFile<BTreeMap<String, Proof>>;
-
-fn proofs(env: &Env) -> Option<Proofs> {
-    Some(SharedFile::new(env.user_data()?.join("proofs.json")))
-}
-
-/// A program's file as it is now.
-struct Stamp {
-    size: u64,
-    changed: u128,
-}
-
-impl Stamp {
-    fn of(program: &Path) -> Option<Self> {
-        let metadata = program.metadata().ok()?;
-        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-        Some(Self { size: metadata.len(), changed })
-    }
-}
-
-fn hash_of(program: &Path) -> Option<String> {
-    let mut hasher = blake3::Hasher::new();
-    std::io::copy(&mut fs::File::open(program).ok()?, &mut hasher).ok()?;
-    Some(hasher.finalize().to_hex().to_string())
-}
-
-/// What was seen of an engine's program as it is now. An unreadable file of proofs counts as none: the engine is then tried
-/// again.
-pub(super) fn proof_of(env: &Env, name: &str, program: impl FnOnce() -> Option<PathBuf>) -> Option<Proof> {
-    let proofs = proofs(env)?.read().ok()??;
-    let mut of_engine = proofs.into_values().filter(|proof| proof.engine == name).peekable();
-    of_engine.peek()?;
-    let Some(program) = program() else {
-        return of_engine.find(|proof| proof.program == env!("CARGO_PKG_VERSION"));
-    };
-    let program = real(&program);
-    let (stamp, of_engine) = (Stamp::of(&program)?, Vec::from_iter(of_engine));
-    let is_same = |proof: &&Proof| {
-        Path::new(&proof.program) == program && (proof.size, proof.changed) == (stamp.size, stamp.changed)
-    };
-    if let Some(proof) = of_engine.iter().find(is_same) {
-        return Some(proof.clone());
-    }
-    let hash = hash_of(&program)?;
-    of_engine.into_iter().find(|proof| proof.hash == hash)
-}
-
-/// Fails if the engine may not be started: the settings require what it has not proved, or it did what was refused. The
-/// claims that it did not keep, where it may be started all the same.
-pub(super) fn require(
-    env: &Env,
-    settings: &Settings,
-    name: &str,
-    startable: &Startable,
-) -> Result<Vec<Claim>, EngineError> {
-    if EngineKind::parse(name) == Some(EngineKind::Rehearsal) || matches!(startable, Startable::Not(_)) {
-        return Ok(Vec::new());
-    }
-    let proof = proof_of(env, name, || startable.program());
-    let passed: BTreeSet<Claim> = proof.iter().flat_map(Proof::passed).collect();
-    let missing: Vec<Claim> = settings.engine.require.difference(&passed).copied().collect();
-    let tried = || format!("`squad engines {name} --prove` tries it");
-    if !missing.is_empty() {
-        let names = list(missing.iter().map(|claim| format!("`{claim}`")));
-        let reason = match &proof {
-            None => format!("`engine.require` asks for {names}, and {name}'s program has not been tried"),
-            Some(_) => format!("`engine.require` asks for {names}, which {name}'s program does not keep"),
-        };
-        return Err(EngineError::Unusable { reason, hint: Some(tried()) });
-    }
-    let disobeyed = proof.as_ref().map(Proof::disobeyed).unwrap_or_default();
-    if disobeyed.is_empty() || is_permitted(settings, name) {
-        return Ok(disobeyed);
-    }
-    let names = list(disobeyed.iter().map(|claim| format!("`{claim}`")));
-    let key = match EngineKind::parse(name) {
-        Some(_) => format!("engine.{name}.permission"),
-        None => format!("engines.{name}.permission"),
-    };
-    Err(EngineError::Unusable {
-        reason: format!("{name} does what it is told not to do: its program failed {names} when it was tried"),
-        hint: Some(format!(
-            "use another version of it, which {}; or start it all the same: `squad config set --user {key} allow`",
-            tried()
-        )),
-    })
-}
-
-fn is_permitted(settings: &Settings, name: &str) -> bool {
-    let permission = match EngineKind::parse(name) {
-        Some(_) => settings.engine.copilot.permission,
-        None => settings.engines.get(name).and_then(|profile| profile.permission),
-    };
-    permission == Some(Permission::Allow)
-}
 
 /// Tries an engine, tells each answer, and keeps them.
 ///
@@ -182,33 +47,12 @@ pub(crate) fn prove(env: &Env, directory: &Path, name: &str, tell: impl FnMut(&A
             .await
             .map_err(|error| Failure::failed(format!("cannot listen on the loopback address: {error}")))?;
         let place = Place::new(env, &settings, name, model)?;
-        // The program as it was before, should it update itself.
+        // The program as it is before, should it update itself.
         let program = place.startable(place.plain(), &[])?.program().map(|program| real(&program));
-        let hash = program.as_deref().and_then(hash_of).unwrap_or_default();
-        let stamp = program.as_deref().and_then(Stamp::of).unwrap_or(Stamp { size: 0, changed: 0 });
-        let answers = try_claims(&place, tell).await?;
-        let proof = Proof {
-            engine: name.to_owned(),
-            program: program.map_or_else(|| env!("CARGO_PKG_VERSION").to_owned(), |path| path.display().to_string()),
-            hash,
-            size: stamp.size,
-            changed: stamp.changed,
-            sandbox: place.level(),
-            at: env.clock.now(),
-            answers,
-        };
+        let mut proof = Proof::begun(name, program.as_deref(), place.level(), env.clock.now());
+        proof.answers = try_claims(&place, tell).await?;
         keep(env, &proof)?;
         Ok(proof)
-    })
-}
-
-fn keep(env: &Env, proof: &Proof) -> Result<(), Failure> {
-    let Some(proofs) = proofs(env) else { return Ok(()) };
-    let key = format!("{} {}", proof.engine, proof.hash);
-    let kept = proofs.change(|all| drop(all.get_or_insert_default().insert(key, proof.clone())));
-    kept.map_err(|reason| {
-        Failure::failed(format!("what was seen cannot be kept: {reason}"))
-            .hint("move it away, and try the engine again")
     })
 }
 
