@@ -14,6 +14,7 @@
 
 mod capabilities;
 mod child;
+pub(crate) mod codex;
 pub(crate) mod command;
 mod connection;
 pub(crate) mod copilot;
@@ -50,7 +51,7 @@ pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, SessionSpec};
 use crate::program::Programs;
-use crate::settings::SESSION_ENGINES;
+use crate::settings::{SESSION_ENGINES, SessionProtocol};
 
 /// How often an engine that dies before it has been asked anything is started again.
 pub(crate) const RESTARTS: u32 = 2;
@@ -222,6 +223,7 @@ impl EngineKind {
 
 /// A running engine.
 pub(crate) enum Engine {
+    Codex(codex::Codex),
     Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
@@ -229,6 +231,7 @@ pub(crate) enum Engine {
 
 /// A session of any engine.
 pub(crate) enum Session {
+    Codex(codex::Session),
     Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
@@ -247,7 +250,10 @@ pub(crate) enum Startable {
 impl Startable {
     pub(crate) async fn start(&self) -> Result<Engine, EngineError> {
         match self.clone() {
-            Self::Command(options) => command::Command::start(*options).map(Engine::Command),
+            Self::Command(options) => match options.profile.protocol {
+                Some(SessionProtocol::Codex) => codex::Codex::start(*options).await.map(Engine::Codex),
+                _ => command::Command::start(*options).map(Engine::Command),
+            },
             Self::Copilot(options) => copilot::Copilot::start(*options).await.map(Engine::Copilot),
             Self::Rehearsal(script, surroundings) => {
                 Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(*surroundings)))
@@ -284,6 +290,7 @@ impl Engine {
     /// As the configuration spells it.
     pub(crate) fn name(&self) -> &str {
         match self {
+            Self::Codex(engine) => engine.name(),
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
             Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
@@ -293,6 +300,7 @@ impl Engine {
     /// Its version, or its program if the version is unknown.
     pub(crate) fn version(&self) -> String {
         match self {
+            Self::Codex(engine) => engine.version(),
             Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
             Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
@@ -304,6 +312,7 @@ impl Engine {
 macro_rules! each {
     ($self:expr, $adapter:ident => $call:expr) => {
         match $self {
+            Self::Codex($adapter) => $call,
             Self::Command($adapter) => $call,
             Self::Copilot($adapter) => $call,
             Self::Rehearsal($adapter) => $call,
@@ -316,6 +325,7 @@ impl Adapter for Engine {
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         match self {
+            Self::Codex(engine) => engine.open(opening).await.map(Session::Codex),
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),

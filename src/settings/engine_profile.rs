@@ -70,6 +70,8 @@ pub(crate) struct EngineProfile {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SessionProtocol {
     Claude,
+    /// `codex app-server`.
+    Codex,
 }
 
 /// An argument, or a group that is left out if one of its values is missing.

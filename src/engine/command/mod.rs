@@ -33,9 +33,11 @@ use std::time::Duration;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
 use chats::Chats;
+pub(in crate::engine) use chats::{Chat, is_session_id};
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
+pub(in crate::engine) use session::{model_of, usage_since, with_attachments};
 pub(crate) use values::Values;
 
 use super::copilot::McpServers;
@@ -169,6 +171,11 @@ impl Shared {
         command
     }
 
+    /// The project's root.
+    pub(in crate::engine) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The processes that a session has started.
     pub(in crate::engine) fn descendants(&self, session: &str) -> Descendants {
         self.mark.with((SESSION_VARIABLE, session))
@@ -265,7 +272,7 @@ pub(crate) fn confined(root: &Path, folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// A Codex option that marks every project around a folder as untrusted, so that it ignores their configuration.
-fn codex_projects(directory: &Path) -> String {
+pub(in crate::engine) fn codex_projects(directory: &Path) -> String {
     let folder = real(directory);
     let around = folder.ancestors().map(Path::to_owned).chain(crate::program::work_trees(&folder));
     let mut projects = toml::Table::new();
