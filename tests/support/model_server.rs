@@ -173,6 +173,7 @@ impl Shared {
         thread::sleep(step.wait);
         match &step.act {
             Act::Fail(status) => respond(stream, *status, &wire.error(*status)),
+            Act::Plain(_) if body.pointer("/text/format").is_some() => respond(stream, 400, &wire.error(400)),
             act => wire.answer(stream, body, act, self.ids.fetch_add(1, Ordering::Relaxed)),
         }
     }

@@ -143,6 +143,11 @@ fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
                 if let Some((space, name)) = name.split_once('.') {
                     (item["namespace"], item["name"]) = (space.into(), name.into());
                 }
+                // Codex takes some tools' input as text.
+                let text: Value = serde_json::from_str(arguments).unwrap_or_default();
+                if let ("apply_patch" | "exec", Some(input)) = (name.as_str(), text["input"].as_str()) {
+                    (item["type"], item["input"]) = ("custom_tool_call".into(), input.into());
+                }
                 item
             };
             calls.iter().enumerate().map(call).collect()

@@ -7,7 +7,7 @@ use super::process::Purpose;
 use crate::engine::Opening;
 use crate::engine::command::{Shared, codex_projects};
 use crate::engine::copilot::{McpOffer, McpServer, McpServers};
-use crate::model::{Tier, ToolChoice};
+use crate::model::Tier;
 
 /// Off for all: agents, goals and schedules of its own, what it would load beside the team's prompt, hooks that files
 /// configure, its own web tools, and what only its own interfaces need. A version that lacks one of them ignores it.
@@ -36,7 +36,7 @@ const OFF: [&str; 22] = [
     "request_permissions_tool",
 ];
 /// More of that, each a key and its value in TOML. Models ask for agents of their own, whatever the features say.
-const SET: [&str; 9] = [
+const SET: [&str; 10] = [
     "agents.enabled=false",
     "web_search=\"disabled\"",
     "skills.bundled.enabled=false",
@@ -45,6 +45,8 @@ const SET: [&str; 9] = [
     "include_collaboration_mode_instructions=false",
     "include_permissions_instructions=false",
     "suppress_unstable_features_warning=true",
+    // squad passes the repository's on.
+    "project_doc_max_bytes=0",
     // Commands see no keys of the model's.
     "shell_environment_policy.ignore_default_excludes=false",
 ];
@@ -60,10 +62,6 @@ pub(super) fn arguments(shared: &Shared, purpose: &Purpose<'_>) -> Vec<String> {
         settings.push(format!("features.default_mode_request_user_input={}", opening.asks));
         if !may_read(&opening.spec) && !may_change(&opening.spec) {
             settings.extend(["features.shell_tool=false", "features.unified_exec=false"].map(str::to_owned));
-        }
-        if opening.spec.tools == ToolChoice::Nothing {
-            // It decides on what it is told.
-            settings.push("project_doc_max_bytes=0".to_owned());
         }
     }
     let settings = settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]);

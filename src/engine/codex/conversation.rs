@@ -425,6 +425,9 @@ fn result(item: &Value) -> String {
     whole().or_else(failed).unwrap_or_else(|| match item["type"].as_str() {
         Some("mcpToolCall") => texts(&item["result"]["content"]),
         Some("dynamicToolCall") => texts(&item["contentItems"]),
-        _ => text(item, "/status").filter(|status| *status != "completed").unwrap_or_default().to_owned(),
+        Some("fileChange") => {
+            text(item, "/status").filter(|status| *status != "completed").unwrap_or_default().to_owned()
+        }
+        _ => String::new(),
     })
 }

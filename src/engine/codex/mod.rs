@@ -19,6 +19,7 @@ mod arguments;
 mod conversation;
 mod items;
 mod process;
+mod prompt;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../../tests/real/engine/codex.rs"]
 mod real_tests;

@@ -48,7 +48,7 @@ pub(super) fn read(file: &Path, prompt: &str) -> Option<Recall> {
                 open.retain(|(id, _)| !is_whole || Some(id.as_str()) != text(payload, "/call_id"));
             }
             // Calls that a script of the model's makes have ids of their own.
-            Some("event_msg") if kind == "item_completed" => {
+            Some("event_msg") if kind == "item_completed" && payload["item"]["status"].is_string() => {
                 let id = text(payload, "/item/id").map(str::to_owned);
                 recall.calls.extend(id.filter(|id| !recall.calls.contains(id)));
             }
@@ -79,8 +79,7 @@ mod tests {
         let call = |id: &str, name: &str| item(json!({ "type": "function_call", "name": name, "call_id": id }));
         let output =
             |id: &str, text: &str| item(json!({ "type": "custom_tool_call_output", "call_id": id, "output": text }));
-        let nested =
-            json!({ "type": "event_msg", "payload": { "type": "item_completed", "item": { "id": "exec-1" } } });
+        let nested = json!({ "type": "event_msg", "payload": { "type": "item_completed", "item": { "id": "exec-1", "status": "completed" } } });
         let lines = [
             said("Do it."),
             call("c0", "old"),

@@ -15,12 +15,12 @@ use super::arguments::servers;
 use super::conversation::{Conversation, Task};
 use super::items::{Call, may_change};
 use super::process::{Process, Purpose};
-use super::{Timeouts, refused};
+use super::{Timeouts, prompt, refused};
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
 use crate::engine::connection::{CallError, Connection, Incoming, Responder};
 use crate::engine::copilot::is_format_refusal;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, ToolResult, backoff};
-use crate::model::{Attachment, SandboxLevel, ToolChoice, printable};
+use crate::model::{Attachment, SandboxLevel, printable};
 use crate::sandbox::level_of;
 
 /// How often to try to restore a lost process.
@@ -32,8 +32,6 @@ const WRITER_RETRIES: u32 = 10;
 const WRITER_WAIT: Duration = Duration::from_millis(200);
 /// What Codex says of a thread that another process works in.
 const OTHER_WRITER: &str = "already has an active writer";
-/// The identity of a session without a team.
-const DEFAULT_IDENTITY: &str = "You are an agent that squad runs in this repository.";
 const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 pub(crate) struct Session {
@@ -300,17 +298,9 @@ impl Core {
         })
     }
 
-    /// Text that changes least comes first, so that providers can cache it between calls and runs: it takes the place of
-    /// Codex's own, of which only what its tools say stays.
     fn thread_params(&self) -> Value {
         let Opening { spec, directory, .. } = &self.opening;
-        let (base, more) = match spec.tools {
-            ToolChoice::Nothing => ([spec.prompt.as_str(), &spec.full_context()].concat(), String::new()),
-            _ => {
-                let team = if spec.team.trim().is_empty() { DEFAULT_IDENTITY } else { spec.team.trim() };
-                (team.to_owned(), [spec.prompt.trim(), spec.context.trim()].join("\n\n").trim().to_owned())
-            }
-        };
+        let (base, more) = prompt::texts(self.shared.directory(), &self.opening);
         let sandbox = match &self.shared.sandbox {
             // squad's bounds it, and another cannot begin inside.
             Some(_) => "danger-full-access",
