@@ -305,6 +305,6 @@ impl Adapter for Command {
 
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../../tests/real/engine/command.rs"]
-mod real_tests;
+pub(in crate::engine) mod real_tests;
 #[cfg(all(test, unix))]
 mod tests;
