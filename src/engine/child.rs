@@ -60,6 +60,11 @@ impl ServingChild {
         matches!(self.child.try_wait(), Ok(Some(status)) if !status.success())
     }
 
+    /// Whether a signal has ended it.
+    pub(super) fn was_killed(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(status)) if status.code().is_none())
+    }
+
     /// How the process ended, if it has, and its last line of stderr.
     pub(super) async fn exit_report(&mut self) -> String {
         let ended = timeout(EXIT_TIMEOUT, self.child.wait()).await;

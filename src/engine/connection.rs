@@ -135,6 +135,10 @@ impl Connection {
         reason.unwrap_or_default()
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.closed.borrow().is_none()
+    }
+
     fn reason(&self) -> Option<String> {
         self.closed.borrow().clone()
     }

@@ -14,6 +14,7 @@
 
 mod capabilities;
 mod child;
+pub(crate) mod claude;
 pub(crate) mod codex;
 pub(crate) mod command;
 mod connection;
@@ -34,6 +35,7 @@ mod quota;
 pub(crate) mod rehearsal;
 mod stores;
 mod traffic;
+mod writes;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -223,6 +225,7 @@ impl EngineKind {
 
 /// A running engine.
 pub(crate) enum Engine {
+    Claude(claude::Claude),
     Codex(codex::Codex),
     Command(command::Command),
     Copilot(copilot::Copilot),
@@ -231,6 +234,7 @@ pub(crate) enum Engine {
 
 /// A session of any engine.
 pub(crate) enum Session {
+    Claude(claude::Session),
     Codex(codex::Session),
     Command(command::Session),
     Copilot(copilot::Session),
@@ -251,8 +255,9 @@ impl Startable {
     pub(crate) async fn start(&self) -> Result<Engine, EngineError> {
         match self.clone() {
             Self::Command(options) => match options.profile.protocol {
+                Some(SessionProtocol::Claude) => claude::Claude::start(*options).map(Engine::Claude),
                 Some(SessionProtocol::Codex) => codex::Codex::start(*options).await.map(Engine::Codex),
-                _ => command::Command::start(*options).map(Engine::Command),
+                None => command::Command::start(*options).map(Engine::Command),
             },
             Self::Copilot(options) => copilot::Copilot::start(*options).await.map(Engine::Copilot),
             Self::Rehearsal(script, surroundings) => {
@@ -290,6 +295,7 @@ impl Engine {
     /// As the configuration spells it.
     pub(crate) fn name(&self) -> &str {
         match self {
+            Self::Claude(engine) => engine.name(),
             Self::Codex(engine) => engine.name(),
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
@@ -300,6 +306,7 @@ impl Engine {
     /// Its version, or its program if the version is unknown.
     pub(crate) fn version(&self) -> String {
         match self {
+            Self::Claude(engine) => engine.version(),
             Self::Codex(engine) => engine.version(),
             Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
@@ -312,6 +319,7 @@ impl Engine {
 macro_rules! each {
     ($self:expr, $adapter:ident => $call:expr) => {
         match $self {
+            Self::Claude($adapter) => $call,
             Self::Codex($adapter) => $call,
             Self::Command($adapter) => $call,
             Self::Copilot($adapter) => $call,
@@ -325,6 +333,7 @@ impl Adapter for Engine {
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         match self {
+            Self::Claude(engine) => engine.open(opening).await.map(Session::Claude),
             Self::Codex(engine) => engine.open(opening).await.map(Session::Codex),
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),

@@ -32,12 +32,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
-use chats::Chats;
-pub(in crate::engine) use chats::{Chat, is_session_id};
+pub(in crate::engine) use chats::{Chat, Chats, is_session_id};
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
-pub(in crate::engine) use session::{model_of, usage_since, with_attachments};
+pub(in crate::engine) use session::{failed, model_of, usage_since, with_attachments};
+pub(in crate::engine) use stream::{StreamParser, content};
 pub(crate) use values::Values;
 
 use super::copilot::McpServers;
@@ -169,6 +169,11 @@ impl Shared {
         command.env("SQUAD_RUN", &self.run).env(SESSION_VARIABLE, session);
         command.envs([self.mark.variable()]).current_dir(directory);
         command
+    }
+
+    /// Where the program keeps its sessions.
+    pub(in crate::engine) fn homes(&self) -> Vec<PathBuf> {
+        self.profile.home_paths(&self.variables)
     }
 
     /// The project's root.
@@ -305,6 +310,6 @@ impl Adapter for Command {
 
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../../tests/real/engine/command.rs"]
-mod real_tests;
+pub(in crate::engine) mod real_tests;
 #[cfg(all(test, unix))]
 mod tests;

@@ -165,7 +165,7 @@ impl AdapterSession for Session {
 }
 
 /// The last fact of a turn that failed for this reason.
-fn failed(reason: String) -> Fact {
+pub(in crate::engine) fn failed(reason: String) -> Fact {
     match quota_error(&reason) {
         Some(reset) => Fact::NoQuota { reason, reset },
         None => Fact::Failed(reason),

@@ -13,7 +13,8 @@ use super::wire::{
     McpServersLoaded, MessageDelta, ModelCallFailure, ModelUsage, OpenParams, SessionError, ToolComplete, ToolStart,
     Truncation, TurnRetry, UsageInfo, UserInput,
 };
-use super::writes::writes;
+
+use crate::engine::writes::writes;
 use crate::engine::{Approval, Fact, Reply, Request, Reset, ToolCall, ToolResult, added, quota_error, subject};
 use crate::model::{Access, ContextSize, Usage};
 

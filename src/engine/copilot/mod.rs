@@ -30,7 +30,6 @@ mod turn_tests;
 #[cfg(all(test, unix))]
 mod unruly_tests;
 mod wire;
-mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +40,7 @@ use tokio::task::JoinHandle;
 pub(crate) use locate::locate;
 pub(in crate::engine) use locate::version_key;
 pub(crate) use options::{Home, McpOffer, McpServer, McpServers, Options, Provider, ProviderKind, Timeouts, WireApi};
+pub(crate) use profile::{DEFAULT_IDENTITY, NOTIFICATIONS};
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use servers::unusable as unusable_servers;
 pub(crate) use session::Session;

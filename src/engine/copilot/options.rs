@@ -170,6 +170,14 @@ impl McpServer {
     }
 }
 
+impl McpServer {
+    /// Whether agents are offered its tool of this name.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        let (Self::Local { offer, .. } | Self::Http { offer, .. } | Self::Sse { offer, .. }) = self;
+        offer.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == "*" || name == tool))
+    }
+}
+
 impl fmt::Debug for McpServer {
     /// Omits variables and headers, which may hold keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -26,10 +26,10 @@ const EXCLUDED_TOOLS: [&str; 6] = ["task", "read_agent", "list_agents", "write_a
 const ASK_USER: &str = "ask_user";
 
 /// The identity of a session without a team.
-const DEFAULT_IDENTITY: &str = "You are an agent that squad runs in this repository.";
+pub(crate) const DEFAULT_IDENTITY: &str = "You are an agent that squad runs in this repository.";
 
 /// The CLI notifies the model of background commands that have ended.
-pub(super) const NOTIFICATIONS: &str = "\
+pub(crate) const NOTIFICATIONS: &str = "\
 <system_notifications>
 `<system_notification>` messages come from the program that runs you, such as when a command in the background has ended.
 Take them into account and go on; never write such a message yourself.

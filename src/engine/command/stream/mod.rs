@@ -15,14 +15,14 @@ use crate::settings::StreamKind;
 
 /// Parses the output of one process.
 #[derive(Debug)]
-pub(super) struct StreamParser {
+pub(in crate::engine) struct StreamParser {
     kind: StreamKind,
-    pub(super) state: StreamState,
+    pub(in crate::engine) state: StreamState,
 }
 
 /// What the output has contained so far.
 #[derive(Debug, Default)]
-pub(super) struct StreamState {
+pub(in crate::engine) struct StreamState {
     /// The engine's own id of the chat.
     pub(super) chat: Option<String>,
     /// The last complete message.
@@ -30,9 +30,9 @@ pub(super) struct StreamState {
     /// The message that is being streamed.
     deltas: String,
     /// Why the turn failed.
-    pub(super) error: Option<String>,
+    pub(in crate::engine) error: Option<String>,
     /// When the account's quota is there again, in seconds since 1970, if the engine says that it is used up.
-    pub(super) resets_at: Option<i64>,
+    pub(in crate::engine) resets_at: Option<i64>,
     /// The usage of the whole chat, if the engine reports totals.
     pub(super) total_usage: Option<Usage>,
     /// Open calls by id: the tool, and what the call acts on.
@@ -42,21 +42,24 @@ pub(super) struct StreamState {
 }
 
 impl StreamParser {
-    pub(super) fn new(kind: StreamKind) -> Self {
+    pub(in crate::engine) fn new(kind: StreamKind) -> Self {
         Self { kind, state: StreamState::default() }
     }
 
     /// The facts of a line. A line that is not JSON is a warning of the program or of a tool, and is ignored.
     pub(super) fn parse(&mut self, line: &str) -> Vec<Fact> {
-        let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        serde_json::from_str(line).map(|value| self.facts(&value)).unwrap_or_default()
+    }
+
+    pub(in crate::engine) fn facts(&mut self, value: &Value) -> Vec<Fact> {
         let mut facts = Vec::new();
         let state = &mut self.state;
         match self.kind {
             StreamKind::Text => {}
-            StreamKind::Claude => claude::parse(&value, state, &mut facts),
-            StreamKind::Codex => codex::parse(&value, state, &mut facts),
-            StreamKind::Gemini => gemini::parse(&value, state, &mut facts),
-            StreamKind::Opencode => opencode::parse(&value, state, &mut facts),
+            StreamKind::Claude => claude::parse(value, state, &mut facts),
+            StreamKind::Codex => codex::parse(value, state, &mut facts),
+            StreamKind::Gemini => gemini::parse(value, state, &mut facts),
+            StreamKind::Opencode => opencode::parse(value, state, &mut facts),
         }
         facts
     }
@@ -113,6 +116,11 @@ impl StreamState {
         }
     }
 
+    /// A call that squad has refused and told about already.
+    pub(in crate::engine) fn note_refused(&mut self, call: &str) {
+        self.denied.insert(call.to_owned());
+    }
+
     fn set_chat(&mut self, id: Option<&str>) {
         if let Some(id) = id.filter(|id| super::chats::is_chat_id(id)) {
             self.chat = Some(id.to_owned());
@@ -145,7 +153,7 @@ fn writes(arguments: &Value) -> Option<(String, String)> {
 }
 
 /// A text, or the joined texts of a list of parts.
-fn content(value: &Value) -> String {
+pub(in crate::engine) fn content(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {
