@@ -59,7 +59,7 @@ impl Capabilities {
 
     pub(super) fn of(protocol: SessionProtocol) -> Self {
         match protocol {
-            SessionProtocol::Claude => Self::all(),
+            SessionProtocol::Claude | SessionProtocol::Codex => Self::all(),
         }
     }
 

@@ -235,6 +235,11 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
+    /// The connection that the request came over.
+    pub(crate) fn connection(&self) -> Arc<Connection> {
+        Arc::clone(&self.connection)
+    }
+
     pub(crate) fn answer(mut self, result: Value) {
         if let Some(id) = self.id.take() {
             self.connection.send(&self.connection.dialect.answer(&id, Ok(result)));

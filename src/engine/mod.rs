@@ -15,6 +15,7 @@
 mod capabilities;
 mod child;
 pub(crate) mod claude;
+pub(crate) mod codex;
 pub(crate) mod command;
 mod connection;
 pub(crate) mod copilot;
@@ -226,6 +227,7 @@ impl EngineKind {
 /// A running engine.
 pub(crate) enum Engine {
     Claude(claude::Claude),
+    Codex(codex::Codex),
     Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
@@ -234,6 +236,7 @@ pub(crate) enum Engine {
 /// A session of any engine.
 pub(crate) enum Session {
     Claude(claude::Session),
+    Codex(codex::Session),
     Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
@@ -254,6 +257,7 @@ impl Startable {
         match self.clone() {
             Self::Command(options) => match options.profile.protocol {
                 Some(SessionProtocol::Claude) => claude::Claude::start(*options).map(Engine::Claude),
+                Some(SessionProtocol::Codex) => codex::Codex::start(*options).await.map(Engine::Codex),
                 None => command::Command::start(*options).map(Engine::Command),
             },
             Self::Copilot(options) => copilot::Copilot::start(*options).await.map(Engine::Copilot),
@@ -298,6 +302,7 @@ impl Engine {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Claude(engine) => engine.name(),
+            Self::Codex(engine) => engine.name(),
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
             Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
@@ -308,6 +313,7 @@ impl Engine {
     pub(crate) fn version(&self) -> String {
         match self {
             Self::Claude(engine) => engine.version(),
+            Self::Codex(engine) => engine.version(),
             Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
             Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
@@ -320,6 +326,7 @@ macro_rules! each {
     ($self:expr, $adapter:ident => $call:expr) => {
         match $self {
             Self::Claude($adapter) => $call,
+            Self::Codex($adapter) => $call,
             Self::Command($adapter) => $call,
             Self::Copilot($adapter) => $call,
             Self::Rehearsal($adapter) => $call,
@@ -333,6 +340,7 @@ impl Adapter for Engine {
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         match self {
             Self::Claude(engine) => engine.open(opening).await.map(Session::Claude),
+            Self::Codex(engine) => engine.open(opening).await.map(Session::Codex),
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),

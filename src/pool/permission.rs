@@ -10,7 +10,7 @@ use crate::env::{follow, real};
 use crate::model::{Access, EventKind, Slug, list};
 use crate::policy::{
     Answer, Answered, PathScope, PermissionAnswer, Permissions, PolicyRequest, READS_GIT, Ruling, always_rules,
-    forbidden, only_reads_git, rule, ruling,
+    forbidden, only_reads_git, reads_files, rule, ruling,
 };
 
 /// How a request was decided by a person.
@@ -28,7 +28,9 @@ impl RequestHandler {
         }
         let by_rule = self.by_rule(requester, access, tool, detail);
         let (place, scope) = self.read_from(requester, access, detail);
-        if by_rule.is_none() && place.is_some_and(|place| self.attached.contains(&place)) {
+        if by_rule.is_none()
+            && (place.is_some_and(|place| self.attached.contains(&place)) || self.only_reads(requester, access, detail))
+        {
             return Approval::Allow;
         }
         let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
@@ -102,8 +104,9 @@ impl RequestHandler {
             return None;
         }
         let by_role = || {
-            let is_kept = requester.is_reviewing() && !only_reads_git(detail);
-            is_kept.then(|| format!("reviewers may run only {READS_GIT}, without options that do more"))
+            let is_free = only_reads_git(detail) || self.only_reads(requester, access, detail);
+            (requester.is_reviewing() && !is_free)
+                .then(|| format!("reviewers may run only {READS_GIT}, without options that do more, and read files"))
         };
         forbidden(detail, self.project_of(requester)).or_else(by_role)
     }
@@ -116,6 +119,15 @@ impl RequestHandler {
         let place = is_path.then(|| follow(&project.join(detail), |_| {})).flatten();
         let scope = place.as_ref().map_or(PathScope::Outside, |place| PathScope::of(place, &project));
         (place.map(|place| place.display().to_string()), scope)
+    }
+
+    /// Whether it is a command that only reads files of the project, which no mode forbids and no rule is about.
+    pub(super) fn only_reads(&self, requester: &Requester, access: Access, detail: &str) -> bool {
+        let is_free = |path: &String| {
+            let is_inside = matches!(self.read_from(requester, Access::Read, path).1, PathScope::Project(_));
+            is_inside && self.by_rule(requester, Access::Read, "view", path).is_none()
+        };
+        access == Access::Shell && reads_files(detail).is_some_and(|paths| paths.iter().all(is_free))
     }
 
     /// `by`: the rule that wants it.

@@ -380,7 +380,7 @@ impl RequestHandler {
             match access {
                 Access::Read | Access::Network | Access::Own => {}
                 // Such commands only show something.
-                Access::Shell if requester.reads_only => {}
+                Access::Shell if requester.reads_only || self.only_reads(requester, access, detail) => {}
                 Access::Write => {
                     if let Some(path) = self.path_in_project(requester, detail) {
                         tree.begin_write(&requester.agent, call.unwrap_or_default(), &path, true);

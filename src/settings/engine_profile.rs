@@ -96,6 +96,8 @@ pub(crate) enum Permission {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SessionProtocol {
     Claude,
+    /// `codex app-server`.
+    Codex,
 }
 
 impl Permission {

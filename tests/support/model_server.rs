@@ -149,7 +149,7 @@ impl Shared {
         thread::sleep(step.wait);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let act = match step.act {
-            Act::Plain(_) if body.get("response_format").is_some() => {
+            Act::Plain(_) if body.get("response_format").or(body.pointer("/text/format")).is_some() => {
                 let error = json!({ "message": "response_format is not supported", "type": "invalid_request_error" });
                 return respond(stream, 400, &json!({ "error": error }));
             }

@@ -10,6 +10,9 @@
 //! settings, servers, commands and instructions are off.
 
 mod conversation;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../../../tests/real/engine/claude.rs"]
+mod real_tests;
 mod requests;
 mod session;
 mod tools;

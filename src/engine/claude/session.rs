@@ -49,12 +49,12 @@ pub(crate) struct Session {
     conversation: Arc<Mutex<Conversation>>,
     facts: mpsc::UnboundedReceiver<Fact>,
     /// `None`: it was lost, and the next message starts it again.
-    running: Option<Running>,
+    pub(super) running: Option<Running>,
     descendants: Descendants,
 }
 
-struct Running {
-    child: ServingChild,
+pub(super) struct Running {
+    pub(super) child: ServingChild,
     connection: Arc<Connection>,
 }
 

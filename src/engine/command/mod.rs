@@ -37,7 +37,7 @@ pub(crate) use environment::common as common_variables;
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
-pub(in crate::engine) use session::{failed, model_of, with_attachments};
+pub(in crate::engine) use session::{failed, model_of, usage_since, with_attachments};
 pub(in crate::engine) use stream::{StreamParser, content};
 pub(crate) use values::Values;
 
@@ -177,6 +177,11 @@ impl Shared {
         self.profile.home_paths(&self.variables)
     }
 
+    /// The project's root.
+    pub(in crate::engine) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The processes that a session has started.
     pub(in crate::engine) fn descendants(&self, session: &str) -> Descendants {
         self.mark.with((SESSION_VARIABLE, session))
@@ -273,7 +278,7 @@ pub(crate) fn confined(root: &Path, folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// A Codex option that marks every project around a folder as untrusted, so that it ignores their configuration.
-fn codex_projects(directory: &Path) -> String {
+pub(in crate::engine) fn codex_projects(directory: &Path) -> String {
     let folder = real(directory);
     let around = folder.ancestors().map(Path::to_owned).chain(crate::program::work_trees(&folder));
     let mut projects = toml::Table::new();
@@ -306,6 +311,6 @@ impl Adapter for Command {
 
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../../tests/real/engine/command.rs"]
-mod real_tests;
+pub(in crate::engine) mod real_tests;
 #[cfg(all(test, unix))]
 mod tests;

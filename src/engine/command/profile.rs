@@ -267,6 +267,11 @@ impl Profile {
         Capabilities::from_iter(can.into_iter().filter(|(_, can)| *can).map(|(capability, _)| capability))
     }
 
+    /// How to log in, for people.
+    pub(in crate::engine) fn login_hint(&self) -> Option<&str> {
+        self.login.as_ref().map(|login| login.how.as_str())
+    }
+
     /// Whether it can act without squad's tools.
     pub(crate) fn has_own_tools(&self) -> bool {
         self.tools.is_none_or(|tools| tools.has_own)

@@ -569,7 +569,7 @@ fn fits_argument(text: &str) -> bool {
 }
 
 /// What one turn added to the total usage of its chat.
-fn usage_since(total: &Usage, before: Option<&Usage>) -> Usage {
+pub(in crate::engine) fn usage_since(total: &Usage, before: Option<&Usage>) -> Usage {
     let Some(before) = before else { return total.clone() };
     Usage {
         input_tokens: total.input_tokens.saturating_sub(before.input_tokens),

@@ -159,7 +159,7 @@ fn package_version(program: &Path) -> Option<String> {
 }
 
 /// Orders `1.0.9` before `1.0.10`, and a pre-release before its release.
-pub(super) fn version_key(version: &str) -> (Vec<u64>, bool, String) {
+pub(in crate::engine) fn version_key(version: &str) -> (Vec<u64>, bool, String) {
     let (release, pre) = version.split_once('-').unwrap_or((version, ""));
     let numbers = release.split('.').map(|part| part.parse().unwrap_or(0)).collect();
     (numbers, pre.is_empty(), pre.to_owned())

@@ -38,11 +38,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) use locate::locate;
+pub(in crate::engine) use locate::version_key;
 pub(crate) use options::{Home, McpOffer, McpServer, McpServers, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use profile::{DEFAULT_IDENTITY, NOTIFICATIONS};
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use servers::unusable as unusable_servers;
 pub(crate) use session::Session;
+pub(in crate::engine) use session::is_format_refusal;
 pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;

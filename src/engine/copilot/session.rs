@@ -323,7 +323,7 @@ fn attachment_params(directory: &Path, file: &Attachment) -> Value {
 }
 
 /// Whether a provider's error looks like a refused response format: nothing else in the request is unusual.
-fn is_format_refusal(reason: &str) -> bool {
+pub(in crate::engine) fn is_format_refusal(reason: &str) -> bool {
     let reason = reason.to_lowercase();
     ["400", "422", "response_format", "json_schema", "output_config", "schema"].iter().any(|sign| reason.contains(sign))
 }

@@ -216,9 +216,14 @@ fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
                 if let Some((space, name)) = name.split_once('.') {
                     (item["namespace"], item["name"]) = (space.into(), name.into());
                 }
-                // A tool whose argument is a text in a grammar of its own.
-                if let Some(text) = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_string) {
-                    (item["type"], item["input"]) = ("custom_tool_call".into(), text);
+                // Codex takes some tools' input as text.
+                let parsed: Value = serde_json::from_str(arguments).unwrap_or_default();
+                let input = match name.as_str() {
+                    "apply_patch" | "exec" => parsed["input"].as_str(),
+                    _ => None,
+                };
+                if let Some(input) = parsed.as_str().or(input) {
+                    (item["type"], item["input"]) = ("custom_tool_call".into(), input.into());
                 }
                 item
             };

@@ -9,9 +9,9 @@ use crate::engine::model_server::ModelServer;
 use crate::engine::{AdapterSession, Fact, Request};
 use crate::model::ToolChoice;
 
-struct World {
-    folder: tempfile::TempDir,
-    model: ModelServer,
+pub(in crate::engine) struct World {
+    pub(in crate::engine) folder: tempfile::TempDir,
+    pub(in crate::engine) model: ModelServer,
 }
 
 /// A command that leaves a file in the repository: a hook, or a server of tools.
@@ -20,7 +20,7 @@ fn mark(name: &str) -> String {
 }
 
 impl World {
-    fn new() -> Self {
+    pub(in crate::engine) fn new() -> Self {
         let world = Self { folder: tempfile::tempdir().expect("a folder"), model: ModelServer::start([]) };
         let hooks = |name: &str| {
             format!(
@@ -86,7 +86,7 @@ impl World {
         world
     }
 
-    fn project(&self) -> PathBuf {
+    pub(in crate::engine) fn project(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 
@@ -107,9 +107,13 @@ impl World {
     }
 
     fn engine(&self, name: &str) -> Command {
+        Command::start(self.options(name)).expect("it is installed by .ci/install-real-parts")
+    }
+
+    pub(in crate::engine) fn options(&self, name: &str) -> Options {
         let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
         let program = parts.join(match name {
-            "claude" => "@anthropic-ai/claude-code-linux-x64/claude",
+            "claude" | "claude-print" => "@anthropic-ai/claude-code-linux-x64/claude",
             "copilot-print" => "@github/copilot-linux-x64/copilot",
             _ => "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
         });
@@ -139,7 +143,7 @@ impl World {
             ("COPILOT_PROVIDER_API_KEY", "a-long-key-of-a-test"),
             ("COPILOT_MODEL", "fake-1"),
         ];
-        Command::start(Options {
+        Options {
             profile: Profile::find(name, &users).expect("there").expect("complete"),
             squad: None,
             variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
@@ -149,8 +153,7 @@ impl World {
             mcp_servers: Default::default(),
             sandbox: None,
             run: "run".to_owned(),
-        })
-        .expect("it is installed by .ci/install-real-parts")
+        }
     }
 
     async fn session(&self, engine: &Command, resume: bool) -> Session {
@@ -159,7 +162,7 @@ impl World {
     }
 
     /// What the repository's own configuration has run.
-    fn ran(&self) -> Vec<String> {
+    pub(in crate::engine) fn ran(&self) -> Vec<String> {
         let entries = fs::read_dir(self.project()).expect("a folder").flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names.filter(|name| name.ends_with("_RAN")).collect()
@@ -191,7 +194,7 @@ fn has(lines: &[String], start: &str) -> bool {
 #[ignore = "needs .ci/install-real-parts"]
 async fn claude_code_works_in_one_chat_and_heeds_no_repository() {
     let world = World::new();
-    let engine = world.engine("claude");
+    let engine = world.engine("claude-print");
     let mut session = world.session(&engine, false).await;
     let task = "STEP tool:Bash {\"command\":\"echo ${SET_BY_REPOSITORY:-unset} > made.txt\"}\nSTEP say:The first.";
     let lines = turn(&mut session, task, true).await;
@@ -214,7 +217,7 @@ async fn claude_code_works_in_one_chat_and_heeds_no_repository() {
 #[ignore = "needs .ci/install-real-parts"]
 async fn claude_code_in_its_strictest_mode_changes_nothing() {
     let world = World::new();
-    let engine = world.engine("claude");
+    let engine = world.engine("claude-print");
     let mut session = world.session(&engine, false).await;
     let file = world.project().join("made.txt");
     let write = format!("tool:Write {{\"file_path\":\"{}\",\"content\":\"x\"}}", file.display());
@@ -302,7 +305,7 @@ async fn copilot_prints_its_answers_goes_on_in_its_chat_and_does_nothing_unasked
 #[ignore = "needs .ci/install-real-parts"]
 async fn a_model_that_refuses_fails_the_turn_and_says_why() {
     let world = World::new();
-    for name in ["claude", "codex", "copilot-print"] {
+    for name in ["claude-print", "codex", "copilot-print"] {
         if name == "copilot-print" {
             world.remove_what_is_refused(&world.engine(name)).await;
         }
