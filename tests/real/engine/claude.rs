@@ -244,7 +244,7 @@ async fn a_person_is_asked_and_may_add_to_a_turn() {
     let lines = Answers::default().rest(&mut session, |_| false).await;
     assert!(has(&lines, "message Slept.") && has(&lines, "message Late words.") && has(&lines, "idle"), "{lines:#?}");
     let requests = world.model.requests();
-    let next = requests.iter().map(shown).find(|text| text.contains("over")).expect("a request with the result");
+    let next = requests.iter().map(shown).find(|text| text.contains("\"content\":\"over\"")).expect("its result");
     assert!(next.contains("mind the gap") && next.contains("Decided: tabs."), "{next}");
     // An image is seen.
     let dot = STANDARD.decode(DOT).expect("it is base64");
