@@ -276,6 +276,14 @@ kinds! {
     /// A snapshot of the work tree has been stored.
     "snapshot.taken" Batched SnapshotTaken(TakenSnapshot);
     /// An agent has got a clone of its own, at that commit.
+    "clone.prepared" Batched ClonePrepared {
+        command: String,
+        exit_code: Option<i64>,
+        reason: String,
+        seconds: f64,
+        output: String,
+        output_file: String,
+    };
     "clone.created" Batched CloneCreated { directory: String, commit: String, seconds: f64 };
     /// What an agent left in its clone was committed, as `reference`.
     "clone.committed" AtOnce CloneCommitted {

@@ -357,6 +357,14 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             effect: HookEffect::Changed,
             detail: text("rm x"),
         }),
+        EventKind::ClonePrepared {
+            command: text("npm ci"),
+            exit_code: Some(0),
+            reason: String::new(),
+            seconds: 4.2,
+            output: text("added 12 packages"),
+            output_file: text("output/squad-ada-r1-setup/1/output"),
+        },
         EventKind::CloneCreated { directory: text("/state/clones/ada"), commit: commit(), seconds: 0.2 },
         EventKind::CloneCommitted {
             reference: text("refs/squad/runs/20260105-090000-602796/backend"),

@@ -159,6 +159,10 @@ pub(crate) struct SandboxSettings {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IsolationSettings {
     pub(crate) mode: Isolation,
+    /// What git ignores and each clone gets a copy of: files and folders below the project's.
+    pub(crate) bring: Vec<String>,
+    /// A program and its arguments that make a new clone ready; empty: none is needed.
+    pub(crate) setup: Vec<String>,
 }
 
 /// Where agents work.

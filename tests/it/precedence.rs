@@ -72,6 +72,8 @@ const KEYS: &[Key] = &[
     key("budget.repository.tokens", [("2", "2"), ("3", "3")]),
     key("budget.repository.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
     Key { name: "check.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
+    Key { name: "isolation.bring", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
+    Key { name: "isolation.setup", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("isolation.mode", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },

@@ -51,6 +51,10 @@ const COMMON: &[&str] = &[
     "NUMBER_OF_PROCESSORS",
     "PROCESSOR_ARCHITECTURE",
     "__CF_USER_TEXT_ENCODING",
+    // What tells a clone from others.
+    "SQUAD_CLONE",
+    "SQUAD_PORT",
+    "COMPOSE_PROJECT_NAME",
 ];
 
 /// The common variables alone.

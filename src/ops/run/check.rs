@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::engine::command::OwnCommand;
-use crate::env::real;
+use crate::env::{Env, real};
 use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug, command_line, seconds};
+use crate::ops::Project;
 use crate::ops::run::checked::Checked;
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::team::trust;
@@ -167,10 +168,7 @@ impl Executor<'_> {
         checked: &CheckedPlace,
     ) -> Result<Option<ProjectCheck>, String> {
         let Self { env, project, .. } = self;
-        let is_brought = matches!(project.settings.origin(SETTING), Origin::Project(..));
-        if is_brought && !trust::is_approved(env, project, SETTING) {
-            return Err(format!("what `{SETTING}` runs is not as it was approved: `squad trust` shows it"));
-        }
+        require_approved(env, project, SETTING)?;
         let (variables, root) = (env.os_variables(), &checked.root);
         let programs = Programs::new(root, &variables);
         let program = program(arguments.first().map(String::as_str).unwrap_or_default(), root, &programs)?;
@@ -204,6 +202,15 @@ impl Executor<'_> {
             ..ProjectCheck::default()
         }))
     }
+}
+
+/// Fails if a repository's setting, or a file that it names, has changed since a person approved it.
+pub(super) fn require_approved(env: &Env, project: &Project, setting: &str) -> Result<(), String> {
+    let is_brought = matches!(project.settings.origin(setting), Origin::Project(..));
+    if is_brought && !trust::is_approved(env, project, setting) {
+        return Err(format!("what `{setting}` runs is not as it was approved: `squad trust` shows it"));
+    }
+    Ok(())
 }
 
 /// The user's own file or an approval names it, so it may be one of the project's.

@@ -27,11 +27,12 @@ use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, cl
 use crate::model::{Content, EventKind, Position, RunId, SkippedFile, Slug, seconds};
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
+use crate::ops::run::clone_setup;
 use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::{engines, sandbox};
 use crate::policy::Redactor;
-use crate::pool::{Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
+use crate::pool::{Cancel, Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
 
 /// Where the refs of all runs are.
 pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
@@ -39,6 +40,9 @@ pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
 const FOLDER: &str = "clones";
 /// The file with the name of the home of a clone's engines.
 const HOME: &str = "home";
+
+/// The file that says that a clone is set up.
+const READY: &str = "ready";
 
 /// What the clones of a run are made of.
 pub(super) struct Basis {
@@ -54,6 +58,7 @@ pub(super) struct Basis {
     pub(super) hooks: Hooks,
     pub(super) permits: Arc<Permits>,
     pub(super) reports: Reports,
+    pub(super) cancel: Cancel,
     /// The project's, whose first snapshot is the start.
     pub(super) tree: Arc<WorkTree>,
 }
@@ -264,6 +269,14 @@ impl Clones {
         let (basis, agent, place) = (Arc::clone(&self.basis), agent.clone(), self.folder.join(agent.as_str()));
         let made = aside(self.basis.env.threads, move || basis.bind(&agent, &place, (repository, &work_dir)));
         let (made, base, agent) = made.await??;
+        let ready = self.folder.join(agent.as_str()).join(READY);
+        if !ready.exists() {
+            let Basis { env, project, run, reports, cancel, .. } = &*self.basis;
+            let whose = (&agent, &*made.place);
+            let prepared = clone_setup::prepare((env, project, run), whose, reports, cancel.clone()).await;
+            let prepared = prepared.and_then(|()| fs::write(&ready, "").map_err(|error| error.to_string()));
+            prepared.map_err(|why| format!("its clone is not ready: {why}"))?;
+        }
         made.place.tree.begin_at(base, &agent).await;
         Ok(made)
     }
@@ -398,7 +411,9 @@ impl Basis {
         let sandbox = bounds.sandbox.map(|sandbox| sandbox.hiding(hidden));
         fs::write(place.join(HOME), engines::home_name(&project)).map_err(|error| error.to_string())?;
         let script = self.script.clone();
-        let engines = engines::prepare_with(&self.env, &project, &self.run, script, (&[], None), sandbox.as_ref());
+        let mut env = self.env.clone();
+        env.variables.extend(clone_setup::variables(&self.run, agent));
+        let engines = engines::prepare_with(&env, &project, &self.run, script, (&[], None), sandbox.as_ref());
         let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.permits)));
         let hooks = self.hooks.moved_to(&project.folder.root, sandbox.as_ref());
         let tree = self.tree_of(agent, place, &repository)?;

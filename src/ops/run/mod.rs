@@ -8,6 +8,7 @@ pub(crate) mod cancel;
 pub(crate) mod changes;
 mod check;
 mod checked;
+mod clone_setup;
 pub(crate) mod clones;
 pub(crate) mod conversation;
 mod conversation_sessions;

@@ -280,6 +280,7 @@ async fn with_engine(
             hooks: hooks.clone(),
             permits: Arc::clone(&pool.permits),
             reports: reports.clone(),
+            cancel: cancel.clone(),
             tree: Arc::clone(&tree),
         })
     });

@@ -1,0 +1,136 @@
+//! What a new clone gets besides the project's files: what git ignores, and what the project's set-up makes of it.
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::path::{Component, Path};
+
+use crate::engine::command::OwnCommand;
+use crate::env::Env;
+use crate::model::{EventKind, RunId, Slug, command_line, seconds};
+use crate::ops::Project;
+use crate::ops::run::check;
+use crate::pool::{Cancel, Place, Reports, session_id};
+use crate::program::Programs;
+
+const SETUP: &str = "isolation.setup";
+const BRING: &str = "isolation.bring";
+/// Bytes of the end of the set-up's output that are kept in the record.
+const SHOWN: u64 = 4 * 1024;
+/// Ports that each clone has to itself.
+const PORTS: u16 = 20;
+/// The first port of the first clone. Above those of usual services, below those that systems give to clients.
+const FIRST_PORT: u16 = 12_000;
+const BLOCKS: u16 = 1_000;
+
+/// The variables by which what runs in a clone keeps out of the way of what runs in others.
+pub(super) fn variables(run: &RunId, agent: &Slug) -> [(String, String); 3] {
+    let name = format!("squad-{run}-{agent}");
+    [
+        ("SQUAD_CLONE".to_owned(), agent.to_string()),
+        ("SQUAD_PORT".to_owned(), first_port(&name).to_string()),
+        ("COMPOSE_PROJECT_NAME".to_owned(), name.to_lowercase()),
+    ]
+}
+
+/// The first of [`PORTS`] ports that nobody listens on, the same for the same name while that holds.
+fn first_port(name: &str) -> u16 {
+    let digest = blake3::hash(name.as_bytes());
+    let wanted = u16::from_le_bytes([digest.as_bytes()[0], digest.as_bytes()[1]]);
+    let block = |at: u16| FIRST_PORT + (wanted.wrapping_add(at) % BLOCKS) * PORTS;
+    let is_free = |first: &u16| (*first..first + PORTS).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok());
+    (0..BLOCKS).map(block).find(is_free).unwrap_or(block(0))
+}
+
+/// Brings what git ignores, and runs the set-up. The error says why the clone is not ready.
+pub(super) async fn prepare(
+    (env, project, run): (&Env, &Project, &RunId),
+    (agent, place): (&Slug, &Place),
+    reports: &Reports,
+    mut cancel: Cancel,
+) -> Result<(), String> {
+    let root = Path::new(&place.project);
+    for path in &project.settings.isolation.bring {
+        bring(project, path, root).map_err(|why| format!("`{BRING}` cannot bring `{path}`: {why}"))?;
+    }
+    let arguments = &project.settings.isolation.setup;
+    let Some(name) = arguments.first() else { return Ok(()) };
+    check::require_approved(env, project, SETUP)?;
+    let mut variables = env.os_variables();
+    variables.extend(self::variables(run, agent).map(|(name, value)| (name.into(), value.into())));
+    let program = check::program(name, root, &Programs::new(root, &variables))?;
+    let (local, session) = (project.local(), format!("{}-setup", session_id(agent, run)));
+    let command = OwnCommand {
+        program,
+        arguments: &arguments[1..],
+        directory: root,
+        variables,
+        sandbox: place.pool.sandbox(),
+        squad: env.program.as_deref(),
+        local: &local,
+        session: &session,
+        input: None,
+        kept: SHOWN,
+    };
+    let ended = command.run(project.settings.sessions.tool_limit, cancel.wait()).await;
+    let ended = ended.map_err(|error| format!("`{SETUP}` cannot be started: {error}"))?;
+    let command = command_line(arguments);
+    let why = match ended.exit_code {
+        Some(0) => None,
+        Some(code) => Some(format!("`{command}` exited with {code}")),
+        None => Some(format!("`{command}`: {}", ended.reason)),
+    };
+    let prepared = EventKind::ClonePrepared {
+        command,
+        exit_code: ended.exit_code,
+        reason: ended.reason,
+        seconds: seconds(ended.duration),
+        output: ended.output,
+        output_file: ended.output_file,
+    };
+    reports.tell(Some(agent), prepared);
+    why.map_or(Ok(()), Err)
+}
+
+/// Copies a file or folder that git ignores from the project. What is not there is not brought.
+fn bring(project: &Project, path: &str, root: &Path) -> Result<(), String> {
+    let inner = Path::new(path);
+    if inner.as_os_str().is_empty() || !inner.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err("it is no path below the project's folder".to_owned());
+    }
+    let from = project.folder.root.join(inner);
+    if from.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let in_repository = format!("{}{}", project.path_in_repository(), path.replace('\\', "/"));
+    if !project.repository.is_ignored(&in_repository) {
+        return Err("git does not ignore it, so it is in the clone as it is committed".to_owned());
+    }
+    let to = root.join(inner);
+    let parent = to.parent().map_or(Ok(()), fs::create_dir_all);
+    parent.and_then(|()| copy(&from, &to)).map_err(|error| error.to_string())
+}
+
+/// Copies as the system does it fastest: where the file system can, the copies share their blocks until one changes.
+/// Links are copied as links; what is neither file, folder nor link is left out.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = from.symlink_metadata()?.file_type();
+    if kind.is_symlink() {
+        #[cfg(unix)]
+        match std::os::unix::fs::symlink(fs::read_link(from)?, to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        }
+        // Links need a right of their own there.
+        #[cfg(not(unix))]
+        Ok(())
+    } else if kind.is_dir() {
+        fs::create_dir_all(to)?;
+        fs::read_dir(from)?
+            .try_for_each(|entry| entry.and_then(|entry| copy(&entry.path(), &to.join(entry.file_name()))))
+    } else if kind.is_file() {
+        fs::copy(from, to).map(drop)
+    } else {
+        Ok(())
+    }
+}
