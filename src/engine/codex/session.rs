@@ -574,7 +574,7 @@ impl AdapterSession for Session {
     }
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
-        self.add(text).await
+        self.add(&format!("<system_notification>\n{}\n</system_notification>", text.trim())).await
     }
 
     async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {
