@@ -36,7 +36,7 @@ const OFF: [&str; 22] = [
     "request_permissions_tool",
 ];
 /// More of that, each a key and its value in TOML. Models ask for agents of their own, whatever the features say.
-const SET: [&str; 10] = [
+const SET: [&str; 11] = [
     "agents.enabled=false",
     "web_search=\"disabled\"",
     "skills.bundled.enabled=false",
@@ -47,7 +47,8 @@ const SET: [&str; 10] = [
     "suppress_unstable_features_warning=true",
     // squad passes the repository's on.
     "project_doc_max_bytes=0",
-    // Commands see no keys of the model's.
+    // Commands see no keys of the model's, and nothing that is meant for Codex.
+    "shell_environment_policy.exclude=[\"RUST_LOG\"]",
     "shell_environment_policy.ignore_default_excludes=false",
 ];
 

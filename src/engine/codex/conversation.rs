@@ -22,6 +22,8 @@ pub(super) struct Conversation {
     own_tools: BTreeSet<&'static str>,
     /// Codex's id of the thread; empty until it is open.
     thread: String,
+    /// It began with this session.
+    is_new: bool,
     running: HashMap<String, Running>,
     turn: Option<Turn>,
     /// The number of turns begun.
@@ -69,7 +71,7 @@ impl Conversation {
     ) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
         let (session, spec) = (session.to_owned(), spec.clone());
-        let (thread, running, turn, turns) = Default::default();
+        let (thread, is_new, running, turn, turns) = Default::default();
         let (counted, context, before_compaction, reset) = Default::default();
         let new = Self {
             facts,
@@ -78,6 +80,7 @@ impl Conversation {
             directory,
             own_tools,
             thread,
+            is_new,
             running,
             turn,
             turns,
@@ -91,6 +94,7 @@ impl Conversation {
 
     pub(super) fn opened(&mut self, thread: &str, is_new: bool) {
         thread.clone_into(&mut self.thread);
+        self.is_new |= is_new;
         if is_new {
             self.counted = Some(Usage::default());
         }
@@ -116,6 +120,11 @@ impl Conversation {
 
     pub(super) fn has_begun(&self) -> bool {
         self.turns > 0
+    }
+
+    /// Whether its thread is new and has no turn before this one.
+    pub(super) fn is_in_first_turn(&self) -> bool {
+        self.is_new && self.turns == 1
     }
 
     pub(super) fn name_turn(&mut self, id: Option<&str>) {

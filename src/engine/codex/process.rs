@@ -59,6 +59,8 @@ impl Process {
         };
         let mut command = shared.command(&shared.program, place, may_write, None);
         command.args(arguments(shared, purpose));
+        // Its last line of standard error is shown when it has ended: in plain text, and no advice on its own sandbox.
+        command.env("NO_COLOR", "1").env("RUST_LOG", "error,codex_app_server=off");
         let (mut child, connection) =
             ServingChild::start(&mut command, Dialect::Lines, incoming).map_err(|reason| EngineError::Unusable {
                 reason: format!("{} {reason}", shared.program.path().display()),
