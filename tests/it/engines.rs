@@ -318,14 +318,28 @@ fn the_engines_are_listed_with_what_governs_them() {
     let value: Value = serde_json::from_str(&output.out).expect("JSON");
     let engines = value["engines"].as_array().expect("a list");
     let names: Vec<&str> = engines.iter().filter_map(|engine| engine["name"].as_str()).collect();
-    let expected = ["copilot", "rehearsal", "claude", "codex", "gemini", "cursor", "opencode", "copilot-print", "mine"];
+    let expected = [
+        "copilot",
+        "rehearsal",
+        "claude",
+        "codex",
+        "gemini",
+        "cursor",
+        "opencode",
+        "copilot-print",
+        "claude-print",
+        "codex-print",
+        "mine",
+    ];
     assert_eq!(names, expected);
-    let mine = &engines[8];
+    let mine = &engines[10];
     assert_eq!(
         (&mine["chosen"], &mine["ready"], &mine["version"]),
         (&true.into(), &true.into(), &"my-agent 1.2.3".into())
     );
     assert_eq!(mine["governed"]["otherwise"], "its own strictest mode (`--safe`)");
+    let can = |engine: usize, what: &str| engines[engine]["can"][what].as_bool().expect("it is said");
+    assert!(can(0, "hooks") && can(2, "hooks") && !can(8, "hooks") && !can(10, "hooks") && can(8, "usage"));
     assert_eq!(squad(&repo, &["engines", "nobodys"]).code, 2);
 }
 

@@ -359,7 +359,8 @@ fn an_engine_that_is_ready_is_chosen() {
     assert!(engine(&run(&["init", "--dry-run"])).contains("claude is installed, but not logged in"));
     let shown = run(&["engines"]);
     let logins: Vec<&str> = shown.split('`').skip(1).step_by(2).filter(|one| one.contains("login")).collect();
-    assert_eq!(logins, ["claude auth login", "codex login"], "{shown}");
+    let (claude, codex) = ("claude auth login", "codex login");
+    assert_eq!(logins, [claude, codex, claude, codex], "{shown}");
     let log_in = |line: &str| {
         let status = std::process::Command::new("sh").args(["-c", line]).env("PATH", &path).status();
         assert!(status.expect("it runs").success());

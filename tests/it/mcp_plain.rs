@@ -105,7 +105,17 @@ fn members_run_on_the_engine_of_the_host() {
     let folder = temporary::folder();
     let (repo, _) = plain("");
     for (name, said) in [("claude", "claude was here"), ("codex", "codex was here")] {
-        let text = format!("#!/bin/sh\ncat >/dev/null\nprintf '%s' '{said}'\n");
+        // One serves sessions in its protocol; the other is started for each message.
+        let message = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": said}]}});
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "result": said});
+        let begun = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "1"}});
+        let text = match name {
+            "claude" => format!(
+                "#!/bin/sh\nwhile read -r line; do case \"$line\" in *initialize*) echo '{begun}';; \
+                 *'\"type\":\"user\"'*) echo '{message}'; echo '{result}';; esac; done\n"
+            ),
+            _ => format!("#!/bin/sh\ncat >/dev/null\nprintf '%s' '{said}'\n"),
+        };
         fs::write(folder.path().join(name), text).expect("a program");
         fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).expect("permissions");
     }

@@ -205,7 +205,9 @@ impl Shared {
                 }
             },
         };
-        let done = messages[since..].iter().filter(|message| message["role"] == "assistant").count();
+        // Claude Code puts these words behind a turn that was cut short.
+        let is_turn = |message: &&Value| message["role"] == "assistant" && text(message) != "No response requested.";
+        let done = messages[since..].iter().filter(is_turn).count();
         // Whoever is told that the outcome of a call is unknown makes it again.
         let doubtful = messages[since..]
             .iter()

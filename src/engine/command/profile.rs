@@ -20,9 +20,12 @@ static BUILT_IN: LazyLock<Vec<(String, EngineProfile)>> = LazyLock::new(|| {
     // A test checks that it parses.
     let table: toml::Table = toml::from_str(include_str!("profiles.toml")).unwrap_or_default();
     let read = table.into_iter().filter_map(|(name, fields)| Some((name, fields.try_into().ok()?)));
-    let all: BTreeMap<String, EngineProfile> = read.collect();
-    let base = |fields: &EngineProfile| all.get(fields.like.as_deref()?).cloned();
-    all.iter().map(|(name, fields)| (name.clone(), fields.clone().over(base(fields).unwrap_or_default()))).collect()
+    let all: Vec<(String, EngineProfile)> = read.collect();
+    let base = |fields: &EngineProfile| {
+        let base = all.iter().find(|(name, _)| Some(name) == fields.like.as_ref());
+        base.map(|(_, fields)| fields.clone()).unwrap_or_default()
+    };
+    all.iter().map(|(name, fields)| (name.clone(), fields.clone().over(base(fields)))).collect()
 });
 
 fn built_in(name: &str) -> Option<&'static EngineProfile> {
@@ -126,8 +129,7 @@ impl Profile {
 
     /// The built-in profile of a program.
     pub(super) fn of_program(program: &str) -> Option<Self> {
-        let is_it = |fields: &EngineProfile| fields.program.as_deref() == Some(program) && fields.protocol.is_none();
-        let (name, fields) = BUILT_IN.iter().find(|(_, fields)| is_it(fields))?;
+        let (name, fields) = BUILT_IN.iter().find(|(_, fields)| fields.program.as_deref() == Some(program))?;
         Self::complete(name, fields.clone()).ok()
     }
 
@@ -366,7 +368,7 @@ mod tests {
     #[test]
     fn every_built_in_profile_is_complete() {
         let names = Profile::names(&BTreeMap::new());
-        assert_eq!(names.len(), 6);
+        assert_eq!(names.len(), 8);
         for name in names {
             let profile = Profile::find(&name, &BTreeMap::new()).expect(&name).expect(&name);
             assert!(profile.strict.is_some() && profile.install.is_some(), "{name}");
@@ -384,10 +386,18 @@ mod tests {
         let find = |name| Profile::find(name, &users).expect("a profile");
         let claude = find("claude").expect("complete");
         assert_eq!((claude.program.as_str(), claude.stream), ("/opt/claude", StreamKind::Claude));
+        assert_eq!(claude.protocol, Some(SessionProtocol::Claude));
+        let whole =
+            toml::from_str("[claude]\nargs = [\"-p\"]\n[mine]\nlike = \"claude\"\nchat = \"none\"\n").expect("tables");
+        for name in ["claude", "mine"] {
+            let one_shot = Profile::find(name, &whole).expect("a profile").expect("complete");
+            assert_eq!((one_shot.protocol, one_shot.stream), (None, StreamKind::Claude), "{name}");
+            assert_eq!(one_shot.about, "Claude Code, one process for each message");
+        }
         let mine = find("mine").expect("complete");
         assert_eq!((mine.program.as_str(), mine.model.as_deref()), ("codex", Some("m")));
         assert!(find("odd").is_err() && find("bare").is_err());
         assert!(Profile::find("nobody", &users).is_none());
-        assert_eq!(Profile::names(&users).len(), 9);
+        assert_eq!(Profile::names(&users).len(), 11);
     }
 }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::*;
@@ -12,6 +14,9 @@ use crate::engine::copilot::testing::{opening, show};
 use crate::engine::copilot::{McpOffer, McpServer};
 use crate::engine::{AdapterSession, Approval, Fact, Request, ToolResult};
 use crate::model::{Attachment, ToolChoice};
+
+/// An image of one dot.
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// What squad answers in a turn: with this reason, nothing that the policy decides on may be done.
 #[derive(Default)]
@@ -232,21 +237,23 @@ async fn a_person_is_asked_and_may_add_to_a_turn() {
     Answers::default().rest(&mut session, is_allowed).await;
     assert!(session.steer("and mind the gap").await.expect("it runs"));
     assert!(session.notify("Decided: tabs.").await.expect("it runs"));
-    Answers::default().rest(&mut session, |fact| matches!(fact, Fact::ToolCompleted { .. })).await;
+    let has_ended = |fact: &Fact| matches!(fact, Fact::Request(Request::AfterTool(..)));
+    Answers::default().rest(&mut session, has_ended).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(session.steer("STEP say:Late words.").await.expect("it runs"));
     let lines = Answers::default().rest(&mut session, |_| false).await;
     assert!(has(&lines, "message Slept.") && has(&lines, "message Late words.") && has(&lines, "idle"), "{lines:#?}");
     let requests = world.model.requests();
-    let next = requests.iter().map(shown).find(|text| text.contains("over")).expect("a request with the result");
+    let next = requests.iter().map(shown).find(|text| text.contains("\"content\":\"over\"")).expect("its result");
     assert!(next.contains("mind the gap") && next.contains("Decided: tabs."), "{next}");
     // An image is seen.
-    fs::write(world.project().join("dot.png"), b"\x89PNG").expect("a file");
+    let dot = STANDARD.decode(DOT).expect("it is base64");
+    fs::write(world.project().join("dot.png"), dot).expect("a file");
     let attached = |path: &str| Attachment { path: path.to_owned(), hash: String::new(), bytes: 4 };
     session.send("STEP say:Seen.", &[attached("dot.png"), attached("README.md")]).await.expect("it is taken");
     Answers::default().rest(&mut session, |_| false).await;
     let seen = shown(world.model.requests().last().expect("a request"));
-    assert!(seen.contains("iVBORw==") && seen.contains("- README.md"), "{seen}");
+    assert!(seen.contains("\"type\":\"image\"") && seen.contains("- README.md"), "{seen}");
     session.close().await;
 }
 
@@ -316,15 +323,15 @@ async fn errors_of_the_model_end_a_turn() {
     let mut options = world.options("claude");
     options.profile.set.insert("CLAUDE_CODE_MAX_RETRIES".to_owned(), "1".to_owned());
     let engine = Claude::start(options).expect("it is installed");
-    let mut session = session(&world, &engine, false).await;
     for (status, last) in [(400, "failed "), (429, "no quota: ")] {
+        let mut session = session(&world, &engine, false).await;
         let lines = Answers::default().turn(&mut session, &format!("STEP error:{status}")).await;
         assert!(lines.last().is_some_and(|line| line.starts_with(last)), "{lines:#?}");
         assert_eq!(has(&lines, "warning "), status == 429, "{lines:#?}");
+        let lines = Answers::default().turn(&mut session, "say something").await;
+        assert!(has(&lines, last), "its first message is still the model's: {lines:#?}");
+        session.close().await;
     }
-    let lines = Answers::default().turn(&mut session, "STEP say:Again.").await;
-    assert!(has(&lines, "message Again.") && has(&lines, "idle"), "{lines:#?}");
-    session.close().await;
 }
 
 #[tokio::test]

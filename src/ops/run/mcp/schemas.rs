@@ -156,7 +156,7 @@ fn review_changes() -> Value {
                 "staged": {"type": "boolean", "default": false, "description": "Only what is staged."},
                 "paths": texts("Only these files and folders."),
                 "reviewers": reviewers,
-                "engines": texts("Each reviewer works on each. Default: the project's engine."),
+                "engines": texts("Each reviewer works on each."),
                 "cross": {"type": "boolean", "default": false,
                           "description": "Each then answers the others' findings, blind."},
                 "squadId": text("A review that was still running."),
@@ -170,7 +170,7 @@ fn list_engines() -> Value {
     tool(
         "list_engines",
         "List engines",
-        "The engines that members can run on: installed, ready, and what governs them.",
+        "Engines, whether each is ready, and what governs it.",
         reads(),
         object(json!({}), &[]),
     )
