@@ -31,9 +31,9 @@ pub(crate) fn world_of(scripts: impl FnOnce(&Path) -> [Script; 2]) -> World {
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
     let url = world.model.url();
     let configuration = format!(
-        "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"claude\"\n[agents.tester]\nengine = \"codex\"\n\
-         [engines.claude]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
-         [engines.codex]\nprogram = \"{0}/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex\"\n",
+        "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"claude-print\"\n[agents.tester]\nengine = \"codex-print\"\n\
+         [engines.claude-print]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
+         [engines.codex-print]\nprogram = \"{0}/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex\"\n",
         parts.display()
     );
     fs::create_dir_all(home.join("config/squad")).expect("a folder");
@@ -74,7 +74,7 @@ fn the_real_programs_say_whether_they_are_logged_in() {
                 .variables
                 .retain(|name, _| !["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "CODEX_HOME"].contains(&&**name));
         }
-        for (engine, fix) in ["claude", "codex", "gemini"].into_iter().zip(fixes) {
+        for (engine, fix) in ["claude-print", "codex-print", "gemini"].into_iter().zip(fixes) {
             let ended = world.run(&["engines", engine, "--json"]);
             let found: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
             let found = &found["engines"][0];
@@ -92,9 +92,10 @@ fn a_mixed_team_works_in_one_run() {
     let ended = world.run(&arguments);
     ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }));
     let of = |kind: &str, agent: &str| ended.first_of(kind, agent);
-    for (agent, engine, text, file) in
-        [("ada", "claude", "The endpoint is there.", "ada.txt"), ("bob", "codex", "The tests are there.", "bob.txt")]
-    {
+    for (agent, engine, text, file) in [
+        ("ada", "claude-print", "The endpoint is there.", "ada.txt"),
+        ("bob", "codex-print", "The tests are there.", "bob.txt"),
+    ] {
         let exited = of("engine.exited", agent);
         assert_eq!(
             (&exited["engine"], &exited["exit_code"], &exited["chat"]),
@@ -216,9 +217,10 @@ fn squads_own_tools_stand_in_the_log_where_they_were_called() {
 
 #[test]
 fn retries_are_shown_while_they_last() {
-    for (agent, said) in
-        [("ada", "claude: the model's service answered 529; retry 1 of 10 in "), ("bob", "codex: Reconnecting... 1/5")]
-    {
+    for (agent, said) in [
+        ("ada", "claude-print: the model's service answered 529; retry 1 of 10 in "),
+        ("bob", "codex-print: Reconnecting... 1/5"),
+    ] {
         // Codex asks five times before it tells of it.
         let world = world_of(|_| {
             [plays("ada", &["busy:2 say:The endpoint is there."]), plays("bob", &["busy:6 say:The tests are there."])]

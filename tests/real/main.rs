@@ -31,6 +31,7 @@ mod peers;
 mod policy;
 mod prompt;
 mod resume;
+mod session_engines;
 mod steps;
 mod support;
 mod three_hosts;

@@ -89,6 +89,15 @@ fn moments() -> usize {
 
 #[test]
 fn killed_at_any_line_a_run_is_resumed() {
+    squad_is_killed(world);
+}
+
+#[test]
+fn a_cli_that_is_killed_at_any_moment_changes_nothing_in_the_end() {
+    a_program_is_killed(world, "copilot-runtime");
+}
+
+pub(crate) fn squad_is_killed(world: impl Fn() -> World) {
     let whole = world();
     let undisturbed = whole.run(&[&ARGUMENTS[..], &["Build it"]].concat());
     undisturbed.assert_status(
@@ -126,8 +135,7 @@ fn killed_at_any_line_a_run_is_resumed() {
     println!("squad: {cost:?}");
 }
 
-#[test]
-fn a_cli_that_is_killed_at_any_moment_changes_nothing_in_the_end() {
+pub(crate) fn a_program_is_killed(world: impl Fn() -> World, program: &str) {
     let whole = world();
     let undisturbed = whole.run(&[&ARGUMENTS[..], &["Build it"]].concat());
     let wanted = outcome(&whole, &undisturbed);
@@ -141,7 +149,7 @@ fn a_cli_that_is_killed_at_any_moment_changes_nothing_in_the_end() {
         for _ in 0..number * (lines - 12) / moments() {
             run.wait_for(&["\"seq\""]);
         }
-        signal(world.process("copilot-runtime"), "KILL");
+        signal(world.process(program), "KILL");
         let ended = run.end();
         assert_eq!(outcome(&world, &ended), wanted, "{ended}");
         let interrupted = ended.of("session.resumed").len();
@@ -149,5 +157,5 @@ fn a_cli_that_is_killed_at_any_moment_changes_nothing_in_the_end() {
         assert!(is_cheap, "after {number} of {}: {cost:?}\n{ended}", moments());
         world.repo.assert_sound();
     }
-    println!("CLI: {cost:?}");
+    println!("{program}: {cost:?}");
 }

@@ -32,7 +32,10 @@ impl Wire {
     pub(super) fn messages(self, body: &Value) -> Value {
         let list = |name: &str| body[name].as_array().cloned().unwrap_or_default();
         let messages: Vec<Value> = match self {
-            Self::Messages => list("messages").iter().map(of_anthropic).collect(),
+            Self::Messages => {
+                let system = json!({ "role": "system", "content": body["system"] });
+                std::iter::once(system).chain(list("messages").iter().map(of_anthropic)).collect()
+            }
             Self::Responses => list("input").iter().filter_map(of_responses).collect(),
             Self::Contents => list("contents").iter().map(of_gemini).collect(),
         };
