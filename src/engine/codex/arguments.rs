@@ -3,11 +3,17 @@
 use serde_json::{Map, Value, json};
 
 use super::items::{may_change, may_read};
-use super::process::Purpose;
 use crate::engine::Opening;
 use crate::engine::command::{Shared, codex_projects};
 use crate::engine::copilot::{McpOffer, McpServer, McpServers};
 use crate::model::Tier;
+
+/// What a process is for.
+pub(super) enum Purpose<'o> {
+    /// To ask about the program.
+    Inspect,
+    Serve(&'o Opening),
+}
 
 /// Off for all: agents, goals and schedules of its own, what it would load beside the team's prompt, hooks that files
 /// configure, its own web tools, and what only its own interfaces need. A version that lacks one of them ignores it.

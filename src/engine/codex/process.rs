@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Timeouts;
-use super::arguments::arguments;
+use super::arguments::{Purpose, arguments};
+use crate::engine::EngineError;
 use crate::engine::child::ServingChild;
 use crate::engine::command::Shared;
 use crate::engine::connection::{CallError, Connection, Incoming, Responder};
 use crate::engine::copilot::version_key;
 use crate::engine::dialect::Dialect;
-use crate::engine::{EngineError, Opening};
 
 /// The oldest version that squad was tried with.
 const MIN_VERSION: &str = "0.169.0";
@@ -28,13 +28,6 @@ const UNWANTED: [&str; 8] = [
     "skills/changed",
     "app/list/updated",
 ];
-
-/// What a process is for.
-pub(super) enum Purpose<'o> {
-    /// To ask about the program.
-    Inspect,
-    Serve(&'o Opening),
-}
 
 pub(super) struct Process {
     child: ServingChild,

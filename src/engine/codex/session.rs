@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::answers::{self, Facts, Pending, Verdict};
-use super::arguments::servers;
+use super::arguments::{Purpose, servers};
 use super::conversation::{Conversation, Task};
 use super::items::{Call, may_change};
-use super::process::{Process, Purpose};
+use super::process::Process;
 use super::{Timeouts, prompt, refused};
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
 use crate::engine::connection::{CallError, Connection, Incoming, Responder};
