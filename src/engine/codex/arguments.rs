@@ -16,8 +16,10 @@ pub(super) enum Purpose<'o> {
 }
 
 /// Off for all: agents, goals and schedules of its own, what it would load beside the team's prompt, hooks that files
-/// configure, its own web tools, and what only its own interfaces need. A version that lacks one of them ignores it.
-const OFF: [&str; 22] = [
+/// configure, its own web tools, and what only its own interfaces need. Terminals too: nobody is asked about what is typed
+/// into one, such as commands into a shell. A version that lacks one of them ignores it.
+const OFF: [&str; 23] = [
+    "unified_exec_tty",
     "multi_agent",
     "multi_agent_v2",
     "goals",
