@@ -364,6 +364,7 @@ impl RequestHandler {
         detail: &str,
     ) -> Approval {
         let approval = self.permission(requester, access, tool, detail).await;
+        let access = if self.only_reads(requester, access, detail) { Access::Read } else { access };
         match &approval {
             Approval::Allow => requester.note_allowed(Some(access)),
             Approval::Deny(reason) => {
@@ -380,7 +381,7 @@ impl RequestHandler {
             match access {
                 Access::Read | Access::Network | Access::Own => {}
                 // Such commands only show something.
-                Access::Shell if requester.reads_only || self.only_reads(requester, access, detail) => {}
+                Access::Shell if requester.reads_only => {}
                 Access::Write => {
                     if let Some(path) = self.path_in_project(requester, detail) {
                         tree.begin_write(&requester.agent, call.unwrap_or_default(), &path, true);

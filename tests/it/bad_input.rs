@@ -116,7 +116,7 @@ fn an_unknown_engine_in_a_file_is_the_files_mistake() {
     expect![[r#"
         --- stderr
         error: .squad/config.toml:2: there is no engine `nope`
-        hint: the engines are `copilot`, `rehearsal`, `claude`, `codex`, `gemini`, `cursor`, `opencode` and `copilot-print`
+        hint: the engines are `copilot`, `rehearsal`, `claude`, `codex`, `gemini`, `cursor`, `opencode`, `copilot-print`, `claude-print` and `codex-print`
         --- exit 3
     "#]]
     .assert_eq(&repo.squad(&["orchestrate", "x"]).to_string());

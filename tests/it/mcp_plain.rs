@@ -105,7 +105,7 @@ fn members_run_on_the_engine_of_the_host() {
     let folder = temporary::folder();
     let (repo, _) = plain("");
     for (name, said) in [("claude", "claude was here"), ("codex", "codex was here")] {
-        // One serves sessions in its protocol; the other is started for each message.
+        // Each serves sessions in its protocol.
         let message = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": said}]}});
         let result = json!({"type": "result", "subtype": "success", "is_error": false, "result": said});
         let begun = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "1"}});
@@ -114,7 +114,18 @@ fn members_run_on_the_engine_of_the_host() {
                 "#!/bin/sh\nwhile read -r line; do case \"$line\" in *initialize*) echo '{begun}';; \
                  *'\"type\":\"user\"'*) echo '{message}'; echo '{result}';; esac; done\n"
             ),
-            _ => format!("#!/bin/sh\ncat >/dev/null\nprintf '%s' '{said}'\n"),
+            _ => {
+                let item = json!({"type": "agentMessage", "id": "m", "text": said});
+                let said = json!({"method": "item/completed", "params": {"item": item}});
+                let ended = json!({"method": "turn/completed", "params": {"turn": {"status": "completed"}}});
+                format!(
+                    "#!/bin/sh\nwhile read -r line; do id=$(printf '%s' \"$line\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p'); \
+                     case \"$line\" in *'\"initialize\"'*) r='{{\"userAgent\":\"squad/0.169.0\"}}';; \
+                     *thread/start*) r='{{\"thread\":{{\"id\":\"t\"}}}}';; \
+                     *turn/start*) echo '{said}'; echo '{ended}'; r='{{}}';; *'\"id\"'*) r='{{}}';; *) continue;; esac; \
+                     echo \"{{\\\"id\\\":$id,\\\"result\\\":$r}}\"; done\n"
+                )
+            }
         };
         fs::write(folder.path().join(name), text).expect("a program");
         fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).expect("permissions");

@@ -118,6 +118,7 @@ fn each_engine_gets_the_whole_diff_and_one_that_is_not_there_stops_no_other() {
     let mut repo = changed("");
     repo.variables.remove("SQUAD_ENGINE");
     let message = json!({"id": "m", "type": "agent_message", "text": "{\"verdict\": \"approve\"}"});
+    // `codex-print` starts it for each message.
     engine(folder.path(), "codex", &json!({"type": "item.completed", "item": message}).to_string());
     repo.variables.insert("PATH".to_owned(), format!("{}:{}", folder.path().display(), repo.variables["PATH"]));
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
@@ -125,14 +126,17 @@ fn each_engine_gets_the_whole_diff_and_one_that_is_not_there_stops_no_other() {
     repo.write("logo.bin", "\0\u{1}");
     let output = repo
         .command(env!("CARGO_BIN_EXE_squad"), &repo.root())
-        .args(["review", "--engine", "codex,gemini", "--json"])
+        .args(["review", "--engine", "codex-print,gemini", "--json"])
         .output();
     let output = output.expect("it runs");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
     assert!(err.contains("gemini does not review: gemini is not installed"), "{err}");
     let said: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(said["verdicts"], json!([{"role": "reviewer-codex", "engine": "codex", "verdict": "approved"}]));
+    assert_eq!(
+        said["verdicts"],
+        json!([{"role": "reviewer-codex-print", "engine": "codex-print", "verdict": "approved"}])
+    );
     let told = fs::read_to_string(folder.path().join("codex.told")).expect("it was told something");
     for part in [
         "-    return sum(items)\n+    return sum(items) * 1.1\n",

@@ -12,6 +12,7 @@ mod terminal;
 
 mod attach;
 mod clones;
+mod codex;
 mod colleagues;
 mod command_engines;
 mod conversation;

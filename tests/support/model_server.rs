@@ -189,7 +189,8 @@ impl Shared {
         let all: String = messages.iter().map(|message| text(message) + "\n").collect();
         let scripted = self.scripts.iter().find(|script| all.contains(&script.marker));
         // Whoever is told to go on is not at the beginning again, and what the engine tells a running turn is no prompt.
-        let goes_on = |text: String| text.contains("You were interrupted") || text.contains("<system_notification>");
+        let signs = ["You were interrupted", "<system_notification>", "<turn_aborted>"];
+        let goes_on = |text: String| signs.iter().any(|sign| text.contains(sign));
         let of_user = |message: &Value| message["role"] == "user" && !goes_on(text(message));
         let (steps, since) = match scripted {
             Some(script) => (script.steps.clone(), messages.iter().rposition(of_user).unwrap_or(0)),

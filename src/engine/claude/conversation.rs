@@ -27,7 +27,7 @@ pub(super) struct Conversation {
     queued: BTreeSet<String>,
     /// Whether the program says what became of messages.
     reports_queue: bool,
-    /// US dollars that its process has counted so far.
+    /// US dollars that its process has counted so far, or those before it.
     cost: f64,
 }
 
@@ -81,10 +81,10 @@ impl Conversation {
         }
     }
 
-    /// A process has begun, or is gone.
-    pub(super) fn forget_process(&mut self) {
+    /// A process begins, in a session that has cost this much.
+    pub(super) fn begin_process(&mut self, cost: f64) {
         self.queued.clear();
-        (self.reports_queue, self.cost) = (false, 0.0);
+        (self.reports_queue, self.cost) = (false, cost);
     }
 
     pub(super) fn has_queued(&self) -> bool {

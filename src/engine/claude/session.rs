@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep};
 
 use super::conversation::Conversation;
 use super::requests::{self, Requests};
-use super::{tools, transcript};
+use super::tools;
+use super::transcript::{self, Transcript};
 use crate::engine::child::ServingChild;
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
 use crate::engine::connection::{CallError, Connection, Incoming};
@@ -125,9 +126,12 @@ impl Session {
         let (session, directory) = (&self.opening.session, &self.opening.directory);
         let may_write = !matches!(self.opening.spec.tools, ToolChoice::ReadOnly | ToolChoice::Nothing);
         let mut command = self.shared.command(&self.shared.program, (session, directory), may_write, None);
-        command.args(self.arguments(resume)).envs(compaction(self.opening.spec.compaction_threshold));
+        let stored = if resume { self.transcript().unwrap_or_default() } else { Transcript::default() };
+        command
+            .args(self.arguments(resume, stored.resume_at()))
+            .envs(compaction(self.opening.spec.compaction_threshold));
         let requests = Arc::clone(&self.requests) as Arc<dyn Incoming>;
-        self.conversation.lock().forget_process();
+        self.conversation.lock().begin_process(stored.cost);
         let (mut child, connection) = ServingChild::start(&mut command, Dialect::Control, requests)
             .map_err(|why| EngineError::Unusable { reason: format!("{name} {why}"), hint: None })?;
         let begun = connection.request("initialize", &self.initialize(), START_TIMEOUT).await;
@@ -149,7 +153,7 @@ impl Session {
         Err(EngineError::Died { reason: format!("{name} does not serve a session: {report}"), hint })
     }
 
-    fn arguments(&self, resume: bool) -> Vec<String> {
+    fn arguments(&self, resume: bool, at: Option<&str>) -> Vec<String> {
         // Its prompt is that of the session as it is opened now, not as it was first.
         let fixed = "-p --verbose --input-format stream-json --output-format stream-json --include-partial-messages \
                      --permission-prompt-tool stdio --permission-mode default --setting-sources user \
@@ -171,6 +175,9 @@ impl Session {
             add("--effort", effort);
         }
         add(if resume { "--resume" } else { "--session-id" }, &self.chat);
+        if let Some(at) = at {
+            add("--resume-session-at", at);
+        }
         arguments
     }
 
@@ -270,6 +277,14 @@ impl Session {
         });
     }
 
+    /// `None`: it cannot be read. What is not there was lost before anything was stored.
+    fn transcript(&self) -> Option<Transcript> {
+        match transcript::find(&self.shared.homes(), &self.chat) {
+            Some(file) => Transcript::read(&file),
+            None => Some(Transcript::default()),
+        }
+    }
+
     fn report(&self, fact: Fact) {
         self.conversation.lock().report(fact);
     }
@@ -331,9 +346,7 @@ impl AdapterSession for Session {
     }
 
     async fn recall(&mut self, prompt: &str) -> Option<Recall> {
-        let file = transcript::find(&self.shared.homes(), &self.chat);
-        // What is not there was lost before anything was stored.
-        file.map_or(Some(Recall::default()), |file| transcript::recall(&file, prompt))
+        self.transcript().map(|stored| stored.recall(prompt))
     }
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {

@@ -3,15 +3,23 @@
 use serde_json::{Map, Value, json};
 
 use super::items::{may_change, may_read};
-use super::process::Purpose;
 use crate::engine::Opening;
 use crate::engine::command::{Shared, codex_projects};
 use crate::engine::copilot::{McpOffer, McpServer, McpServers};
 use crate::model::Tier;
 
+/// What a process is for.
+pub(super) enum Purpose<'o> {
+    /// To ask about the program.
+    Inspect,
+    Serve(&'o Opening),
+}
+
 /// Off for all: agents, goals and schedules of its own, what it would load beside the team's prompt, hooks that files
-/// configure, its own web tools, and what only its own interfaces need. A version that lacks one of them ignores it.
-const OFF: [&str; 22] = [
+/// configure, its own web tools, and what only its own interfaces need. Terminals too: nobody is asked about what is typed
+/// into one, such as commands into a shell. A version that lacks one of them ignores it.
+const OFF: [&str; 23] = [
+    "unified_exec_tty",
     "multi_agent",
     "multi_agent_v2",
     "goals",
@@ -36,7 +44,7 @@ const OFF: [&str; 22] = [
     "request_permissions_tool",
 ];
 /// More of that, each a key and its value in TOML. Models ask for agents of their own, whatever the features say.
-const SET: [&str; 10] = [
+const SET: [&str; 11] = [
     "agents.enabled=false",
     "web_search=\"disabled\"",
     "skills.bundled.enabled=false",
@@ -47,7 +55,8 @@ const SET: [&str; 10] = [
     "suppress_unstable_features_warning=true",
     // squad passes the repository's on.
     "project_doc_max_bytes=0",
-    // Commands see no keys of the model's.
+    // Commands see no keys of the model's, and nothing that is meant for Codex.
+    "shell_environment_policy.exclude=[\"RUST_LOG\"]",
     "shell_environment_policy.ignore_default_excludes=false",
 ];
 

@@ -22,6 +22,8 @@ pub(super) struct Conversation {
     own_tools: BTreeSet<&'static str>,
     /// Codex's id of the thread; empty until it is open.
     thread: String,
+    /// It began with this session.
+    is_new: bool,
     running: HashMap<String, Running>,
     turn: Option<Turn>,
     /// The number of turns begun.
@@ -69,7 +71,7 @@ impl Conversation {
     ) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
         let (session, spec) = (session.to_owned(), spec.clone());
-        let (thread, running, turn, turns) = Default::default();
+        let (thread, is_new, running, turn, turns) = Default::default();
         let (counted, context, before_compaction, reset) = Default::default();
         let new = Self {
             facts,
@@ -78,6 +80,7 @@ impl Conversation {
             directory,
             own_tools,
             thread,
+            is_new,
             running,
             turn,
             turns,
@@ -91,6 +94,7 @@ impl Conversation {
 
     pub(super) fn opened(&mut self, thread: &str, is_new: bool) {
         thread.clone_into(&mut self.thread);
+        self.is_new |= is_new;
         if is_new {
             self.counted = Some(Usage::default());
         }
@@ -116,6 +120,11 @@ impl Conversation {
 
     pub(super) fn has_begun(&self) -> bool {
         self.turns > 0
+    }
+
+    /// Whether its thread is new and has no turn before this one.
+    pub(super) fn is_in_first_turn(&self) -> bool {
+        self.is_new && self.turns == 1
     }
 
     pub(super) fn name_turn(&mut self, id: Option<&str>) {
@@ -430,4 +439,190 @@ fn result(item: &Value) -> String {
         }
         _ => String::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::copilot::testing::{opening, show};
+    use crate::model::ToolChoice;
+
+    fn conversation(is_new: bool) -> (Conversation, mpsc::UnboundedReceiver<Fact>) {
+        let spec = opening("s", ToolChoice::All).spec;
+        let own = BTreeSet::from(["squad_status"]);
+        let (mut conversation, facts) = Conversation::new(("s", &spec), PathBuf::from("/p"), own);
+        conversation.opened("t", is_new);
+        conversation.begin_turn();
+        (conversation, facts)
+    }
+
+    fn told(facts: &mut mpsc::UnboundedReceiver<Fact>) -> Vec<String> {
+        let all = std::iter::from_fn(|| facts.try_recv().ok()).map(|fact| show(&fact));
+        all.filter(|fact| fact != "alive").collect()
+    }
+
+    /// What each message of a turn becomes.
+    fn facts(messages: &[(&str, Value)]) -> Vec<String> {
+        let (mut conversation, mut facts) = conversation(true);
+        for (method, params) in messages {
+            conversation.notified(method, params);
+        }
+        told(&mut facts)
+    }
+
+    fn item(kind: &str, more: Value) -> Value {
+        let mut item = json!({ "type": kind, "id": "c" });
+        item.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        json!({ "threadId": "t", "item": item })
+    }
+
+    fn tokens(turn: &str, total: u64, last: u64, context: u64) -> Value {
+        let count = |input: u64| json!({ "inputTokens": input, "outputTokens": 1, "totalTokens": context });
+        let usage = json!({ "total": count(total), "last": count(last), "modelContextWindow": 1000 });
+        json!({ "threadId": "t", "turnId": turn, "tokenUsage": usage })
+    }
+
+    fn ended(status: &str, error: Value) -> Value {
+        json!({ "threadId": "t", "turn": { "id": "u", "status": status, "error": error } })
+    }
+
+    #[test]
+    fn a_turn_becomes_facts() {
+        let command = json!({ "command": "/bin/bash -lc 'make'", "cwd": "/p/sub" });
+        let done = json!({ "status": "failed", "exitCode": 2, "aggregatedOutput": "no rule" });
+        let seen = facts(&[
+            ("turn/started", json!({ "threadId": "t", "turn": { "id": "u" } })),
+            ("item/started", item("reasoning", json!({}))),
+            ("item/agentMessage/delta", json!({ "threadId": "t", "delta": "he" })),
+            ("item/completed", item("agentMessage", json!({ "text": "hello" }))),
+            ("item/completed", item("agentMessage", json!({ "text": "" }))),
+            ("item/started", item("commandExecution", command)),
+            ("item/completed", item("commandExecution", done)),
+            // An end without a begin, and a message of another thread.
+            ("item/completed", item("fileChange", json!({ "status": "completed" }))),
+            ("item/agentMessage/delta", json!({ "threadId": "other", "delta": "x" })),
+            ("error", json!({ "threadId": "t", "willRetry": true, "error": { "message": "Reconnecting... 1/5" } })),
+            ("warning", json!({ "threadId": "t", "message": "Model metadata for `x` not found." })),
+            ("model/rerouted", json!({ "threadId": "t", "fromModel": "a", "toModel": "b" })),
+            ("turn/completed", json!({ "threadId": "t", "turn": { "id": "old", "status": "interrupted" } })),
+            ("turn/completed", ended("completed", Value::Null)),
+            ("turn/completed", ended("completed", Value::Null)),
+        ]);
+        let expected = [
+            "delta he",
+            "message hello",
+            "start c command_execution: cd '/p/sub' && make",
+            "end c command_execution failed (2): no rule",
+            "warning the model is retried after: Reconnecting... 1/5",
+            "warning `b` answers in the place of `a`",
+            "idle",
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn what_a_turn_used_is_counted_once() {
+        let started = json!({ "threadId": "t", "turn": { "id": "u" } });
+        let method = "thread/tokenUsage/updated";
+        for (is_new, messages, expected) in [
+            (
+                true,
+                vec![tokens("u", 100, 100, 110), tokens("u", 100, 100, 110), tokens("u", 250, 150, 160)],
+                vec![100, 150],
+            ),
+            // A resumed thread says first what it had.
+            (false, vec![tokens("old", 500, 100, 110), tokens("u", 620, 120, 130)], vec![120]),
+            (false, vec![tokens("u", 620, 120, 130)], vec![120]),
+        ] {
+            let (mut conversation, mut facts) = conversation(is_new);
+            conversation.notified("turn/started", &started);
+            messages.iter().for_each(|message| drop(conversation.notified(method, message)));
+            let used = std::iter::from_fn(|| facts.try_recv().ok()).filter_map(|fact| match fact {
+                Fact::Usage(usage) => Some(usage.input_tokens),
+                _ => None,
+            });
+            assert_eq!(used.collect::<Vec<_>>(), expected, "{messages:?}");
+        }
+        let compaction = item("contextCompaction", json!({}));
+        let seen = facts(&[
+            ("turn/started", started),
+            (method, tokens("u", 900, 900, 910)),
+            ("item/started", compaction.clone()),
+            (method, tokens("u", 900, 0, 90)),
+            ("item/completed", compaction),
+        ]);
+        assert_eq!(seen.last().expect("facts"), "s compacted 910 -> Some(90)");
+    }
+
+    #[test]
+    fn ends_say_why() {
+        let quota = json!({ "rateLimits": { "primary": { "usedPercent": 100, "resetsAt": 1_900_000_000 },
+            "secondary": { "usedPercent": 20, "resetsAt": 1_950_000_000 } } });
+        for (status, error, expected) in [
+            ("interrupted", Value::Null, "failed the turn was aborted"),
+            ("failed", json!({ "message": "bad request", "codexErrorInfo": "other" }), "failed bad request"),
+            (
+                "failed",
+                json!({ "message": "You are out.", "codexErrorInfo": "usageLimitExceeded" }),
+                "no quota: You are out.",
+            ),
+            (
+                "failed",
+                json!({ "message": "last status: 429 Too Many Requests" }),
+                "no quota: last status: 429 Too Many Requests",
+            ),
+            ("odd", Value::Null, "failed it does not say why"),
+        ] {
+            let seen =
+                facts(&[("account/rateLimits/updated", quota.clone()), ("turn/completed", ended(status, error))]);
+            assert_eq!(seen, [expected]);
+        }
+        let (mut conversation, mut facts) = conversation(true);
+        conversation.notified("account/rateLimits/updated", &quota);
+        let error = json!({ "message": "You are out.", "codexErrorInfo": "usageLimitExceeded" });
+        conversation.notified("turn/completed", &ended("failed", error));
+        let reset = std::iter::from_fn(|| facts.try_recv().ok()).find_map(|fact| match fact {
+            Fact::NoQuota { reset, .. } => reset,
+            _ => None,
+        });
+        assert_eq!(reset, Timestamp::from_second(1_900_000_000).ok().map(Reset::At));
+    }
+
+    #[test]
+    fn malformed_messages_never_panic() {
+        let (mut conversation, _facts) = conversation(true);
+        let odd = [
+            Value::Null,
+            json!([]),
+            json!("x"),
+            json!({ "item": 7 }),
+            json!({ "item": { "type": "commandExecution", "id": [], "command": 1, "cwd": {} } }),
+            json!({ "item": { "type": "fileChange", "changes": [7, { "path": 1 }, { "path": "a", "kind": 1 }] } }),
+            json!({ "item": { "type": "mcpToolCall", "server": 1 }, "itemId": 1, "questions": 7, "_meta": { "codex_approval_kind": "mcp_tool_call" } }),
+            json!({ "tokenUsage": { "total": -1, "last": [] }, "turn": 1, "error": 1, "willRetry": true, "rateLimits": 1 }),
+        ];
+        for method in [
+            "turn/started",
+            "turn/completed",
+            "item/started",
+            "item/completed",
+            "item/agentMessage/delta",
+            "thread/tokenUsage/updated",
+            "account/rateLimits/updated",
+            "error",
+            "warning",
+            "mcpServer/startupStatus/updated",
+            "item/tool/call",
+            "item/commandExecution/requestApproval",
+            "item/fileChange/requestApproval",
+            "item/tool/requestUserInput",
+            "mcpServer/elicitation/request",
+            "",
+        ] {
+            for params in &odd {
+                let _ = conversation.notified(method, params);
+                let _ = conversation.requested(method, params);
+            }
+        }
+    }
 }

@@ -52,7 +52,11 @@ impl Call {
                 let accesses = paths.iter().map(|path| (Access::Write, path.clone())).collect::<Vec<_>>();
                 // One without a file that can be read is shown in full to whoever decides.
                 let accesses = if accesses.is_empty() { vec![(Access::Write, item.to_string())] } else { accesses };
-                let call = new(FILES, json!({ "changes": changes }), list(&paths), accesses);
+                let inner = |path: &String| match Path::new(path).strip_prefix(directory) {
+                    Ok(inner) => inner.display().to_string(),
+                    Err(_) => path.clone(),
+                };
+                let call = new(FILES, json!({ "changes": changes }), list(paths.iter().map(inner)), accesses);
                 Self { writings: changes.iter().filter_map(writing).collect(), ..call }
             }
             "mcpToolCall" => {

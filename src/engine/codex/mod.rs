@@ -36,7 +36,8 @@ use serde_json::{Value, json};
 
 pub(crate) use session::Session;
 
-use self::process::{Process, Purpose};
+use self::arguments::Purpose;
+use self::process::Process;
 use super::command::{self, Command, Shared};
 use super::{Adapter, EngineError, Opening};
 use crate::model::AvailableModels;

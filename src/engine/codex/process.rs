@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Timeouts;
-use super::arguments::arguments;
+use super::arguments::{Purpose, arguments};
+use crate::engine::EngineError;
 use crate::engine::child::ServingChild;
 use crate::engine::command::Shared;
 use crate::engine::connection::{CallError, Connection, Incoming, Responder};
 use crate::engine::copilot::version_key;
 use crate::engine::dialect::Dialect;
-use crate::engine::{EngineError, Opening};
 
 /// The oldest version that squad was tried with.
 const MIN_VERSION: &str = "0.169.0";
@@ -28,13 +28,6 @@ const UNWANTED: [&str; 8] = [
     "skills/changed",
     "app/list/updated",
 ];
-
-/// What a process is for.
-pub(super) enum Purpose<'o> {
-    /// To ask about the program.
-    Inspect,
-    Serve(&'o Opening),
-}
 
 pub(super) struct Process {
     child: ServingChild,
@@ -59,6 +52,8 @@ impl Process {
         };
         let mut command = shared.command(&shared.program, place, may_write, None);
         command.args(arguments(shared, purpose));
+        // Its last line of standard error is shown when it has ended: in plain text, and no advice on its own sandbox.
+        command.env("NO_COLOR", "1").env("RUST_LOG", "error,codex_app_server=off");
         let (mut child, connection) =
             ServingChild::start(&mut command, Dialect::Lines, incoming).map_err(|reason| EngineError::Unusable {
                 reason: format!("{} {reason}", shared.program.path().display()),

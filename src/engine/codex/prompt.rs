@@ -8,12 +8,11 @@
 use std::path::Path;
 
 use crate::engine::Opening;
+use crate::engine::copilot::{DEFAULT_IDENTITY, NOTIFICATIONS};
 use crate::env::ProjectPath;
 use crate::env::files::read_within;
 use crate::model::ToolChoice;
 
-/// The identity of a session without a team.
-const DEFAULT_IDENTITY: &str = "You are an agent that squad runs in this repository.";
 /// Codex reads it only where the user trusts all else that the repository configures, too.
 const INSTRUCTIONS: &str = "AGENTS.md";
 /// Most bytes of such a file, as Codex reads them.
@@ -29,7 +28,7 @@ pub(super) fn texts(root: &Path, opening: &Opening) -> (String, String) {
     let of_repository = instructions(root, &opening.directory);
     let parts = [of_repository.trim(), spec.prompt.trim(), spec.context.trim()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    (team.to_owned(), parts.join("\n\n"))
+    (format!("{team}\n\n{NOTIFICATIONS}"), parts.join("\n\n"))
 }
 
 /// The repository's instructions from the project's root down to a folder.
@@ -65,7 +64,7 @@ mod tests {
         let opening =
             |tools| Opening { directory: inner.clone(), ..crate::engine::copilot::testing::opening("s", tools) };
         let (base, more) = texts(&root, &opening(ToolChoice::All));
-        assert_eq!(base, "# Team");
+        assert!(base.starts_with("# Team\n\n<system_notifications>"), "{base}");
         let place = Path::new("a/b/AGENTS.md").display().to_string();
         let expected = format!(
             "# AGENTS.md of this repository\n\nSay please.\n\n# {place} of this repository\n\nSay thanks.\n\n\

@@ -11,8 +11,6 @@ use crate::engine::Recall;
 
 /// Most bytes of the file. It holds results in full.
 const MOST: u64 = 512 << 20;
-/// The result that Codex writes for a call that its end has cut short.
-const ABORTED: &str = "aborted";
 
 /// `None`: the file cannot be read.
 pub(super) fn read(file: &Path, prompt: &str) -> Option<Recall> {
@@ -44,7 +42,7 @@ pub(super) fn read(file: &Path, prompt: &str) -> Option<Recall> {
                 }
             }
             Some("response_item") if kind.ends_with("_call_output") => {
-                let is_whole = payload["output"] != ABORTED;
+                let is_whole = !is_cut_off(&payload["output"]);
                 open.retain(|(id, _)| !is_whole || Some(id.as_str()) != text(payload, "/call_id"));
             }
             // Calls that a script of the model's makes have ids of their own.
@@ -60,6 +58,14 @@ pub(super) fn read(file: &Path, prompt: &str) -> Option<Recall> {
     }
     recall.unfinished = open.into_iter().map(|(_, tool)| tool).collect();
     Some(recall)
+}
+
+/// Whether a result is what Codex writes for a call that its own end, or squad's, has cut short.
+fn is_cut_off(output: &Value) -> bool {
+    let parts = output.as_array().into_iter().flatten().filter_map(|part| text(part, "/text"));
+    let whole = output.as_str().map_or_else(|| parts.collect(), str::to_owned);
+    let last = whole.lines().next_back().unwrap_or_default();
+    whole == "aborted" || last.starts_with("aborted by user") || whole.starts_with("dynamic tool call was cancelled")
 }
 
 #[cfg(test)]
@@ -90,12 +96,18 @@ mod tests {
             call("c2", "apply_patch"),
             output("c2", "aborted"),
             call("c3", "exec_command"),
+            output("c3", "Wall time: 0.3 seconds\naborted by user"),
+            call("c4", "squad_status"),
+            output("c4", "dynamic tool call was cancelled before receiving a response"),
+            call("c5", "exec_command"),
+            output("c5", "it was aborted by user"),
+            call("c6", "exec_command"),
         ];
         std::fs::write(&file, lines.join("\n") + "\n{\"type\":\"resp").expect("a file");
         let recall = read(&file, "Do it.").expect("it can be read");
         assert!(recall.has_prompt);
-        assert_eq!(recall.calls, ["c1", "exec-1", "c2", "c3"]);
-        assert_eq!(recall.unfinished, ["apply_patch", "exec_command"]);
+        assert_eq!(recall.calls, ["c1", "exec-1", "c2", "c3", "c4", "c5", "c6"]);
+        assert_eq!(recall.unfinished, ["apply_patch", "exec_command", "squad_status", "exec_command"]);
         assert_eq!(read(&file, "Something else."), Some(Recall::default()));
         assert_eq!(read(&folder.path().join("none"), ""), None);
     }

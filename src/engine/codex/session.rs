@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::answers::{self, Facts, Pending, Verdict};
-use super::arguments::servers;
+use super::arguments::{Purpose, servers};
 use super::conversation::{Conversation, Task};
 use super::items::{Call, may_change};
-use super::process::{Process, Purpose};
+use super::process::Process;
 use super::{Timeouts, prompt, refused};
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
 use crate::engine::connection::{CallError, Connection, Incoming, Responder};
@@ -463,13 +463,16 @@ impl Core {
     async fn restore(self: &Arc<Self>, reason: &str) -> Option<Process> {
         for attempt in 1..=MAX_RETRIES {
             sleep(backoff(self.timeouts.backoff, attempt)).await;
-            let (thread, has_begun) = {
+            let (thread, has_begun, may_begin_again) = {
                 let conversation = self.conversation.lock();
-                (conversation.thread().to_owned(), conversation.has_begun())
+                (conversation.thread().to_owned(), conversation.has_begun(), conversation.is_in_first_turn())
             };
-            // A thread without a turn is nowhere.
-            let thread = Some(thread.as_str()).filter(|_| has_begun);
-            match self.start_once(thread).await {
+            // A new thread is nowhere until its first turn has been written.
+            let started = match self.start_once(Some(&thread).filter(|_| has_begun).map(String::as_str)).await {
+                Err(EngineError::NotResumable { .. }) if may_begin_again => self.start_once(None).await,
+                started => started,
+            };
+            match started {
                 Ok((process, _)) => {
                     self.report(Fact::ConnectionRestored { attempts: attempt });
                     self.conversation.lock().end_turn(Fact::Interrupted(reason.to_owned()));
@@ -574,7 +577,7 @@ impl AdapterSession for Session {
     }
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
-        self.add(text).await
+        self.add(&format!("<system_notification>\n{}\n</system_notification>", text.trim())).await
     }
 
     async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {

@@ -282,6 +282,7 @@ async fn a_models_script_is_asked_about_call_by_call() {
     let mut session = engine.open(world.opening("gpt-6.1-sol", ToolChoice::All)).await.expect("it opens");
     let script = "const r = await tools.exec_command({cmd: 'echo hi; touch yes'}); \
                   try { await tools.exec_command({cmd: 'touch no'}) } catch {} \
+                  try { await tools.exec_command({cmd: 'bash', tty: true}) } catch {} \
                   text(await tools.squad_status({}))";
     let answers = |_: Access, detail: &str| match detail.contains("no") {
         true => Approval::Deny("not you".to_owned()),

@@ -235,7 +235,7 @@ async fn claude_code_in_its_strictest_mode_changes_nothing() {
 #[ignore = "needs .ci/install-real-parts"]
 async fn codex_works_in_one_chat_and_heeds_no_repository() {
     let world = World::new();
-    let engine = world.engine("codex");
+    let engine = world.engine("codex-print");
     let mut session = world.session(&engine, false).await;
     let task = "STEP tool:exec_command {\"cmd\":\"echo made > made.txt\"}\nSTEP say:The first.";
     let lines = turn(&mut session, task, true).await;
@@ -256,7 +256,7 @@ async fn codex_works_in_one_chat_and_heeds_no_repository() {
 #[ignore = "needs .ci/install-real-parts"]
 async fn codex_in_its_strictest_mode_changes_nothing() {
     let world = World::new();
-    let engine = world.engine("codex");
+    let engine = world.engine("codex-print");
     let mut session = world.session(&engine, false).await;
     let task = "STEP tool:exec_command {\"cmd\":\"touch made.txt\"}\nSTEP say:Done.";
     let lines = turn(&mut session, task, false).await;
@@ -305,7 +305,7 @@ async fn copilot_prints_its_answers_goes_on_in_its_chat_and_does_nothing_unasked
 #[ignore = "needs .ci/install-real-parts"]
 async fn a_model_that_refuses_fails_the_turn_and_says_why() {
     let world = World::new();
-    for name in ["claude-print", "codex", "copilot-print"] {
+    for name in ["claude-print", "codex-print", "copilot-print"] {
         if name == "copilot-print" {
             world.remove_what_is_refused(&world.engine(name)).await;
         }
