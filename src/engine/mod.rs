@@ -235,7 +235,7 @@ pub(crate) enum Engine {
 
 /// A session of any engine.
 pub(crate) enum Session {
-    Claude(claude::Session),
+    Claude(Box<claude::Session>),
     Codex(codex::Session),
     Command(command::Session),
     Copilot(copilot::Session),
@@ -339,7 +339,7 @@ impl Adapter for Engine {
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         match self {
-            Self::Claude(engine) => engine.open(opening).await.map(Session::Claude),
+            Self::Claude(engine) => engine.open(opening).await.map(|session| Session::Claude(Box::new(session))),
             Self::Codex(engine) => engine.open(opening).await.map(Session::Codex),
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
