@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::engine::command::OwnCommand;
-use crate::env::{Env, real};
+use crate::env::real;
 use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug, command_line, seconds};
-use crate::ops::Project;
 use crate::ops::run::checked::Checked;
 use crate::ops::run::executor::{Executor, Results};
+use crate::ops::run::own_commands::{program, require_approved};
 use crate::ops::team::trust;
 use crate::pool::{Action, Places, SessionPool, Work, WorkTree, session_id};
-use crate::program::{Program, Programs};
-use crate::settings::Origin;
+use crate::program::Programs;
 
 /// The setting.
 pub(crate) const SETTING: &str = "check.run";
@@ -202,23 +201,4 @@ impl Executor<'_> {
             ..ProjectCheck::default()
         }))
     }
-}
-
-/// Fails if a repository's setting, or a file that it names, has changed since a person approved it.
-pub(super) fn require_approved(env: &Env, project: &Project, setting: &str) -> Result<(), String> {
-    let is_brought = matches!(project.settings.origin(setting), Origin::Project(..));
-    if is_brought && !trust::is_approved(env, project, setting) {
-        return Err(format!("what `{setting}` runs is not as it was approved: `squad trust` shows it"));
-    }
-    Ok(())
-}
-
-/// The user's own file or an approval names it, so it may be one of the project's.
-pub(super) fn program(name: &str, root: &Path, programs: &Programs) -> Result<Program, String> {
-    let path = Path::new(name);
-    if path.is_absolute() || path.components().count() == 1 {
-        return programs.named(path).map_err(|refusal| refusal.to_string());
-    }
-    let path = root.join(path);
-    if path.is_file() { Ok(Program::of_user(&path)) } else { Err(format!("the project has no file `{name}`")) }
 }

@@ -9,7 +9,7 @@ use crate::engine::command::OwnCommand;
 use crate::env::Env;
 use crate::model::{EventKind, RunId, Slug, command_line, seconds};
 use crate::ops::Project;
-use crate::ops::run::check;
+use crate::ops::run::own_commands::{program, require_approved};
 use crate::pool::{Cancel, Place, Reports, session_id};
 use crate::program::Programs;
 
@@ -55,10 +55,10 @@ pub(super) async fn prepare(
     }
     let arguments = &project.settings.isolation.setup;
     let Some(name) = arguments.first() else { return Ok(()) };
-    check::require_approved(env, project, SETUP)?;
+    require_approved(env, project, SETUP)?;
     let mut variables = env.os_variables();
     variables.extend(self::variables(run, agent).map(|(name, value)| (name.into(), value.into())));
-    let program = check::program(name, root, &Programs::new(root, &variables))?;
+    let program = program(name, root, &Programs::new(root, &variables))?;
     let (local, session) = (project.local(), format!("{}-setup", session_id(agent, run)));
     let command = OwnCommand {
         program,

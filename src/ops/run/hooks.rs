@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::env::{Env, real};
 use crate::model::RunId;
 use crate::ops::Project;
-use crate::ops::run::check::program;
+use crate::ops::run::own_commands::program;
 use crate::ops::team::trust;
 use crate::pool::{FileState, Hook, HookPlace, Hooks};
 use crate::program::Programs;

@@ -29,6 +29,7 @@ pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
+mod own_commands;
 pub(crate) mod past;
 pub(crate) mod preview;
 pub(crate) mod recall;
