@@ -20,8 +20,7 @@ use crate::engine::command::content;
 use crate::engine::connection::{Connection, Incoming, Responder};
 use crate::engine::copilot::McpServers;
 use crate::engine::writes::writes;
-use crate::engine::{Approval, Fact, NO_ANSWER, Reply, Request, ToolCall, ToolResult, ToolSpec, subject};
-use crate::model::SessionSpec;
+use crate::engine::{Approval, Fact, NO_ANSWER, Opening, Reply, Request, ToolCall, ToolResult, subject};
 
 /// The ids of squad's hooks.
 const BEFORE: &str = "before";
@@ -37,8 +36,7 @@ pub(super) fn hooks() -> Value {
 
 pub(super) struct Requests {
     pub(super) conversation: Arc<Mutex<Conversation>>,
-    pub(super) spec: SessionSpec,
-    pub(super) tools: Vec<ToolSpec>,
+    pub(super) opening: Opening,
     pub(super) servers: McpServers,
 }
 
@@ -115,12 +113,12 @@ impl Requests {
             return Some(NO_ANSWER.to_owned());
         }
         let is_allowed = match tool {
-            Tool::Squad(name) => self.tools.iter().any(|tool| tool.name == name),
+            Tool::Squad(name) => self.opening.tools.iter().any(|tool| tool.name == name),
             Tool::Served { server, tool: name } => {
                 self.servers.get(server).is_some_and(|server| server.offers(name))
-                    && tools::allows_other(&self.spec, &tool.shown())
+                    && tools::allows_other(&self.opening.spec, &tool.shown())
             }
-            Tool::Own(name) => name == ASK || tools::offered(&self.spec, false).contains(&name),
+            Tool::Own(name) => name == ASK || tools::offered(&self.opening.spec, false).contains(&name),
         };
         (!is_allowed).then(reason)
     }
@@ -137,12 +135,12 @@ impl Requests {
             tokio::spawn(async move { responder.answer(asked(&conversation, input).await) });
             return;
         }
-        let (access, detail) = tool.access(&input);
-        let (reply, answer) = Reply::channel();
-        let request = Request::Permission { call: Some(call.clone()), access, tool: tool.shown(), detail, reply };
         if matches!(tool, Tool::Squad(_)) {
             return responder.answer(allowed(input));
         }
+        let (access, detail) = tool.access(&input);
+        let (reply, answer) = Reply::channel();
+        let request = Request::Permission { call: Some(call.clone()), access, tool: tool.shown(), detail, reply };
         conversation.lock().report(Fact::Request(request));
         tokio::spawn(async move {
             responder.answer(match answer.await {
@@ -158,13 +156,13 @@ impl Requests {
 
     /// A message to squad as a server of tools.
     fn call(&self, responder: Responder, message: &Value) {
-        if let Some(answer) = tools::served(message, &self.tools) {
+        if let Some(answer) = tools::served(message, &self.opening.tools) {
             return responder.answer(json!({ "mcp_response": answer }));
         }
         let params = &message["params"];
         let (name, id) = (text(params, "name").to_owned(), message["id"].clone());
         let call = params.pointer("/_meta/claudecode~1toolUseId").and_then(Value::as_str).unwrap_or_default();
-        let is_known = self.is_working() && self.tools.iter().any(|tool| tool.name == name);
+        let is_known = self.is_working() && self.opening.tools.iter().any(|tool| tool.name == name);
         let (reply, answer) = Reply::channel();
         if is_known {
             let call = ToolCall { call: call.to_owned(), tool: name, arguments: params["arguments"].clone() };

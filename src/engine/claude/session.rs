@@ -42,7 +42,6 @@ const NO_SESSION: &str = "No conversation found";
 
 pub(crate) struct Session {
     shared: Arc<Shared>,
-    opening: Opening,
     model: String,
     /// The program's own id of the session, a UUID.
     chat: String,
@@ -88,12 +87,11 @@ impl Session {
         } else {
             McpServers::new()
         };
-        let (spec, offered) = (opening.spec.clone(), opening.tools.clone());
-        let requests = Requests { conversation: Arc::clone(&conversation), spec, tools: offered, servers };
-        let descendants = shared.descendants(session);
-        let (requests, running) = (Arc::new(requests), None);
-        let mut session = Self { shared, model, chat, requests, conversation, facts, running, descendants, opening };
-        session.connect(session.opening.resume).await?;
+        let (resume, descendants) = (opening.resume, shared.descendants(session));
+        let requests = Arc::new(Requests { conversation: Arc::clone(&conversation), opening, servers });
+        let running = None;
+        let mut session = Self { shared, model, chat, requests, conversation, facts, running, descendants };
+        session.connect(resume).await?;
         Ok(session)
     }
 
@@ -123,13 +121,13 @@ impl Session {
     /// [`EngineError::Died`] without a hint: the program was killed.
     async fn connect_once(&self, resume: bool) -> Result<Running, EngineError> {
         let name = &self.shared.profile.name;
-        let (session, directory) = (&self.opening.session, &self.opening.directory);
-        let may_write = !matches!(self.opening.spec.tools, ToolChoice::ReadOnly | ToolChoice::Nothing);
+        let (session, directory) = (&self.requests.opening.session, &self.requests.opening.directory);
+        let may_write = !matches!(self.requests.opening.spec.tools, ToolChoice::ReadOnly | ToolChoice::Nothing);
         let mut command = self.shared.command(&self.shared.program, (session, directory), may_write, None);
         let stored = if resume { self.transcript().unwrap_or_default() } else { Transcript::default() };
         command
             .args(self.arguments(resume, stored.resume_at()))
-            .envs(compaction(self.opening.spec.compaction_threshold));
+            .envs(compaction(self.requests.opening.spec.compaction_threshold));
         let requests = Arc::clone(&self.requests) as Arc<dyn Incoming>;
         self.conversation.lock().begin_process(stored.cost);
         let (mut child, connection) = ServingChild::start(&mut command, Dialect::Control, requests)
@@ -158,20 +156,20 @@ impl Session {
         let fixed = "-p --verbose --input-format stream-json --output-format stream-json --include-partial-messages \
                      --permission-prompt-tool stdio --permission-mode default --setting-sources user \
                      --strict-mcp-config --disable-slash-commands --system-prompt-snapshot off";
-        let offered = tools::offered(&self.opening.spec, self.opening.asks).join(",");
+        let offered = tools::offered(&self.requests.opening.spec, self.requests.opening.asks).join(",");
         let squad = json!({ "mcpServers": { tools::SERVER: own_server() } }).to_string();
         let settings = json!({ "attribution": { "commit": "", "pr": "" } }).to_string();
         let mut arguments: Vec<String> = fixed.split_whitespace().map(str::to_owned).collect();
         let mut add = |name: &str, value: &str| arguments.extend([name.to_owned(), value.to_owned()]);
         add("--tools", &offered);
         add("--settings", &settings);
-        if !self.opening.tools.is_empty() {
+        if !self.requests.opening.tools.is_empty() {
             add("--mcp-config", &squad);
         }
         if !self.model.is_empty() {
             add("--model", &self.model);
         }
-        if let Some(effort) = &self.opening.spec.effort {
+        if let Some(effort) = &self.requests.opening.spec.effort {
             add("--effort", effort);
         }
         add(if resume { "--resume" } else { "--session-id" }, &self.chat);
@@ -182,13 +180,13 @@ impl Session {
     }
 
     fn initialize(&self) -> Value {
-        let servers: &[&str] = if self.opening.tools.is_empty() { &[] } else { &[tools::SERVER] };
+        let servers: &[&str] = if self.requests.opening.tools.is_empty() { &[] } else { &[tools::SERVER] };
         json!({ "hooks": requests::hooks(), "sdkMcpServers": servers, "systemPrompt": self.system_prompt() })
     }
 
     /// Text that changes least comes first, so that providers can cache it between calls and runs.
     fn system_prompt(&self) -> String {
-        let spec = &self.opening.spec;
+        let spec = &self.requests.opening.spec;
         let team = if spec.team.trim().is_empty() { DEFAULT_IDENTITY } else { &spec.team };
         let parts = match spec.tools {
             ToolChoice::Nothing => [spec.prompt.as_str(), &spec.team, &spec.context, ""],
@@ -202,7 +200,7 @@ impl Session {
     async fn set_servers(&self, connection: &Connection) -> Result<(), CallError> {
         let mut servers: serde_json::Map<String, Value> =
             self.requests.servers.iter().map(|(name, server)| (name.clone(), server_params(server))).collect();
-        if !self.opening.tools.is_empty() {
+        if !self.requests.opening.tools.is_empty() {
             servers.insert(tools::SERVER.to_owned(), own_server());
         }
         match connection.request("mcp_set_servers", &json!({ "servers": servers }), SERVERS_TIMEOUT).await {
@@ -224,7 +222,7 @@ impl Session {
     /// Stored at once, so that the session can be continued even if this run is killed.
     fn store(&self) {
         let chat = Chat { engine: self.shared.profile.name.clone(), chat: self.chat.clone(), counted: None };
-        if let Err(error) = self.shared.chats.store(&self.opening.session, &chat) {
+        if let Err(error) = self.shared.chats.store(&self.requests.opening.session, &chat) {
             self.report(Fact::Warning(format!("the session cannot be continued later: {error}")));
         }
     }
@@ -262,7 +260,7 @@ impl Session {
     fn lose(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         let (conversation, name) = (Arc::clone(&self.conversation), self.shared.profile.name.clone());
-        let mut descendants = self.shared.descendants(&self.opening.session);
+        let mut descendants = self.shared.descendants(&self.requests.opening.session);
         tokio::spawn(async move {
             descendants.look();
             let report = running.child.exit_report().await;
@@ -331,7 +329,7 @@ impl AdapterSession for Session {
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let connection = self.connection().await?;
-        let directory = &self.opening.directory;
+        let directory = &self.requests.opening.directory;
         let (mut images, mut others) = (Vec::new(), Vec::new());
         for attachment in attachments {
             match image(directory, attachment) {

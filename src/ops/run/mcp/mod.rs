@@ -151,7 +151,9 @@ impl McpServer {
     fn command_lines(&self, project: &Project) -> Option<(Vec<String>, Option<Vec<String>>)> {
         let users = &project.settings.engines;
         let configured = || Profile::find(&project.settings.engine.name, users).and_then(Result::ok);
-        let profile = self.options.described.clone().or_else(configured)?;
+        // One that serves sessions is not started for each message.
+        let is_one_shot = |profile: &Profile| profile.protocol.is_none();
+        let profile = self.options.described.clone().or_else(configured).filter(is_one_shot)?;
         let shown = |name: &str| Some(format!("{{{name}}}"));
         let strict = profile.strict.clone().unwrap_or_default();
         let mode = if self.options.permissions == Permissions::Allow { profile.free.clone() } else { strict };
