@@ -155,7 +155,7 @@ fn who_may_change_nothing_decides_and_remembers_all_the_same() {
     // Claude Code says that it refused, of Codex it is known that it changed nothing.
     ended.assert_status(5, "stopped", &json!({ "ada": "stopped", "bob": "stopped" }));
     assert_refused(&ended, "ada", 1);
-    let reason = "codex does not report refusals, and in its strictest mode nothing was changed";
+    let reason = "codex-print does not report refusals, and in its strictest mode nothing was changed";
     assert_eq!(ended.first_of("agent.stopped", "bob")["reason"], reason, "{ended}");
 }
 
