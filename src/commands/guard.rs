@@ -9,12 +9,15 @@ pub(super) struct Args {
     name: String,
     /// Its value
     value: String,
+    /// End them without waiting for what ends by itself
+    #[arg(long)]
+    at_once: bool,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let input = context.ui.read_input().map_err(|error| Failure::failed(error.to_string()))?;
-        engines::guard(context.env, &self.name, &self.value, &input)?;
+        engines::guard(context.env, &self.name, &self.value, self.at_once, &input)?;
         Ok(0)
     }
 }

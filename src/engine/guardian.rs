@@ -20,9 +20,10 @@ pub(super) struct Guardian(Child);
 
 impl Guardian {
     /// `squad` is the program that is told to [`guard`]. Without one there is no guardian.
-    pub(super) fn start(squad: &Program, name: &str, value: &str) -> Option<Self> {
+    /// Some engines are ended at once: they would go on without squad.
+    pub(super) fn start(squad: &Program, (name, value): (&str, &str), at_once: bool) -> Option<Self> {
         let mut command = Command::from(squad.command());
-        command.args(["guard", name, value]).env_clear().process_group(0);
+        command.args(["guard", name, value]).args(at_once.then_some("--at-once")).env_clear().process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().inspect_err(|error| tracing::warn!("there is no guardian: {error}")).ok().map(Self)
     }
@@ -37,11 +38,13 @@ impl Guardian {
 }
 
 /// What the guardian does after its input has closed.
-pub(crate) async fn guard(name: &str, value: &str, heard: &[u8]) {
+pub(crate) async fn guard(name: &str, value: &str, at_once: bool, heard: &[u8]) {
     if heard != DISMISSED {
         let mut descendants = Descendants::of(&[(name, value)]);
         descendants.look();
-        tokio::time::sleep(PATIENCE).await;
+        if !at_once {
+            tokio::time::sleep(PATIENCE).await;
+        }
         descendants.end().await;
     }
 }

@@ -159,15 +159,16 @@ impl Mark {
         Descendants::of(&[self.variable(), variable])
     }
 
-    /// Has what carries the mark ended when squad dies, however it dies. `squad` is the program that sees to it.
-    pub(super) fn guard(&mut self, squad: Option<&Path>) {
+    /// Has what carries the mark ended when squad dies, however it dies: after a moment, or at once. `squad` is the program
+    /// that sees to it.
+    pub(super) fn guard(&mut self, squad: Option<&Path>, at_once: bool) {
         #[cfg(unix)]
         {
             self.guardian =
-                squad.and_then(|squad| Guardian::start(&Program::of_user(squad), PROCESS_MARK, &self.value));
+                squad.and_then(|squad| Guardian::start(&Program::of_user(squad), (PROCESS_MARK, &self.value), at_once));
         }
         #[cfg(windows)]
-        tracing::debug!("no process besides the job watches {}: {squad:?}", self.value);
+        tracing::debug!("no process besides the job watches {}: {squad:?} {at_once}", self.value);
     }
 
     /// To be called before the process that carries the mark is ended.

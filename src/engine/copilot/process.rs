@@ -47,7 +47,7 @@ impl Process {
         let (name, value) = mark.variable();
         let (child, connection) = ServingChild::start(command.env(name, value), Dialect::Framed, incoming)
             .map_err(|why| unusable(program.path(), &why))?;
-        mark.guard(options.squad.as_deref());
+        mark.guard(options.squad.as_deref(), false);
         Ok((Self { child, mark }, connection))
     }
 

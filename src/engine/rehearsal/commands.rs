@@ -58,7 +58,7 @@ impl Commands {
             let mut mark = self.mark.lock().await;
             let mark = mark.get_or_insert_with(|| {
                 let mut mark = Mark::new();
-                mark.guard(squad.as_deref());
+                mark.guard(squad.as_deref(), false);
                 mark
             });
             command.envs([mark.variable(), (SESSION, &opening.session)]);

@@ -684,8 +684,8 @@ async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile
 
 /// Runs the guardian process, which ends an engine when its squad has died.
 #[cfg(unix)]
-pub(crate) fn guard(env: &Env, name: &str, value: &str, heard: &[u8]) -> Result<(), Failure> {
+pub(crate) fn guard(env: &Env, name: &str, value: &str, at_once: bool, heard: &[u8]) -> Result<(), Failure> {
     let runtime = runtime(env)?;
-    runtime.block_on(crate::engine::guard(name, value, heard));
+    runtime.block_on(crate::engine::guard(name, value, at_once, heard));
     Ok(())
 }
