@@ -49,6 +49,8 @@ pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writ
 pub(crate) use fact::{NO_ANSWER, added, subject};
 #[cfg(unix)]
 pub(crate) use guardian::guard;
+#[cfg(all(test, target_os = "linux"))]
+use prove::wires;
 pub(crate) use quota::{Account, Reset, quota_error};
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 

@@ -17,6 +17,8 @@ mod secrets;
 mod snapshot;
 mod team;
 mod undo;
+#[path = "../../src/engine/prove/wires.rs"]
+mod wires;
 mod work;
 
 use std::fs;

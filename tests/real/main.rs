@@ -9,6 +9,8 @@ mod model_server;
 mod repository;
 #[path = "../support/terminal.rs"]
 mod terminal;
+#[path = "../../src/engine/prove/wires.rs"]
+mod wires;
 
 mod attach;
 mod clones;

@@ -17,9 +17,6 @@
 //! task then do different things. It plays from its beginning for every prompt. Without a script the model echoes what
 //! it was last told.
 
-#[path = "../../src/engine/prove/wires.rs"]
-mod wires;
-
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +24,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use super::wires::{self, Wire, text};
 use serde_json::{Value, json};
-use wires::{Wire, text};
 
 /// What an agent does, whatever it is told.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 mod turn;
-mod wires;
+pub(super) mod wires;
 
 use std::fs;
 use std::path::Path;
@@ -410,7 +410,7 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
             turned.failure = Some(error.to_string());
             return turned;
         }
-        let end = timeout(TURN, self.to_end(session, answers, meanwhile, &mut turned)).await;
+        let end = timeout(TURN, self.until_its_end(session, answers, meanwhile, &mut turned)).await;
         turned.failure = end.unwrap_or_else(|_| Some(format!("it has not ended within {} s", TURN.as_secs())));
         if turned.failure.is_some() && meanwhile != Meanwhile::Kill {
             session.abort().await;
@@ -419,7 +419,7 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
     }
 
     /// Why it failed.
-    async fn to_end(
+    async fn until_its_end(
         &mut self,
         session: &mut <S::Engine as Adapter>::Session,
         answers: Answers,

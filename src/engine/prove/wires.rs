@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 /// What a model answers.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Act {
+pub(crate) enum Act {
     Say(String),
     /// Names of tools and their arguments, as JSON.
     Call(Vec<(String, String)>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Wire {
+pub(crate) enum Wire {
     /// OpenAI chat completions.
     Chat,
     /// OpenAI responses.
@@ -24,7 +24,7 @@ pub(super) enum Wire {
 
 impl Wire {
     /// Of the path of a request's address.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn of(path: &str) -> Option<Self> {
         let ends = [
             ("/chat/completions", Self::Chat),
             ("/responses", Self::Responses),
@@ -35,7 +35,7 @@ impl Wire {
     }
 
     /// The conversation as chat completions have it.
-    pub(super) fn messages(self, body: &Value) -> Vec<Value> {
+    pub(crate) fn messages(self, body: &Value) -> Vec<Value> {
         let list = |name: &str| body[name].as_array().cloned().unwrap_or_default();
         match self {
             Self::Chat => list("messages"),
@@ -49,12 +49,12 @@ impl Wire {
     }
 
     /// The answer in one piece; `None`: it is asked for in events.
-    pub(super) fn whole(self, body: &Value, act: &Act, id: u64) -> Option<Value> {
+    pub(crate) fn whole(self, body: &Value, act: &Act, id: u64) -> Option<Value> {
         (self == Self::Chat && body["stream"] != json!(true)).then(|| completion(body, act, id))
     }
 
     /// The answer as server-sent events. A text of chat completions comes in as many pieces.
-    pub(super) fn events(self, body: &Value, act: &Act, pieces: usize, id: u64) -> Vec<String> {
+    pub(crate) fn events(self, body: &Value, act: &Act, pieces: usize, id: u64) -> Vec<String> {
         let events = match self {
             Self::Chat => return chunks(body, act, pieces, id),
             Self::Messages => anthropic(body, act, id),
@@ -74,7 +74,7 @@ fn data(event: &Value) -> String {
 }
 
 /// A message's text, given as one or in parts.
-pub(super) fn text(message: &Value) -> String {
+pub(crate) fn text(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
