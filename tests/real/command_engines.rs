@@ -33,6 +33,8 @@ pub(crate) fn world_of(scripts: impl FnOnce(&Path) -> [Script; 2]) -> World {
     let configuration = format!(
         "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"claude-print\"\n[agents.tester]\nengine = \"codex-print\"\n\
          [engines.claude-print]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
+         [engines.claude]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
+         [engines.codex]\nprogram = \"{0}/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex\"\n\
          [engines.codex-print]\nprogram = \"{0}/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex\"\n",
         parts.display()
     );
