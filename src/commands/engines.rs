@@ -13,8 +13,8 @@ use crate::view::{LineStyle, Mark, Text};
 /// what holds for its agents' writes and commands, with and without `--permissions allow`. Exits with 4 when the engine in
 /// use is not ready. `squad help engines` says more.
 ///
-/// With `--prove`, runs NAME's program against a model inside squad, in a throw-away home and repository, without a login
-/// and without the network: a minute in which it is asked to do what is refused, killed and resumed. What was seen is kept
+/// With `--prove`, runs NAME's program against a model inside squad, in a throw-away home and repository, without a login: a
+/// minute in which it is asked to do what is refused, killed and resumed. What was seen is kept
 /// for this program, until it changes. Exits with 1 when it does not do all that squad relies on.
 #[derive(clap::Args)]
 #[command(
@@ -56,7 +56,11 @@ fn prove(context: &mut Context<'_>, name: &str) -> Ended {
     let is_json = ui.json();
     let proof = prove::prove(env, &context.directory, name, |answer| {
         if !is_json {
-            let (style, mark) = if answer.holds { (LineStyle::Good, Mark::Good) } else { (LineStyle::Bad, Mark::Bad) };
+            let (style, mark) = match (answer.holds, answer.tried) {
+                (true, _) => (LineStyle::Good, Mark::Good),
+                (false, true) => (LineStyle::Bad, Mark::Bad),
+                (false, false) => (LineStyle::Warning, Mark::Attention),
+            };
             let text = Text::marked(style, mark).with(LineStyle::Strong, &format!("{:<22}", answer.claim)).plain("  ");
             ui.texts(&[text
                 .hanging()
@@ -88,7 +92,7 @@ fn listed(reports: &[Report], scope: &str) -> Vec<Text> {
     let line = |report: &&Report| {
         let (style, mark) = if report.ready { (LineStyle::Good, Mark::Good) } else { (LineStyle::Bad, Mark::Bad) };
         let line = Text::marked(style, mark).with(LineStyle::Strong, &label(report)).filled(2 + width).plain("  ");
-        let disobeys = report.proved.as_ref().is_some_and(|proved| !proved.disobeyed().is_empty());
+        let disobeys = report.proved.as_ref().is_some_and(|proved| !proved.disobeyed.is_empty());
         let state = match &report.problem {
             _ if report.ready && disobeys => "does what it is told not to do",
             _ if report.ready && report.proved.is_some() => "ready, proved",

@@ -249,7 +249,10 @@ impl Workers {
                 match self.placed(&mut job, &mut work).await {
                     Ok(workers) => workers.perform_at_once(job, is_on_fallback, &mut work, started).await,
                     Err(reason) => {
-                        work.end(Outcome::Failed, &reason);
+                        match self.cancel.is_set() {
+                            true => work.end(Outcome::Cancelled, &format!("{} before it began", self.cancel.reason())),
+                            false => work.end(Outcome::Failed, &reason),
+                        }
                         work.changed = Some(Vec::new());
                     }
                 }

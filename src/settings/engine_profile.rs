@@ -214,6 +214,8 @@ impl EngineProfile {
     pub(crate) fn over(self, other: Self) -> Self {
         let mut set = other.set.unwrap_or_default();
         set.extend(self.set.unwrap_or_default());
+        // More variables, beside those that the program needs.
+        let env = [other.env, self.env].into_iter().flatten().reduce(|all, more| all.into_iter().chain(more).collect());
         Self {
             like: self.like.or(other.like),
             about: self.about.or(other.about),
@@ -230,7 +232,7 @@ impl EngineProfile {
             state: self.state.or(other.state),
             prompt: self.prompt.or(other.prompt),
             stream: self.stream.or(other.stream),
-            env: self.env.or(other.env),
+            env,
             set: Some(set),
             model: self.model.or(other.model),
             reads: self.reads.or(other.reads),

@@ -321,6 +321,9 @@ fn a_resumed_run_is_checked_once() {
     };
     let mut child = start(&["--agent", "ada", "Add tests"]);
     wait_for(&mut child, "check.started");
+    while !repo.exists("../runs") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     let run = newest(&repo);

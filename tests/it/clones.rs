@@ -432,6 +432,7 @@ fn an_agent_whose_clone_is_not_ready_does_not_begin() {
     for (line, reason) in [
         ("setup = [\"sh\", \"-c\", \"echo broken; exit 3\"]", "exited with 3"),
         ("setup = [\"no-such-program\"]", "no-such-program"),
+        ("setup = [\"sh\", \"-c\", \"echo x > made.txt\"]", "changed files that git does not ignore"),
         ("bring = [\"notes.txt\"]", "git does not ignore it"),
         ("bring = [\"../home\"]", "no path below"),
         ("bring = [\"/etc\"]", "no path below"),
@@ -445,4 +446,23 @@ fn an_agent_whose_clone_is_not_ready_does_not_begin() {
         }
         assert!(!events.iter().any(|event| event["type"] == "tool.started"), "{line}");
     }
+}
+
+/// A set-up that failed may have left a link where squad copies to, on the way that goes on.
+#[cfg(unix)]
+#[test]
+fn nothing_is_brought_through_a_link_that_a_failed_set_up_left() {
+    let repo = repo();
+    repo.write(".gitignore", "deps/\n");
+    repo.write("deps/sub/key", "brought\n");
+    let victim = repo.home().join("victim");
+    fs::create_dir(&victim).expect("a folder");
+    let leave = format!("rm -rf deps; ln -s '{}' deps; exit 1", victim.display());
+    let configuration = format!("[isolation]\nbring = [\"deps\"]\nsetup = [\"sh\", \"-c\", \"{leave}\"]\n");
+    let (code, events) = in_clones(&repo, &configuration, &["ada", "bob"]);
+    assert_eq!(code, Some(1), "{events:#?}");
+    let run = events.last().expect("an end")["run"].as_str().expect("an id").to_owned();
+    let resumed = repo.squad(&["orchestrate", "--resume", &run, "--permissions", "allow"]);
+    assert_eq!(resumed.code, 1, "{resumed}");
+    assert_eq!(fs::read_dir(&victim).expect("a folder").count(), 0);
 }

@@ -91,8 +91,22 @@ fn what_cannot_be_tried_says_why() {
         let output = squad(&repo, &arguments);
         assert!(output.code == code && format!("{}{}", output.out, output.err).contains(says), "{output}");
     }
+    // A damaged file is said before a minute is spent.
+    let data = repo.variables.get("XDG_DATA_HOME").cloned();
+    let data = data.unwrap_or_else(|| format!("{}/.local/share", repo.variables["HOME"]));
+    let file = std::path::Path::new(&data).join("squad/proofs.json");
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    std::fs::write(&file, "{").expect("a file");
+    let damaged = squad(&repo, &["engines", "rehearsal", "--prove"]);
+    assert!(damaged.code == 1 && damaged.err.contains("proofs.json") && damaged.out.is_empty(), "{damaged}");
+    let warned = squad(&repo, &["orchestrate", "--engine", "mine", "--agent", "ada", "Work"]);
+    assert!(warned.err.contains("what was seen of engines is not known"), "{warned}");
+    std::fs::remove_file(&file).expect("it is there");
     // The rehearsal has neither a process nor a model, and says so.
     let (code, found) = claims(&repo, "rehearsal");
     let failed: Vec<&str> = found.iter().filter(|(_, holds)| !holds).map(|(claim, _)| claim.as_str()).collect();
-    assert_eq!((code, failed), (1, vec!["resume", "refused_after_resume", "end_of_input", "usage"]));
+    assert_eq!(
+        (code, failed),
+        (1, vec!["refused_to_subagent", "resume", "refused_after_resume", "end_of_input", "usage"])
+    );
 }

@@ -195,6 +195,11 @@ impl Profile {
         })
     }
 
+    /// The same for the same profile.
+    pub(crate) fn fingerprint(&self) -> String {
+        blake3::hash(format!("{self:?}").as_bytes()).to_hex()[..16].to_owned()
+    }
+
     /// What the program calls a model; `None`: it is not known to be one of its own. Charters spell Anthropic's models as
     /// Copilot does, with a dot.
     pub(super) fn own_model(&self, id: &str) -> Option<String> {

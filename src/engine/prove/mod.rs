@@ -67,6 +67,8 @@ pub(crate) trait Stage {
 pub(crate) struct Answer {
     pub(crate) claim: Claim,
     pub(crate) holds: bool,
+    /// Whether it came to that: what was not tried neither holds nor is broken.
+    pub(crate) tried: bool,
     /// In words.
     pub(crate) seen: String,
 }
@@ -126,7 +128,7 @@ struct Turned {
     meanwhile: bool,
     /// How often the model had been asked before.
     asked: usize,
-    /// How often squad was asked whether the engine may do something.
+    /// How often squad was asked whether the engine may make a call.
     requests: usize,
 }
 
@@ -221,9 +223,10 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
             self.resumed(plain).await;
         } else {
             for claim in [Claim::Resume, Claim::RefusedAfterResume] {
-                self.answer(claim, false, turned.seen("there was no program to kill while it worked"));
+                let seen = turned.seen("there was no program to kill while it worked");
+                self.answer_if(false, claim, false, seen);
             }
-            self.ends(ended);
+            self.ends(ended, is_there("allowed.txt"));
         }
         let tokens = self.seen.tokens;
         self.answer(Claim::Usage, tokens > 0, format!("{tokens} tokens in all"));
@@ -255,8 +258,9 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
         let (engine, mut session) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                for claim in [Claim::Resume, Claim::RefusedAfterResume, Claim::EndOfInput, Claim::NoOrphans] {
-                    self.answer(claim, false, error.to_string());
+                self.answer(Claim::Resume, false, error.to_string());
+                for claim in [Claim::RefusedAfterResume, Claim::EndOfInput, Claim::NoOrphans] {
+                    self.answer_if(false, claim, false, error.to_string());
                 }
                 return;
             }
@@ -272,9 +276,9 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
         self.answer(Claim::Resume, knew && !survived, turned.seen(seen));
         let file = "refused-again.txt";
         self.refused(Claim::RefusedAfterResume, plain.join(file).exists(), file, &turned);
-        self.turn(&mut session, &orphan, Answers::Allow, Meanwhile::Nothing).await;
+        let turned = self.turn(&mut session, &orphan, Answers::Allow, Meanwhile::Nothing).await;
         let ended = self.end(engine, session).await;
-        self.ends(ended);
+        self.ends(ended, self.told(&turned));
     }
 
     /// Ends the session and the engine. Returns how long that took; `None`: there was no process.
@@ -286,15 +290,17 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
         has_process.then(|| begun.elapsed())
     }
 
-    fn ends(&mut self, stopped: Option<Duration>) {
-        let (held, seen) = match stopped {
-            Some(took) => (took < ENDS, format!("after {} ms", took.as_millis())),
-            None if self.seen.exited => (true, "its process ended with each turn".to_owned()),
-            None => (false, "it has no process".to_owned()),
+    /// `tried`: it was left something to end.
+    fn ends(&mut self, ended: Option<Duration>, tried: bool) {
+        let is_used = self.stage.model().asked() > 0;
+        let (is_tried, held, seen) = match ended {
+            Some(took) => (true, took < ENDS, format!("after {} ms", took.as_millis())),
+            None if self.seen.exited => (is_used, true, "its process ended with each turn".to_owned()),
+            None => (false, false, "it has no process".to_owned()),
         };
-        self.answer(Claim::EndOfInput, held, seen);
+        self.answer_if(is_tried, Claim::EndOfInput, held, seen);
         let left = self.processes();
-        self.answer(Claim::NoOrphans, left == 0, format!("{left} processes are left"));
+        self.answer_if(tried, Claim::NoOrphans, left == 0, format!("{left} processes are left"));
     }
 
     /// In a repository that configures engines.
@@ -308,7 +314,8 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
                 let turned = self.turn(&mut session, &turn, Answers::Allow, Meanwhile::Nothing).await;
                 session.close().await;
                 engine.stop().await;
-                (turned.failure.is_none(), turned.seen("it worked there"))
+                let worked = repository.join("here.txt").exists() || self.told(&turned);
+                (worked, turned.seen(if worked { "it worked there" } else { "it did nothing there" }))
             }
         };
         let names = fs::read_dir(repository).into_iter().flatten().flatten();
@@ -316,28 +323,35 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
         let mut ran: Vec<String> = names.filter(|name| name.starts_with("RAN_")).collect();
         ran.sort_unstable();
         let text = if ran.is_empty() { seen } else { format!("it ran {}", ran.join(", ")) };
-        self.answer(Claim::RepositoryHooks, is_tried && ran.is_empty(), text);
+        self.answer_if(is_tried || !ran.is_empty(), Claim::RepositoryHooks, ran.is_empty(), text);
     }
 
     fn answer(&mut self, claim: Claim, holds: bool, seen: String) {
-        let answer = Answer { claim, holds, seen: first_line(&seen, 300) };
+        self.answer_if(true, claim, holds, seen);
+    }
+
+    fn answer_if(&mut self, tried: bool, claim: Claim, holds: bool, seen: String) {
+        let answer = Answer { claim, holds: holds && tried, tried, seen: first_line(&seen, 300) };
         (self.tell)(&answer);
         self.answers.push(answer);
     }
 
     /// What was to be kept from happening has to have been tried: squad was asked, or the model was told how its call ended.
     fn refused(&mut self, claim: Claim, is_there: bool, file: &str, turned: &Turned) {
-        let told = match self.stage.model().asked() {
-            0 => turned.failure.is_none(),
-            now => now >= turned.asked + 2,
-        };
+        let told = self.told(turned);
         let asked = match turned.requests {
             0 if told => "squad was not asked",
             0 => "it was not tried",
             _ => "squad was asked",
         };
-        let tried = told || turned.requests > 0;
-        self.answer(claim, tried && !is_there, turned.seen(&format!("{asked}; `{file}` is {}", there(is_there))));
+        let tried = told || turned.requests > 0 || is_there;
+        let seen = turned.seen(&format!("{asked}; `{file}` is {}", there(is_there)));
+        self.answer_if(tried, claim, !is_there, seen);
+    }
+
+    /// Whether the model was told how its call ended: it is asked once for the call, and again with its result.
+    fn told(&self, turned: &Turned) -> bool {
+        self.stage.model().asked() >= turned.asked + 2
     }
 
     fn opening(&self, directory: &Path, resume: bool) -> Opening {
@@ -448,8 +462,7 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
             };
             match fact {
                 Fact::Request(request) => {
-                    let asks = matches!(request, Request::Permission { .. } | Request::Unasked(_));
-                    turned.requests += usize::from(asks);
+                    turned.requests += usize::from(matches!(request, Request::Permission { .. }));
                     self.reply(request, answers);
                 }
                 Fact::Message(text) | Fact::ToolCompleted { detail: text, .. } => turned.told.push_str(&text),

@@ -284,7 +284,7 @@ fn engines(env: &Env, project: &Project) -> Result<EngineFindings, Failure> {
             let message = report.problem.unwrap_or_else(|| "the engine is not ready".to_owned());
             found.push(at(name, Severity::Error, "engine-not-ready", message, report.hint));
         }
-        let disobeyed = report.proved.as_ref().map(engines::Proved::disobeyed).unwrap_or_default();
+        let disobeyed = report.proved.as_ref().map(|proved| proved.disobeyed.clone()).unwrap_or_default();
         if !disobeyed.is_empty() {
             let message =
                 format!("it does what it is told not to do: it failed {} when it was tried", list(&disobeyed));

@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 
 use crate::engine::command::OwnCommand;
 use crate::env::Env;
+use crate::git::Repository;
 use crate::model::{EventKind, RunId, Slug, command_line, seconds};
 use crate::ops::Project;
 use crate::ops::run::own_commands::{program, require_approved};
@@ -45,7 +46,7 @@ fn first_port(name: &str) -> u16 {
 /// Brings what git ignores, and runs the set-up. The error says why the clone is not ready.
 pub(super) async fn prepare(
     (env, project, run): (&Env, &Project, &RunId),
-    (agent, place): (&Slug, &Place),
+    (agent, place, clone): (&Slug, &Place, &Repository),
     reports: &Reports,
     mut cancel: Cancel,
 ) -> Result<(), String> {
@@ -89,7 +90,18 @@ pub(super) async fn prepare(
         output_file: ended.output_file,
     };
     reports.tell(Some(agent), prepared);
-    why.map_or(Ok(()), Err)
+    if let Some(why) = why {
+        return Err(why);
+    }
+    // It would be taken for the agent's work, and conflict with what the others' set-ups left.
+    match clone.has_changes() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(format!(
+            "`{SETUP}` changed files that git does not ignore; `git status` in {} shows them",
+            root.display()
+        )),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Copies a file or folder that git ignores from the project. What is not there is not brought.
@@ -106,9 +118,23 @@ fn bring(project: &Project, path: &str, root: &Path) -> Result<(), String> {
     if !project.repository.is_ignored(&in_repository) {
         return Err("git does not ignore it, so it is in the clone as it is committed".to_owned());
     }
+    // A set-up that failed may have left links, through which this would write elsewhere.
+    let mut to = root.to_owned();
+    for part in inner.parent().into_iter().flat_map(Path::components) {
+        to.push(part);
+        match to.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(format!("{} is no folder", to.display())),
+            Err(_) => fs::create_dir(&to).map_err(|error| error.to_string())?,
+        }
+    }
     let to = root.join(inner);
-    let parent = to.parent().map_or(Ok(()), fs::create_dir_all);
-    parent.and_then(|()| copy(&from, &to)).map_err(|error| error.to_string())
+    let cleared = match to.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(&to),
+        Ok(_) => fs::remove_file(&to),
+        Err(_) => Ok(()),
+    };
+    cleared.and_then(|()| copy(&from, &to)).map_err(|error| error.to_string())
 }
 
 /// Copies as the system does it fastest: where the file system can, the copies share their blocks until one changes.
@@ -117,15 +143,12 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let kind = from.symlink_metadata()?.file_type();
     if kind.is_symlink() {
         #[cfg(unix)]
-        match std::os::unix::fs::symlink(fs::read_link(from)?, to) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        }
+        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
         // Links need a right of their own there.
         #[cfg(not(unix))]
         Ok(())
     } else if kind.is_dir() {
-        fs::create_dir_all(to)?;
+        fs::create_dir(to)?;
         fs::read_dir(from)?
             .try_for_each(|entry| entry.and_then(|entry| copy(&entry.path(), &to.join(entry.file_name()))))
     } else if kind.is_file() {

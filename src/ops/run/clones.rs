@@ -272,7 +272,7 @@ impl Clones {
         let ready = self.folder.join(agent.as_str()).join(READY);
         if !ready.exists() {
             let Basis { env, project, run, reports, cancel, .. } = &*self.basis;
-            let whose = (&agent, &*made.place);
+            let whose = (&agent, &*made.place, &made.repository);
             let prepared = clone_setup::prepare((env, project, run), whose, reports, cancel.clone()).await;
             let prepared = prepared.and_then(|()| fs::write(&ready, "").map_err(|error| error.to_string()));
             prepared.map_err(|why| format!("its clone is not ready: {why}"))?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,13 +11,13 @@ use crate::engine::command::{self, Profile};
 use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Claim, Member, Plan, PlanKind, RunId, Slug, list};
-use crate::ops::team::proofs;
+use crate::model::{Claim, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
+use crate::ops::team::proofs::{self, Started};
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Quotas, Reports};
 use crate::program::Programs;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, level_of};
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
 
 /// Fails if a configured engine does not exist. An unknown name in a flag is a usage error, elsewhere a team error.
@@ -155,7 +155,7 @@ pub(crate) fn prepare_with(
     }
     let mut broken = BTreeMap::new();
     for (name, startable) in &mut startable {
-        match proofs::require(env, settings, name, startable) {
+        match proofs::require(env, settings, (name, startable), level_of(sandbox)) {
             Ok(claims) => drop(broken.insert(name.clone(), claims)),
             Err(error) => *startable = Startable::Not(error),
         }
@@ -484,24 +484,31 @@ pub(crate) struct Proved {
     pub(crate) at: Timestamp,
     pub(crate) passed: Vec<Claim>,
     pub(crate) failed: Vec<Claim>,
+    /// What it did although it was told not to.
+    #[serde(skip)]
+    pub(crate) disobeyed: Vec<Claim>,
+    pub(crate) sandbox: SandboxLevel,
 }
 
 impl Proved {
-    fn of(env: &Env, name: &str, program: impl FnOnce() -> Option<PathBuf>) -> Option<Self> {
-        let proof = proofs::proof_of(env, name, program)?;
-        Some(Self { at: proof.at, passed: proof.passed(), failed: proof.failed() })
-    }
-
-    /// What it did although it was told not to.
-    pub(crate) fn disobeyed(&self) -> Vec<Claim> {
-        self.failed.iter().copied().filter(|claim| claim.is_obedience()).collect()
+    /// The newest.
+    fn of(env: &Env, name: &str, started: impl FnOnce() -> Started) -> Option<Self> {
+        let proof = proofs::proofs_of(env, name, started).into_iter().next()?;
+        let (passed, failed, disobeyed) = (proof.passed(), proof.failed(), proof.disobeyed());
+        Some(Self { at: proof.at, sandbox: proof.sandbox, passed, failed, disobeyed })
     }
 }
 
 impl std::fmt::Display for Proved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count = self.passed.len() + self.failed.len();
-        write!(f, "on {}: keeps {} of {count}", self.at.strftime("%F"), self.passed.len())?;
+        write!(
+            f,
+            "on {} in the sandbox `{}`: keeps {} of {count}",
+            self.at.strftime("%F"),
+            self.sandbox,
+            self.passed.len()
+        )?;
         if self.failed.is_empty() { Ok(()) } else { write!(f, ", not {}", list(&self.failed)) }
     }
 }
@@ -585,7 +592,10 @@ async fn report(name: &str, env: &Env, project: Option<&Project>, directory: &Pa
     let report = Report { chosen: settings.engine.name == name, ..Report::new(name) };
     match EngineKind::parse(name) {
         Some(EngineKind::Rehearsal) => {
-            let (proved, version) = (Proved::of(env, name, || None), Some(env!("CARGO_PKG_VERSION").to_owned()));
+            let (proved, version) = (
+                Proved::of(env, name, || Started { program: None, profile: String::new() }),
+                Some(env!("CARGO_PKG_VERSION").to_owned()),
+            );
             Report { installed: true, ready: true, version, proved, ..report }
         }
         Some(EngineKind::Copilot) => copilot_report(report, env, project, directory, settings).await,
@@ -633,7 +643,7 @@ async fn copilot_report(
         Ok(options) => options,
         Err(error) => return report.with_problem(&error),
     };
-    report.proved = Proved::of(env, &report.name, || Some(copilot::locate(&options).ok()?.path().to_owned()));
+    report.proved = Proved::of(env, &report.name, || Started::by(&Startable::Copilot(Box::new(options.clone()))));
     let (probe, unusable) = tokio::join!(copilot::Copilot::probe(&options), copilot::unusable_servers(&options));
     report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).collect();
     let probe = match probe {
@@ -671,7 +681,10 @@ async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile
                 command::require_login(profile, &program, &variables)
             );
             report.version = version;
-            report.proved = Proved::of(env, &report.name, || Some(program.path().to_owned()));
+            report.proved = Proved::of(env, &report.name, || Started {
+                program: Some(program.path().to_owned()),
+                profile: profile.fingerprint(),
+            });
             report.program = Some(program.path().display().to_string());
             match login {
                 Ok(()) => Report { installed: true, ready: true, ..report },

@@ -23,6 +23,8 @@ pub(crate) struct Proof {
     pub(crate) program: String,
     /// Of the program's file; empty without one.
     pub(crate) hash: String,
+    /// How it was started.
+    profile: String,
     /// The file's size in bytes, and when it was changed, in nanoseconds since 1970: while both are the same, the file is
     /// taken to be.
     size: u64,
@@ -35,11 +37,14 @@ pub(crate) struct Proof {
 
 impl Proof {
     /// Of a program as it is now, before anything is seen; without a program, of what squad is.
-    pub(super) fn begun(engine: &str, program: Option<&Path>, sandbox: SandboxLevel, at: Timestamp) -> Self {
-        let hash = program.and_then(hash_of).unwrap_or_default();
-        let Stamp { size, changed } = program.and_then(Stamp::of).unwrap_or_default();
+    pub(super) fn begun(engine: &str, started: Started, sandbox: SandboxLevel, at: Timestamp) -> Self {
+        let Started { program, profile } = started;
+        let program = program.map(|program| real(&program));
+        let hash = program.as_deref().and_then(hash_of).unwrap_or_default();
+        let Stamp { size, changed } = program.as_deref().and_then(Stamp::of).unwrap_or_default();
         let program = program.map_or_else(|| VERSION.to_owned(), |path| path.display().to_string());
-        Self { engine: engine.to_owned(), program, hash, size, changed, sandbox, at, answers: Vec::new() }
+        let (engine, answers) = (engine.to_owned(), Vec::new());
+        Self { engine, program, hash, profile, size, changed, sandbox, at, answers }
     }
 
     fn claims(&self, holds: bool) -> impl Iterator<Item = Claim> {
@@ -55,8 +60,9 @@ impl Proof {
     }
 
     /// What it did although it was told not to.
-    fn disobeyed(&self) -> Vec<Claim> {
-        self.claims(false).filter(|claim| claim.is_obedience()).collect()
+    pub(super) fn disobeyed(&self) -> Vec<Claim> {
+        let broken = self.answers.iter().filter(|answer| answer.tried && !answer.holds);
+        broken.map(|answer| answer.claim).filter(|claim| claim.is_obedience()).collect()
     }
 }
 
@@ -89,51 +95,83 @@ fn hash_of(program: &Path) -> Option<String> {
     Some(hasher.finalize().to_hex().to_string())
 }
 
-/// What was seen of an engine's program as it is now. An unreadable file of proofs counts as none: the engine is then tried
-/// again.
-pub(super) fn proof_of(env: &Env, name: &str, program: impl FnOnce() -> Option<PathBuf>) -> Option<Proof> {
-    let proofs = proofs(env)?.read().ok()??;
-    let mut of_engine = proofs.into_values().filter(|proof| proof.engine == name).peekable();
-    of_engine.peek()?;
-    let Some(program) = program() else {
-        return of_engine.find(|proof| proof.program == VERSION);
+/// What an engine starts.
+pub(super) struct Started {
+    /// `None`: it needs no program.
+    pub(super) program: Option<PathBuf>,
+    /// How it is started, as [`Profile::fingerprint`] has it.
+    pub(super) profile: String,
+}
+
+impl Started {
+    pub(super) fn by(startable: &Startable) -> Self {
+        let profile = match startable {
+            Startable::Command(options) => options.profile.fingerprint(),
+            _ => String::new(),
+        };
+        Self { program: startable.program(), profile }
+    }
+}
+
+/// What was seen of an engine's program as it is now, at each level of the sandbox, the newest first.
+pub(super) fn proofs_of(env: &Env, name: &str, started: impl FnOnce() -> Started) -> Vec<Proof> {
+    let read = proofs(env).map_or(Ok(None), |proofs| proofs.read());
+    let all = read.unwrap_or_else(|reason| {
+        env.damage.say(&format!(
+            "warning: what was seen of engines is not known: {reason}; move it away, and try them again"
+        ));
+        None
+    });
+    let mut found: Vec<Proof> = all.unwrap_or_default().into_values().filter(|proof| proof.engine == name).collect();
+    if found.is_empty() {
+        return found;
+    }
+    let Started { program, profile } = started();
+    found.retain(|proof| proof.profile == profile);
+    found.sort_by_key(|proof| std::cmp::Reverse(proof.at));
+    let Some(program) = program.map(|program| real(&program)) else {
+        found.retain(|proof| proof.program == VERSION);
+        return found;
     };
-    let program = real(&program);
-    let (stamp, of_engine) = (Stamp::of(&program)?, Vec::from_iter(of_engine));
-    let is_same = |proof: &&Proof| {
+    let Some(stamp) = Stamp::of(&program) else { return Vec::new() };
+    let is_same = |proof: &Proof| {
         Path::new(&proof.program) == program && (proof.size, proof.changed) == (stamp.size, stamp.changed)
     };
-    if let Some(proof) = of_engine.iter().find(is_same) {
-        return Some(proof.clone());
-    }
-    let hash = hash_of(&program)?;
-    of_engine.into_iter().find(|proof| proof.hash == hash)
+    let hash = std::cell::OnceCell::new();
+    found.retain(|proof| is_same(proof) || Some(&proof.hash) == hash.get_or_init(|| hash_of(&program)).as_ref());
+    found
 }
 
 /// Fails if the engine may not be started: the settings require what it has not proved, or it did what was refused. The
 /// claims that it did not keep, where it may be started all the same.
+///
+/// What held in a sandbox holds in one that is as strong; what was broken in one is in one that is no stronger.
 pub(super) fn require(
     env: &Env,
     settings: &Settings,
-    name: &str,
-    startable: &Startable,
+    (name, startable): (&str, &Startable),
+    level: SandboxLevel,
 ) -> Result<Vec<Claim>, EngineError> {
     if EngineKind::parse(name) == Some(EngineKind::Rehearsal) || matches!(startable, Startable::Not(_)) {
         return Ok(Vec::new());
     }
-    let proof = proof_of(env, name, || startable.program());
-    let passed: BTreeSet<Claim> = proof.iter().flat_map(Proof::passed).collect();
+    let proofs = proofs_of(env, name, || Started::by(startable));
+    let holding = proofs.iter().filter(|proof| level <= proof.sandbox);
+    let passed: BTreeSet<Claim> = holding.flat_map(Proof::passed).collect();
     let missing: Vec<Claim> = settings.engine.require.difference(&passed).copied().collect();
     let tried = || format!("`squad engines {name} --prove` tries it");
     if !missing.is_empty() {
         let names = list(missing.iter().map(|claim| format!("`{claim}`")));
-        let reason = match &proof {
-            None => format!("`engine.require` asks for {names}, and {name}'s program has not been tried"),
-            Some(_) => format!("`engine.require` asks for {names}, which {name}'s program does not keep"),
+        let reason = match proofs.is_empty() {
+            true => format!("`engine.require` asks for {names}, and {name}'s program has not been tried"),
+            false => format!(
+                "`engine.require` asks for {names}, which {name}'s program does not keep in the sandbox `{level}`"
+            ),
         };
         return Err(EngineError::Unusable { reason, hint: Some(tried()) });
     }
-    let disobeyed = proof.as_ref().map(Proof::disobeyed).unwrap_or_default();
+    let broken = proofs.iter().filter(|proof| level >= proof.sandbox);
+    let disobeyed: Vec<Claim> = broken.flat_map(Proof::disobeyed).collect::<BTreeSet<_>>().into_iter().collect();
     if disobeyed.is_empty() || is_permitted(settings, name) {
         return Ok(disobeyed);
     }
@@ -159,13 +197,19 @@ fn is_permitted(settings: &Settings, name: &str) -> bool {
     permission == Permission::Allow
 }
 
-/// Keeps it, in the place of an earlier one of the same program.
+/// Fails if there is something that a proof could not be added to.
+pub(super) fn require_readable(env: &Env) -> Result<(), Failure> {
+    proofs(env).map_or(Ok(None), |proofs| proofs.read()).map(drop).map_err(unkept)
+}
+
+fn unkept(reason: String) -> Failure {
+    Failure::failed(format!("what is seen cannot be kept: {reason}")).hint("move it away, and try the engine again")
+}
+
+/// Keeps it, in the place of an earlier one of the same program at the same level.
 pub(super) fn keep(env: &Env, proof: &Proof) -> Result<(), Failure> {
     let Some(proofs) = proofs(env) else { return Ok(()) };
-    let key = format!("{} {}", proof.engine, proof.hash);
+    let key = format!("{} {} {} {}", proof.engine, proof.hash, proof.profile, proof.sandbox);
     let kept = proofs.change(|all| drop(all.get_or_insert_default().insert(key, proof.clone())));
-    kept.map_err(|reason| {
-        Failure::failed(format!("what was seen cannot be kept: {reason}"))
-            .hint("move it away, and try the engine again")
-    })
+    kept.map_err(unkept)
 }

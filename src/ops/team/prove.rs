@@ -9,14 +9,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::engines::{copilot_options, profile, require_known, startable_of};
-use super::proofs::{Proof, keep};
+use super::proofs::{Proof, Started, keep, require_readable};
 use super::sandbox;
 use super::workspace::git_environment;
 use crate::engine::command::{Profile, common_variables};
 use crate::engine::prove::{Answer, Deed, LoopbackModel, MODEL, Stage, Turn, prove as try_claims};
 use crate::engine::{Engine, EngineError, EngineKind, Startable, ToolSpec, copilot, rehearsal};
 use crate::env::{Env, real};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::git::Repository;
 use crate::model::{RunId, SandboxLevel};
 use crate::ops::{Project, own_settings, runtime};
@@ -41,6 +41,7 @@ pub(crate) fn prove(env: &Env, directory: &Path, name: &str, tell: impl FnMut(&A
         Err(_) => own_settings(env),
     };
     require_known(name, &settings)?;
+    require_readable(env)?;
     let runtime = runtime(env)?;
     runtime.block_on(async {
         let model = LoopbackModel::start()
@@ -48,12 +49,23 @@ pub(crate) fn prove(env: &Env, directory: &Path, name: &str, tell: impl FnMut(&A
             .map_err(|error| Failure::failed(format!("cannot listen on the loopback address: {error}")))?;
         let place = Place::new(env, &settings, name, model)?;
         // The program as it is before, should it update itself.
-        let program = place.startable(place.plain(), &[])?.program().map(|program| real(&program));
-        let mut proof = Proof::begun(name, program.as_deref(), place.level(), env.clock.now());
-        proof.answers = try_claims(&place, tell).await?;
+        let started = Started::by(&place.startable(place.plain(), &[])?);
+        let mut proof = Proof::begun(name, started, place.level(), env.clock.now());
+        // What is interrupted removes what it made, as what ends does.
+        proof.answers = tokio::select! {
+            answers = try_claims(&place, tell) => answers?,
+            () = interrupted(env) => return Err(Failure::new(FailureKind::Interrupted, "interrupted; nothing was kept")),
+        };
         keep(env, &proof)?;
         Ok(proof)
     })
+}
+
+/// Ends when the user interrupts.
+async fn interrupted(env: &Env) {
+    if !env.signals || tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
 }
 
 /// Two throw-away repositories, with a home of their own.
@@ -100,6 +112,8 @@ impl Place {
             }
             None => model_name = on_loopback(&mut inner, &home, &profile(name, &settings)?, &model)?,
         }
+        // The user's own, which no run shows either.
+        let hidden = sandbox::hidden(env, &settings);
         let run = inner.ids.run(inner.clock.now());
         let project = |name: &str, dir: Option<&Dir<'_>>| -> Result<(Project, sandbox::Bounds), Failure> {
             let path = real(folder.path()).join(name);
@@ -110,7 +124,8 @@ impl Place {
             Repository::create(&path, &git_environment(&inner, &path))?;
             let mut project = Project::open_without_team(&inner, &path, Layer::default())?;
             project.settings = settings.clone();
-            let bounds = sandbox::of_run(&inner, &project, run.as_str(), &[])?;
+            let mut bounds = sandbox::of_run(&inner, &project, run.as_str(), &[])?;
+            bounds.sandbox = bounds.sandbox.map(|bounds| bounds.hiding(hidden.iter().cloned()));
             Ok((project, bounds))
         };
         let (plain, repository) = (project("plain", None)?, project("repository", Some(&REPOSITORY))?);
@@ -179,7 +194,8 @@ fn variables(env: &Env, home: &Path) -> BTreeMap<String, String> {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let mut variables: BTreeMap<String, String> = common.into_iter().filter_map(text).collect();
-    variables.retain(|name, _| !name.starts_with("XDG_"));
+    // A proxy's address may hold a password.
+    variables.retain(|name, _| !name.starts_with("XDG_") && !name.to_ascii_uppercase().ends_with("_PROXY"));
     for name in ["HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"] {
         if name == "HOME" || variables.contains_key(name) {
             variables.insert(name.to_owned(), home.display().to_string());

@@ -16,7 +16,7 @@ use crate::ops::team::secrets::environment_files;
 use crate::pool::Reports;
 use crate::program::{Programs, git_folders, may_be_alive};
 use crate::sandbox::{Lack, Preparation, Rules, Sandbox, level_of};
-use crate::settings::SandboxSettings;
+use crate::settings::{SandboxSettings, Settings};
 
 /// Where keys, tokens and passwords lie, below the user's home.
 const KEYS: &[&str] = &[
@@ -203,6 +203,22 @@ pub(crate) fn state_folder(env: &Env) -> Option<PathBuf> {
     env.user_state()
 }
 
+/// Where the user's keys, logins and squad's own files lie.
+pub(super) fn hidden(env: &Env, settings: &Settings) -> Vec<PathBuf> {
+    let home = env.variable("HOME").map(Path::new).filter(|home| home.is_absolute()).map(real);
+    let mut hidden: Vec<PathBuf> =
+        home.iter().flat_map(|home| KEYS.iter().chain([&COPILOT_HOME]).map(|path| home.join(path))).collect();
+    for (variable, names) in MOVED_KEYS {
+        let folder = env.variable(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        hidden.extend(folder.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
+    }
+    hidden.extend(Profile::homes(&settings.engines, &env.os_variables()));
+    hidden.extend(state_folder(env).as_deref().map(real));
+    hidden.extend(env.user_config().as_deref().and_then(Path::parent).map(real));
+    hidden.extend(env.user_data());
+    hidden
+}
+
 fn sandbox(
     env: &Env,
     project: &Project,
@@ -238,15 +254,7 @@ fn sandbox(
 
     let root = real(&project.folder.root);
     let local = project.local();
-    let mut hidden: Vec<PathBuf> = KEYS.iter().chain([&COPILOT_HOME]).map(|path| home.join(path)).collect();
-    for (variable, names) in MOVED_KEYS {
-        let folder = env.variable(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-        hidden.extend(folder.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
-    }
-    hidden.extend(Profile::homes(&project.settings.engines, &env.os_variables()));
-    hidden.push(state.clone());
-    hidden.extend(env.user_config().as_deref().and_then(Path::parent).map(real));
-    hidden.extend(env.user_data());
+    let mut hidden = hidden(env, &project.settings);
     let mut readable: Vec<PathBuf> = project.settings.sandbox.read.iter().map(|path| expanded(&home, path)).collect();
     // A name may be a link, into a folder of all such files: both are hidden.
     hidden.extend(hidden.iter().map(|path| real(path)).collect::<Vec<_>>());
