@@ -221,7 +221,8 @@ impl Session {
 
     /// Stored at once, so that the session can be continued even if this run is killed.
     fn store(&self) {
-        let chat = Chat { engine: self.shared.profile.name.clone(), chat: self.chat.clone(), counted: None };
+        let engine = self.shared.profile.name.clone();
+        let chat = Chat { engine, chat: self.chat.clone(), counted: None, instructed: None };
         if let Err(error) = self.shared.chats.store(&self.requests.opening.session, &chat) {
             self.report(Fact::Warning(format!("the session cannot be continued later: {error}")));
         }

@@ -238,7 +238,17 @@ impl Core {
         };
         self.conversation.lock().opened(&opened.thread, thread.is_none());
         self.record.lock().clone_from(&opened.record);
-        let chat = Chat { engine: self.shared.profile.name.clone(), chat: opened.thread.clone(), counted: None };
+        let (_, instructions) = prompt::texts(self.shared.directory(), &self.opening);
+        let instructed = Some(blake3::hash(instructions.as_bytes()).to_hex()[..16].to_owned());
+        let before = self.shared.chats.find(&self.opening.session).and_then(|chat| chat.instructed);
+        if thread.is_some() && before.is_some() && before != instructed {
+            // A thread that was put down in order goes on with those that it began with.
+            let text =
+                format!("Your instructions have changed. These take the place of all earlier ones:\n\n{instructions}");
+            self.inject(&process.connection, text).await;
+        }
+        let (engine, chat) = (self.shared.profile.name.clone(), opened.thread.clone());
+        let chat = Chat { engine, chat, counted: None, instructed };
         if let Err(error) = self.shared.chats.store(&self.opening.session, &chat) {
             self.report(Fact::Warning(format!("the session cannot be continued later: {error}")));
         }

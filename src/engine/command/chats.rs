@@ -22,6 +22,9 @@ pub(crate) struct Chat {
     /// The chat's total usage, if the engine reports totals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::engine) counted: Option<Usage>,
+    /// A hash of the instructions that its model has been given, if it is given new ones only in so many words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::engine) instructed: Option<String>,
 }
 
 impl Chats {
@@ -94,7 +97,7 @@ mod tests {
     fn only_valid_ids_are_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let chats = Chats::new(folder.path(), "");
-        let chat = Chat { engine: "claude".to_owned(), chat: "abc".to_owned(), counted: None };
+        let chat = Chat { engine: "claude".to_owned(), chat: "abc".to_owned(), counted: None, instructed: None };
         chats.store("squad-backend", &chat).expect("it is stored");
         assert_eq!(chats.find("squad-backend"), Some(chat));
         for other in ["abc", "", "../chats/squad-backend", "a/b", "squad-backend.json"] {

@@ -479,7 +479,7 @@ impl Turn {
     }
 
     fn store_chat(&self, chat: String, counted: Option<Usage>) -> bool {
-        let chat = Chat { engine: self.shared.profile.name.clone(), chat, counted };
+        let chat = Chat { engine: self.shared.profile.name.clone(), chat, counted, instructed: None };
         let stored = self.shared.chats.store(&self.opening.session, &chat);
         if let Err(error) = &stored {
             self.tell(Fact::Warning(format!("the session cannot be continued later: {error}")));

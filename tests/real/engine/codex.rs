@@ -388,8 +388,21 @@ async fn a_killed_process_is_restored_with_what_it_knew() {
     }
     assert_eq!(used, 100);
     // And a third one beside it.
-    let error = engine.open(opening).await.err().expect("its thread is taken");
+    let error = engine.open(opening.clone()).await.err().expect("its thread is taken");
     assert!(error.to_string().contains("another process works in its thread"), "{error}");
+    session.close().await;
+
+    // Its charter has changed since, and is told once.
+    let mut changed = opening;
+    changed.spec.prompt = "You are Ada, who likes tests.".to_owned();
+    for _ in 0..2 {
+        let mut session = engine.open(changed.clone()).await.expect("it is resumed");
+        assert_eq!(turn(&mut session, "STEP say:five", &yes).await, ["message five", "idle"]);
+        let told = world.model.requests().last().expect("a request")["input"].to_string();
+        assert_eq!(told.matches("who likes tests").count(), 1, "{told}");
+        session.close().await;
+    }
+    let mut session = engine.open(changed).await.expect("it is resumed");
     session.close().await;
     let opening = Opening { session: "squad-other".to_owned(), resume: true, ..world.opening("", ToolChoice::All) };
     let error = engine.open(opening).await.err().expect("there is none");
