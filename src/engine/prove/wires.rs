@@ -115,55 +115,64 @@ fn said(act: &Act) -> &str {
     }
 }
 
-fn usage() -> Value {
-    json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 })
+/// From text: as code, these would be larger than all else that a proof needs.
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
-fn tool_calls(calls: &[(String, String)], id: u64) -> Value {
+/// A text as JSON has it.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+const USAGE: &str = r#"{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}"#;
+
+fn tool_calls(calls: &[(String, String)], id: u64) -> String {
     let call = |(index, (name, arguments)): (usize, &(String, String))| {
-        let function = json!({ "name": name, "arguments": arguments });
-        json!({ "index": index, "id": format!("call_{id}_{index}"), "type": "function", "function": function })
+        let (name, arguments) = (quoted(name), quoted(arguments));
+        format!(
+            r#"{{"index":{index},"id":"call_{id}_{index}","type":"function","function":{{"name":{name},"arguments":{arguments}}}}}"#
+        )
     };
-    calls.iter().enumerate().map(call).collect()
+    calls.iter().enumerate().map(call).collect::<Vec<_>>().join(",")
 }
 
 fn completion(body: &Value, act: &Act, id: u64) -> Value {
     let (message, finish) = match act {
-        Act::Call(calls) => {
-            (json!({ "role": "assistant", "content": null, "tool_calls": tool_calls(calls, id) }), "tool_calls")
-        }
-        Act::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+        Act::Call(calls) => (format!(r#""content":null,"tool_calls":[{}]"#, tool_calls(calls, id)), "tool_calls"),
+        Act::Say(text) => (format!(r#""content":{}"#, quoted(text)), "stop"),
     };
-    json!({
-        "id": format!("chatcmpl-{id}"), "object": "chat.completion", "created": 0, "model": body["model"],
-        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "usage": usage()
-    })
+    let model = &body["model"];
+    json(&format!(
+        r#"{{"id":"chatcmpl-{id}","object":"chat.completion","created":0,"model":{model},"choices":[{{"index":0,"message":{{"role":"assistant",{message}}},"finish_reason":"{finish}"}}],"usage":{USAGE}}}"#
+    ))
 }
 
 fn chunks(body: &Value, act: &Act, pieces: usize, id: u64) -> Vec<String> {
-    let chunk = |choices: Value| {
-        json!({
-            "id": format!("chatcmpl-{id}"), "object": "chat.completion.chunk", "created": 0, "model": body["model"],
-            "choices": choices
-        })
+    let model = &body["model"];
+    let chunk = |choices: &str, more: &str| {
+        format!(
+            "data: {{\"id\":\"chatcmpl-{id}\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":{model},\
+             \"choices\":[{choices}]{more}}}\n\n"
+        )
     };
-    let delta =
-        |delta: Value, finish: Value| data(&chunk(json!([{ "index": 0, "delta": delta, "finish_reason": finish }])));
-    let mut events = vec![delta(json!({ "role": "assistant", "content": "" }), Value::Null)];
+    let delta = |delta: &str, finish: &str| {
+        chunk(&format!(r#"{{"index":0,"delta":{{{delta}}},"finish_reason":{finish}}}"#), "")
+    };
+    let mut events = vec![delta(r#""role":"assistant","content":"""#, "null")];
     let finish = match act {
         Act::Call(calls) => {
-            events.push(delta(json!({ "tool_calls": tool_calls(calls, id) }), Value::Null));
-            "tool_calls"
+            events.push(delta(&format!(r#""tool_calls":[{}]"#, tool_calls(calls, id)), "null"));
+            r#""tool_calls""#
         }
         Act::Say(text) => {
-            events.extend(cut(text, pieces).iter().map(|piece| delta(json!({ "content": piece }), Value::Null)));
-            "stop"
+            let pieces = cut(text, pieces);
+            events.extend(pieces.iter().map(|piece| delta(&format!(r#""content":{}"#, quoted(piece)), "null")));
+            r#""stop""#
         }
     };
-    events.push(delta(json!({}), json!(finish)));
-    let mut last = chunk(json!([]));
-    last["usage"] = usage();
-    events.extend([data(&last), "data: [DONE]\n\n".to_owned()]);
+    let usage = chunk("", &format!(r#","usage":{USAGE}"#));
+    events.extend([delta("", finish), usage, "data: [DONE]\n\n".to_owned()]);
     events
 }
 
@@ -174,47 +183,45 @@ fn cut(text: &str, pieces: usize) -> Vec<String> {
 }
 
 fn anthropic(body: &Value, act: &Act, id: u64) -> Vec<Value> {
-    let usage = json!({
-        "input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 10
-    });
-    let message = json!({
-        "id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": body["model"], "content": [],
-        "stop_reason": null, "stop_sequence": null, "usage": usage
-    });
-    let mut events = vec![json!({ "type": "message_start", "message": message })];
-    let mut block = |index: usize, block: Value, delta: Value| {
-        events.push(json!({ "type": "content_block_start", "index": index, "content_block": block }));
-        events.push(json!({ "type": "content_block_delta", "index": index, "delta": delta }));
-        events.push(json!({ "type": "content_block_stop", "index": index }));
+    let model = &body["model"];
+    let mut events = vec![format!(
+        r#"{{"type":"message_start","message":{{"id":"msg_{id}","type":"message","role":"assistant","model":{model},"content":[],"stop_reason":null,"stop_sequence":null,"usage":{{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":10}}}}}}"#
+    )];
+    let mut block = |index: usize, block: &str, delta: &str| {
+        events.push(format!(r#"{{"type":"content_block_start","index":{index},"content_block":{{{block}}}}}"#));
+        events.push(format!(r#"{{"type":"content_block_delta","index":{index},"delta":{{{delta}}}}}"#));
+        events.push(format!(r#"{{"type":"content_block_stop","index":{index}}}"#));
     };
     let stop = match act {
         Act::Call(calls) => {
             for (index, (name, arguments)) in calls.iter().enumerate() {
-                let start =
-                    json!({ "type": "tool_use", "id": format!("toolu_{id}_{index}"), "name": name, "input": {} });
-                block(index, start, json!({ "type": "input_json_delta", "partial_json": arguments }));
+                let name = quoted(name);
+                let start = format!(r#""type":"tool_use","id":"toolu_{id}_{index}","name":{name},"input":{{}}"#);
+                let delta = format!(r#""type":"input_json_delta","partial_json":{}"#, quoted(arguments));
+                block(index, &start, &delta);
             }
             "tool_use"
         }
         act => {
-            block(0, json!({ "type": "text", "text": "" }), json!({ "type": "text_delta", "text": said(act) }));
+            let delta = format!(r#""type":"text_delta","text":{}"#, quoted(said(act)));
+            block(0, r#""type":"text","text":"""#, &delta);
             "end_turn"
         }
     };
-    let delta = json!({ "stop_reason": stop, "stop_sequence": null });
-    events.push(json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 10 } }));
-    events.push(json!({ "type": "message_stop" }));
-    events
+    let delta = format!(r#"{{"stop_reason":"{stop}","stop_sequence":null}}"#);
+    events.push(format!(r#"{{"type":"message_delta","delta":{delta},"usage":{{"output_tokens":10}}}}"#));
+    events.push(r#"{"type":"message_stop"}"#.to_owned());
+    events.iter().map(|event| json(event)).collect()
 }
 
 fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
     let items: Vec<Value> = match act {
         Act::Call(calls) => {
             let call = |(index, (name, arguments)): (usize, &(String, String))| {
-                let mut item = json!({
-                    "type": "function_call", "id": format!("fc_{id}_{index}"), "call_id": format!("call_{id}_{index}"),
-                    "name": name, "arguments": arguments, "status": "completed"
-                });
+                let mut item = json(&format!(
+                    r#"{{"type":"function_call","id":"fc_{id}_{index}","call_id":"call_{id}_{index}","status":"completed"}}"#
+                ));
+                (item["name"], item["arguments"]) = (name.as_str().into(), arguments.as_str().into());
                 // Codex calls the tools of an MCP server so.
                 if let Some((space, name)) = name.split_once('.') {
                     (item["namespace"], item["name"]) = (space.into(), name.into());
@@ -233,50 +240,45 @@ fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
             calls.iter().enumerate().map(call).collect()
         }
         act => {
-            let content = json!([{ "type": "output_text", "text": said(act), "annotations": [] }]);
-            vec![json!({
-                "type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
-                "content": content
-            })]
+            let text = quoted(said(act));
+            vec![json(&format!(
+                r#"{{"type":"message","id":"msg_{id}","role":"assistant","status":"completed","content":[{{"type":"output_text","text":{text},"annotations":[]}}]}}"#
+            ))]
         }
     };
-    let response = |status: &str, output: &[Value]| {
-        json!({
-            "id": format!("resp_{id}"), "object": "response", "created_at": 0, "model": body["model"], "status": status,
-            "output": output, "usage": {
-                "input_tokens": 100, "input_tokens_details": { "cached_tokens": 0 }, "output_tokens": 10,
-                "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": 110
-            }
-        })
+    let model = &body["model"];
+    let response = |status: &str, output: &str| {
+        format!(
+            r#"{{"id":"resp_{id}","object":"response","created_at":0,"model":{model},"status":"{status}","output":[{output}],"usage":{{"input_tokens":100,"input_tokens_details":{{"cached_tokens":0}},"output_tokens":10,"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":110}}}}"#
+        )
     };
-    let mut events = vec![json!({ "type": "response.created", "response": response("in_progress", &[]) })];
+    let created = response("in_progress", "");
+    let mut events = vec![format!(r#"{{"type":"response.created","response":{created}}}"#)];
     for (index, item) in items.iter().enumerate() {
-        events.push(json!({ "type": "response.output_item.added", "output_index": index, "item": item }));
-        events.push(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
+        for step in ["added", "done"] {
+            events.push(format!(r#"{{"type":"response.output_item.{step}","output_index":{index},"item":{item}}}"#));
+        }
     }
-    events.push(json!({ "type": "response.completed", "response": response("completed", &items) }));
-    events
-        .into_iter()
-        .enumerate()
-        .map(|(number, mut event)| {
-            event["sequence_number"] = json!(number);
-            event
-        })
-        .collect()
+    let all = items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    events.push(format!(r#"{{"type":"response.completed","response":{}}}"#, response("completed", &all)));
+    let numbered = |(number, event): (usize, &String)| {
+        let mut event = json(event);
+        event["sequence_number"] = number.into();
+        event
+    };
+    events.iter().enumerate().map(numbered).collect()
 }
 
 fn gemini(act: &Act, id: u64) -> Value {
-    let parts: Vec<Value> = match act {
-        Act::Call(calls) => {
-            let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-            let call = |(name, text): &(String, String)| json!({ "name": name, "args": arguments(text) });
-            calls.iter().map(|named| json!({ "functionCall": call(named) })).collect()
-        }
-        act => vec![json!({ "text": said(act) })],
+    let part = |(name, arguments): &(String, String)| {
+        let arguments = json(arguments);
+        format!(r#"{{"functionCall":{{"name":{},"args":{arguments}}}}}"#, quoted(name))
     };
-    json!({
-        "responseId": id.to_string(),
-        "candidates": [{ "index": 0, "content": { "role": "model", "parts": parts }, "finishReason": "STOP" }],
-        "usageMetadata": { "promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110 }
-    })
+    let parts = match act {
+        Act::Call(calls) => calls.iter().map(part).collect::<Vec<_>>().join(","),
+        act => format!(r#"{{"text":{}}}"#, quoted(said(act))),
+    };
+    json(&format!(
+        r#"{{"responseId":"{id}","candidates":[{{"index":0,"content":{{"role":"model","parts":[{parts}]}},"finishReason":"STOP"}}],"usageMetadata":{{"promptTokenCount":100,"candidatesTokenCount":10,"totalTokenCount":110}}}}"#
+    ))
 }

@@ -17,10 +17,6 @@ use crate::ops::team::engines::{self, is_known};
 use crate::ops::team::roles::Roles;
 use crate::pool::run_of_session;
 
-/// Most members of one call.
-pub(super) const MOST_MEMBERS: usize = 64;
-/// The longest time limit of a member: a day.
-pub(super) const MOST_SECONDS: u64 = 86_400;
 /// Most bytes of a task.
 const LONGEST_TASK: usize = 4 * 1024 * 1024;
 
