@@ -6,6 +6,8 @@
 mod files;
 mod shell;
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -116,98 +118,12 @@ impl Tool {
     }
 
     pub(crate) fn spec(self) -> ToolSpec {
-        let text = |description: &str| json!({"type": "string", "description": description});
-        let texts =
-            |description: &str| json!({"type": "array", "items": {"type": "string"}, "description": description});
-        let (description, parameters) = match self {
-            Self::LogDecision => (
-                "Record a decision that other members of the team must follow. It is written to the repository at once \
-                 and put before people for review.",
-                json!({
-                    "title": text("The decision in a sentence."),
-                    "what": text("What is decided, in Markdown."),
-                    "why": text("The reason, so that a later reader knows when it no longer holds."),
-                    "scope": texts("Path globs it applies to; omit if it applies to everything."),
-                    "tags": texts("Keywords to find it by."),
-                    "supersedes": text("The id of the decision it replaces."),
-                }),
-            ),
-            Self::Remember => (
-                "Keep something you learned, in a sentence or two, for your own later work in this repository.",
-                json!({
-                    "text": text("What you learned."),
-                    "share": {
-                        "type": "string", "enum": NoteKind::ALL,
-                        "description": "Propose it as a note for other projects too, of this kind. Only for what holds beyond this repository.",
-                    },
-                }),
-            ),
-            Self::Decisions => (
-                "Search the team's decisions in force, those of this run, and notes of knowledge from here and linked projects.",
-                json!({"query": text("Words to look for; empty for the newest decisions.")}),
-            ),
-            Self::Verdict => (
-                "Give your verdict on the work you review. The last one you give counts.",
-                json!({
-                    "approved": {"type": "boolean", "description": "Whether the work is acceptable as it is."},
-                    "reasons": text("Why, in Markdown; if you reject it, everything that has to change."),
-                    "files": texts("The files that have to change, from the repository's root."),
-                }),
-            ),
-            Self::Route => (
-                "Hand a piece of work to the colleague responsible for it. With `wait` the answer is the colleague's report.",
-                json!({
-                    "agent": text("The colleague's slug."),
-                    "task": text("The whole task: the colleague does not know yours."),
-                    "wait": {"type": "boolean", "description": "Whether you need the report to continue; true by default."},
-                }),
-            ),
-            Self::Status => {
-                ("What each team member is doing in this run, since when, and the tokens it used.", json!({}))
-            }
-            Self::Commit => (
-                "Commit files that you changed, as they are now, to the checked-out branch. Files that anybody else changed \
-                 too, or that held uncommitted changes before you began, are left out. Hooks are not run.",
-                json!({
-                    "message": text("The commit message."),
-                    "paths": texts("The files, from the repository's root; omit for all that your file tools changed, and name what a command of yours changed."),
-                }),
-            ),
-            Self::Shell => (
-                "Run a command line in the project's shell, without input. The answer is its exit code and the end of \
-                 what it printed. What it leaves running is ended with it.",
-                json!({
-                    "command": text("The command line."),
-                    "cwd": text("The folder to run it in; your own by default."),
-                    "timeout_sec": {"type": "integer", "description": "Seconds until it is stopped; 120 by default."},
-                }),
-            ),
-            Self::FileOps => (
-                "Read or write a text file of the project, or list a folder of it.",
-                json!({
-                    "operation": {"type": "string", "enum": ["read", "write", "list"]},
-                    "path": text("The file or folder, from your own folder."),
-                    "content": text("The whole new content, for `write`; may be empty."),
-                    "offset": {"type": "integer", "description": "The byte to start at, for `read`; 0 by default."},
-                }),
-            ),
-        };
-        let required: &[&str] = match self {
-            Self::Route => &["agent", "task"],
-            Self::Status => &[],
-            Self::LogDecision => &["title", "what"],
-            Self::Remember => &["text"],
-            Self::Decisions => &[],
-            Self::Verdict => &["approved", "reasons"],
-            Self::Commit => &["message"],
-            Self::Shell => &["command"],
-            Self::FileOps => &["operation", "path"],
-        };
-        ToolSpec {
-            name: self.name(),
-            description,
-            parameters: json!({"type": "object", "properties": parameters, "required": required}),
-        }
+        // A test checks that it parses and has every tool.
+        static SPECS: LazyLock<Value> =
+            LazyLock::new(|| serde_json::from_str(include_str!("specs.json")).unwrap_or_default());
+        let spec = &SPECS[self.name()];
+        let description = spec["description"].as_str().unwrap_or_default();
+        ToolSpec { name: self.name(), description, parameters: spec["parameters"].clone() }
     }
 }
 
