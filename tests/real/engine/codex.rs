@@ -402,7 +402,7 @@ async fn a_killed_process_is_restored_with_what_it_knew() {
         assert_eq!(told.matches("who likes tests").count(), 1, "{told}");
         session.close().await;
     }
-    let mut session = engine.open(changed).await.expect("it is resumed");
+    let session = engine.open(changed).await.expect("it is resumed");
     session.close().await;
     let opening = Opening { session: "squad-other".to_owned(), resume: true, ..world.opening("", ToolChoice::All) };
     let error = engine.open(opening).await.err().expect("there is none");
