@@ -99,7 +99,7 @@ fn hash_of(program: &Path) -> Option<String> {
 pub(super) struct Started {
     /// `None`: it needs no program.
     pub(super) program: Option<PathBuf>,
-    /// How it is started, as [`Profile::fingerprint`] has it.
+    /// How it is started, as `Profile::fingerprint` has it.
     pub(super) profile: String,
 }
 
