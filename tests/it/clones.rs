@@ -374,9 +374,11 @@ fn clones_of_every_kind_of_repository_work_or_are_refused() {
     }
 }
 
+#[cfg(unix)]
 const USER: &str = "../home/config/squad/config.toml";
 
 /// Both look at what their clones were given.
+#[cfg(unix)]
 const LOOKING: &str = r#"
 [[turn]]
 agent = "ada"
