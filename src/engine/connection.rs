@@ -13,7 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep};
 
+use super::EngineError;
 use super::dialect::{Dialect, METHOD_NOT_FOUND, Message};
 use super::traffic;
 
@@ -23,6 +25,52 @@ pub(crate) trait Incoming: Send + Sync + 'static {
 
     /// The responder answers the request, now or later; dropping it answers with an error.
     fn requested(&self, responder: Responder, method: &str, params: Value);
+}
+
+/// A connection that is restored when it is lost.
+#[derive(Clone)]
+pub(super) enum LinkState {
+    Connected(Arc<Connection>),
+    Reconnecting,
+    /// For good, with the reason.
+    Ended(String),
+}
+
+impl LinkState {
+    /// The connection. Waits while a lost one is being restored.
+    pub(super) async fn settled(state: &watch::Sender<Self>) -> Result<Arc<Connection>, EngineError> {
+        let mut state = state.subscribe();
+        let settled = state.wait_for(|state| !matches!(state, Self::Reconnecting)).await;
+        match settled.as_deref() {
+            Ok(Self::Connected(connection)) => Ok(Arc::clone(connection)),
+            Ok(Self::Ended(reason)) => Err(EngineError::Unusable { reason: reason.clone(), hint: None }),
+            Ok(Self::Reconnecting) | Err(_) => {
+                Err(EngineError::Unusable { reason: "the engine is gone".to_owned(), hint: None })
+            }
+        }
+    }
+
+    /// The connection, if there is one now.
+    pub(super) fn connected(&self) -> Option<Arc<Connection>> {
+        match self {
+            Self::Connected(connection) => Some(Arc::clone(connection)),
+            Self::Reconnecting | Self::Ended(_) => None,
+        }
+    }
+}
+
+/// How often to look whether a stopped turn has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Waits until a turn has ended by itself. False: the deadline passed.
+pub(super) async fn turn_ended(deadline: Instant, is_working: impl Fn() -> bool) -> bool {
+    while is_working() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        sleep(POLL_INTERVAL).await;
+    }
+    true
 }
 
 pub(crate) struct Connection {

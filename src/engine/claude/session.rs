@@ -17,7 +17,7 @@ use super::tools;
 use super::transcript::{self, Transcript};
 use crate::engine::child::ServingChild;
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
-use crate::engine::connection::{CallError, Connection, Incoming};
+use crate::engine::connection::{CallError, Connection, Incoming, turn_ended};
 use crate::engine::copilot::{DEFAULT_IDENTITY, McpServer, McpServers, NOTIFICATIONS};
 use crate::engine::descendants::Descendants;
 use crate::engine::dialect::Dialect;
@@ -31,8 +31,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take to connect with the user's MCP servers.
 const SERVERS_TIMEOUT: Duration = Duration::from_secs(60);
 const ABORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often to poll an aborted turn.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time between asking the program to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
 /// Maximum bytes of an image that the model is shown; the provider takes no larger one.
@@ -305,13 +303,7 @@ impl Session {
 
     /// Waits until the turn has ended by itself. False: the deadline passed.
     async fn turn_ended(&self, deadline: Instant) -> bool {
-        while self.conversation.lock().is_working() {
-            if Instant::now() >= deadline {
-                return false;
-            }
-            sleep(POLL_INTERVAL).await;
-        }
-        true
+        turn_ended(deadline, || self.conversation.lock().is_working()).await
     }
 }
 

@@ -17,7 +17,7 @@ use super::items::{Call, may_change};
 use super::process::Process;
 use super::{Timeouts, prompt, refused};
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
-use crate::engine::connection::{CallError, Connection, Incoming, Responder};
+use crate::engine::connection::{CallError, Connection, Incoming, LinkState, Responder, turn_ended};
 use crate::engine::copilot::is_format_refusal;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, ToolResult, backoff};
 use crate::model::{Attachment, SandboxLevel, printable};
@@ -25,8 +25,6 @@ use crate::sandbox::level_of;
 
 /// How often to try to restore a lost process.
 const MAX_RETRIES: u32 = 3;
-/// How often to look whether a stopped turn has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// A process that was killed with its squad holds its thread for a moment.
 const WRITER_RETRIES: u32 = 10;
 const WRITER_WAIT: Duration = Duration::from_millis(200);
@@ -55,17 +53,9 @@ struct Core {
     model: String,
     timeouts: Timeouts,
     conversation: Mutex<Conversation>,
-    state: watch::Sender<State>,
+    state: watch::Sender<LinkState>,
     /// Where Codex keeps the thread.
     record: Mutex<Option<PathBuf>>,
-}
-
-#[derive(Clone)]
-enum State {
-    Connected(Arc<Connection>),
-    Reconnecting,
-    /// For good, with the reason.
-    Ended(String),
 }
 
 /// A thread that was opened.
@@ -111,7 +101,7 @@ impl Session {
         }
         let own_tools = opening.tools.iter().map(|tool| tool.name).collect();
         let (conversation, facts) = Conversation::new((&session, &opening.spec), opening.directory.clone(), own_tools);
-        let (conversation, state) = (Mutex::new(conversation), watch::Sender::new(State::Reconnecting));
+        let (conversation, state) = (Mutex::new(conversation), watch::Sender::new(LinkState::Reconnecting));
         let core = Core { shared, opening, model, timeouts, conversation, state, record: Mutex::default() };
         let core = Arc::new(core);
         let (process, opened) = core.start(thread.as_deref()).await?;
@@ -187,23 +177,12 @@ impl Core {
 
     /// The connection. Waits while a lost one is being restored.
     async fn connection(&self) -> Result<Arc<Connection>, EngineError> {
-        let mut state = self.state.subscribe();
-        let settled = state.wait_for(|state| !matches!(state, State::Reconnecting)).await;
-        match settled.as_deref() {
-            Ok(State::Connected(connection)) => Ok(Arc::clone(connection)),
-            Ok(State::Ended(reason)) => Err(EngineError::Unusable { reason: reason.clone(), hint: None }),
-            Ok(State::Reconnecting) | Err(_) => {
-                Err(EngineError::Unusable { reason: "the engine is gone".to_owned(), hint: None })
-            }
-        }
+        LinkState::settled(&self.state).await
     }
 
     /// The connection, if there is one now.
     fn connected(&self) -> Option<Arc<Connection>> {
-        match &*self.state.borrow() {
-            State::Connected(connection) => Some(Arc::clone(connection)),
-            State::Reconnecting | State::Ended(_) => None,
-        }
+        self.state.borrow().connected()
     }
 
     /// Starts a process with the thread, or with a new one; again if it dies before it was asked anything.
@@ -252,7 +231,7 @@ impl Core {
         if let Err(error) = self.shared.chats.store(&self.opening.session, &chat) {
             self.report(Fact::Warning(format!("the session cannot be continued later: {error}")));
         }
-        self.state.send_replace(State::Connected(Arc::clone(&process.connection)));
+        self.state.send_replace(LinkState::Connected(Arc::clone(&process.connection)));
         Ok((process, opened))
     }
 
@@ -460,13 +439,7 @@ impl Core {
 
     /// Waits until the turn has ended. False: the deadline passed.
     async fn turn_ended(&self, deadline: Instant) -> bool {
-        while self.conversation.lock().is_working() {
-            if Instant::now() >= deadline {
-                return false;
-            }
-            sleep(POLL_INTERVAL).await;
-        }
-        true
+        turn_ended(deadline, || self.conversation.lock().is_working()).await
     }
 
     /// Restores a lost process. `None`: it cannot be had any more.
@@ -499,7 +472,7 @@ impl Core {
     }
 
     fn give_up(&self, reason: String) {
-        self.state.send_replace(State::Ended(reason.clone()));
+        self.state.send_replace(LinkState::Ended(reason.clone()));
         self.report(Fact::Lost(reason));
     }
 }
@@ -511,11 +484,11 @@ async fn supervise(core: Arc<Core>, process: Process, mut stopped: oneshot::Rece
         tokio::select! {
             biased;
             _ = &mut stopped => {
-                core.state.send_replace(State::Ended("the session is closed".to_owned()));
+                core.state.send_replace(LinkState::Ended("the session is closed".to_owned()));
                 return process.end(core.timeouts.grace).await;
             }
             reason = process.lost(core.timeouts.ping) => {
-                core.state.send_replace(State::Reconnecting);
+                core.state.send_replace(LinkState::Reconnecting);
                 let descendants = core.shared.descendants(&core.opening.session);
                 let report = process.bury(&reason).await;
                 descendants.end().await;
@@ -524,7 +497,7 @@ async fn supervise(core: Arc<Core>, process: Process, mut stopped: oneshot::Rece
                 live = tokio::select! {
                     biased;
                     _ = &mut stopped => {
-                        return drop(core.state.send_replace(State::Ended("the session is closed".to_owned())));
+                        return drop(core.state.send_replace(LinkState::Ended("the session is closed".to_owned())));
                     }
                     live = core.restore(&reason) => live,
                 };

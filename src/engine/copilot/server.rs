@@ -16,7 +16,7 @@ use super::process::{Process, processor_time};
 use super::registry::Registry;
 use super::servers::{self, Unusable};
 use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
-use crate::engine::connection::{CallError, Connection};
+use crate::engine::connection::{CallError, Connection, LinkState};
 use crate::engine::descendants::Descendants;
 use crate::engine::{EngineError, EngineKind, Fact, backoff};
 use crate::model::{AvailableModels, ConnectionState, Slug};
@@ -38,17 +38,9 @@ pub(crate) struct Server {
     pub(crate) home: Home,
     pub(crate) identity: Identity,
     pub(crate) registry: Arc<Registry>,
-    state: watch::Sender<State>,
+    state: watch::Sender<LinkState>,
     /// Which of the user's MCP servers cannot be used; tried when the first session needs them.
     unusable_servers: OnceCell<Unusable>,
-}
-
-#[derive(Clone)]
-enum State {
-    Connected(Arc<Connection>),
-    Reconnecting,
-    /// Permanently, with the reason.
-    Ended(String),
 }
 
 /// The CLI's version, protocol and account.
@@ -196,7 +188,7 @@ impl Server {
         running: Running,
     ) -> (Arc<Self>, oneshot::Sender<()>, impl Future<Output = ()>) {
         let Running { process, connection, identity, home, program, registry } = running;
-        let state = watch::Sender::new(State::Connected(Arc::clone(&connection)));
+        let state = watch::Sender::new(LinkState::Connected(Arc::clone(&connection)));
         let unusable_servers = OnceCell::new();
         let server = Arc::new(Self { options, program, home, identity, registry, state, unusable_servers });
         let (stop, stopped) = oneshot::channel();
@@ -206,15 +198,7 @@ impl Server {
 
     /// The connection. Waits while a lost one is being restored.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection>, EngineError> {
-        let mut state = self.state.subscribe();
-        let settled = state.wait_for(|state| !matches!(state, State::Reconnecting)).await;
-        match settled.as_deref() {
-            Ok(State::Connected(connection)) => Ok(Arc::clone(connection)),
-            Ok(State::Ended(reason)) => Err(EngineError::Unusable { reason: reason.clone(), hint: None }),
-            Ok(State::Reconnecting) | Err(_) => {
-                Err(EngineError::Unusable { reason: "the engine is gone".into(), hint: None })
-            }
-        }
+        LinkState::settled(&self.state).await
     }
 
     /// The MCP servers of an agent that can be used, and why its others cannot.
@@ -236,17 +220,14 @@ impl Server {
 
     /// The current connection, without waiting.
     pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
-        match &*self.state.borrow() {
-            State::Connected(connection) => Some(Arc::clone(connection)),
-            State::Reconnecting | State::Ended(_) => None,
-        }
+        self.state.borrow().connected()
     }
 
     pub(crate) fn connection_state(&self) -> ConnectionState {
         match &*self.state.borrow() {
-            State::Connected(_) => ConnectionState::Connected,
-            State::Reconnecting => ConnectionState::Reconnecting,
-            State::Ended(_) => ConnectionState::Error,
+            LinkState::Connected(_) => ConnectionState::Connected,
+            LinkState::Reconnecting => ConnectionState::Reconnecting,
+            LinkState::Ended(_) => ConnectionState::Error,
         }
     }
 
@@ -365,7 +346,7 @@ impl Server {
     }
 
     async fn handle_loss(&self, process: &mut Process, connection: &Connection, reason: &str) {
-        self.state.send_replace(State::Reconnecting);
+        self.state.send_replace(LinkState::Reconnecting);
         connection.fail(reason);
         let exit_report = process.exit_report().await;
         process.kill().await;
@@ -382,7 +363,7 @@ impl Server {
                 Ok(running) => {
                     self.reopen(&running.connection).await;
                     self.report_restored(attempt, reason);
-                    self.state.send_replace(State::Connected(Arc::clone(&running.connection)));
+                    self.state.send_replace(LinkState::Connected(Arc::clone(&running.connection)));
                     return Some((running.process, running.connection));
                 }
                 Err(error) => last = error.to_string(),
@@ -415,10 +396,10 @@ impl Server {
     }
 
     fn mark_ended(&self, reason: &str) {
-        if matches!(*self.state.borrow(), State::Ended(_)) {
+        if matches!(*self.state.borrow(), LinkState::Ended(_)) {
             return;
         }
-        self.state.send_replace(State::Ended(reason.to_owned()));
+        self.state.send_replace(LinkState::Ended(reason.to_owned()));
         self.registry.each(|session| session.report(Fact::Lost(reason.to_owned())));
     }
 }

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
-use crate::engine::connection::{CallError, Connection};
+use crate::engine::connection::{CallError, Connection, turn_ended};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall};
 use crate::model::{Attachment, SandboxLevel};
 use crate::program::repository_file;
@@ -18,8 +17,6 @@ use crate::sandbox::level_of;
 
 /// Programs that the CLI starts when an agent uses its tool `lsp`. No option of the CLI keeps it from reading this file.
 const LANGUAGE_SERVERS: &str = ".github/lsp.json";
-/// How often to poll an aborted turn.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(crate) struct Session {
     id: String,
@@ -171,13 +168,7 @@ impl Session {
 
     /// Waits until the turn has ended by itself. False: the deadline passed.
     async fn turn_ended(&self, deadline: Instant) -> bool {
-        while self.server.registry.is_working(&self.id) {
-            if Instant::now() >= deadline {
-                return false;
-            }
-            sleep(POLL_INTERVAL).await;
-        }
-        true
+        turn_ended(deadline, || self.server.registry.is_working(&self.id)).await
     }
 }
 
