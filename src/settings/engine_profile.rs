@@ -100,12 +100,6 @@ pub(crate) enum SessionProtocol {
     Codex,
 }
 
-impl Permission {
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        [("allow", Self::Allow), ("refuse", Self::Refuse)].into_iter().find(|(word, _)| *word == name).map(|(_, it)| it)
-    }
-}
-
 /// An argument, or a group that is left out if one of its values is missing.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use toml::Value;
 
 use super::policy::{PolicyEntry, PolicyWord};
-use super::{BudgetLimits, Isolation, Origin, Permission, Settings, parse_duration};
+use super::{BudgetLimits, Isolation, Origin, Settings, parse_duration};
 use crate::model::{Claim, Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
@@ -156,7 +156,7 @@ pub(super) const KEYS: &[Key] = &[
     },
     guarded_key("engine.copilot.permission", |s, _, v| {
         let name = text(v)?;
-        let permission = Permission::parse(&name).ok_or_else(|| format!("is allow or refuse, not `{name}`"));
+        let permission = v.clone().try_into().map_err(|_| format!("is allow or refuse, not `{name}`"));
         put(&mut s.engine.copilot.permission, permission)
     }),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),

@@ -210,12 +210,15 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
 
         let turned = self.turn(&mut session, &turns.own_tool, Answers::Allow, Meanwhile::Nothing).await;
         let held = self.heard(ANSWERED, &turned);
-        self.answer(Claim::OwnTool, held, turned.seen(read("the answer", held)));
+        self.answer(Claim::OwnTool, held, turned.seen(&format!("the model was {} the answer", told(held))));
 
         let turned = self.turn(&mut session, &turns.message, Answers::Allow, Meanwhile::Message).await;
         let held = turned.meanwhile && self.heard(MESSAGE, &turned);
-        let seen = if turned.meanwhile { read("the message", held) } else { "it takes no message while it works" };
-        self.answer(Claim::MessageWhileWorking, held, turned.seen(seen));
+        let seen = match turned.meanwhile {
+            true => format!("the model was {} the message in the same turn", told(held)),
+            false => "it takes no message while it works".to_owned(),
+        };
+        self.answer(Claim::MessageWhileWorking, held, turned.seen(&seen));
 
         let turned = self.turn(&mut session, &turns.killed, Answers::Allow, Meanwhile::Kill).await;
         let ended = self.end(engine, session).await;
@@ -521,11 +524,7 @@ fn there(is_there: bool) -> &'static str {
     if is_there { "there" } else { "not there" }
 }
 
-fn read(what: &str, held: bool) -> &'static str {
-    match (what, held) {
-        ("the answer", true) => "the model was told the answer",
-        ("the answer", false) => "the model was not told the answer",
-        (_, true) => "the model was told the message in the same turn",
-        (_, false) => "the model was not told the message",
-    }
+/// Whether the model was told something.
+fn told(held: bool) -> &'static str {
+    if held { "told" } else { "not told" }
 }

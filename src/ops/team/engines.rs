@@ -12,7 +12,7 @@ use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, r
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Claim, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
-use crate::ops::team::proofs::{self, Started};
+use crate::ops::team::proofs::{self, KnownProofs, Started};
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Quotas, Reports};
@@ -82,14 +82,14 @@ pub(crate) fn first_installed(env: &Env, directory: &Path, settings: &Settings, 
 
 /// The engines for a new team: the usual one first, then the others up to the first that is ready. Starts what it looks at.
 pub(crate) fn until_ready(env: &Env, directory: &Path, settings: &Settings) -> Result<Vec<Report>, Failure> {
-    let (runtime, usual) = (runtime(env)?, &settings.engine.name);
+    let (runtime, usual, known) = (runtime(env)?, &settings.engine.name, KnownProofs::read(env));
     let is_other = |name: &String| name != usual && EngineKind::parse(name) != Some(EngineKind::Rehearsal);
     let mut reports: Vec<Report> = Vec::new();
     for name in std::iter::once(usual.clone()).chain(names(settings).into_iter().filter(is_other)) {
         if reports.last().is_some_and(|last| last.ready) {
             break;
         }
-        reports.push(runtime.block_on(report(&name, env, None, directory, settings)));
+        reports.push(runtime.block_on(report(&name, (env, &known), None, directory, settings)));
         share_login(&mut reports);
     }
     Ok(reports)
@@ -153,9 +153,9 @@ pub(crate) fn prepare_with(
         let how = || startable_of(env, project, run, name, script.clone(), sandbox).unwrap_or_else(Startable::Not);
         startable.entry(name.clone()).or_insert_with(how);
     }
-    let mut broken = BTreeMap::new();
+    let (known, mut broken) = (KnownProofs::read(env), BTreeMap::new());
     for (name, startable) in &mut startable {
-        match proofs::require(env, settings, (name, startable), level_of(sandbox)) {
+        match proofs::require(&known, settings, (name, startable), level_of(sandbox)) {
             Ok(claims) => drop(broken.insert(name.clone(), claims)),
             Err(error) => *startable = Startable::Not(error),
         }
@@ -492,8 +492,8 @@ pub(crate) struct Proved {
 
 impl Proved {
     /// The newest.
-    fn of(env: &Env, name: &str, started: impl FnOnce() -> Started) -> Option<Self> {
-        let proof = proofs::proofs_of(env, name, started).into_iter().next()?;
+    fn of(known: &KnownProofs, name: &str, started: impl FnOnce() -> Started) -> Option<Self> {
+        let proof = known.of(name, started).into_iter().next()?;
         let (passed, failed, disobeyed) = (proof.passed(), proof.failed(), proof.disobeyed());
         Some(Self { at: proof.at, sandbox: proof.sandbox, passed, failed, disobeyed })
     }
@@ -550,10 +550,10 @@ pub(crate) fn check(env: &Env, directory: &Path, only: Option<&str>) -> Result<V
     if let Some(name) = only.filter(|name| !is_known(name, &settings)) {
         return Err(unknown(FailureKind::Usage, name, &settings));
     }
-    let runtime = runtime(env)?;
+    let (runtime, known) = (runtime(env)?, KnownProofs::read(env));
     let mut reports = Vec::new();
     for name in names(&settings).into_iter().filter(|name| only.is_none_or(|only| only == name)) {
-        reports.push(runtime.block_on(report(&name, env, project.as_ref(), directory, &settings)));
+        reports.push(runtime.block_on(report(&name, (env, &known), project.as_ref(), directory, &settings)));
     }
     share_login(&mut reports);
     Ok(reports)
@@ -578,29 +578,36 @@ pub(crate) fn check_used(env: &Env, project: &Project, described: Option<&Profil
     let main = described.is_none().then_some(&settings.engine.name);
     let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
     let names: BTreeSet<&String> = main.into_iter().chain(settings.agent_engines.values()).chain(chartered).collect();
-    let runtime = runtime(env)?;
+    let (runtime, known) = (runtime(env)?, KnownProofs::read(env));
     let described = described.map(|profile| {
         let report = Report::new(&profile.name);
-        runtime.block_on(profile_report(report, env, &project.folder.root, profile))
+        runtime.block_on(profile_report(report, (env, &known), &project.folder.root, profile))
     });
     let named = names.into_iter().filter(|name| is_known(name, settings));
-    let reports = named.map(|name| runtime.block_on(report(name, env, Some(project), &project.folder.root, settings)));
+    let reports =
+        named.map(|name| runtime.block_on(report(name, (env, &known), Some(project), &project.folder.root, settings)));
     Ok(described.into_iter().chain(reports).collect())
 }
 
-async fn report(name: &str, env: &Env, project: Option<&Project>, directory: &Path, settings: &Settings) -> Report {
+async fn report(
+    name: &str,
+    (env, known): (&Env, &KnownProofs),
+    project: Option<&Project>,
+    directory: &Path,
+    settings: &Settings,
+) -> Report {
     let report = Report { chosen: settings.engine.name == name, ..Report::new(name) };
     match EngineKind::parse(name) {
         Some(EngineKind::Rehearsal) => {
             let (proved, version) = (
-                Proved::of(env, name, || Started { program: None, profile: String::new() }),
+                Proved::of(known, name, || Started { program: None, profile: String::new() }),
                 Some(env!("CARGO_PKG_VERSION").to_owned()),
             );
             Report { installed: true, ready: true, version, proved, ..report }
         }
-        Some(EngineKind::Copilot) => copilot_report(report, env, project, directory, settings).await,
+        Some(EngineKind::Copilot) => copilot_report(report, (env, known), project, directory, settings).await,
         None => match profile(name, settings) {
-            Ok(profile) => profile_report(report, env, directory, &profile).await,
+            Ok(profile) => profile_report(report, (env, known), directory, &profile).await,
             Err(error) => Report { installed: false, ..report.with_problem(&error) },
         },
     }
@@ -632,7 +639,7 @@ impl Report {
 
 async fn copilot_report(
     mut report: Report,
-    env: &Env,
+    (env, known): (&Env, &KnownProofs),
     project: Option<&Project>,
     directory: &Path,
     settings: &Settings,
@@ -643,7 +650,7 @@ async fn copilot_report(
         Ok(options) => options,
         Err(error) => return report.with_problem(&error),
     };
-    report.proved = Proved::of(env, &report.name, || Started::by(&Startable::Copilot(Box::new(options.clone()))));
+    report.proved = Proved::of(known, &report.name, || Started::by(&Startable::Copilot(Box::new(options.clone()))));
     let (probe, unusable) = tokio::join!(copilot::Copilot::probe(&options), copilot::unusable_servers(&options));
     report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).collect();
     let probe = match probe {
@@ -669,7 +676,12 @@ async fn copilot_report(
     report
 }
 
-async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile: &Profile) -> Report {
+async fn profile_report(
+    mut report: Report,
+    (env, known): (&Env, &KnownProofs),
+    directory: &Path,
+    profile: &Profile,
+) -> Report {
     report.about = Some(profile.about.clone());
     report.can = profile.capabilities();
     report.governed = Some(Governed::of(profile));
@@ -681,7 +693,7 @@ async fn profile_report(mut report: Report, env: &Env, directory: &Path, profile
                 command::require_login(profile, &program, &variables)
             );
             report.version = version;
-            report.proved = Proved::of(env, &report.name, || Started {
+            report.proved = Proved::of(known, &report.name, || Started {
                 program: Some(program.path().to_owned()),
                 profile: profile.fingerprint(),
             });

@@ -113,16 +113,30 @@ impl Started {
     }
 }
 
-/// What was seen of an engine's program as it is now, at each level of the sandbox, the newest first.
-pub(super) fn proofs_of(env: &Env, name: &str, started: impl FnOnce() -> Started) -> Vec<Proof> {
-    let read = proofs(env).map_or(Ok(None), |proofs| proofs.read());
-    let all = read.unwrap_or_else(|reason| {
-        env.damage.say(&format!(
-            "warning: what was seen of engines is not known: {reason}; move it away, and try them again"
-        ));
-        None
-    });
-    let mut found: Vec<Proof> = all.unwrap_or_default().into_values().filter(|proof| proof.engine == name).collect();
+/// All that was seen, read once: what it is asked about is compared with the program as it is now.
+pub(super) struct KnownProofs(Vec<Proof>);
+
+impl KnownProofs {
+    /// None where the file cannot be read, which is said.
+    pub(super) fn read(env: &Env) -> Self {
+        let read = proofs(env).map_or(Ok(None), |proofs| proofs.read());
+        let all = read.unwrap_or_else(|reason| {
+            env.damage.say(&format!(
+                "warning: what was seen of engines is not known: {reason}; move it away, and try them again"
+            ));
+            None
+        });
+        Self(all.unwrap_or_default().into_values().collect())
+    }
+
+    /// Of an engine's program as it is now, at each level of the sandbox, the newest first.
+    pub(super) fn of(&self, name: &str, started: impl FnOnce() -> Started) -> Vec<Proof> {
+        let found = self.0.iter().filter(|proof| proof.engine == name).cloned().collect();
+        as_it_is(found, started)
+    }
+}
+
+fn as_it_is(mut found: Vec<Proof>, started: impl FnOnce() -> Started) -> Vec<Proof> {
     if found.is_empty() {
         return found;
     }
@@ -147,7 +161,7 @@ pub(super) fn proofs_of(env: &Env, name: &str, started: impl FnOnce() -> Started
 ///
 /// What held in a sandbox holds in one that is as strong; what was broken in one is in one that is no stronger.
 pub(super) fn require(
-    env: &Env,
+    known: &KnownProofs,
     settings: &Settings,
     (name, startable): (&str, &Startable),
     level: SandboxLevel,
@@ -155,7 +169,7 @@ pub(super) fn require(
     if EngineKind::parse(name) == Some(EngineKind::Rehearsal) || matches!(startable, Startable::Not(_)) {
         return Ok(Vec::new());
     }
-    let proofs = proofs_of(env, name, || Started::by(startable));
+    let proofs = known.of(name, || Started::by(startable));
     let holding = proofs.iter().filter(|proof| level <= proof.sandbox);
     let passed: BTreeSet<Claim> = holding.flat_map(Proof::passed).collect();
     let missing: Vec<Claim> = settings.engine.require.difference(&passed).copied().collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path};
 
 use include_dir::{Dir, include_dir};
 use serde_json::Value;
@@ -90,15 +90,18 @@ impl Place {
         let mut inner = Env { variables: variables(env, &home), ..env.clone() };
         let mut settings = settings.clone();
         settings.mcp.clear();
-        settings.engine.require.clear();
         let mut model_name = MODEL.to_owned();
         match EngineKind::parse(name) {
             Some(EngineKind::Rehearsal) => {}
             Some(EngineKind::Copilot) => {
                 let copilot = &mut settings.engine.copilot;
-                // It is looked for below the home that the user has.
-                copilot.path = Some(located(env)?);
                 copilot.home = None;
+                copilot.provider = None;
+                // It is looked for below the home that the user has.
+                let options = copilot_options(env, None, &env.directory, &settings, "engines")?;
+                let program = copilot::locate(&options)?.path().display().to_string();
+                let copilot = &mut settings.engine.copilot;
+                copilot.path = Some(program);
                 inner.variables.insert(KEY_VARIABLE.to_owned(), KEY.to_owned());
                 inner.variables.insert("COPILOT_OFFLINE".to_owned(), "true".to_owned());
                 copilot.provider = Some(ProviderSettings {
@@ -181,12 +184,6 @@ impl Stage for Place {
     }
 }
 
-/// Where the Copilot CLI is for the user.
-fn located(env: &Env) -> Result<String, Failure> {
-    let options = copilot_options(env, None, &env.directory, &own_settings(env), "engines")?;
-    Ok(copilot::locate(&options)?.path().display().to_string())
-}
-
 /// What programs need, without any login.
 fn variables(env: &Env, home: &Path) -> BTreeMap<String, String> {
     let common = common_variables(&env.os_variables());
@@ -212,14 +209,19 @@ fn on_loopback(env: &mut Env, home: &Path, profile: &Profile, model: &LoopbackMo
     let name = &profile.name;
     let Some(loopback) = &profile.loopback else {
         return Err(Failure::usage(format!("nobody has said how `{name}` reaches a model on this machine"))
-            .hint(format!("`engines.{name}.loopback` says it; `squad help engines` describes it")));
+            .hint(format!("`engines.{name}.loopback` says it; the README describes it, under `Does it obey?`")));
     };
     let filled = |text: &String| text.replace("{url}", &model.url()).replace("{model}", MODEL).replace("{key}", KEY);
     for (name, value) in &loopback.env {
         env.variables.insert(name.clone(), filled(value));
     }
-    for (path, text) in &loopback.files {
-        let path: PathBuf = home.join(path);
+    for (inner, text) in &loopback.files {
+        if !Path::new(inner).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(Failure::usage(format!(
+                "`engines.{name}.loopback.files` names `{inner}`, which is no path below a home"
+            )));
+        }
+        let path = home.join(inner);
         let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, filled(text)));
         written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
     }
