@@ -47,6 +47,7 @@ fn first_port(name: &str) -> u16 {
 pub(super) async fn prepare(
     (env, project, run): (&Env, &Project, &RunId),
     (agent, place, clone): (&Slug, &Place, &Repository),
+    own: &[(String, String)],
     reports: &Reports,
     mut cancel: Cancel,
 ) -> Result<(), String> {
@@ -58,7 +59,7 @@ pub(super) async fn prepare(
     let Some(name) = arguments.first() else { return Ok(()) };
     require_approved(env, project, SETUP)?;
     let mut variables = env.os_variables();
-    variables.extend(self::variables(run, agent).map(|(name, value)| (name.into(), value.into())));
+    variables.extend(own.iter().map(|(name, value)| (name.into(), value.into())));
     let program = program(name, root, &Programs::new(root, &variables))?;
     let (local, session) = (project.local(), format!("{}-setup", session_id(agent, run)));
     let command = OwnCommand {

@@ -267,13 +267,16 @@ impl Clones {
             self.basis.reports.tell(Some(agent), created);
         }
         let (basis, agent, place) = (Arc::clone(&self.basis), agent.clone(), self.folder.join(agent.as_str()));
-        let made = aside(self.basis.env.threads, move || basis.bind(&agent, &place, (repository, &work_dir)));
+        // Both the set-up and the agent have them.
+        let own = clone_setup::variables(&basis.run, &agent);
+        let bound = own.clone();
+        let made = aside(self.basis.env.threads, move || basis.bind(&agent, &place, (repository, &work_dir), bound));
         let (made, base, agent) = made.await??;
         let ready = self.folder.join(agent.as_str()).join(READY);
         if !ready.exists() {
             let Basis { env, project, run, reports, cancel, .. } = &*self.basis;
             let whose = (&agent, &*made.place, &made.repository);
-            let prepared = clone_setup::prepare((env, project, run), whose, reports, cancel.clone()).await;
+            let prepared = clone_setup::prepare((env, project, run), whose, &own, reports, cancel.clone()).await;
             let prepared = prepared.and_then(|()| fs::write(&ready, "").map_err(|error| error.to_string()));
             prepared.map_err(|why| format!("its clone is not ready: {why}"))?;
         }
@@ -398,6 +401,7 @@ impl Basis {
         agent: &Slug,
         place: &Path,
         (repository, work_dir): (Repository, &Path),
+        own: impl IntoIterator<Item = (String, String)>,
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
         // The objects that the clone reads are there.
@@ -412,7 +416,7 @@ impl Basis {
         fs::write(place.join(HOME), engines::home_name(&project)).map_err(|error| error.to_string())?;
         let script = self.script.clone();
         let mut env = self.env.clone();
-        env.variables.extend(clone_setup::variables(&self.run, agent));
+        env.variables.extend(own);
         let engines = engines::prepare_with(&env, &project, &self.run, script, (&[], None), sandbox.as_ref());
         let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.permits)));
         let hooks = self.hooks.moved_to(&project.folder.root, sandbox.as_ref());
