@@ -38,9 +38,11 @@ mod stores;
 mod traffic;
 mod writes;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use capabilities::{Capabilities, Capability};
@@ -133,7 +135,7 @@ pub(crate) trait AdapterSession {
 }
 
 /// What a resumed session contains of the interrupted turn.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recall {
     /// Whether the model has received the prompt.
     pub(crate) has_prompt: bool,
@@ -144,16 +146,16 @@ pub(crate) struct Recall {
 }
 
 /// One of squad's own tools. The engine calls it with [`Fact::Request`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ToolSpec {
-    pub(crate) name: &'static str,
-    pub(crate) description: &'static str,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) description: Cow<'static, str>,
     /// JSON Schema of the arguments, of type `object`.
     pub(crate) parameters: Value,
 }
 
 /// How to open a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Opening {
     /// Its id: `[A-Za-z0-9_-]` only, and the same for the same work of the same agent, so that it can be resumed.
     pub(crate) session: String,
@@ -171,7 +173,7 @@ pub(crate) struct Opening {
 }
 
 /// What a caller outside squad said of an agent that it named.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Caller {
     /// The role in the caller's words.
     pub(crate) role: String,
@@ -180,9 +182,9 @@ pub(crate) struct Caller {
 }
 
 /// The form of an answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Form {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// A JSON Schema of type `object`, in which every property is required and no other is allowed.
     pub(crate) schema: Value,
 }
