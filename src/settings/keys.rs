@@ -10,8 +10,7 @@ use crate::model::{Claim, Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
-/// A setting: its dotted name and how to set it. A name that ends in `.*` is a table with arbitrary names; `set` gets
-/// the name in place of the star.
+/// A setting: its dotted name and how to set it. A star stands for an arbitrary name; `set` gets what is in its place.
 pub(super) struct Key {
     pub(super) name: &'static str,
     /// The value names programs or endpoints, or weakens a protection, so a repository may not set it.
@@ -24,7 +23,8 @@ pub(super) struct Key {
 impl Key {
     /// Whether no agent starts while its value cannot be read: to leave it out would let more happen.
     pub(super) fn fails_closed(&self) -> bool {
-        self.adds_up || [HOOKS, "check.", "budget.", "isolation."].iter().any(|table| self.name.starts_with(table))
+        let tables = [HOOKS, HOSTS, "agents.*.host", "check.", "budget.", "isolation."];
+        self.adds_up || tables.iter().any(|table| self.name.starts_with(table))
     }
 }
 
@@ -175,12 +175,15 @@ pub(super) const KEYS: &[Key] = &[
         )
     }),
     guarded_key("engines.*", engine_profile),
-    free("agents.*", |s, name, v| {
-        let agent = name.strip_suffix(".engine").filter(|agent| !agent.is_empty());
-        let agent = agent.ok_or("is not a setting of an agent; `engine` is")?;
+    free("agents.*.engine", |s, agent, v| {
         s.agent_engines.insert(agent.to_lowercase(), text(v)?);
         Ok(())
     }),
+    guarded_key("agents.*.host", |s, agent, v| {
+        s.agent_hosts.insert(agent.to_lowercase(), text(v)?);
+        Ok(())
+    }),
+    guarded_key("hosts.*", super::hosts::host),
     guarded_key("hooks.*", |s, name, v| {
         let (hook, field) = name.split_once('.').ok_or("must be a table with `on` and `run`")?;
         plain_name(hook)?;
@@ -194,8 +197,11 @@ pub(super) const KEYS: &[Key] = &[
 
 /// The setting for a name, with the part in place of its star.
 pub(super) fn find(name: &str) -> Option<(&'static Key, &str)> {
-    KEYS.iter().find_map(|key| match key.name.strip_suffix('*') {
-        Some(table) => name.strip_prefix(table).map(|rest| (key, rest)),
+    KEYS.iter().find_map(|key| match key.name.split_once('*') {
+        Some((before, after)) => {
+            let rest = name.strip_prefix(before)?.strip_suffix(after)?;
+            (!rest.is_empty()).then_some((key, rest))
+        }
         None => (key.name == name).then_some((key, "")),
     })
 }
@@ -219,10 +225,13 @@ pub(super) const MCP_SERVERS: &str = "mcp.servers.";
 /// Prefix of the settings of hooks.
 pub(super) const HOOKS: &str = "hooks.";
 
-/// The server, engine or hook that a setting belongs to, or the setting's own name.
+/// Prefix of the settings of hosts.
+pub(super) const HOSTS: &str = "hosts.";
+
+/// The server, engine, hook or host that a setting belongs to, or the setting's own name.
 pub(super) fn owner(name: &str) -> &str {
     let end = |table: &str| name.strip_prefix(table).and_then(|rest| Some(table.len() + rest.find('.')?));
-    let end = end(MCP_SERVERS).or_else(|| end("engines.")).or_else(|| end(HOOKS));
+    let end = end(MCP_SERVERS).or_else(|| end("engines.")).or_else(|| end(HOOKS)).or_else(|| end(HOSTS));
     end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
@@ -233,7 +242,7 @@ pub(crate) const BAD_VALUE: &str = "config-bad-value";
 pub(crate) const SESSION_ENGINES: [&str; 2] = ["copilot", "rehearsal"];
 
 /// Checks the name of a table of settings.
-fn plain_name(name: &str) -> Result<(), &'static str> {
+pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {
     let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     is_plain.then_some(()).ok_or("may have only letters, digits, `-` and `_` in its name")
 }
@@ -372,7 +381,7 @@ fn flag(value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| needs("`true` or `false`", value))
 }
 
-fn integer(value: &Value) -> Result<i64, String> {
+pub(super) fn integer(value: &Value) -> Result<i64, String> {
     value.as_integer().ok_or_else(|| needs("a whole number", value))
 }
 

@@ -8,6 +8,7 @@
 
 mod engine_profile;
 mod hooks;
+mod hosts;
 mod keys;
 mod layer;
 mod policy;
@@ -22,6 +23,7 @@ pub(crate) use engine_profile::{
     StreamKind, ToolsWay,
 };
 pub(crate) use hooks::{HookPoint, HookSettings};
+pub(crate) use hosts::{ANY_HOST, HostSettings};
 pub(crate) use keys::BAD_VALUE;
 pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
@@ -93,6 +95,10 @@ pub(crate) struct Settings {
     pub(crate) engines: BTreeMap<String, EngineProfile>,
     /// The engine of each agent, by its name or role in lower case.
     pub(crate) agent_engines: BTreeMap<String, String>,
+    /// The host of each agent, by its name or role in lower case: a host's name, a label, or [`ANY_HOST`].
+    pub(crate) agent_hosts: BTreeMap<String, String>,
+    /// Other machines, by name.
+    pub(crate) hosts: BTreeMap<String, HostSettings>,
     /// The effective value and its origin, by key.
     values: BTreeMap<String, (toml::Value, Origin)>,
     /// The values of all layers, lowest first, where one does not replace another.
@@ -399,13 +405,19 @@ impl Settings {
                 Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
             }
         }
-        for (name, hook) in &settings.hooks {
-            let name = format!("{}{name}", keys::HOOKS);
+        let hooks = settings.hooks.iter().map(|(name, hook)| (format!("{}{name}", keys::HOOKS), hook.lack()));
+        let hosts = settings.hosts.iter().map(|(name, host)| (format!("{}{name}", keys::HOSTS), host.lack()));
+        for (name, lack) in hooks.chain(hosts) {
             // What cannot be read has been reported.
             let is_reported = problems.iter().any(|problem| problem.message.contains(&format!("`{name}.")));
-            if let (Some(lack), false) = (hook.lack(), is_reported) {
+            if let (Some(lack), false) = (lack, is_reported) {
                 problems.push(keys::blocking(&name, lack, &settings.origin_of_table(&name)));
             }
+        }
+        for (agent, host) in settings.agent_hosts.iter().filter(|(_, host)| settings.hosts_named(host).is_empty()) {
+            let name = settings.values.keys().find(|key| key.to_lowercase() == format!("agents.{agent}.host"));
+            let reason = format!("is `{host}`, and no host has that name or label");
+            problems.extend(name.map(|name| keys::blocking(name, &reason, &settings.origin(name))));
         }
         problems.extend(settings.timeout_meaning_changed());
         (settings, problems)
@@ -469,6 +481,8 @@ impl Settings {
             links: BTreeMap::new(),
             engines: BTreeMap::new(),
             agent_engines: BTreeMap::new(),
+            agent_hosts: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             values: BTreeMap::new(),
             added: Vec::new(),
         }
@@ -531,6 +545,15 @@ impl Settings {
         configured.or(chartered).filter(|engine| *engine != self.engine.name).map(str::to_owned)
     }
 
+    /// The hosts that a name stands for: the host of that name, those with that label, or all for [`ANY_HOST`].
+    pub(crate) fn hosts_named(&self, name: &str) -> Vec<&str> {
+        if let Some((host, _)) = self.hosts.get_key_value(name) {
+            return vec![host];
+        }
+        let fits = |host: &HostSettings| name == ANY_HOST || host.labels.iter().any(|label| label == name);
+        self.hosts.iter().filter(|(_, host)| fits(host)).map(|(name, _)| name.as_str()).collect()
+    }
+
     /// The origin of the first value in a table.
     pub(crate) fn origin_of_table(&self, name: &str) -> Origin {
         let inner =
@@ -557,7 +580,7 @@ pub(crate) fn overlaps(lower: &Layer, higher: &Layer) -> Vec<Problem> {
 
 /// Checks whether a key can have this value, and may be set in a repository's file.
 pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result<(), String> {
-    let Some((key, rest)) = keys::find(name).filter(|(key, rest)| !(key.name.ends_with('*') && rest.is_empty())) else {
+    let Some((key, rest)) = keys::find(name) else {
         let suggestion = keys::suggestion(name).map(|text| format!("; {text}")).unwrap_or_default();
         return Err(format!("there is no setting `{name}`{suggestion}"));
     };
@@ -785,6 +808,45 @@ mod tests {
         let odd = "[mcp.servers.\"a b\"]\ncommand = \"x\"\n[mcp.servers.a]\ncomand = \"x\"\n[mcp.servers]\nb = 1\n";
         let (settings, problems) = resolve("", odd, &[]);
         assert!(settings.mcp.is_empty() && problems.len() == 3, "{problems:?}");
+    }
+
+    #[test]
+    fn hosts_are_checked_with_the_agents_that_name_them() {
+        let far = "[hosts.far]\nlaunch = [\"ssh\", \"far\"]\nlabels = [\"gpu\", \"big\"]\n";
+        let near = "[hosts.near]\nlaunch = [\"srun\"]\nslots = 1000\nengines = [\"copilot\"]\nlabels = [\"big\"]\n";
+        let agents = "[agents.Ada]\nhost = \"gpu\"\n[agents.\"Backend Dev\"]\nhost = \"any\"\n";
+        let (settings, problems) = resolve("", &[far, near, agents].concat(), &[]);
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!((settings.hosts["far"].slots, settings.hosts["near"].slots), (1, 1000));
+        assert_eq!((&*settings.agent_hosts["ada"], &*settings.agent_hosts["backend dev"]), ("gpu", "any"));
+        for (name, hosts) in [("gpu", &["far"][..]), ("near", &["near"]), ("big", &["far", "near"]), ("Far", &[])] {
+            assert_eq!(settings.hosts_named(name), hosts, "{name}");
+        }
+        assert_eq!(settings.hosts_named(ANY_HOST), ["far", "near"]);
+        let (settings, problems) = resolve(&[far, agents].concat(), "", &[]);
+        assert!(settings.hosts.is_empty() && settings.agent_hosts.is_empty());
+        assert!(problems.len() == 3 && problems.iter().all(|p| p.contains("config-untrusted")), "{problems:?}");
+        for (text, expected) in [
+            ("[hosts.a]\nslots = 2\n", "2: config-bad-value: `hosts.a` does not say how to start a worker"),
+            ("[hosts.a]\nlaunch = []\n", "2: config-bad-value: `hosts.a.launch` names no program"),
+            (
+                "[hosts.a]\nlaunch = [\"x\"]\nslots = 0\n",
+                "3: config-bad-value: `hosts.a.slots` must be from 1 to 1000, not 0",
+            ),
+            ("[hosts.a]\nlaunch = [\"x\"]\nslot = 1\n", "3: config-bad-value: `hosts.a.slot` must be one of"),
+            ("[hosts.any]\nlaunch = [\"x\"]\n", "2: config-bad-value: `hosts.any.launch` needs another name"),
+            ("[hosts.\"a b\"]\nlaunch = [\"x\"]\n", "2: config-bad-value: `hosts.a b.launch` may have only letters"),
+            ("[hosts]\na = 1\n", "2: config-bad-value: `hosts.a` must be a table with `launch`"),
+            (
+                "[agents.Ada]\nhost = \"far\"\n",
+                "2: config-bad-value: `agents.Ada.host` is `far`, and no host has that name",
+            ),
+            ("[agents.ada]\nhost = \"any\"\n", "2: config-bad-value: `agents.ada.host` is `any`, and no host"),
+            ("[agents.ada]\nhots = \"a\"\n", "2: config-unknown-key: there is no setting `agents.ada.hots`"),
+        ] {
+            let (_, problems) = resolve("", text, &[]);
+            assert!(problems.len() == 1 && problems[0].starts_with(&format!("config.toml:{expected}")), "{problems:?}");
+        }
     }
 
     #[test]

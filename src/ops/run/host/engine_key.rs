@@ -33,7 +33,7 @@ impl EngineKey {
 }
 
 fn is_of_engines(setting: &str) -> bool {
-    ["engine.", "engines.", "agents.", "mcp."].iter().any(|prefix| setting.starts_with(prefix))
+    ["engine.", "engines.", "agents.", "hosts.", "mcp."].iter().any(|prefix| setting.starts_with(prefix))
 }
 
 /// Proxy variables may be upper or lower case.

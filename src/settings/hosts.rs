@@ -1,0 +1,61 @@
+//! `[hosts.NAME]`: other machines that agents can work on, each with the program that starts `squad worker` there.
+
+use toml::Value;
+
+use super::Settings;
+use super::keys::{arguments, integer, plain_name, texts};
+
+/// Stands for every host.
+pub(crate) const ANY_HOST: &str = "any";
+
+#[derive(Clone, Debug)]
+pub(crate) struct HostSettings {
+    /// A program and its arguments that start `squad worker` there and pass on its standard input and output and its exit
+    /// code.
+    pub(crate) launch: Vec<String>,
+    /// How many agents may work there at the same time.
+    pub(crate) slots: usize,
+    pub(crate) labels: Vec<String>,
+    /// The engines that may be started there; empty: any.
+    pub(crate) engines: Vec<String>,
+}
+
+impl Default for HostSettings {
+    fn default() -> Self {
+        // squad does not know what a machine can bear, and one agent's build may use all of it. CI runners begin with one, too.
+        Self { launch: Vec::new(), slots: 1, labels: Vec::new(), engines: Vec::new() }
+    }
+}
+
+impl HostSettings {
+    /// Sets one key. Fails with what is wrong with it, to follow its name.
+    pub(super) fn put(&mut self, field: &str, value: &Value) -> Result<(), String> {
+        match field {
+            "launch" => self.launch = arguments(value)?,
+            "slots" => {
+                let number = integer(value)?;
+                let count = usize::try_from(number).ok().filter(|count| (1..=1000).contains(count));
+                self.slots = count.ok_or_else(|| format!("must be from 1 to 1000, not {number}"))?;
+            }
+            "labels" => self.labels = texts(value)?,
+            "engines" => self.engines = texts(value)?,
+            _ => return Err("must be one of `launch`, `slots`, `labels` and `engines`".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// What it lacks, to follow its name.
+    pub(super) fn lack(&self) -> Option<&'static str> {
+        let lacks = "does not say how to start a worker, such as `launch = [\"ssh\", \"build1\", \"--\", \"squad\", \"worker\"]`";
+        self.launch.is_empty().then_some(lacks)
+    }
+}
+
+pub(super) fn host(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
+    let (host, field) = name.split_once('.').ok_or("must be a table with `launch`")?;
+    plain_name(host)?;
+    if host == ANY_HOST {
+        return Err("needs another name: `any` stands for every host".to_owned());
+    }
+    settings.hosts.entry(host.to_owned()).or_default().put(field, value)
+}
