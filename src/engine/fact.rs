@@ -90,6 +90,13 @@ pub(crate) enum Fact {
     Lost(String),
 }
 
+impl Fact {
+    /// Whether it is the last one of a turn.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Idle | Self::Interrupted(_) | Self::Failed(_) | Self::NoQuota { .. } | Self::Lost(_))
+    }
+}
+
 /// The lines of a text that an older one has not: what a write adds.
 pub(crate) fn added(old: &str, new: &str) -> String {
     let old: BTreeSet<&str> = old.lines().map(str::trim).collect();

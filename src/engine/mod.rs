@@ -17,10 +17,10 @@ mod child;
 pub(crate) mod claude;
 pub(crate) mod codex;
 pub(crate) mod command;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod copilot;
 mod descendants;
-mod dialect;
+pub(crate) mod dialect;
 mod error;
 mod fact;
 mod frame;
@@ -34,6 +34,7 @@ mod processes;
 pub(crate) mod prove;
 mod quota;
 pub(crate) mod rehearsal;
+pub(crate) mod remote;
 mod stores;
 mod traffic;
 mod writes;
@@ -235,6 +236,7 @@ pub(crate) enum Engine {
     Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
+    Remote(remote::Remote),
 }
 
 /// A session of any engine.
@@ -244,6 +246,7 @@ pub(crate) enum Session {
     Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
+    Remote(Box<remote::Session>),
 }
 
 /// Everything needed to start an engine, so that it can be started on first use.
@@ -252,6 +255,8 @@ pub(crate) enum Startable {
     Command(Box<command::Options>),
     Copilot(Box<copilot::Options>),
     Rehearsal(Option<rehearsal::Script>, Box<rehearsal::Surroundings>),
+    /// On another machine.
+    Remote(Box<remote::Options>),
     /// Its settings do not allow starting it.
     Not(EngineError),
 }
@@ -268,6 +273,7 @@ impl Startable {
             Self::Rehearsal(script, surroundings) => {
                 Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(*surroundings)))
             }
+            Self::Remote(options) => remote::Remote::start(*options).await.map(Engine::Remote),
             Self::Not(error) => Err(error),
         }
     }
@@ -278,6 +284,7 @@ impl Startable {
             Self::Command(options) => Some(command::account(options)),
             Self::Copilot(options) => Some(options.account()),
             Self::Rehearsal(..) => Some(Account::new(EngineKind::Rehearsal.name(), None, [])),
+            Self::Remote(options) => Some(options.account()),
             Self::Not(_) => None,
         }
     }
@@ -291,6 +298,7 @@ impl Startable {
             }
             Self::Copilot(options) => copilot::locate(options).map(Some),
             Self::Rehearsal(..) => Ok(None),
+            Self::Remote(options) => Ok(Some(options.launch.program.clone())),
             Self::Not(error) => Err(error.clone()),
         }
     }
@@ -310,6 +318,7 @@ impl Engine {
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
             Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
+            Self::Remote(engine) => engine.name(),
         }
     }
 
@@ -321,6 +330,7 @@ impl Engine {
             Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
             Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
+            Self::Remote(engine) => engine.version(),
         }
     }
 }
@@ -334,6 +344,7 @@ macro_rules! each {
             Self::Command($adapter) => $call,
             Self::Copilot($adapter) => $call,
             Self::Rehearsal($adapter) => $call,
+            Self::Remote($adapter) => $call,
         }
     };
 }
@@ -348,6 +359,7 @@ impl Adapter for Engine {
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),
+            Self::Remote(engine) => engine.open(opening).await.map(|session| Session::Remote(Box::new(session))),
         }
     }
 

@@ -164,7 +164,10 @@ pub(crate) enum PendingAnswer {
 }
 
 impl Conversation {
-    pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<Cow<'static, str>>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
+    pub(crate) fn new(
+        params: OpenParams,
+        own_tools: BTreeSet<Cow<'static, str>>,
+    ) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
         let (calls, substitutes, changed) = Default::default();
         let (turn, turns, context, opened) = Default::default();
