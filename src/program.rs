@@ -67,6 +67,16 @@ impl Program {
     }
 }
 
+/// Leaves the terminal's session and process group, so that neither ends this process.
+#[cfg(unix)]
+pub(crate) fn leave_terminal() {
+    // It fails only for a process group leader, which one that squad starts apart never is.
+    let _ = rustix::process::setsid();
+}
+
+#[cfg(not(unix))]
+pub(crate) fn leave_terminal() {}
+
 /// Why a program must not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProgramRefusal {

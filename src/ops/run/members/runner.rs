@@ -28,7 +28,7 @@ use crate::ops::run::order::{Order, flag_settings};
 use crate::ops::team::engines;
 use crate::ops::{Project, Workspace, own_settings};
 use crate::pool::Show;
-use crate::program::Program;
+use crate::program::{Program, leave_terminal};
 
 /// How long a runner may take to confirm its request. The second one is new and has no successor, so it gets longer.
 const HAND_OVER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
@@ -306,16 +306,6 @@ impl Show for Announcer {
         }
     }
 }
-
-/// Leaves the terminal's session and process group, so that neither ends this process.
-#[cfg(unix)]
-fn leave_terminal() {
-    // It fails only for a process group leader, which a runner never is.
-    let _ = rustix::process::setsid();
-}
-
-#[cfg(not(unix))]
-fn leave_terminal() {}
 
 /// Has the system enlarge this process's table of open files while it has one thread. With several, Linux takes some
 /// 10 ms for it (a grace period of RCU) at each power of two from 64, and a member at work has five files open.

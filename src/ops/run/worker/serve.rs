@@ -35,6 +35,7 @@ use crate::ops::ledger::journal::aside;
 use crate::ops::run::host::{Endpoint, listen};
 use crate::ops::run::local_file;
 use crate::ops::runtime;
+use crate::program::leave_terminal;
 
 /// How long a worker waits for its order, and a client that never came again is waited for before there is one.
 const NO_ORDER: Duration = Duration::from_secs(120);
@@ -84,6 +85,7 @@ pub(super) fn serve(env: &Env, id: &str) -> Result<(), Failure> {
     if !is_free {
         return Ok(());
     }
+    leave_terminal();
     let served = runtime(env)?.block_on(Worker::serve(env, &folder, id));
     served.map_err(Failure::failed)
 }
@@ -172,7 +174,7 @@ impl Client {
         let before = worker.order.lock().clone();
         let is_known = before.as_ref().is_some_and(|before| before.client == order.client);
         if !is_known {
-            worker.close_sessions().await;
+            worker.finish().await;
             worker.outbox.forget().map_err(|error| error.to_string())?;
         }
         *self.is_known.lock() = is_known;
@@ -220,11 +222,7 @@ impl Client {
         let (worker, order) = (&self.worker, self.ordered()?);
         let mut place = worker.site.lock().await;
         let site = match &*place {
-            Some(site) => {
-                let (site, base) = (Arc::clone(site), order.base.clone());
-                aside(worker.env.threads, move || site.set_base(&base)).await??;
-                place.as_ref().map(Arc::clone).ok_or("its clone is gone")?
-            }
+            Some(site) => Arc::clone(site),
             None => {
                 let (env, given) = (worker.env.clone(), order.clone());
                 let store = aside(worker.env.threads, move || site::store(&env, &given)).await??;
@@ -232,6 +230,9 @@ impl Client {
                 Arc::clone(place.insert(Arc::new(site)))
             }
         };
+        drop(place);
+        let (set, base) = (Arc::clone(&site), order.base.clone());
+        aside(worker.env.threads, move || set.set_base(&base)).await??;
         worker.outbox.attach(connection, order.after).map_err(|error| error.to_string())?;
         if !*self.is_known.lock() {
             // What was done for a client that is gone.

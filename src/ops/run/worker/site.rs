@@ -115,7 +115,8 @@ impl Site {
         let engine = startable.start().await.map_err(|error| error.with_hint())?;
         let name = format!("{}.{agent}", order.run);
         let count = repository.last_snapshot(&name).map_err(text)?;
-        let state = State { base: order.base.clone(), count, last: None, sent: None, left_out: Vec::new() };
+        let base = repository.head().map_err(text)?.commit.ok_or("its clone has no commit")?;
+        let state = State { base, count, last: None, sent: None, left_out: Vec::new() };
         Ok(Self {
             redactor: secrets::redactor(env, &project.folder.root),
             root: project.folder.root.clone(),
