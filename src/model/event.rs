@@ -285,6 +285,8 @@ kinds! {
         output_file: String,
     };
     "clone.created" Batched CloneCreated { directory: String, commit: String, seconds: f64 };
+    /// An agent works on another machine, from here on.
+    "host.assigned" Batched HostAssigned { host: String };
     /// What an agent left in its clone was committed, as `reference`.
     "clone.committed" AtOnce CloneCommitted {
         reference: String,

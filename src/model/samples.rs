@@ -365,6 +365,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             output: text("added 12 packages"),
             output_file: text("output/squad-ada-r1-setup/1/output"),
         },
+        EventKind::HostAssigned { host: text("build1") },
         EventKind::CloneCreated { directory: text("/state/clones/ada"), commit: commit(), seconds: 0.2 },
         EventKind::CloneCommitted {
             reference: text("refs/squad/runs/20260105-090000-602796/backend"),

@@ -190,6 +190,7 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::CloneCommitted { conflicts, .. } if !conflicts.is_empty() => {
             (LineStyle::Warning, format!("its work is set aside: it conflicts in {}", list(conflicts)))
         }
+        EventKind::HostAssigned { host } => (LineStyle::Faint, format!("works on {host}")),
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
         EventKind::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),

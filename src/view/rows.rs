@@ -34,6 +34,8 @@ pub(super) struct Rows {
 
 struct Row {
     agent: Slug,
+    /// The machine it works on, if that is another one.
+    host: Option<String>,
     state: State,
     /// The end of the message that it writes or has written.
     words: String,
@@ -57,8 +59,12 @@ enum State {
 
 impl Row {
     fn new(agent: Slug, state: State, now: Instant) -> Self {
-        let (words, is_complete, begun, rested, waits_since, tokens) = Default::default();
-        Self { agent, state, words, is_complete, begun, rested, waits_since, last: now, tokens }
+        let (host, words, is_complete, begun, rested, waits_since, tokens) = Default::default();
+        Self { agent, host, state, words, is_complete, begun, rested, waits_since, last: now, tokens }
+    }
+
+    fn name(&self) -> String {
+        self.host.as_ref().map_or_else(|| self.agent.to_string(), |host| format!("{} on {host}", self.agent))
     }
 
     /// The time it has worked: none in which it waited for a person.
@@ -184,6 +190,7 @@ impl Rows {
             }
             EventKind::CancelRequested { .. } => row.state = State::Waits("is being cancelled".to_owned()),
             EventKind::ConnectionLost { .. } => row.state = State::Waits("waits for its connection".to_owned()),
+            EventKind::HostAssigned { host } => row.host = Some(host.clone()),
             EventKind::ConnectionRestored { .. } => row.state = State::Thinks,
             EventKind::Usage(usage) => row.tokens += usage.input_tokens + usage.output_tokens,
             _ => {}
@@ -241,7 +248,7 @@ impl Rows {
         let (first, rest) = self.rows.split_at(shown);
         let step = self.step.map(|(step, steps)| format!("Step {step} of {steps}"));
         let mut lines: Vec<Text> = step.iter().map(|step| Text::default().with(LineStyle::Strong, step)).collect();
-        let name = self.rows.iter().map(|row| Text::default().plain(row.agent.as_str()).width()).max();
+        let name = self.rows.iter().map(|row| Text::default().plain(&row.name()).width()).max();
         let name = name.unwrap_or_default().min(MAX_NAME);
         lines.extend(first.iter().map(|row| line(row, name, columns, now)));
         if !rest.is_empty() {
@@ -293,7 +300,7 @@ fn line(row: &Row, name: usize, columns: usize, now: Instant) -> Text {
         State::Asks(_) => (Mark::Attention, LineStyle::Warning),
         State::Thinks | State::Calls(..) => (Mark::Working, LineStyle::Strong),
     };
-    let line = Text::marked(style, mark).with(LineStyle::Strong, row.agent.as_str()).cut(2 + name).filled(2 + name);
+    let line = Text::marked(style, mark).with(LineStyle::Strong, &row.name()).cut(2 + name).filled(2 + name);
     let line = line.plain("  ");
     let time = row.worked(now).filter(|_| columns >= TIMES).map(|worked| clock(worked.as_secs()));
     let tokens = (row.tokens > 0 && columns >= TOKENS).then(|| format!("{:>7}", abbreviated(row.tokens)));

@@ -1,6 +1,7 @@
 //! The connection to a host, made again when it breaks.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,14 +60,20 @@ pub(super) async fn launch(
     let receiver = Arc::new(Receiver { registry, hello });
     let (mut child, connection) = ServingChild::start(&mut command, Dialect::Lines, receiver)
         .map_err(|why| unusable(format!("{} {why}", launch.program.path().display())))?;
-    let first = async { said.wait_for(Option::is_some).await.ok().and_then(|hello| hello.clone()) };
+    let first = async {
+        match said.wait_for(Option::is_some).await.ok().and_then(|hello| hello.clone()) {
+            Some(hello) => hello,
+            // The connection has ended, and that is reported.
+            None => pending().await,
+        }
+    };
     let silent = tokio::select! {
-        hello = timeout(timeouts.start, first) => match hello.ok().flatten() {
-            Some(hello) if hello.protocol == PROTOCOL => return Ok((child, connection, hello)),
-            Some(Hello { version, .. }) => {
+        hello = timeout(timeouts.start, first) => match hello {
+            Ok(hello) if hello.protocol == PROTOCOL => return Ok((child, connection, hello)),
+            Ok(Hello { version, .. }) => {
                 format!("its squad {version} does not understand this one, {}", env!("CARGO_PKG_VERSION"))
             }
-            None => format!("`squad worker` said nothing within {} s", timeouts.start.as_secs()),
+            Err(_) => format!("`squad worker` said nothing within {} s", timeouts.start.as_secs()),
         },
         _ = connection.closed() => child.exit_report().await,
     };

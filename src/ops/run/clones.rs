@@ -309,7 +309,10 @@ impl Clones {
             return Err(format!("its work is on the host `{gone}`, which is not configured any more"));
         }
         let slot = self.basis.hosts.take(&hosts).await;
-        fs::write(&file, &slot.host).map_err(|error| format!("{}: {error}", file.display()))?;
+        if before.is_none() {
+            fs::write(&file, &slot.host).map_err(|error| format!("{}: {error}", file.display()))?;
+            self.basis.reports.tell(Some(agent), EventKind::HostAssigned { host: slot.host.clone() });
+        }
         Ok(Some(slot))
     }
 

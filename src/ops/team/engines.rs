@@ -349,7 +349,9 @@ fn needed(project: &Project, plan: &Plan) -> BTreeSet<Option<String>> {
         let chartered = project.team.charters.get(&member.slug).and_then(|charter| charter.engine.as_deref());
         settings.engine_of(&member.names(), chartered)
     };
-    let mut needed: BTreeSet<Option<String>> = members.map(engine_of).collect();
+    // Others work with an engine of another machine.
+    let here = members.filter(|member| settings.host_of(&member.names()).is_none());
+    let mut needed: BTreeSet<Option<String>> = here.map(engine_of).collect();
     if plan.kind != PlanKind::Agents || plan.agents.len() != 1 {
         needed.insert(settings.engine_of(&[Slug::COORDINATOR.to_owned()], None));
     }
