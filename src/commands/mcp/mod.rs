@@ -2,6 +2,7 @@
 
 mod http;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Context, Ended, require_flags};
@@ -129,7 +130,7 @@ impl Args {
         memory::limit();
         if let Some(member) = &self.member {
             let server = MemberServer::new(context.env, &context.directory, member, self.turn.as_deref())?;
-            return serve(context, server);
+            return serve(context, Arc::new(server));
         }
         let options = self.options(context)?;
         if !self.check {
@@ -140,9 +141,9 @@ impl Args {
             return check(&mut context.ui, &server.check()?);
         }
         if let Some(address) = &self.http {
-            return http::serve(context, server, address, &self.allow_host);
+            return http::serve(context, Arc::new(server), address, &self.allow_host);
         }
-        serve(context, server)
+        serve(context, Arc::new(server))
     }
 }
 
@@ -176,7 +177,7 @@ fn require_engine(env: &Env, flag: Option<&str>) -> Result<(), Failure> {
     named.map_or(Ok(()), |(source, name)| engines::require_known(name, &settings).map_err(|failure| failure.at(source)))
 }
 
-fn serve(context: &mut Context<'_>, server: impl mcp::Service) -> Ended {
+fn serve(context: &mut Context<'_>, server: Arc<dyn mcp::Service>) -> Ended {
     let runtime = ops::runtime(context.env)?;
     let output = context.ui.take_output();
     mcp::serve(server, runtime, context.ui.input_opener(), output)
