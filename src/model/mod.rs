@@ -15,6 +15,7 @@ mod hidden;
 mod hook;
 mod ids;
 mod interval;
+mod line_diff;
 mod lists;
 mod nearest;
 mod note;
@@ -49,6 +50,7 @@ pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_lin
 pub(crate) use hook::{HookAnswered, HookEffect};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
+pub(crate) use line_diff::LineDiff;
 pub(crate) use lists::List;
 pub(crate) use nearest::nearest;
 pub(crate) use note::{MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind, NoteLink, has_lines, hash_of_lines, place_of};

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use similar::TextDiff;
 use tokio::time::{Duration, Instant};
 
 use super::Watch;
 use crate::compile::{Learnings, Task};
 use crate::engine::Opening;
-use crate::model::{EventKind, SessionSpec, Slug, Tier};
+use crate::model::{EventKind, LineDiff, SessionSpec, Slug, Tier};
 use crate::ops::run::executor::opening;
 use crate::ops::run::setup::core;
 use crate::ops::team::agents::compiler;
@@ -175,7 +174,7 @@ impl Watch {
     fn show_charters(&self, before: &BTreeMap<Slug, String>, now: &BTreeMap<Slug, String>) {
         for (agent, text) in now {
             if let Some(old) = before.get(agent).filter(|old| *old != text) {
-                let diff = TextDiff::from_lines(old, text).unified_diff().context_radius(1).to_string();
+                let diff = LineDiff::new(old, text).unified(1);
                 self.reports.tell(Some(agent), EventKind::CharterChanged { diff });
             }
         }
