@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::cells::{add_line, cell, line, remove_line, row_like, set_cell, set_line};
 use super::naming::Naming;
 use super::{Draft, NewMember, refusal};
-use crate::model::{Member, Problem, Rule, Slug, Source, Team, list, printable, stems};
+use crate::model::{Member, Problem, Rule, Slug, Sort, Source, Team, list, printable, stems};
 use crate::parse::{TableKind, at_arrow, line_feeds, rule_tables};
 
 const ROUTING: &str = "routing.md";
@@ -95,7 +95,7 @@ pub(super) fn retire(draft: &mut Draft<'_>, member: &Member, expected: &mut Team
     let mut notes = Vec::new();
     let mut rules: Vec<Rule> = draft.team.rules.clone();
     rules.retain(|rule| rule.agents.contains(&member.slug) && rule.source.file == draft.files.shown(ROUTING));
-    rules.sort_by_key(|rule| std::cmp::Reverse(rule.source.line));
+    rules.stable_sort_by_key(|rule| std::cmp::Reverse(rule.source.line));
     for rule in rules {
         let at = rule.source.line;
         let signal = printable(&rule.signal);

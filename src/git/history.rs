@@ -11,6 +11,7 @@ use super::error::Error;
 use super::object_store::ObjectStore;
 use super::repository::Repository;
 use super::walk::{Limits, PassedOver, Walk};
+use crate::model::IntoMap;
 
 impl Repository {
     /// The commit that a revision names; `None` if there is none here.
@@ -264,7 +265,7 @@ impl Blame {
         let mut lines = text.lines();
         let commit = lines.next()?.split(' ').next()?.to_owned();
         let fields: BTreeMap<&str, &str> =
-            lines.take_while(|line| !line.starts_with('\t')).filter_map(|line| line.split_once(' ')).collect();
+            lines.take_while(|line| !line.starts_with('\t')).filter_map(|line| line.split_once(' ')).into_map();
         let is_committed = commit.bytes().any(|byte| byte != b'0');
         Some(Self {
             commit: is_committed.then_some(commit),

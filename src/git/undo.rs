@@ -27,7 +27,7 @@ use super::{
     work_tree::{FileStep, WorkTreeSnapshot, tree_entry},
 };
 use crate::git::Identity;
-use crate::model::{ChangeKind, SkippedFile};
+use crate::model::{ChangeKind, IntoMap, SkippedFile, Sort};
 
 /// What a work tree would become.
 #[derive(Default)]
@@ -286,7 +286,7 @@ impl Repository {
         let mut objects = NewObjects::new(self.hash());
         let mut side = |content: fn(&FileStep) -> Option<&Content>| {
             let edits = round.iter().map(|step| (step.raw.clone(), tree_entry(content(step))));
-            self.edited(&self.objects(), Some(last.tree()), &edits.collect(), &mut objects)
+            self.edited(&self.objects(), Some(last.tree()), &edits.into_map(), &mut objects)
         };
         let (expected, wanted) = (side(|step| step.old.as_ref())?, side(|step| step.new.as_ref())?);
         // Older versions of git find the base themselves.
@@ -365,7 +365,7 @@ impl Repository {
             plan.files.push(Planned { path: RawPath::new(&path), old, new });
         }
         // A folder may take the place of a file, and the reverse.
-        plan.files.sort_by_key(|file| file.new.is_some());
+        plan.files.stable_sort_by_key(|file| file.new.is_some());
         Ok(())
     }
 

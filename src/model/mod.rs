@@ -28,6 +28,7 @@ mod proposal;
 pub(crate) mod samples;
 mod sandbox;
 mod session;
+mod sort;
 mod summary;
 mod team;
 mod text;
@@ -67,6 +68,7 @@ pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,
     OpenQuestion, RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
+pub(crate) use sort::{IntoMap, Sort};
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{

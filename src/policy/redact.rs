@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::secret_patterns::{RULES, Rule};
+use crate::model::Sort;
 
 /// The kind of values known to be secret in this project.
 const KNOWN: &str = "known-secret";
@@ -52,7 +53,7 @@ impl Redactor {
     /// eight characters are ignored because they would match ordinary words.
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut literals: Vec<String> = secrets.into_iter().filter(|secret| secret.chars().count() >= 8).collect();
-        literals.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        literals.stable_sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         literals.dedup();
         Self { literals, filter: RuleFilter::All }
     }

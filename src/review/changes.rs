@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::diff;
-use crate::model::{Decision, DecisionId};
+use crate::model::{Decision, DecisionId, IntoMap};
 
 /// The changes between two states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub(crate) struct Superseded {
 /// it is also matched by title and date; a corrected entry then counts as changed.
 pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
     let mut changes = Changes::default();
-    let old: BTreeMap<&DecisionId, &Decision> = before.iter().map(|decision| (&decision.id, decision)).collect();
+    let old: BTreeMap<&DecisionId, &Decision> = before.iter().map(|decision| (&decision.id, decision)).into_map();
     let now: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).collect();
     let mut gone: Vec<&Decision> = before.iter().filter(|decision| !now.contains(&decision.id)).collect();
     for decision in after {
@@ -63,7 +63,7 @@ pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
 
 /// Maps each superseded decision to its successor.
 fn superseders(decisions: &[Decision]) -> BTreeMap<&DecisionId, &DecisionId> {
-    decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect()
+    decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).into_map()
 }
 
 fn has_same_content(before: &Decision, after: &Decision) -> bool {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::scope;
 use super::wording::{Statement, WordFrequencies};
-use crate::model::{Decision, DecisionId, Source, list};
+use crate::model::{Decision, DecisionId, Sort, Source, list};
 
 /// How many pairs of decisions are compared. Anybody can open a pull request with any number of them; a real one adds a
 /// few to some thousands.
@@ -123,7 +123,7 @@ pub(super) fn find(
             format!("{} decisions in force are too many to compare in pairs: conflicts may be missed", standing.len());
         conflicts.push(conflict(Certainty::Likely, "not-all-compared", message, &[]));
     }
-    conflicts.sort_by(|a, b| (a.certainty, a.code, &a.decisions).cmp(&(b.certainty, b.code, &b.decisions)));
+    conflicts.stable_sort_by(|a, b| (a.certainty, a.code, &a.decisions).cmp(&(b.certainty, b.code, &b.decisions)));
     conflicts
 }
 

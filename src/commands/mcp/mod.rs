@@ -10,7 +10,7 @@ use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::mcp;
-use crate::model::{list, printable, printable_line};
+use crate::model::{IntoMap, list, printable, printable_line};
 use crate::ops;
 use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
@@ -215,7 +215,7 @@ impl Args {
 
     fn options(&self, context: &Context<'_>) -> Result<Options, Failure> {
         let named = [("engine", &self.engine), ("model", &self.model), ("max-concurrent", &self.max_concurrent)];
-        let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+        let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).into_map();
         require_flags(&Settings::resolve([flag_settings(&flags)]).1)?;
         let Blueprint { profile: described, is_stateful, timeout: limit, agents: roles } =
             described(context.env, &context.directory)?;

@@ -14,6 +14,7 @@ use gix::{
 use tempfile::TempDir;
 
 use crate::git::{error::Error, program::Call, quarantine::Quarantine, references::parse_id, repository::Repository};
+use crate::model::IntoMap;
 
 /// A temporary index, so that the user's own stays untouched. Dropping it deletes it.
 pub(in crate::git) struct Index<'a> {
@@ -69,7 +70,7 @@ impl<'a> Index<'a> {
         let read = |entry: &gix::index::Entry| {
             Some((entry.path(&state).to_vec(), (entry.mode.to_tree_entry_mode()?, entry.id)))
         };
-        Ok(state.entries().iter().filter_map(read).collect())
+        Ok(state.entries().iter().filter_map(read).into_map())
     }
 
     pub(super) fn path(&self) -> PathBuf {

@@ -18,7 +18,7 @@ use crate::git::{
     references::{Target, Values},
     repository::Repository,
 };
-use crate::model::{GitChanges, RefChange};
+use crate::model::{GitChanges, IntoMap, RefChange};
 
 /// Refs that squad moves itself.
 const OWN: &str = "refs/squad/";
@@ -77,7 +77,7 @@ impl RepositoryState {
             let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
             (String::from_utf8_lossy(path).into_owned(), entry)
         });
-        let state = Self { staged: staged.collect(), ..state? };
+        let state = Self { staged: staged.into_map(), ..state? };
         Ok((status, state, also?))
     }
 
@@ -228,7 +228,7 @@ fn hooks(folder: &Path) -> BTreeMap<String, String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         (!name.ends_with(".sample")).then(|| (name, hash(&entry).unwrap_or_default()))
     });
-    named.collect()
+    named.into_map()
 }
 
 /// The keys whose values differ between two texts of a configuration file.

@@ -10,8 +10,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::{
-    Attachment, Decision, End, EntryId, Event, EventKind, JudgedFiles, Outcome, Plan, PlanKind, Position, ProjectCheck,
-    RunId, Slug, Verdict, list,
+    Attachment, Decision, End, EntryId, Event, EventKind, IntoMap, JudgedFiles, Outcome, Plan, PlanKind, Position,
+    ProjectCheck, RunId, Slug, Verdict, list,
 };
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
@@ -228,7 +228,7 @@ impl Past {
             EventKind::RunStarted { flags, .. } | EventKind::RunResumed { flags, .. } => Some(flags.clone()),
             _ => None,
         });
-        named.flatten().collect()
+        named.flatten().into_map()
     }
 
     fn attachments(&self) -> &[Attachment] {

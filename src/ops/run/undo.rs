@@ -9,8 +9,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{CommittedFile, CommittedVersions, FileStep, IgnoreRules, Repository, UndoPlan, UndoRequest};
 use crate::model::{
-    ChangeClass, ChangeKind, Decision, DecisionId, EventKind, RunId, SkippedFile, Slug, UndoRecord, UndoState, Undone,
-    first_line, list, plural,
+    ChangeClass, ChangeKind, Decision, DecisionId, EventKind, RunId, SkippedFile, Slug, Sort, UndoRecord, UndoState,
+    Undone, first_line, list, plural,
 };
 use crate::ops::Workspace;
 use crate::ops::change::{Change, FileChange, lock};
@@ -145,7 +145,7 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         revert.require_committable(repository)?;
     }
     plan.left.extend(beside);
-    plan.left.sort_by(|a, b| a.path.cmp(&b.path));
+    plan.left.stable_sort_by(|a, b| a.path.cmp(&b.path));
     let paths = |removed: bool| {
         plan.changed.iter().filter(|(_, is_removed)| *is_removed == removed).map(|(path, _)| path.clone()).collect()
     };

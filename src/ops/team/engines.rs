@@ -11,7 +11,7 @@ use crate::engine::command::{self, Profile};
 use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Claim, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
+use crate::model::{Claim, IntoMap, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
 use crate::ops::team::proofs::{self, KnownProofs, Started};
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
@@ -652,7 +652,7 @@ async fn copilot_report(
     };
     report.proved = Proved::of(known, &report.name, || Started::by(&Startable::Copilot(Box::new(options.clone()))));
     let (probe, unusable) = tokio::join!(copilot::Copilot::probe(&options), copilot::unusable_servers(&options));
-    report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).collect();
+    report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).into_map();
     let probe = match probe {
         Ok(probe) => probe,
         Err(error) => return report.with_problem(&error),

@@ -18,7 +18,7 @@ use crate::compile::{in_force, suspicion};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::ForeignRepository;
-use crate::model::{Decision, DecisionId, NoteEvidence, NoteLink, Source};
+use crate::model::{Decision, DecisionId, IntoMap, NoteEvidence, NoteLink, Sort, Source};
 use crate::ops::Project;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::journal::writer;
@@ -249,7 +249,7 @@ fn texts(
     let inner = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
     all.retain(|file| parse::holds_decisions(&inner(&file.path)));
     // Their paths begin with the date.
-    all.sort_by(|one, other| other.path.cmp(&one.path));
+    all.stable_sort_by(|one, other| other.path.cmp(&one.path));
     let known = all.len();
     all.retain(|file| file.is_plain && file.size <= MAX_NOTE);
     omit("too large, or no plain file", known - all.len());
@@ -257,7 +257,7 @@ fn texts(
     all.truncate(MAX_NOTES);
     let contents = foreign.contents(&all, MAX_BYTES)?;
     omit("older than as many as are read", known - contents.len());
-    let texts = all.iter().zip(contents).map(|(file, content)| (inner(&file.path), text_of(content).0)).collect();
+    let texts = all.iter().zip(contents).map(|(file, content)| (inner(&file.path), text_of(content).0)).into_map();
     Ok(Files { folder: folder.to_owned(), texts })
 }
 

@@ -12,7 +12,7 @@ use crate::engine::prove::Answer;
 use crate::engine::{EngineError, EngineKind, Startable};
 use crate::env::{Env, SharedFile, real};
 use crate::error::Failure;
-use crate::model::{Claim, SandboxLevel, list};
+use crate::model::{Claim, SandboxLevel, Sort, list};
 use crate::settings::{Permission, Settings};
 
 /// What was seen of an engine's program.
@@ -142,7 +142,7 @@ fn as_it_is(mut found: Vec<Proof>, started: impl FnOnce() -> Started) -> Vec<Pro
     }
     let Started { program, profile } = started();
     found.retain(|proof| proof.profile == profile);
-    found.sort_by_key(|proof| std::cmp::Reverse(proof.at));
+    found.stable_sort_by_key(|proof| std::cmp::Reverse(proof.at));
     let Some(program) = program.map(|program| real(&program)) else {
         found.retain(|proof| proof.program == VERSION);
         return found;

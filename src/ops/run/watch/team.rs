@@ -7,7 +7,7 @@ use tokio::time::{Duration, Instant};
 use super::Watch;
 use crate::compile::{Learnings, Task};
 use crate::engine::Opening;
-use crate::model::{EventKind, LineDiff, SessionSpec, Slug, Tier};
+use crate::model::{EventKind, IntoMap, LineDiff, SessionSpec, Slug, Tier};
 use crate::ops::run::executor::opening;
 use crate::ops::run::setup::core;
 use crate::ops::team::agents::compiler;
@@ -115,7 +115,7 @@ impl Watch {
         specs.insert((coordinator.agent.clone(), coordinator.tier), coordinator);
         let of_agents = project.team.startable().map(|member| &member.slug);
         let charters = of_agents.filter_map(|slug| Some((slug.clone(), project.team.charters.get(slug)?.text.clone())));
-        let charters = charters.collect();
+        let charters = charters.into_map();
         let idle = project.settings.sessions.idle_timeout;
         let now = KnownTeam { key, specs, charters, problem: None, idle, empty_since: None };
         let before = self.team.replace(now);

@@ -15,6 +15,7 @@ use super::checks::{self, Check};
 use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::git::Repository;
+use crate::model::{IntoMap, Sort};
 use dependencies::Sign;
 use folders::Lines;
 pub(super) use folders::is_text;
@@ -110,7 +111,7 @@ pub(super) fn informative_texts(paths: &[String], work_dir: &Path) -> BTreeMap<S
         let text = String::from_utf8(read_regular(&work_dir.join(path), MAX_SIZE)?).ok()?;
         Some((path.clone(), text))
     };
-    paths.iter().filter(|path| is_informative(path)).filter_map(read).collect()
+    paths.iter().filter(|path| is_informative(path)).filter_map(read).into_map()
 }
 
 /// `texts` are those of the informative files; `lines` counts those of a file, if it is among those that are counted.
@@ -215,7 +216,7 @@ fn worth_telling(all: Vec<Check>, languages: &[(&str, u64)]) -> Vec<Check> {
     let mut seen = BTreeSet::new();
     told.retain(|check| seen.insert(check.command.clone()));
     if told.len() > MAX_COUNT {
-        told.sort_by_key(|check| !is_test(check));
+        told.stable_sort_by_key(|check| !is_test(check));
         told.truncate(MAX_COUNT);
     }
     told
