@@ -128,7 +128,7 @@ impl Repository {
         let steps = || request.rounds.iter().flatten();
         let existing = steps().map(|step| Ok((step.raw.clone(), self.version_on_disk(root, &step.raw)?)));
         let existing = existing.collect::<Result<BTreeMap<_, _>, Error>>()?;
-        let draft = self.draft_snapshot(None, objection)?;
+        let draft = self.draft_snapshot(None, &objection)?;
         let (now, left_out) = (draft.tree, draft.left_out());
         let quarantine = match draft.added {
             Some((quarantine, _)) => quarantine,

@@ -39,12 +39,15 @@ impl CacheFolder {
 
     /// `None` unless the file is exactly as it was written.
     pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
+        let bytes = self.intact(name, kind)?;
+        serde_json::from_slice(bytes.get(2 * HASH..)?).ok()
+    }
+
+    /// A file as it was written: the header, the hash of the rest, and the rest.
+    fn intact(&self, name: &str, kind: &str) -> Option<Vec<u8>> {
         let bytes = fs::read(self.path(name, kind)).ok()?;
         let (hash, body) = bytes.strip_prefix(&self.header?)?.split_at_checked(HASH)?;
-        if blake3::hash(body).as_bytes() != hash {
-            return None;
-        }
-        serde_json::from_slice(body).ok()
+        (blake3::hash(body).as_bytes() == hash).then_some(bytes)
     }
 
     /// Writes a value atomically. Returns whether it succeeded; a failure only makes the next command slower.
