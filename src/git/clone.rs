@@ -30,7 +30,7 @@ use super::{
     work_tree::WorkTreeSnapshot,
 };
 use crate::env::files::replace;
-use crate::model::Sort;
+use crate::model::{IntoSet, Sort};
 
 /// A checkout of 100,000 files takes seconds, and on a slow disk minutes.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -206,7 +206,7 @@ impl Repository {
     ) -> Result<NewObjects, Error> {
         let mut objects = NewObjects::new(self.hash());
         quarantine.take_trees(tree, Some(ours), &mut objects)?;
-        let trees: BTreeSet<ObjectId> = objects.as_slice().iter().map(|object| object.id).collect();
+        let trees: BTreeSet<ObjectId> = objects.as_slice().iter().map(|object| object.id).into_set();
         for made in quarantine.loose()? {
             // Trees of a merge that came to nothing are no part of this one.
             if !trees.contains(&made) && quarantine.blob(&made).is_ok() {

@@ -27,7 +27,7 @@ use super::{
     work_tree::{FileStep, WorkTreeSnapshot, tree_entry},
 };
 use crate::git::Identity;
-use crate::model::{ChangeKind, IntoMap, SkippedFile, Sort};
+use crate::model::{ChangeKind, IntoMap, IntoSet, SkippedFile, Sort};
 
 /// What a work tree would become.
 #[derive(Default)]
@@ -230,7 +230,7 @@ impl Repository {
         // Uncommitted edits of before the run may overlap with it.
         let before = before.unwrap_or_else(|| ObjectId::empty_tree(self.hash()));
         let since = self.tree_steps(&[before, head], Some(quarantine))?.pop().unwrap_or_default();
-        let since: BTreeSet<Vec<u8>> = since.into_iter().map(|change| change.raw).collect();
+        let since: BTreeSet<Vec<u8>> = since.into_iter().map(|change| change.raw).into_set();
         committed.retain(|raw, _| since.contains(raw));
         Ok(committed)
     }
@@ -325,7 +325,7 @@ impl Repository {
         }
         while let Some(count) = parts.next().filter(|count| !count.is_empty()) {
             let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
-            let paths: BTreeSet<Vec<u8>> = parts.by_ref().take(count).map(<[u8]>::to_owned).collect();
+            let paths: BTreeSet<Vec<u8>> = parts.by_ref().take(count).map(<[u8]>::to_owned).into_set();
             let kind = parts.next()?;
             parts.next()?;
             if kind.starts_with(b"CONFLICT") {

@@ -68,7 +68,7 @@ pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,
     OpenQuestion, RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
-pub(crate) use sort::{IntoMap, Sort};
+pub(crate) use sort::{IntoMap, IntoSet, Sort};
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{

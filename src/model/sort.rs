@@ -1,5 +1,5 @@
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Stable sorts. Those of `slice` are compiled for every type with every order, 4 KB each time; these share one, of
 /// positions.
@@ -47,6 +47,20 @@ pub(crate) trait IntoMap<K, V>: IntoIterator<Item = (K, V)> + Sized {
 }
 
 impl<K, V, I: IntoIterator<Item = (K, V)>> IntoMap<K, V> for I {}
+
+/// Collects a set, for the same reason.
+pub(crate) trait IntoSet<T>: IntoIterator<Item = T> + Sized {
+    fn into_set(self) -> BTreeSet<T>
+    where
+        T: Ord,
+    {
+        let mut set = BTreeSet::new();
+        set.extend(self);
+        set
+    }
+}
+
+impl<T, I: IntoIterator<Item = T>> IntoSet<T> for I {}
 
 #[cfg(test)]
 mod tests {

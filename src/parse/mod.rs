@@ -47,7 +47,7 @@ use markdown::Document;
 pub(crate) use markdown::PlacedTable;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Decision, IntoMap, Problem, Severity, Slug, Sort, Source, Team};
+use crate::model::{Decision, IntoMap, IntoSet, Problem, Severity, Slug, Sort, Source, Team};
 
 /// Paths, from the team folder, of the files that the roster and the routing file link to: charters in other places,
 /// and JSON tables.
@@ -182,7 +182,7 @@ fn read_agents(
     team: &mut Team,
     problems: &mut Vec<Problem>,
 ) {
-    let mut used: BTreeSet<String> = coordinator.map(str::to_owned).into_iter().collect();
+    let mut used: BTreeSet<String> = coordinator.map(str::to_owned).into_iter().into_set();
     for member in &team.members {
         let shown = member.charter.as_deref().and_then(|path| path.strip_prefix(&files.folder));
         if let Some(path) = shown.map(|path| path.trim_start_matches('/'))
@@ -207,7 +207,7 @@ fn read_agents(
                 .hint("add a row for it to team.md, or delete its folder"),
         );
     }
-    let members: BTreeSet<&Slug> = team.members.iter().map(|member| &member.slug).collect();
+    let members: BTreeSet<&Slug> = team.members.iter().map(|member| &member.slug).into_set();
     for (slug, path) in folders.role_files().filter(|(_, path)| !used.contains(*path)) {
         if let Some(text) = files.text(path).filter(|_| !members.contains(slug)) {
             team.roles.insert(slug.clone(), charter::read(files, path, text, problems));

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use sentence::Sentence;
 pub(super) use sentence::Statement;
 
-use crate::model::{List, Sort, list, stem};
+use crate::model::{IntoSet, List, Sort, list, stem};
 
 /// Pairs of words that exclude each other.
 static OPPOSITES: LazyLock<Vec<(&str, &str)>> =
@@ -54,7 +54,7 @@ impl WordFrequencies {
         let (count, mut frequency) = (statements.len(), BTreeMap::new());
         for statement in statements {
             let stems: BTreeSet<&String> =
-                statement.sentences().flat_map(|sentence| sentence.subject.iter().chain(&sentence.rejected)).collect();
+                statement.sentences().flat_map(|sentence| sentence.subject.iter().chain(&sentence.rejected)).into_set();
             for stem in stems {
                 *frequency.entry(stem.clone()).or_insert(0) += 1;
             }

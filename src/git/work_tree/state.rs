@@ -18,7 +18,7 @@ use crate::git::{
     references::{Target, Values},
     repository::Repository,
 };
-use crate::model::{GitChanges, IntoMap, RefChange};
+use crate::model::{GitChanges, IntoMap, IntoSet, RefChange};
 
 /// Refs that squad moves itself.
 const OWN: &str = "refs/squad/";
@@ -131,7 +131,7 @@ impl RepositoryState {
         let change = |name: &str, from: Option<&String>, to: Option<&String>| {
             (from != to).then(|| RefChange { name: name.to_owned(), from: from.cloned(), to: to.cloned() })
         };
-        let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).collect();
+        let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).into_set();
         match (&self.packed, &later.packed) {
             (Some(before), Some(now)) if Arc::ptr_eq(before, now) => {}
             (Some(before), Some(now)) => names.extend(before.keys().chain(now.keys())),
@@ -158,7 +158,7 @@ impl Repository {
         let rules = to.rules.iter().filter(|(name, text)| from.rules.get(*name) != Some(text));
         let config = config.chain(rules.map(|(name, _)| name.clone())).collect();
         let differs = |name: &&String| from.hooks.get(*name) != to.hooks.get(*name);
-        let hooks: BTreeSet<&String> = from.hooks.keys().chain(to.hooks.keys()).filter(differs).collect();
+        let hooks: BTreeSet<&String> = from.hooks.keys().chain(to.hooks.keys()).filter(differs).into_set();
         // A commit unstages what it contains.
         let index: BTreeSet<&String> = match commits.is_empty() {
             true => from.staged.keys().chain(to.staged.keys()).collect(),
@@ -237,7 +237,7 @@ fn changed_keys(from: &str, to: &str) -> Vec<String> {
         return Vec::new();
     }
     let (from, to) = (values(from), values(to));
-    let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+    let keys: BTreeSet<&String> = from.keys().chain(to.keys()).into_set();
     keys.into_iter().filter(|key| from.get(*key) != to.get(*key)).cloned().collect()
 }
 

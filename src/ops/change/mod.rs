@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{self, Edit, Landing, NewFile, Repository};
-use crate::model::{ChangeKind, LineDiff, list};
+use crate::model::{ChangeKind, IntoSet, LineDiff, list};
 use crate::ops::ledger::rescue::{self, Reason};
 pub(crate) use merge::Conflict;
 pub(in crate::ops) use merge::{Merged, conflict_copy, merged, same};
@@ -316,7 +316,7 @@ impl Change {
     fn move_untracked(&self, repository: &Repository, root: &Path) {
         let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
         let moves = self.files.iter().filter_map(|file| Some((folder(file.from.as_ref()?)?, folder(&file.path)?)));
-        let moves: BTreeSet<(String, String)> = moves.collect();
+        let moves: BTreeSet<(String, String)> = moves.into_set();
         let folders: Vec<&str> = moves.iter().map(|(from, _)| from.as_str()).collect();
         if folders.is_empty() {
             return;

@@ -10,7 +10,9 @@ use serde::Serialize;
 
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
-use crate::model::{Actor, ChangeKind, Decision, DecisionId, EventKind, IntoMap, Problem, Source, list, plural};
+use crate::model::{
+    Actor, ChangeKind, Decision, DecisionId, EventKind, IntoMap, IntoSet, Problem, Source, list, plural,
+};
 use crate::ops::Project;
 use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
 use crate::ops::decisions::list::team_files;
@@ -145,7 +147,7 @@ fn require_utf8(folder: &str, path: &str, bytes: &[u8]) -> Result<(), Failure> {
 
 /// The decisions that have files of their own, with the text of the file.
 fn own_texts(files: &Files) -> BTreeMap<DecisionId, String> {
-    let of_many: BTreeSet<&str> = parse::sources(files).into_iter().collect();
+    let of_many: BTreeSet<&str> = parse::sources(files).into_iter().into_set();
     let own = parse::decisions(files).into_iter().filter_map(|decision| {
         let file = decision.source?.file;
         let path = file.strip_prefix(&files.folder)?.trim_start_matches('/');

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    Actor, Decision, DecisionId, DecisionState, EventKind, IntoMap, Note, RunId, Source, list, printable,
+    Actor, Decision, DecisionId, DecisionState, EventKind, IntoMap, IntoSet, Note, RunId, Source, list, printable,
 };
 use crate::ops::change::lock;
 use crate::ops::decisions::landing::{files_since, is_file_of};
@@ -67,7 +67,7 @@ pub(crate) fn records(project: &Project) -> Result<Vec<ListedDecision>, Failure>
         let state = ended.unwrap_or(DecisionState::InForce);
         ListedDecision { superseded_by, ..with_state(decision, state) }
     };
-    let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).collect();
+    let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).into_set();
     let mut all: Vec<ListedDecision> = here.decisions.iter().map(&on_branch).collect();
     let mut logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
     let order = order_of(&logged);

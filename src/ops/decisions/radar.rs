@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::compile;
 use crate::error::Failure;
-use crate::model::{Decision, DecisionId, Sort};
+use crate::model::{Decision, DecisionId, IntoSet, Sort};
 use crate::ops::Workspace;
 use crate::ops::decisions::review::{Revision, revision};
 use crate::ops::team::commit::{files_at, refuse_conflict_markers, state_at};
@@ -110,7 +110,7 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
 
 /// The decisions that are not among the others.
 fn without(decisions: &[Decision], others: &[Decision]) -> Vec<Decision> {
-    let others: BTreeSet<&DecisionId> = others.iter().map(|other| &other.id).collect();
+    let others: BTreeSet<&DecisionId> = others.iter().map(|other| &other.id).into_set();
     decisions.iter().filter(|decision| !others.contains(&decision.id)).cloned().collect()
 }
 

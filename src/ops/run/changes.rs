@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{FileStep, WorkTreeSnapshot};
 use crate::model::{
-    Change, ChangeClass, ChangeEvidence, Event, EventKind, IntoMap, RunId, SkippedFile, Slug, Sort, list,
+    Change, ChangeClass, ChangeEvidence, Event, EventKind, IntoMap, IntoSet, RunId, SkippedFile, Slug, Sort, list,
 };
 use crate::ops::Workspace;
 use crate::ops::ledger::log::{self, Choice, one_run, timeline};
@@ -175,7 +175,7 @@ impl RunChanges {
     /// The agent of this name that the run had.
     pub(in crate::ops) fn agent(&self, name: &str) -> Result<Slug, Failure> {
         let agent = agent_named(name)?;
-        let known: BTreeSet<&Slug> = self.events.iter().filter_map(|event| event.agent.as_ref()).collect();
+        let known: BTreeSet<&Slug> = self.events.iter().filter_map(|event| event.agent.as_ref()).into_set();
         if known.contains(&agent) { Ok(agent) } else { Err(not_in_run(&agent, &self.run, known)) }
     }
 }
@@ -223,7 +223,7 @@ fn no_snapshots(run: &RunId, events: &[Event], is_live: bool) -> Failure {
     let is_taken = events.iter().any(|event| matches!(event.kind, EventKind::SnapshotTaken(_)));
     let changed = events.iter().filter_map(|event| event.kind.end()?.1.changed.as_ref()).flatten();
     let changed: BTreeSet<&str> =
-        changed.filter(|change| change.class.is_of_agents()).map(|change| change.path.as_str()).collect();
+        changed.filter(|change| change.class.is_of_agents()).map(|change| change.path.as_str()).into_set();
     let hint = match changed.is_empty() {
         true => format!("`squad log {run}` shows what happened"),
         false => format!("it changed {}; `squad log {run}` shows what happened", list(&changed)),

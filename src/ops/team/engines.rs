@@ -11,7 +11,7 @@ use crate::engine::command::{self, Profile};
 use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Claim, IntoMap, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
+use crate::model::{Claim, IntoMap, IntoSet, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
 use crate::ops::team::proofs::{self, KnownProofs, Started};
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
@@ -302,7 +302,7 @@ fn needed(project: &Project, plan: &Plan) -> BTreeSet<Option<String>> {
         let chartered = project.team.charters.get(&member.slug).and_then(|charter| charter.engine.as_deref());
         settings.engine_of(&member.names(), chartered)
     };
-    let mut needed: BTreeSet<Option<String>> = members.map(engine_of).collect();
+    let mut needed: BTreeSet<Option<String>> = members.map(engine_of).into_set();
     if plan.kind != PlanKind::Agents || plan.agents.len() != 1 {
         needed.insert(settings.engine_of(&[Slug::COORDINATOR.to_owned()], None));
     }
@@ -577,7 +577,7 @@ pub(crate) fn check_used(env: &Env, project: &Project, described: Option<&Profil
     let settings = &project.settings;
     let main = described.is_none().then_some(&settings.engine.name);
     let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
-    let names: BTreeSet<&String> = main.into_iter().chain(settings.agent_engines.values()).chain(chartered).collect();
+    let names: BTreeSet<&String> = main.into_iter().chain(settings.agent_engines.values()).chain(chartered).into_set();
     let (runtime, known) = (runtime(env)?, KnownProofs::read(env));
     let described = described.map(|profile| {
         let report = Report::new(&profile.name);

@@ -18,7 +18,7 @@ use crate::compile::{in_force, suspicion};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::ForeignRepository;
-use crate::model::{Decision, DecisionId, IntoMap, NoteEvidence, NoteLink, Sort, Source};
+use crate::model::{Decision, DecisionId, IntoMap, IntoSet, NoteEvidence, NoteLink, Sort, Source};
 use crate::ops::Project;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::journal::writer;
@@ -95,7 +95,7 @@ pub(crate) fn all(project: &Project) -> Result<Vec<Link>, Failure> {
 /// The ids of this project's own notes, also of those that it has retired: no link brings them back. Looks into the ledger
 /// only where a link has notes.
 pub(crate) fn own_ids(project: &Project, links: &[Link]) -> Result<BTreeSet<DecisionId>, Failure> {
-    let mut ids: BTreeSet<DecisionId> = project.team.knowledge.iter().map(|note| note.id.clone()).collect();
+    let mut ids: BTreeSet<DecisionId> = project.team.knowledge.iter().map(|note| note.id.clone()).into_set();
     if links.iter().any(|link| !link.notes.is_empty()) {
         let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
         ids.extend(logged.into_iter().map(|logged| logged.decision.id));
@@ -167,7 +167,7 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
         };
         *synced.left_out.entry(reason).or_default() += 1;
     }
-    let ids = |notes: &[LinkedNote]| notes.iter().map(|known| known.note.id.clone()).collect::<BTreeSet<_>>();
+    let ids = |notes: &[LinkedNote]| notes.iter().map(|known| known.note.id.clone()).into_set();
     let (before, after) = (ids(&link.notes), ids(&notes));
     (synced.added, synced.removed) = (after.difference(&before).count(), before.difference(&after).count());
     (synced.notes, synced.commit) = (notes.len(), Some(foreign.commit().to_owned()));
@@ -219,7 +219,7 @@ fn read(foreign: &ForeignRepository, left_out: &mut BTreeMap<String, usize>) -> 
         let read = || {
             let files = texts(foreign, folder, "decisions", &mut |_, _| {}).unwrap_or_default();
             let decisions = parse::decisions(&files);
-            in_force(&decisions).into_iter().map(|decision| decision.id.clone()).collect::<BTreeSet<_>>()
+            in_force(&decisions).into_iter().map(|decision| decision.id.clone()).into_set()
         };
         decisions.get_or_init(read).contains(id)
     };

@@ -9,7 +9,7 @@ use include_dir::{Dir, include_dir};
 
 use super::fit::TeamFiles;
 use crate::env::{Env, Release};
-use crate::model::IntoMap;
+use crate::model::{IntoMap, Sort};
 
 static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
 static OLDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/older");
@@ -91,6 +91,6 @@ fn files_in(folder: &Dir<'_>, skip: usize) -> Vec<(String, Vec<u8>)> {
         })
         .collect();
     found.extend(folder.dirs().flat_map(|inner| files_in(inner, skip)));
-    found.sort();
+    found.stable_sort_by(Ord::cmp);
     found
 }

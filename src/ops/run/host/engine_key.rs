@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
-use crate::model::{IntoMap, list};
+use crate::model::{IntoMap, IntoSet, list};
 use crate::ops::Project;
 
 /// Hashes of the settings of engines and of the MCP servers of their sessions, and the variables that determine where prompts and
@@ -26,7 +26,7 @@ impl EngineKey {
 
     /// The names of the entries that differ, if any.
     pub(in crate::ops) fn difference(&self, other: &Self) -> Option<String> {
-        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).into_set();
         let others: Vec<&String> = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).collect();
         (!others.is_empty()).then(|| list(others))
     }

@@ -7,7 +7,7 @@ use tokio::time::{Duration, Instant};
 use super::Watch;
 use crate::compile::{Learnings, Task};
 use crate::engine::Opening;
-use crate::model::{EventKind, IntoMap, LineDiff, SessionSpec, Slug, Tier};
+use crate::model::{EventKind, IntoMap, IntoSet, LineDiff, SessionSpec, Slug, Tier};
 use crate::ops::run::executor::opening;
 use crate::ops::run::setup::core;
 use crate::ops::team::agents::compiler;
@@ -154,14 +154,14 @@ impl Watch {
         };
         let changed: Vec<(&(Slug, Tier), &SessionSpec)> =
             specs.iter().filter(|(key, spec)| is_changed(key, spec)).collect();
-        let of_changed: BTreeSet<Slug> = changed.iter().map(|((agent, _), _)| agent.clone()).collect();
+        let of_changed: BTreeSet<Slug> = changed.iter().map(|((agent, _), _)| agent.clone()).into_set();
         let (joined, left): (Vec<_>, Vec<_>) =
             (new.difference(&old).cloned().collect(), old.difference(&new).cloned().collect());
         if !(of_changed.is_empty() && joined.is_empty() && left.is_empty()) || before.problem.is_some() {
             self.tell_changes(of_changed.into_iter().collect(), joined, left.clone(), None);
         }
         self.show_charters(&before.charters, &charters);
-        let kept: BTreeSet<(Slug, Tier)> = pool.kept_agents().into_iter().collect();
+        let kept: BTreeSet<(Slug, Tier)> = pool.kept_agents().into_iter().into_set();
         for (key, spec) in changed.into_iter().filter(|(key, _)| kept.contains(key)) {
             pool.recreate(&key.0, spec.clone()).await;
         }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::env::files::replace;
+use crate::model::Sort;
 
 const HASH: usize = blake3::OUT_LEN;
 
@@ -79,7 +80,7 @@ impl CacheFolder {
                 found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), is_temporary, path));
             }
         }
-        found.sort();
+        found.stable_sort_by(Ord::cmp);
         // The newest file was written just now, so its time is the current time of the file system's clock.
         let Some(now) = found.last().map(|(modified, ..)| *modified) else { return };
         let mut count = found.iter().filter(|(_, is_temporary, _)| !is_temporary).count();

@@ -9,7 +9,7 @@ use super::record::{self, Record};
 use super::render::{self, HostText, HostTexts};
 use super::target::Target;
 use crate::error::Failure;
-use crate::model::{IntoMap, Team};
+use crate::model::{IntoMap, IntoSet, Team};
 use crate::ops::Workspace;
 use crate::ops::change::{FileChange, Found, Tree, WriteMode};
 use crate::ops::team::commit::files_at;
@@ -107,7 +107,7 @@ pub(super) fn current_files(
 ) -> Result<BTreeMap<String, CurrentFile>, Failure> {
     let tree = Tree::of(workspace, mode)?;
     let root = workspace.path_in_repository();
-    let paths: BTreeSet<&String> = record.files.keys().chain(wanted.keys()).collect();
+    let paths: BTreeSet<&String> = record.files.keys().chain(wanted.keys()).into_set();
     let mut found = BTreeMap::new();
     for path in paths {
         let full = format!("{root}{path}");
