@@ -21,7 +21,7 @@ use jiff::tz::TimeZone;
 use uuid::{ContextV7, Uuid};
 
 pub use crate::model::DamageLog;
-use crate::model::{EntryId, RunId};
+use crate::model::{EntryId, IntoMap, RunId};
 pub(crate) use paths::{ProjectPath, follow, is_without_links, real};
 pub(crate) use shared::SharedFile;
 
@@ -149,7 +149,7 @@ impl Env {
             arguments: std::env::args_os().skip(1).collect(),
             variables: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
+                .into_map(),
             directory: std::env::current_dir()?,
             clock: Clock::System,
             ids: Ids::Random,
@@ -175,7 +175,7 @@ impl Env {
             .iter()
             .filter(is_usable)
             .map(|(name, value)| (OsString::from(name), OsString::from(value)))
-            .collect()
+            .into_map()
     }
 
     /// The command that runs this program in the user's shell: `squad` if `PATH` finds it, else its full path.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::env::files::read_within;
 use crate::env::real;
-use crate::model::{Problem, Severity, Source};
+use crate::model::{Problem, Severity, Sort, Source};
 use crate::parse::{Encoding, Files, KNOWLEDGE, holds_decisions, linked_files, text_of};
 use crate::policy::PathScope;
 
@@ -199,7 +199,7 @@ pub(crate) fn files_in(folder: &Path, project: &Path, ending: &str) -> io::Resul
         };
         files.push((name.to_owned(), read));
     }
-    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    files.stable_sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(files)
 }
 

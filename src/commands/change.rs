@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{Context, Ended};
-use crate::model::{printable, printable_line};
+use crate::model::{IntoSet, printable, printable_line};
 use crate::ops::change::{Changed, Conflict, Report, WriteMode};
 use crate::ui::Ui;
 
@@ -88,7 +88,7 @@ pub(super) fn to_add(report: &Report) -> String {
         end.and_then(|end| path.get(..end)).unwrap_or(path).to_owned()
     };
     let paths = report.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
-    let folders: BTreeSet<String> = paths.map(folder).collect();
+    let folders: BTreeSet<String> = paths.map(folder).into_set();
     format!("git add {}", folders.into_iter().collect::<Vec<_>>().join(" "))
 }
 

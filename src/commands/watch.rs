@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 
 use super::{Context, Ended, require_flags};
-use crate::model::printable;
+use crate::model::{IntoMap, printable};
 use crate::ops::Project;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::recall;
@@ -71,7 +71,7 @@ impl Args {
         let implied = self.script.as_ref().map(|_| "rehearsal".to_owned());
         let values = [("engine", self.engine.clone().or(implied)), ("max-concurrent", self.max_concurrent.clone())];
         let flags: BTreeMap<String, String> =
-            values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+            values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).into_map();
         let mut layer = flag_settings(&flags);
         let script = ("engine.rehearsal.script", self.script.clone(), "--script");
         layer.entries.extend(settings::from_command_line([script]).entries);

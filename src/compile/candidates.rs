@@ -6,7 +6,7 @@ use super::Compiler;
 use super::fixed_parts::owned;
 use super::prompt::message_in_choice;
 use super::text::{line, one_line};
-use crate::model::{Evidence, Member, Plan, Slug, first_line, quote};
+use crate::model::{Evidence, Member, Plan, Slug, Sort, first_line, quote};
 
 /// Most bytes of the request without the message.
 pub(super) const LARGEST: usize = REQUEST.len()
@@ -75,11 +75,11 @@ impl Compiler<'_> {
             *totals.entry(&evidence.agent).or_default() += evidence.weight;
         }
         let mut agents: Vec<(&Slug, f64)> = totals.into_iter().collect();
-        agents.sort_by(|a, b| b.1.total_cmp(&a.1));
+        agents.stable_sort_by(|a, b| b.1.total_cmp(&a.1));
         let member = |slug: &Slug| self.sources.team.startable_member(slug);
         let reasons = |slug: &Slug| {
             let mut reasons: Vec<&Evidence> = plan.evidence.iter().filter(|it| it.agent == *slug).collect();
-            reasons.sort_by(|a, b| b.weight.abs().total_cmp(&a.weight.abs()));
+            reasons.stable_sort_by(|a, b| b.weight.abs().total_cmp(&a.weight.abs()));
             reasons.truncate(MAX_REASONS);
             reasons
         };

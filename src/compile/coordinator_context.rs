@@ -7,7 +7,7 @@ use super::receipt::{Input, InputKind, always};
 use super::sections::{self, CHARTER, PROJECT, ROUTING};
 use super::text::{cite, line, one_line};
 use super::{Compiler, prompt};
-use crate::model::{Module, Rule, Slug};
+use crate::model::{Module, Rule, Slug, Sort};
 
 /// Most bytes of the coordinator's whole input for routing, and of its fixed part, which comes first and does not
 /// depend on the message.
@@ -112,7 +112,7 @@ fn slugs(agents: &[Slug]) -> String {
 /// Divides space into shares. A part that needs less than an equal share leaves the rest to the others.
 fn fair_shares<const N: usize>(wanted: [usize; N], room: usize) -> [usize; N] {
     let mut order: [usize; N] = std::array::from_fn(|at| at);
-    order.sort_by_key(|at| wanted.get(*at).copied());
+    order.stable_sort_by_key(|at| wanted.get(*at).copied());
     let (mut shares, mut left) = ([0; N], room);
     for (done, at) in order.into_iter().enumerate() {
         if let (Some(share), Some(wanted)) = (shares.get_mut(at), wanted.get(at)) {

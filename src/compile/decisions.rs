@@ -10,7 +10,7 @@ use super::choice::{Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head};
 use super::topic::{Hits, Topic};
-use crate::model::{ContextItem, Decision, DecisionId, DecisionState, plural, quote};
+use crate::model::{ContextItem, Decision, DecisionId, DecisionState, IntoMap, Sort, plural, quote};
 
 /// How many of the newest decisions are candidates for every task.
 const RECENT: usize = 20;
@@ -56,7 +56,7 @@ impl Candidate<'_> {
 impl<'a> Ranked<'a> {
     pub(super) fn new(decisions: &'a [Decision], topic: &'a Topic) -> Self {
         let by: BTreeMap<&DecisionId, &DecisionId> =
-            decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect();
+            decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).into_map();
         let is_in_force = |decision: &&Decision| !by.contains_key(&decision.id) && decision.ended().is_none();
         let in_force: Vec<&Decision> = decisions.iter().filter(is_in_force).collect();
         let hits: Vec<Hits> = in_force.iter().map(|decision| hits_of(decision, topic)).collect();
@@ -72,7 +72,7 @@ impl<'a> Ranked<'a> {
                 shared: topic.shared(*hits),
             })
             .collect();
-        candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.relevance), candidate.age));
+        candidates.stable_sort_by_key(|candidate| (std::cmp::Reverse(candidate.relevance), candidate.age));
         let ended = decisions.iter().filter_map(|decision| {
             let why = match (by.get(&decision.id), decision.ended()) {
                 (Some(by), _) => format!("superseded by {by}"),
@@ -113,7 +113,7 @@ impl<'a> Ranked<'a> {
             .filter_map(|((candidate, text), _)| Some((candidate, text?)))
             .collect();
         // Oldest first, in the order they were made.
-        chosen.sort_by_key(|(candidate, _)| std::cmp::Reverse(candidate.age));
+        chosen.stable_sort_by_key(|(candidate, _)| std::cmp::Reverse(candidate.age));
         let mut text = HEADING.to_owned();
         text.extend(chosen.iter().map(|(_, text)| text.as_str()));
         if let Some(more) = self.candidates.len().checked_sub(chosen.len()).filter(|more| *more > 0) {

@@ -11,7 +11,7 @@ use super::notes::{Note, notes};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite_source, head, one_line};
 use super::topic::{Hits, Topic};
-use crate::model::{ContextItem, Source, TeamNote, plural, quote};
+use crate::model::{ContextItem, Sort, Source, TeamNote, plural, quote};
 use crate::parse::learned;
 
 /// Most characters of a note in a prompt; the file has the rest.
@@ -130,7 +130,7 @@ impl<'a> RankedNotes<'a> {
             candidate.relevance = topic.relevance(*hits, &weights);
             candidate.shared = topic.shared(*hits);
         }
-        candidates.sort_by(|a, b| {
+        candidates.stable_sort_by(|a, b| {
             let project_context = b.is_project_context.cmp(&a.is_project_context);
             let newer = || (b.date, b.index).cmp(&(a.date, a.index));
             project_context.then_with(|| match a.is_project_context {
@@ -187,7 +187,7 @@ impl<'a> RankedNotes<'a> {
             .filter(|(_, selection)| **selection == Selection::Included)
             .map(|(candidate, _)| candidate)
             .collect();
-        chosen.sort_by_key(|candidate| candidate.index);
+        chosen.stable_sort_by_key(|candidate| candidate.index);
         chosen
     }
 

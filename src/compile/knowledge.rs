@@ -10,7 +10,7 @@ use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head, one_line};
 use super::topic::{Hits, Topic};
 use crate::model::{
-    ContextItem, Decision, Note, NoteEvidence, NoteLink, hidden, hidden_summary, list, plural, quote, words,
+    ContextItem, Decision, Note, NoteEvidence, NoteLink, Sort, hidden, hidden_summary, list, plural, quote, words,
 };
 
 /// Most characters of a note in a prompt; the file has the rest.
@@ -64,7 +64,7 @@ impl Task {
             (is_tagged || topic.is_subject(*all)).then(|| (is_tagged, NoteRank { index, relevance, shared: shared() }))
         });
         let mut ranked: Vec<(bool, NoteRank)> = ranked.collect();
-        ranked.sort_by_key(|(_, rank)| (std::cmp::Reverse(rank.relevance), rank.index));
+        ranked.stable_sort_by_key(|(_, rank)| (std::cmp::Reverse(rank.relevance), rank.index));
         let best = ranked.first().map_or(0, |(_, rank)| rank.relevance);
         let floor = |is_tagged: bool| if is_tagged { TAGGED_FLOOR } else { FLOOR };
         ranked.retain(|(is_tagged, rank)| rank.relevance * 100 >= best * floor(*is_tagged));

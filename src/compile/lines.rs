@@ -3,6 +3,7 @@
 use super::budget::tokens;
 use super::receipt::{Input, InputKind, hash};
 use super::topic::Topic;
+use crate::model::Sort;
 
 /// A list of candidate lines.
 pub(super) struct CandidateLines {
@@ -70,7 +71,7 @@ impl CandidateLines {
         if self.wanted() > limit {
             let mut room = limit.saturating_sub(self.heading.len() + left_out(self.lines.len()).len());
             let mut best: Vec<(&Line, &mut bool)> = self.lines.iter().zip(&mut included).collect();
-            best.sort_by_key(|(line, _)| std::cmp::Reverse(line.relevance));
+            best.stable_sort_by_key(|(line, _)| std::cmp::Reverse(line.relevance));
             for (line, included) in best {
                 *included = line.text.len() <= room;
                 room -= if *included { line.text.len() } else { 0 };

@@ -50,10 +50,10 @@ pub(crate) use prompt::{
 pub(crate) use receipt::{Input, Receipt, Totals};
 pub(crate) use situation::{Situation, changed_by_others, earlier_turns, new_task, recorded_work, written_by_others};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::model::{
-    AvailableModels, Charter, ContextItem, Evidence, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier,
+    AvailableModels, Charter, ContextItem, Evidence, IntoSet, Member, ModelLayer, Plan, SessionSpec, Slug, Team, Tier,
     ToolChoice, is_denied, tools_but, tools_called, without_hidden,
 };
 use crate::settings::{McpServerSettings, PolicySubject, PolicyWord, Settings};
@@ -313,7 +313,7 @@ fn denied_tools(charter: Option<&Charter>, settings: &Settings, names: &[String]
         PolicyWord::Allow | PolicyWord::Ask => Vec::new(),
     });
     let by_charter = charter.map(|charter| denied_of(&charter.denied_tools)).unwrap_or_default();
-    denied.chain(by_charter).collect::<BTreeSet<String>>().into_iter().collect()
+    denied.chain(by_charter).into_set().into_iter().collect()
 }
 
 /// The shell is among them for the commands that show changes; others are refused.

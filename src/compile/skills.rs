@@ -7,7 +7,7 @@ use super::choice::{Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::one_line;
 use super::topic::Topic;
-use crate::model::{ContextItem, Skill, plural};
+use crate::model::{ContextItem, Skill, Sort, plural};
 
 /// Most characters of a description in a prompt.
 const LENGTH: usize = 200;
@@ -46,7 +46,7 @@ impl<'a> Catalog<'a> {
             shared: topic.shared(*hits),
         });
         let mut candidates: Vec<Candidate<'a>> = candidates.collect();
-        candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.relevance), candidate.index));
+        candidates.stable_sort_by_key(|candidate| (std::cmp::Reverse(candidate.relevance), candidate.index));
         Self { candidates }
     }
 
@@ -73,7 +73,7 @@ impl<'a> Catalog<'a> {
         let chosen =
             self.candidates.iter().zip(&selections).filter(|(_, selection)| **selection == Selection::Included);
         let mut chosen: Vec<&Candidate<'_>> = chosen.map(|(candidate, _)| candidate).collect();
-        chosen.sort_by_key(|candidate| candidate.index);
+        chosen.stable_sort_by_key(|candidate| candidate.index);
         let mut text = HEADING.to_owned();
         text.extend(chosen.iter().map(|candidate| candidate.line()));
         if let Some(more) = self.candidates.len().checked_sub(chosen.len()).filter(|more| *more > 0) {

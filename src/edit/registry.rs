@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Draft;
 use super::naming::Naming;
-use crate::model::{Member, Slug};
+use crate::model::{Member, Slug, Sort};
 
 const PATH: &str = "casting/registry.json";
 
@@ -33,7 +33,7 @@ pub(super) fn rename(draft: &mut Draft<'_>, naming: &Naming<'_>) {
     }
     let names = NAMES.iter().filter_map(|key| value_of(text, &entry.inner, key));
     places.extend(names.filter(|name| is(name, naming.old)).map(|name| (name, naming.new)));
-    places.sort_by_key(|(place, _)| place.start);
+    places.stable_sort_by_key(|(place, _)| place.start);
     let mut renamed = text.to_owned();
     for (place, name) in places.into_iter().rev() {
         renamed.replace_range(place, &serde_json::to_string(name).unwrap_or_default());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::cells::{add_line, cell, line, remove_line, row_like, set_cell, set_line};
 use super::naming::Naming;
 use super::{Draft, NewMember, refusal};
-use crate::model::{Member, Problem, Rule, Slug, Source, Team, list, printable, stems};
+use crate::model::{IntoSet, Member, Problem, Rule, Slug, Sort, Source, Team, list, printable, stems};
 use crate::parse::{TableKind, at_arrow, line_feeds, rule_tables};
 
 const ROUTING: &str = "routing.md";
@@ -95,7 +95,7 @@ pub(super) fn retire(draft: &mut Draft<'_>, member: &Member, expected: &mut Team
     let mut notes = Vec::new();
     let mut rules: Vec<Rule> = draft.team.rules.clone();
     rules.retain(|rule| rule.agents.contains(&member.slug) && rule.source.file == draft.files.shown(ROUTING));
-    rules.sort_by_key(|rule| std::cmp::Reverse(rule.source.line));
+    rules.stable_sort_by_key(|rule| std::cmp::Reverse(rule.source.line));
     for rule in rules {
         let at = rule.source.line;
         let signal = printable(&rule.signal);
@@ -139,7 +139,7 @@ pub(super) fn rename(draft: &mut Draft<'_>, member: &Member, naming: &Naming<'_>
     let sources: BTreeSet<Source> = (rules.map(|rule| rule.source.clone()))
         .chain(modules.map(|module| module.source.clone()))
         .chain(labels.map(|label| label.source.clone()))
-        .collect();
+        .into_set();
     let tables = rule_tables(&draft.readable(ROUTING), &team.members);
     for source in sources {
         let path = source.file.rsplit_once('/').map_or(source.file.as_str(), |(_, name)| name);

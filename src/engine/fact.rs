@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::quota::Reset;
-use crate::model::{Access, Exited, Usage};
+use crate::model::{Access, Exited, IntoSet, Usage};
 
 /// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
 /// those.
@@ -99,7 +99,7 @@ impl Fact {
 
 /// The lines of a text that an older one has not: what a write adds.
 pub(crate) fn added(old: &str, new: &str) -> String {
-    let old: BTreeSet<&str> = old.lines().map(str::trim).collect();
+    let old: BTreeSet<&str> = old.lines().map(str::trim).into_set();
     new.lines().filter(|line| !old.contains(line.trim())).map(|line| format!("{line}\n")).collect()
 }
 

@@ -1,5 +1,6 @@
 //! The processes of this machine, as far as squad's variables are in their environments or may be.
 
+use crate::model::IntoMap;
 use std::collections::BTreeMap;
 
 /// A process at a moment.
@@ -31,7 +32,7 @@ pub(super) struct Processes(pub(super) BTreeMap<i32, Process>);
 impl Processes {
     pub(super) fn read() -> Self {
         let own = i32::try_from(std::process::id()).unwrap_or(0);
-        Self(system::processes().filter(|process| process.id != own).map(|process| (process.id, process)).collect())
+        Self(system::processes().filter(|process| process.id != own).map(|process| (process.id, process)).into_map())
     }
 
     /// Those that carry all of these variables, and those with a hidden environment that descend from one of them.

@@ -23,6 +23,7 @@ use super::program::Call;
 use super::repository::Repository;
 use super::sync::Records;
 use super::union::{MergeFile, count_missing};
+use crate::model::IntoSet;
 
 const TEAM: &str = "refs/heads/team";
 
@@ -118,7 +119,7 @@ impl Repository {
         let files = contents(&store, plain.collect(), |_| Some(largest))?;
         files.iter().try_for_each(|(path, _)| check_path(path))?;
         let executables: BTreeSet<&str> =
-            all.iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path.as_str()).collect();
+            all.iter().filter(|(_, mode, _)| mode.is_executable()).map(|(path, ..)| path.as_str()).into_set();
         let left_out = all.iter().filter(|(_, mode, _)| !mode.is_blob()).map(|(path, ..)| inner(path)).collect();
         let file = |(path, bytes): (String, Vec<u8>)| NewFile {
             path: inner(&path),

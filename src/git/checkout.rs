@@ -9,6 +9,7 @@ use std::{
 use gix::ObjectId;
 
 use super::{error::Error, mode::PROGRAM, path::obstacle, references::parse_id, repository::Repository};
+use crate::model::IntoSet;
 
 /// The index entries at, above and below the paths that we are going to write.
 pub(super) struct Staged {
@@ -31,7 +32,7 @@ impl Staged {
     pub(super) fn read(repository: &Repository, paths: &[&str]) -> Result<Self, Error> {
         let list = ["ls-files", "-t", "--stage", "-z", "--"];
         let call = if paths.len() <= MAX_PATTERNS {
-            let patterns: BTreeSet<String> = paths.iter().flat_map(|path| patterns(path)).collect();
+            let patterns: BTreeSet<String> = paths.iter().flat_map(|path| patterns(path)).into_set();
             let call = repository.call(&["--no-literal-pathspecs", "--glob-pathspecs"]).arguments(&list);
             call.arguments(&patterns.into_iter().collect::<Vec<_>>())
         } else {
@@ -113,7 +114,7 @@ pub(super) fn changed(repository: &Repository, paths: &[&str]) -> Result<BTreeSe
 
 /// The first components of paths.
 fn top_folders<'p>(paths: &[&'p str]) -> BTreeSet<&'p str> {
-    paths.iter().map(|path| path.split('/').next().unwrap_or(path)).collect()
+    paths.iter().map(|path| path.split('/').next().unwrap_or(path)).into_set()
 }
 
 /// The bytes git would write to the work tree, with line ends and filters applied.

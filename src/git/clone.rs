@@ -30,6 +30,7 @@ use super::{
     work_tree::WorkTreeSnapshot,
 };
 use crate::env::files::replace;
+use crate::model::{IntoSet, Sort};
 
 /// A checkout of 100,000 files takes seconds, and on a slow disk minutes.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -210,7 +211,7 @@ impl Repository {
     ) -> Result<NewObjects, Error> {
         let mut objects = NewObjects::new(self.hash());
         quarantine.take_trees(tree, Some(ours), &mut objects)?;
-        let trees: BTreeSet<ObjectId> = objects.as_slice().iter().map(|object| object.id).collect();
+        let trees: BTreeSet<ObjectId> = objects.as_slice().iter().map(|object| object.id).into_set();
         for made in quarantine.loose()? {
             // Trees of a merge that came to nothing are no part of this one.
             if !trees.contains(&made) && quarantine.blob(&made).is_ok() {
@@ -264,7 +265,7 @@ impl Repository {
         let listed = source.call(&format).arguments(&["refs/heads", "refs/tags", "refs/remotes"]).succeed()?.text();
         let refs = listed.lines().filter_map(|line| line.split_once('\0').filter(|(_, link)| link.is_empty()));
         let mut packed: Vec<&str> = refs.map(|(line, _)| line).collect();
-        packed.sort_by_key(|line| line.split_once(' ').map(|(_, name)| name));
+        packed.stable_sort_by_key(|line| line.split_once(' ').map(|(_, name)| name));
         let packed: String = packed.into_iter().flat_map(|line| [line, "\n"]).collect();
         write(&git.join("packed-refs"), format!("# pack-refs with: sorted \n{packed}"))?;
         let head = source.head()?;

@@ -11,6 +11,7 @@ use super::error::Error;
 use super::object_store::ObjectStore;
 use super::repository::Repository;
 use super::walk::{Limits, PassedOver, Walk};
+use crate::model::{IntoMap, IntoSet};
 
 impl Repository {
     /// The commit that a revision names; `None` if there is none here.
@@ -31,12 +32,12 @@ impl Repository {
     pub(crate) fn merged(&self, commits: &BTreeSet<String>, into: &str) -> Result<BTreeSet<String>, Error> {
         let store = self.objects();
         let is_here = |commit: &&String| self.parse_commit(commit).is_ok_and(|id| store.tree_of(&id).is_ok());
-        let mut merged: BTreeSet<String> = commits.iter().filter(is_here).cloned().collect();
+        let mut merged: BTreeSet<String> = commits.iter().filter(is_here).cloned().into_set();
         if !merged.is_empty() {
             let names: Vec<&str> = merged.iter().map(String::as_str).chain(["--not", into, "--"]).collect();
             let outside = self.call(&["rev-list"]).arguments(&names).succeed()?;
             let outside = outside.text();
-            let outside: BTreeSet<&str> = outside.lines().collect();
+            let outside: BTreeSet<&str> = outside.lines().into_set();
             merged.retain(|commit| !outside.contains(commit.as_str()));
         }
         Ok(merged)
@@ -94,7 +95,7 @@ impl Repository {
         // Git names the commits only: it walks a folder at each of its paths, and there can be billions.
         let log = self.call(&["log", "--full-history", "--format=%H %P"]);
         let changes = log.arguments(since.as_slice()).arguments(&[commit, "--", folder]).succeed()?.text();
-        let commits: BTreeSet<&str> = changes.split_whitespace().chain([commit]).collect();
+        let commits: BTreeSet<&str> = changes.split_whitespace().chain([commit]).into_set();
         let (store, mut walk, mut names) = (self.limited_objects(), Walk::new(Limits::HISTORY), BTreeSet::new());
         for commit in commits {
             let found =
@@ -264,7 +265,7 @@ impl Blame {
         let mut lines = text.lines();
         let commit = lines.next()?.split(' ').next()?.to_owned();
         let fields: BTreeMap<&str, &str> =
-            lines.take_while(|line| !line.starts_with('\t')).filter_map(|line| line.split_once(' ')).collect();
+            lines.take_while(|line| !line.starts_with('\t')).filter_map(|line| line.split_once(' ')).into_map();
         let is_committed = commit.bytes().any(|byte| byte != b'0');
         Some(Self {
             commit: is_committed.then_some(commit),

@@ -20,7 +20,7 @@ use super::{
     undo::UndoPlan,
     work_tree::FileStep,
 };
-use crate::model::ChangeKind;
+use crate::model::{ChangeKind, IntoSet};
 
 /// Work to merge.
 pub(crate) struct WorkToMerge<'a> {
@@ -227,7 +227,7 @@ impl Repository {
         if let Some(odd) = odd {
             return Ok(Some(format!("{} is a link or a submodule", odd.path)));
         }
-        let touched: BTreeSet<&str> = plan.steps.iter().map(|step| step.path.as_str()).collect();
+        let touched: BTreeSet<&str> = plan.steps.iter().map(|step| step.path.as_str()).into_set();
         let staged = self.call(&["diff-index", "--cached", "--name-only", "-z", &plan.onto.to_string(), "--"]);
         let unstaged = self.call(&["diff-files", "--name-only", "-z"]);
         for call in [staged, unstaged] {

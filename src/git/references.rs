@@ -20,6 +20,7 @@ use super::{
     program::{Call, Environment},
     ref_lock::{lock_path, lock_with},
 };
+use crate::model::IntoMap;
 
 /// The value of a ref.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -115,7 +116,7 @@ impl References {
                 let listed = Call::new(environment, git_dir, &arguments).succeed()?.text();
                 let refs = listed.lines().filter_map(|line| line.split_once(' '));
                 let refs = refs.filter(|(name, _)| !name.starts_with(without));
-                values.loose = refs.map(|(name, id)| (name.to_owned(), id.to_owned())).collect();
+                values.loose = refs.map(|(name, id)| (name.to_owned(), id.to_owned())).into_map();
                 return Ok(values);
             }
         };

@@ -25,7 +25,7 @@ use super::{
     repository::Repository,
 };
 use crate::env::files::read_within;
-use crate::model::SkippedFile;
+use crate::model::{SkippedFile, Sort};
 use crate::policy::is_git;
 pub(super) use index::{Index, read as read_index};
 pub(super) use restore::{Content, bytes_of};
@@ -143,7 +143,7 @@ impl Repository {
             let head = parents.first().copied();
             rescues.push(Rescue { id: id.to_owned(), at, message, commit, tree, head, index });
         }
-        rescues.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id)));
+        rescues.stable_sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id)));
         Ok(rescues)
     }
 

@@ -29,6 +29,7 @@ use super::{
     rescue::{FOLDER, Rescue},
     tree_edit::{Insertion, TreeEdit},
 };
+use crate::model::IntoSet;
 
 /// The folder of the scrub records in a ledger's tree.
 pub(super) const RECORDS: &str = "scrubs";
@@ -236,7 +237,7 @@ impl Repository {
         // A running fold may contain the old objects, so end it first.
         self.end_fold(&lock)?;
         let recorded: BTreeSet<&str> =
-            recorded.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
+            recorded.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).into_set();
         let there = self.present(&recorded)?;
         let mut removed = 0;
         let mut left = Vec::new();

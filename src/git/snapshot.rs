@@ -7,7 +7,7 @@ use super::{
     union,
     walk::Walk,
 };
-use crate::model::{Damage, DamageKind, DamageLog};
+use crate::model::{Damage, DamageKind, DamageLog, Sort};
 
 /// A folder of the ledger.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -130,7 +130,7 @@ impl Snapshot {
                 added.push(File { path: file.path(), id: file.id() });
             }
         })?;
-        added.sort_by(|one, other| one.path.cmp(&other.path));
+        added.stable_sort_by(|one, other| one.path.cmp(&other.path));
         Ok(added)
     }
 

@@ -24,6 +24,7 @@ use super::{
     disk, error::Error, ledger::REFERENCE, ledger_tree::TreeReader, object_store::ObjectStore, program::Call,
     references::parse_id, repository::Repository, union::count_missing,
 };
+use crate::model::{IntoMap, Sort};
 
 /// The ledger's ref on hosts that accept only branches.
 const BRANCH: &str = "refs/heads/squad/state";
@@ -72,7 +73,7 @@ impl Repository {
             Some(branch) => self.setting(&format!("branch.{branch}.remote"))?,
             None => None,
         };
-        names.sort_by_key(|name| (Some(name) != followed.as_ref(), name != "origin"));
+        names.stable_sort_by_key(|name| (Some(name) != followed.as_ref(), name != "origin"));
         Ok(names)
     }
 
@@ -266,7 +267,7 @@ impl Remote<'_> {
             .filter_map(|(id, reference)| {
                 Some((reference.to_owned(), parse_id(id.as_bytes(), self.repository.hash())?))
             })
-            .collect())
+            .into_map())
     }
 
     fn forget(&self, remote_ref: &RemoteRef) -> Result<(), Error> {

@@ -27,7 +27,7 @@ use super::{
     work_tree::{FileStep, WorkTreeSnapshot, tree_entry},
 };
 use crate::git::Identity;
-use crate::model::{ChangeKind, SkippedFile};
+use crate::model::{ChangeKind, IntoMap, IntoSet, SkippedFile, Sort};
 
 /// What a work tree would become.
 #[derive(Default)]
@@ -128,7 +128,7 @@ impl Repository {
         let steps = || request.rounds.iter().flatten();
         let existing = steps().map(|step| Ok((step.raw.clone(), self.version_on_disk(root, &step.raw)?)));
         let existing = existing.collect::<Result<BTreeMap<_, _>, Error>>()?;
-        let draft = self.draft_snapshot(None, objection)?;
+        let draft = self.draft_snapshot(None, &objection)?;
         let (now, left_out) = (draft.tree, draft.left_out());
         let quarantine = match draft.added {
             Some((quarantine, _)) => quarantine,
@@ -230,7 +230,7 @@ impl Repository {
         // Uncommitted edits of before the run may overlap with it.
         let before = before.unwrap_or_else(|| ObjectId::empty_tree(self.hash()));
         let since = self.tree_steps(&[before, head], Some(quarantine))?.pop().unwrap_or_default();
-        let since: BTreeSet<Vec<u8>> = since.into_iter().map(|change| change.raw).collect();
+        let since: BTreeSet<Vec<u8>> = since.into_iter().map(|change| change.raw).into_set();
         committed.retain(|raw, _| since.contains(raw));
         Ok(committed)
     }
@@ -286,7 +286,7 @@ impl Repository {
         let mut objects = NewObjects::new(self.hash());
         let mut side = |content: fn(&FileStep) -> Option<&Content>| {
             let edits = round.iter().map(|step| (step.raw.clone(), tree_entry(content(step))));
-            self.edited(&self.objects(), Some(last.tree()), &edits.collect(), &mut objects)
+            self.edited(&self.objects(), Some(last.tree()), &edits.into_map(), &mut objects)
         };
         let (expected, wanted) = (side(|step| step.old.as_ref())?, side(|step| step.new.as_ref())?);
         // Older versions of git find the base themselves.
@@ -325,7 +325,7 @@ impl Repository {
         }
         while let Some(count) = parts.next().filter(|count| !count.is_empty()) {
             let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
-            let paths: BTreeSet<Vec<u8>> = parts.by_ref().take(count).map(<[u8]>::to_owned).collect();
+            let paths: BTreeSet<Vec<u8>> = parts.by_ref().take(count).map(<[u8]>::to_owned).into_set();
             let kind = parts.next()?;
             parts.next()?;
             if kind.starts_with(b"CONFLICT") {
@@ -365,7 +365,7 @@ impl Repository {
             plan.files.push(Planned { path: RawPath::new(&path), old, new });
         }
         // A folder may take the place of a file, and the reverse.
-        plan.files.sort_by_key(|file| file.new.is_some());
+        plan.files.stable_sort_by_key(|file| file.new.is_some());
         Ok(())
     }
 

@@ -162,7 +162,7 @@ impl Repository {
         at: Timestamp,
     ) -> Result<WorkTreeSnapshot, Error> {
         let Draft { head, committed, tree, mut objects, added, left_out, state } =
-            self.draft_snapshot(previous, objection)?;
+            self.draft_snapshot(previous, &objection)?;
         let state = Some(state);
         if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
             return Ok(WorkTreeSnapshot { left_out, is_read_back: false, state, ..previous.clone() });
@@ -190,7 +190,7 @@ impl Repository {
     pub(super) fn draft_snapshot(
         &self,
         previous: Option<&WorkTreeSnapshot>,
-        objection: impl Fn(&[u8]) -> Option<String>,
+        objection: &dyn Fn(&[u8]) -> Option<String>,
     ) -> Result<Draft<'_>, Error> {
         let store = self.objects();
         let known = previous.and_then(WorkTreeSnapshot::state);
@@ -204,7 +204,7 @@ impl Repository {
             status.remove_behind_links(root);
             status.add_hidden(&state.hidden, root);
         }
-        let Selection { plain, by_git, mut left_out } = self.select_paths(&status, &state, &objection);
+        let Selection { plain, by_git, mut left_out } = self.select_paths(&status, &state, objection);
         for path in &status.nested {
             let nested = Omitted { why: "it is a repository of its own".to_owned(), fingerprint: blake3::hash(path) };
             left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
@@ -231,7 +231,7 @@ impl Repository {
         if !by_git.is_empty() {
             let quarantine = Quarantine::new(self)?;
             let mut entries = add(self, &quarantine, (&status, &state.hidden), &by_git)?;
-            let (blobs, secrets) = check_blobs(&quarantine, &objection)?;
+            let (blobs, secrets) = check_blobs(&quarantine, objection)?;
             added = Some((quarantine, blobs));
             for path in by_git {
                 let entry = entries.remove(&path);
@@ -389,7 +389,7 @@ impl Repository {
         &self,
         status: &Status,
         state: &RepositoryState,
-        objection: &impl Fn(&[u8]) -> Option<String>,
+        objection: &dyn Fn(&[u8]) -> Option<String>,
     ) -> Selection {
         let mut selection = Selection::default();
         let Some(root) = self.work_dir() else { return selection };
@@ -481,7 +481,7 @@ impl Repository {
 /// one. Returns the blobs to keep, and the rejected ones.
 fn check_blobs(
     quarantine: &Quarantine<'_>,
-    objection: &impl Fn(&[u8]) -> Option<String>,
+    objection: &dyn Fn(&[u8]) -> Option<String>,
 ) -> Result<(Vec<ObjectId>, HashMap<ObjectId, Omitted>), Error> {
     let (mut clean, mut secrets) = (Vec::new(), HashMap::new());
     for blob in quarantine.loose()? {
@@ -518,7 +518,7 @@ fn add(
     index.entries()
 }
 
-fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String>) -> Candidate {
+fn inspect(root: &Path, path: &[u8], objection: &dyn Fn(&[u8]) -> Option<String>) -> Candidate {
     let left_out =
         |why: String, fingerprint: &[u8]| Candidate::Omit(Omitted { why, fingerprint: blake3::hash(fingerprint) });
     let Some(file) = path_of(path).map(|path| root.join(path)) else {

@@ -16,7 +16,6 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::server::{Body, Server};
-use super::service::Service;
 
 pub(super) struct Limits {
     /// Maximum open connections.
@@ -34,7 +33,7 @@ struct Connection {
     requests: Arc<()>,
 }
 
-pub(super) async fn accept<S: Service>(listener: TcpListener, server: Arc<Server<S>>, limits: Limits) -> Infallible {
+pub(super) async fn accept(listener: TcpListener, server: Arc<Server>, limits: Limits) -> Infallible {
     let mut connections = VecDeque::new();
     loop {
         // It fails if the client is gone already, or if there is no free file descriptor.
@@ -74,7 +73,7 @@ fn close_idle(connections: &mut VecDeque<Connection>) -> bool {
     true
 }
 
-async fn serve<S: Service>(stream: TcpStream, server: Arc<Server<S>>, requests: Weak<()>, limit: Duration) {
+async fn serve(stream: TcpStream, server: Arc<Server>, requests: Weak<()>, limit: Duration) {
     let service = service_fn(|request| async { Ok::<_, Infallible>(answer(&server, request, &requests).await) });
     // It fails when a client disconnects early or does not speak HTTP; neither concerns the server.
     let _ = http1::Builder::new()
@@ -84,7 +83,7 @@ async fn serve<S: Service>(stream: TcpStream, server: Arc<Server<S>>, requests: 
         .await;
 }
 
-async fn answer<S: Service>(server: &Server<S>, request: Request<Incoming>, requests: &Weak<()>) -> Response<Body> {
+async fn answer(server: &Server, request: Request<Incoming>, requests: &Weak<()>) -> Response<Body> {
     let request = match server.receive(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
@@ -138,7 +137,7 @@ mod tests {
         let (stub, finish) = Stub::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let server = Arc::new(Server::new(stub, vec!["127.0.0.1".to_owned()], "secret".to_owned()));
+        let server = Arc::new(Server::new(Arc::new(stub), vec!["127.0.0.1".to_owned()], "secret".to_owned()));
         // Nothing ends by itself here.
         let limits = Limits { connections: MOST, headers: Duration::from_secs(24 * 3600) };
         tokio::spawn(accept(listener, server, limits));

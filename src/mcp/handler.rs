@@ -27,30 +27,30 @@ use super::signal::Calls;
 const MAX_CALLS: usize = 64;
 
 /// The server of one connection.
-pub(super) struct Handler<S> {
-    service: Arc<S>,
+pub(super) struct Handler {
+    service: Arc<dyn Service>,
     permits: Arc<Semaphore>,
     calls: Calls,
 }
 
 /// The state that all connections share.
-pub(super) struct Shared<S> {
-    service: Arc<S>,
+pub(super) struct Shared {
+    service: Arc<dyn Service>,
     permits: Arc<Semaphore>,
 }
 
-impl<S: Service> Shared<S> {
-    pub(super) fn new(service: S) -> Self {
-        Self { service: Arc::new(service), permits: Arc::new(Semaphore::new(MAX_CALLS)) }
+impl Shared {
+    pub(super) fn new(service: Arc<dyn Service>) -> Self {
+        Self { service, permits: Arc::new(Semaphore::new(MAX_CALLS)) }
     }
 
-    pub(super) fn handler(&self) -> Handler<S> {
+    pub(super) fn handler(&self) -> Handler {
         let (service, permits) = (Arc::clone(&self.service), Arc::clone(&self.permits));
         Handler { service, permits, calls: Calls::default() }
     }
 }
 
-impl<S: Service> Handler<S> {
+impl Handler {
     pub(super) fn calls(&self) -> Calls {
         self.calls.clone()
     }
@@ -60,7 +60,7 @@ impl<S: Service> Handler<S> {
         &self,
         context: RequestContext<RoleServer>,
         answers: Option<InputResponses>,
-        work: impl FnOnce(&S, &Call) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&dyn Service, &Call) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ErrorData> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
             ErrorData::internal_error(format!("{MAX_CALLS} calls are in progress; try again later"), None)
@@ -70,7 +70,7 @@ impl<S: Service> Handler<S> {
         let service = Arc::clone(&self.service);
         let running = spawn_blocking(move || {
             let _permit = permit;
-            work(&service, &call)
+            work(&*service, &call)
         });
         // Runs until the call has ended, so that no message follows its result.
         loop {
@@ -101,7 +101,7 @@ fn convert<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-impl<S: Service> ServerHandler for Handler<S> {
+impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts();
         let capabilities =
@@ -147,7 +147,7 @@ impl<S: Service> ServerHandler for Handler<S> {
     ) -> Result<CallToolResponse, ErrorData> {
         let version = context.protocol_version().unwrap_or_default();
         let CallToolRequestParams { name, arguments, input_responses, .. } = request;
-        let call = move |service: &S, call: &Call| service.call(&name, arguments.unwrap_or_default(), call);
+        let call = move |service: &dyn Service, call: &Call| service.call(&name, arguments.unwrap_or_default(), call);
         Ok(self.run(context, input_responses, call).await?.into_response(&version))
     }
 
@@ -238,9 +238,9 @@ impl<S: Service> ServerHandler for Handler<S> {
 }
 
 /// Rejects requests of a client that has neither initialized nor identified itself in the request's `_meta`.
-pub(super) struct IdentityGuard<S>(pub(super) Handler<S>);
+pub(super) struct IdentityGuard(pub(super) Handler);
 
-impl<S: Service> rmcp::Service<RoleServer> for IdentityGuard<S> {
+impl rmcp::Service<RoleServer> for IdentityGuard {
     async fn handle_request(
         &self,
         request: ClientRequest,

@@ -53,7 +53,7 @@ fn new_token() -> io::Result<String> {
 }
 
 /// Serves until the process ends.
-pub(crate) fn serve_http<S: Service>(service: S, runtime: &Runtime, endpoint: Endpoint) -> io::Result<()> {
+pub(crate) fn serve_http(service: Arc<dyn Service>, runtime: &Runtime, endpoint: Endpoint) -> io::Result<()> {
     let Endpoint { listener, hosts, token } = endpoint;
     runtime.block_on(async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;

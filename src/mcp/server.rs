@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
@@ -29,15 +30,15 @@ const SESSION_CHECK: Duration = Duration::from_secs(60);
 
 pub(super) type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
-pub(super) struct Server<S> {
-    rmcp: StreamableHttpService<Handler<S>, LocalSessionManager>,
+pub(super) struct Server {
+    rmcp: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Sessions,
     token: String,
 }
 
-impl<S: Service> Server<S> {
+impl Server {
     /// `hosts`: the server's names.
-    pub(super) fn new(service: S, hosts: Vec<String>, token: String) -> Self {
+    pub(super) fn new(service: Arc<dyn Service>, hosts: Vec<String>, token: String) -> Self {
         // Web pages of these hosts may connect. They need the token too, because any program can serve pages on
         // localhost.
         let origins = hosts.iter().flat_map(|host| {
@@ -141,7 +142,6 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::pin::Pin;
-    use std::sync::Arc;
     use std::task::{Context, Poll};
 
     use hyper::body::Frame;
@@ -162,16 +162,16 @@ mod tests {
         }
     }
 
-    fn server() -> (Arc<Server<Stub>>, std::sync::mpsc::Sender<()>) {
+    fn server() -> (Arc<Server>, std::sync::mpsc::Sender<()>) {
         let (stub, finish) = Stub::new();
-        (Arc::new(Server::new(stub, vec!["localhost".to_owned()], "secret".to_owned())), finish)
+        (Arc::new(Server::new(Arc::new(stub), vec!["localhost".to_owned()], "secret".to_owned())), finish)
     }
 
-    async fn post(server: &Server<Stub>, session: &str, message: Value) -> Response<Body> {
+    async fn post(server: &Server, session: &str, message: Value) -> Response<Body> {
         send(server, session, Full::<Bytes>::from(message.to_string())).await
     }
 
-    async fn send<B>(server: &Server<Stub>, session: &str, body: B) -> Response<Body>
+    async fn send<B>(server: &Server, session: &str, body: B) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
     {
@@ -194,7 +194,7 @@ mod tests {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    async fn new_session(server: &Server<Stub>) -> String {
+    async fn new_session(server: &Server) -> String {
         let client =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client});

@@ -1,6 +1,7 @@
 //! Serves one client over standard input and output.
 
 use std::io::{self, BufRead, Write};
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -17,8 +18,8 @@ use super::transport::{END_LIMIT, LineTransport};
 const QUEUE: usize = 16;
 
 /// Serves until the client closes its end of either stream.
-pub(crate) fn serve<S: Service>(
-    service: S,
+pub(crate) fn serve(
+    service: Arc<dyn Service>,
     runtime: Runtime,
     input: fn() -> Box<dyn BufRead>,
     mut output: Box<dyn Write + Send>,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Slug, Verdict};
+use crate::model::IntoSet;
 
 /// The hash of a file's content, as git names it; `None`: there is no such file.
 pub(crate) type Content = Option<String>;
@@ -67,12 +68,12 @@ impl FileVerdicts {
             self.files.get(*path).is_some_and(|file| shown.is_none() || !file.rejected.contains(&shown))
         };
         let lifted: BTreeSet<usize> =
-            judged.files.iter().filter(has_changed).filter_map(|path| self.files.get(path)?.rejection).collect();
+            judged.files.iter().filter(has_changed).filter_map(|path| self.files.get(path)?.rejection).into_set();
         let stands = |path: &&String| {
             let rejection = self.files.get(*path).and_then(|file| file.rejection);
             rejection.is_none_or(|rejection| lifted.contains(&rejection))
         };
-        let approved: BTreeSet<String> = judged.files.iter().filter(stands).cloned().collect();
+        let approved: BTreeSet<String> = judged.files.iter().filter(stands).cloned().into_set();
         for path in &approved {
             let file = FileVerdict {
                 reviewer: reviewer.cloned(),

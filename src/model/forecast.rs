@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sort::Sort;
 use super::{Usage, abbreviated};
 
 /// With fewer runs than these there is no forecast.
@@ -28,7 +29,7 @@ pub(crate) struct Spread {
 impl Spread {
     /// `None`: there are too few values.
     fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
+        values.stable_sort_by(f64::total_cmp);
         // Of the values, the first that is at least as large as this share of them.
         let at = |tenths: usize| values.get((values.len() * tenths).div_ceil(10).saturating_sub(1)).copied();
         (values.len() >= FEWEST).then_some(())?;

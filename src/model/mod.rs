@@ -15,6 +15,7 @@ mod hidden;
 mod hook;
 mod ids;
 mod interval;
+mod line_diff;
 mod lists;
 mod nearest;
 mod note;
@@ -27,6 +28,7 @@ mod proposal;
 pub(crate) mod samples;
 mod sandbox;
 mod session;
+mod sort;
 mod summary;
 mod team;
 mod text;
@@ -49,6 +51,7 @@ pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_lin
 pub(crate) use hook::{HookAnswered, HookEffect};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
+pub(crate) use line_diff::LineDiff;
 pub(crate) use lists::List;
 pub(crate) use nearest::nearest;
 pub(crate) use note::{MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind, NoteLink, has_lines, hash_of_lines, place_of};
@@ -65,6 +68,7 @@ pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,
     OpenQuestion, RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
+pub(crate) use sort::{IntoMap, IntoSet, Sort};
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{

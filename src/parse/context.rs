@@ -7,7 +7,7 @@ use super::identity::without_comments;
 use super::markdown::{Block, BlockKind, Document};
 use super::words::is_blank;
 use super::{Files, abroad, line_feeds};
-use crate::model::ContextSection;
+use crate::model::{ContextSection, Sort};
 
 /// Words in headings of sections about the project. Other sections may be about how the team works.
 const TOPICS: &str = "\
@@ -133,7 +133,7 @@ fn dropped(document: &Document<'_>, taken: &BTreeSet<usize>) -> Vec<Range<usize>
         };
         dropped.extend(range.map(|range| document.line_start(range.start)..range.end));
     }
-    dropped.sort_by_key(|range| range.start);
+    dropped.stable_sort_by_key(|range| range.start);
     let mut merged: Vec<Range<usize>> = Vec::new();
     for range in dropped {
         match merged.last_mut() {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::words::without_pictographs;
+use crate::model::Sort;
 
 /// A document as a flat list of the blocks that matter in team files, in their order.
 pub(super) struct Document<'a> {
@@ -260,7 +261,7 @@ fn parsed(source: &str) -> Vec<Block> {
         collector.take(event, range);
     }
     // An item closes after its nested lists, so sort by start.
-    collector.blocks.sort_by_key(|block| block.range.start);
+    collector.blocks.stable_sort_by_key(|block| block.range.start);
     collector.blocks
 }
 

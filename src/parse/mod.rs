@@ -47,7 +47,7 @@ use markdown::Document;
 pub(crate) use markdown::PlacedTable;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
+use crate::model::{Decision, IntoMap, IntoSet, Problem, Severity, Slug, Sort, Source, Team};
 
 /// Paths, from the team folder, of the files that the roster and the routing file link to: charters in other places,
 /// and JSON tables.
@@ -93,7 +93,7 @@ impl Files {
 
     fn only(&self, is_kept: impl Fn(&str) -> bool) -> Self {
         let texts = self.texts.iter().filter(|(path, _)| is_kept(path));
-        Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
+        Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).into_map() }
     }
 
     /// A file's path from the project's root, as messages show it.
@@ -161,7 +161,7 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     team.decisions = decisions.current;
     team.archived = decisions.archived;
     team.knowledge = decisions.knowledge;
-    problems.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
+    problems.stable_sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
     (team, problems)
 }
 
@@ -182,7 +182,7 @@ fn read_agents(
     team: &mut Team,
     problems: &mut Vec<Problem>,
 ) {
-    let mut used: BTreeSet<String> = coordinator.map(str::to_owned).into_iter().collect();
+    let mut used: BTreeSet<String> = coordinator.map(str::to_owned).into_iter().into_set();
     for member in &team.members {
         let shown = member.charter.as_deref().and_then(|path| path.strip_prefix(&files.folder));
         if let Some(path) = shown.map(|path| path.trim_start_matches('/'))
@@ -207,7 +207,7 @@ fn read_agents(
                 .hint("add a row for it to team.md, or delete its folder"),
         );
     }
-    let members: BTreeSet<&Slug> = team.members.iter().map(|member| &member.slug).collect();
+    let members: BTreeSet<&Slug> = team.members.iter().map(|member| &member.slug).into_set();
     for (slug, path) in folders.role_files().filter(|(_, path)| !used.contains(*path)) {
         if let Some(text) = files.text(path).filter(|_| !members.contains(slug)) {
             team.roles.insert(slug.clone(), charter::read(files, path, text, problems));

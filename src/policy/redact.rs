@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::secret_patterns::{RULES, Rule};
+use crate::model::{IntoSet, Sort};
 
 /// The kind of values known to be secret in this project.
 const KNOWN: &str = "known-secret";
@@ -52,7 +53,7 @@ impl Redactor {
     /// eight characters are ignored because they would match ordinary words.
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut literals: Vec<String> = secrets.into_iter().filter(|secret| secret.chars().count() >= 8).collect();
-        literals.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        literals.stable_sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         literals.dedup();
         Self { literals, filter: RuleFilter::All }
     }
@@ -78,7 +79,7 @@ impl Redactor {
 
     /// All kinds.
     pub(crate) fn all_kinds() -> BTreeSet<&'static str> {
-        RULES.iter().map(|rule| rule.kind).chain([KNOWN]).collect()
+        RULES.iter().map(|rule| rule.kind).chain([KNOWN]).into_set()
     }
 
     /// The text without secrets; adds those it removed to `found`.
@@ -129,7 +130,7 @@ impl Redactor {
     pub(crate) fn kinds(&self, text: &str) -> BTreeSet<String> {
         let mut found = Vec::new();
         self.text(text, &mut found);
-        found.into_iter().map(|redaction| redaction.kind).filter(|kind| kind != EMAIL).collect()
+        found.into_iter().map(|redaction| redaction.kind).filter(|kind| kind != EMAIL).into_set()
     }
 
     /// The bytes without secrets, and the kinds removed; `None` if there are none.

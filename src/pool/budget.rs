@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::spending::{OfRun, Spending, Spent};
 use super::timer::format_duration;
-use crate::model::{EventKind, Slug, Usage, plural};
+use crate::model::{EventKind, IntoMap, Slug, Usage, plural};
 use crate::settings::{BudgetLimits, BudgetSettings};
 
 /// How often to look at the time that other runs spend.
@@ -206,7 +206,7 @@ impl Budget {
         };
         let time = state.run.now().time;
         let since = Spent { time: time.saturating_sub(state.counted), ..Spent::default() };
-        let agents = state.agents.iter().map(|(agent, account)| (agent.clone(), account.now())).collect();
+        let agents = state.agents.iter().map(|(agent, account)| (agent.clone(), account.now())).into_map();
         let check = |day: &Spent, all: &Spent| match wanted.and_then(|wanted| self.exhausted_of_all(day, all, wanted)) {
             Some(exhausted) => Err(exhausted),
             None => Ok(()),

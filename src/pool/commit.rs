@@ -6,7 +6,7 @@ use super::requests::{RequestHandler, Requester, in_project};
 use super::work_tree::Committable;
 use crate::engine::Approval;
 use crate::git::Landing;
-use crate::model::{Access, list};
+use crate::model::{Access, IntoMap, list};
 use crate::tools::{Committing, Tool};
 
 impl RequestHandler {
@@ -80,7 +80,7 @@ fn chosen(found: Committable, paths: Vec<String>) -> (Vec<String>, BTreeMap<Stri
     };
     let is_chosen = |path: &String| own.contains(path) || is_named && by_command.contains(path);
     let (files, left): (Vec<String>, Vec<String>) = wanted.into_iter().partition(is_chosen);
-    (files, left.into_iter().map(reason).collect())
+    (files, left.into_iter().map(reason).into_map())
 }
 
 fn named(left: &BTreeMap<String, String>) -> String {

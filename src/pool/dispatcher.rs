@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -122,14 +123,20 @@ pub(crate) trait Show {
     fn show(&mut self, event: &Event);
 }
 
-pub(crate) struct Dispatcher<J, S> {
+impl<S: Show> Show for Arc<Mutex<S>> {
+    fn show(&mut self, event: &Event) {
+        self.lock().show(event);
+    }
+}
+
+pub(crate) struct Dispatcher<J> {
     pub(crate) run: RunId,
     /// Events before the run was resumed: numbering continues after them, and they can be causes.
     pub(crate) past: Vec<Event>,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) journal: J,
-    pub(crate) show: S,
+    pub(crate) show: Box<dyn Show + Send>,
     pub(crate) sessions: Arc<LiveSessions>,
 }
 
@@ -145,9 +152,9 @@ struct Numbered {
     done: Option<oneshot::Sender<Result<EntryId, String>>>,
 }
 
-impl<J: Journal, S: Show> Dispatcher<J, S> {
+impl<J: Journal> Dispatcher<J> {
     /// Runs until told to finish. The error says why the last entries could not be written.
-    pub(crate) async fn serve(mut self, mut messages: mpsc::UnboundedReceiver<Message>) -> (J, S, Result<(), String>) {
+    pub(crate) async fn serve(mut self, mut messages: mpsc::UnboundedReceiver<Message>) -> Result<(), String> {
         let mut batch = Batch::default();
         let mut lineage = Lineage::default();
         let mut number = self.past.iter().map(|event| event.seq).max().unwrap_or_default();
@@ -186,8 +193,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
             }
             self.take(&mut batch, group, flushes).await;
         }
-        let written = self.flush(&mut batch).await;
-        (self.journal, self.show, written)
+        self.flush(&mut batch).await
     }
 
     fn number(&self, report: Report, number: &mut u64, lineage: &mut Lineage) -> Numbered {

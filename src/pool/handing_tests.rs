@@ -59,7 +59,7 @@ impl World {
             clock: Clock::Stepping { start: jiff::Timestamp::UNIX_EPOCH, looks: Arc::default() },
             ids: Ids::Counting(Arc::default()),
             journal: seen.clone(),
-            show: seen.clone(),
+            show: Box::new(seen.clone()),
             sessions: Arc::clone(&workers.sessions),
         };
         let dispatching = tokio::spawn(async move { drop(dispatcher.serve(messages).await) });

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use similar::{ChangeTag, TextDiff};
+use similar::ChangeTag;
 
 use crate::engine::Writing;
-use crate::model::{Access, Proposal, Slug, plural, printable, printable_line};
+use crate::model::{Access, LineDiff, Proposal, Slug, plural, printable, printable_line};
 
 /// Bytes of a file that is compared; of a larger one only the new lines are shown.
 const MAX_COMPARED: u64 = 1 << 20;
@@ -82,13 +82,12 @@ impl Change {
     }
 
     fn between(is_new: bool, before: &str, after: &str) -> Self {
-        let diff = TextDiff::from_lines(before, after);
         let mut change = Self { is_new: Some(is_new), added: 0, removed: 0, lines: Vec::new() };
-        for (at, hunk) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        for (at, (_, changes)) in LineDiff::new(before, after).hunks(CONTEXT).enumerate() {
             if at > 0 {
                 change.lines.push("       …".to_owned());
             }
-            for piece in hunk.iter().flat_map(|op| diff.iter_changes(op)) {
+            for piece in changes {
                 let number = piece.new_index().or(piece.old_index());
                 change.line(number, piece.tag(), piece.value().trim_end_matches(['\n', '\r']));
             }

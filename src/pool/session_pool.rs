@@ -25,7 +25,9 @@ use super::session_memory::SessionStore;
 use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, Standing, State};
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
-use crate::model::{AvailableModels, ConnectionState, EventKind, SessionSpec, SessionState, Slug, Tier, seconds};
+use crate::model::{
+    AvailableModels, ConnectionState, EventKind, IntoMap, SessionSpec, SessionState, Slug, Tier, seconds,
+};
 use crate::sandbox::Sandbox;
 
 pub(crate) struct SessionPool {
@@ -274,7 +276,7 @@ impl SessionPool {
 
     pub(crate) fn states(&self) -> BTreeMap<Slug, SessionState> {
         let Some(kept) = &self.kept else { return BTreeMap::new() };
-        kept.slots.lock().iter().map(|(agent, slot)| (agent.clone(), slot.state.name())).collect()
+        kept.slots.lock().iter().map(|(agent, slot)| (agent.clone(), slot.state.name())).into_map()
     }
 
     async fn spawn(&self, kept: &KeptSessions, agent: &Slug, mut opening: Opening) {

@@ -63,13 +63,13 @@ async fn played<F: Future<Output = ()>>(
         clock: Clock::Stepping { start: jiff::Timestamp::UNIX_EPOCH, looks: Arc::default() },
         ids: Ids::Counting(Arc::default()),
         journal: FakeJournal { trace: Arc::clone(&trace), failures: Arc::new(AtomicU64::new(failures)) },
-        show: FakeScreen(Arc::clone(&trace)),
+        show: Box::new(FakeScreen(Arc::clone(&trace))),
         sessions: Arc::default(),
     };
     let serving = tokio::spawn(dispatcher.serve(receiver));
     story(reports.clone()).await;
     reports.finish();
-    let (_, _, written) = serving.await.expect("no panic");
+    let written = serving.await.expect("no panic");
     let trace = trace.lock().expect("one thread").clone();
     (trace, written)
 }

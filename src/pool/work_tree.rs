@@ -17,7 +17,9 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::git::{Landing, WorkTreeSnapshot};
-use crate::model::{Change, Content, EventKind, GitChanges, OtherRuns, SkippedFile, Slug, TakenSnapshot, seconds};
+use crate::model::{
+    Change, Content, EventKind, GitChanges, IntoMap, OtherRuns, SkippedFile, Slug, TakenSnapshot, seconds,
+};
 use activity::Activity;
 pub(crate) use before::{AgentChanges, Before};
 pub(crate) use intervals::{Committable, Interval};
@@ -296,7 +298,7 @@ impl WorkTree {
     pub(crate) fn written_by_others(&self, agent: &Slug) -> BTreeMap<Slug, Vec<String>> {
         let activity = self.activity.lock();
         let others = activity.named.iter().filter(|(other, _)| *other != agent);
-        others.map(|(other, paths)| (other.clone(), paths.iter().cloned().collect())).collect()
+        others.map(|(other, paths)| (other.clone(), paths.iter().cloned().collect())).into_map()
     }
 
     /// Ends an agent's work. Returns its changes, or `None` if they are unknown. One snapshot serves all agents whose

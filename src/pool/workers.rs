@@ -29,8 +29,8 @@ use crate::compile::{
 use crate::engine::{Account, AdapterSession, Opening, Session};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
-    Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Tier, ToolChoice, UnavailableModel, Usage,
-    Verdict, WorkModel, WorkReport, Written, change_by, first_line, seconds, without_hidden,
+    Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Sort, Tier, ToolChoice, UnavailableModel,
+    Usage, Verdict, WorkModel, WorkReport, Written, change_by, first_line, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -197,7 +197,7 @@ impl Workers {
         let mut work: Vec<Option<Work>> = jobs.iter().map(|job| Some(self.unfinished(job))).collect();
         let mut jobs: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
         // While permits are free, whoever asks first gets one.
-        jobs.sort_by_key(|(_, job)| !self.core.contains(&job.opening.spec.agent));
+        jobs.stable_sort_by_key(|(_, job)| !self.core.contains(&job.opening.spec.agent));
         for (index, job) in jobs {
             let workers = self.clone();
             set.spawn(async move { (index, workers.work(job).await) });

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Entry, Read};
-use crate::model::{Damage, EventKind};
+use crate::model::{Damage, EventKind, Sort};
 use crate::policy::{Redaction, Redactor, SCRUBBED};
 
 /// A ledger file without the secrets `redactor` finds, and their kinds; `None`: there are none.
@@ -72,7 +72,7 @@ pub(crate) fn settle(a: &[u8], b: &[u8]) -> Vec<u8> {
             None => one.redactions.push(redaction.clone()),
         }
     }
-    one.redactions.sort_by(|a, b| a.kind.cmp(&b.kind));
+    one.redactions.stable_sort_by(|a, b| a.kind.cmp(&b.kind));
     one.render()
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::diff;
-use crate::model::{Decision, DecisionId};
+use crate::model::{Decision, DecisionId, IntoMap, IntoSet};
 
 /// The changes between two states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -36,8 +36,8 @@ pub(crate) struct Superseded {
 /// it is also matched by title and date; a corrected entry then counts as changed.
 pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
     let mut changes = Changes::default();
-    let old: BTreeMap<&DecisionId, &Decision> = before.iter().map(|decision| (&decision.id, decision)).collect();
-    let now: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).collect();
+    let old: BTreeMap<&DecisionId, &Decision> = before.iter().map(|decision| (&decision.id, decision)).into_map();
+    let now: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).into_set();
     let mut gone: Vec<&Decision> = before.iter().filter(|decision| !now.contains(&decision.id)).collect();
     for decision in after {
         match old.get(&decision.id) {
@@ -50,7 +50,7 @@ pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
         }
     }
     // In their old order: `swap_remove` has changed it.
-    let gone: BTreeSet<&DecisionId> = gone.iter().map(|decision| &decision.id).collect();
+    let gone: BTreeSet<&DecisionId> = gone.iter().map(|decision| &decision.id).into_set();
     changes.withdrawn = before.iter().filter(|decision| gone.contains(&decision.id)).cloned().collect();
     let replaced = superseders(before);
     for (id, by) in superseders(after) {
@@ -63,7 +63,7 @@ pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
 
 /// Maps each superseded decision to its successor.
 fn superseders(decisions: &[Decision]) -> BTreeMap<&DecisionId, &DecisionId> {
-    decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect()
+    decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).into_map()
 }
 
 fn has_same_content(before: &Decision, after: &Decision) -> bool {

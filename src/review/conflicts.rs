@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::scope;
 use super::wording::{Statement, WordFrequencies};
-use crate::model::{Decision, DecisionId, Source, list};
+use crate::model::{Decision, DecisionId, IntoSet, Sort, Source, list};
 
 /// How many pairs of decisions are compared. Anybody can open a pull request with any number of them; a real one adds a
 /// few to some thousands.
@@ -40,7 +40,7 @@ pub(crate) struct Conflict {
 /// Conflicts of new decisions with each other and with other decisions. `others` may include the new ones.
 pub(crate) fn within(new: &[Decision], others: &[Decision]) -> Vec<Conflict> {
     let mut all: Vec<&Decision> = new.iter().collect();
-    let ids: BTreeSet<&DecisionId> = new.iter().map(|decision| &decision.id).collect();
+    let ids: BTreeSet<&DecisionId> = new.iter().map(|decision| &decision.id).into_set();
     all.extend(others.iter().filter(|decision| !ids.contains(&decision.id)));
     find(&all, MAX_PAIRS, &Pairs { first: 0..new.len(), second: 0..all.len() }, None)
 }
@@ -74,7 +74,7 @@ impl<'d> Background<'d> {
 
 /// Conflicts between the decisions of two sides, without conflicts inside one side.
 pub(crate) fn between(ours: &[Decision], theirs: &[Decision], background: &Background<'_>) -> Vec<Conflict> {
-    let both: BTreeSet<&DecisionId> = ours.iter().map(|decision| &decision.id).collect();
+    let both: BTreeSet<&DecisionId> = ours.iter().map(|decision| &decision.id).into_set();
     let theirs: Vec<&Decision> = theirs.iter().filter(|decision| !both.contains(&decision.id)).collect();
     let count = ours.len();
     let all: Vec<&Decision> = ours.iter().chain(theirs).collect();
@@ -105,7 +105,7 @@ pub(super) fn find(
     pairs: &Pairs,
     background: Option<&Background<'_>>,
 ) -> Vec<Conflict> {
-    let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
+    let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).into_set();
     let is_replaced = |id: &DecisionId| {
         replaced.contains(id) || background.is_some_and(|background| background.replaced.contains(id))
     };
@@ -123,7 +123,7 @@ pub(super) fn find(
             format!("{} decisions in force are too many to compare in pairs: conflicts may be missed", standing.len());
         conflicts.push(conflict(Certainty::Likely, "not-all-compared", message, &[]));
     }
-    conflicts.sort_by(|a, b| (a.certainty, a.code, &a.decisions).cmp(&(b.certainty, b.code, &b.decisions)));
+    conflicts.stable_sort_by(|a, b| (a.certainty, a.code, &a.decisions).cmp(&(b.certainty, b.code, &b.decisions)));
     conflicts
 }
 

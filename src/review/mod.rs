@@ -14,17 +14,17 @@ pub(crate) use changes::{Changes, changes};
 pub(crate) use conflicts::{Background, Certainty, Conflict, between, dangling, within};
 pub(crate) use scope::{concerns, matcher};
 
-use similar::TextDiff;
+use crate::model::LineDiff;
 
 /// Lines of context in diffs, as in `git diff`.
 const AROUND: usize = 3;
 
 /// A readable diff of two texts; empty if they are equal.
 pub(crate) fn diff(before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
-    let text = diff.unified_diff().context_radius(AROUND).missing_newline_hint(false).to_string();
-    // Remove the space that marks an unchanged empty line.
-    text.lines().map(|line| if line == " " { "\n".to_owned() } else { format!("{line}\n") }).collect()
+    let text = LineDiff::new(before, after).unified(AROUND);
+    // A missing newline at the end is nothing to read about. Remove the space that marks an unchanged empty line.
+    let lines = text.lines().filter(|line| !line.starts_with('\\'));
+    lines.map(|line| if line == " " { "\n".to_owned() } else { format!("{line}\n") }).collect()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use sentence::Sentence;
 pub(super) use sentence::Statement;
 
-use crate::model::{List, list, stem};
+use crate::model::{IntoSet, List, Sort, list, stem};
 
 /// Pairs of words that exclude each other.
 static OPPOSITES: LazyLock<Vec<(&str, &str)>> =
@@ -54,7 +54,7 @@ impl WordFrequencies {
         let (count, mut frequency) = (statements.len(), BTreeMap::new());
         for statement in statements {
             let stems: BTreeSet<&String> =
-                statement.sentences().flat_map(|sentence| sentence.subject.iter().chain(&sentence.rejected)).collect();
+                statement.sentences().flat_map(|sentence| sentence.subject.iter().chain(&sentence.rejected)).into_set();
             for stem in stems {
                 *frequency.entry(stem.clone()).or_insert(0) += 1;
             }
@@ -78,7 +78,7 @@ impl WordFrequencies {
             pairs.extend(other.sentences().enumerate().map(|(b, second)| (a.max(b), first, second)));
         }
         // Later sentences matter less.
-        pairs.sort_by_key(|(depth, ..)| *depth);
+        pairs.stable_sort_by_key(|(depth, ..)| *depth);
         pairs.into_iter().skip(1).find_map(|(depth, a, b)| {
             // Sentences of a text share words by chance more often than titles do.
             let reason = self.opposed(a, b, 2)?;

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use foldhash::fast::FixedState;
 
 use super::stems::each_stem;
-use crate::model::List;
+use crate::model::{List, Sort};
 
 const TABLE: &str = include_str!("areas.txt");
 
@@ -83,7 +83,10 @@ impl Areas {
             let hint = Hint { area: areas.list.len().saturating_sub(1), how };
             words.split(',').for_each(|words| areas.hint(words, hint));
         }
-        areas.terms.iter_mut().for_each(|term| term.phrases.sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len())));
+        areas
+            .terms
+            .iter_mut()
+            .for_each(|term| term.phrases.stable_sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len())));
         areas
     }
 

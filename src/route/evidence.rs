@@ -3,7 +3,7 @@
 use super::index::Index;
 use super::lines::Line;
 use super::score::Ranking;
-use crate::model::{Evidence, Slug, list};
+use crate::model::{Evidence, Slug, Sort, list};
 
 /// Limits on one quoted word, and on the number of quoted words.
 const WORD: usize = 40;
@@ -58,7 +58,7 @@ impl<'w> Explainer<'w, '_> {
             add(Why::Kind { area, is_asked, is_alone }, point.line, point.weight, None);
         }
         reasons.retain(|reason| reason.weight >= 0.005);
-        reasons.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.line.1.cmp(b.line.1)));
+        reasons.stable_sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.line.1.cmp(b.line.1)));
         reasons.truncate(most);
         reasons.iter().map(|reason| reason.told(&self.index.agents[agent].slug, self.index)).collect()
     }

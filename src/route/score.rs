@@ -2,6 +2,7 @@
 
 use super::index::{Index, Share};
 use super::support::Unit;
+use crate::model::Sort;
 
 const HEAD: f64 = 2.0;
 const ALONE: f64 = 1.2;
@@ -53,7 +54,7 @@ impl<'u> Ranking<'u> {
     /// The agents, best first.
     pub(super) fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.scores.len()).collect();
-        order.sort_by(|a, b| self.scores[*b].total_cmp(&self.scores[*a]));
+        order.stable_sort_by(|a, b| self.scores[*b].total_cmp(&self.scores[*a]));
         order
     }
 

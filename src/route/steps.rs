@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::message::{Sentence, Token};
 use super::{Draft, Reading};
-use crate::model::{List, Slug};
+use crate::model::{List, Slug, Sort};
 
 /// A point where the message gives an agent work.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>>
     let Reading { message, called, requests } = reading;
     let mut places = if draft.places.is_empty() { called.places.clone() } else { draft.places.clone() };
     places.retain(|place| draft.agents.contains(&place.agent));
-    places.sort_by_key(|place| place.start);
+    places.stable_sort_by_key(|place| place.start);
     places.truncate(MOST);
     let (mut order, mut number, reviews) = (Order::default(), 0, requests.places());
     for sentence in message.sentences() {

@@ -16,6 +16,7 @@ use rustix::process::{getgid, getuid};
 use rustix::thread::UnshareFlags;
 
 use super::Rules;
+use crate::model::Sort;
 
 /// A file system of its own inside, because others' programs share what is here outside.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -91,7 +92,7 @@ fn arrange(rules: &Rules) -> Result<(), String> {
         changes.push((path, Change::Keep(copy(path)?)));
     }
     // From the outside in. The order of the same path is that of the list: what is kept comes last.
-    changes.sort_by_key(|(path, _)| path.components().count());
+    changes.stable_sort_by_key(|(path, _)| path.components().count());
     for (path, change) in changes {
         if let Change::Keep(copied) = &change {
             make_room(path, copied).map_err(|error| failed(path, error))?;
@@ -122,7 +123,7 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     let read_only = rules.read_only.iter().chain(&rules.hidden_in_project).chain(readable).map(|path| (path, true));
     let mut trees: Vec<(&PathBuf, bool)> = writable.map(|path| (path, false)).chain(read_only).collect();
     trees.retain(|(path, _)| path.exists());
-    trees.sort_by_key(|(path, _)| path.components().count());
+    trees.stable_sort_by_key(|(path, _)| path.components().count());
     for (path, _) in &trees {
         mount_bind_recursive(path.as_path(), path.as_path()).map_err(|error| failed(path, error))?;
     }

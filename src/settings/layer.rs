@@ -4,7 +4,7 @@ use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::{Layer, Origin, keys};
-use crate::model::{Problem, Severity};
+use crate::model::{Problem, Severity, Sort};
 
 /// Variables whose names are not derived from a key, because they are older or shorter.
 const ALIASES: [(&str, &str); 3] = [
@@ -240,7 +240,7 @@ pub(crate) fn from_variables(variables: impl IntoIterator<Item = (String, String
             None => problems.extend(mistyped(&name)),
         }
     }
-    entries.sort_by(|a, b| a.2.cmp(&b.2));
+    entries.stable_sort_by(|a, b| a.2.cmp(&b.2));
     (Layer { entries }, problems)
 }
 

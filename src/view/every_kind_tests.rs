@@ -86,7 +86,7 @@ fn nothing_of_any_kind_shows_a_secret() {
         for secret in [&token, &known[1]] {
             let (with_secret, count) = planted(&kind, secret);
             let seen = Seen::default();
-            Redacting::new(seen.clone(), redactor.clone()).show(&event(with_secret));
+            Redacting::new(Box::new(seen.clone()), redactor.clone()).show(&event(with_secret));
             let shown = seen.all().concat();
             assert_eq!(seen.all().len(), 1, "its number comes: {kind:?}");
             assert!(!shown.contains(secret.as_str()) && !shown.contains("battery"), "{shown}");
@@ -186,7 +186,7 @@ async fn decisions_and_lessons_are_not_shown_if_their_write_failed() {
             clock: Clock::Stepping { start: jiff::Timestamp::UNIX_EPOCH, looks: Arc::default() },
             ids: Ids::Counting(Arc::default()),
             journal: Full,
-            show: seen.clone(),
+            show: Box::new(seen.clone()),
             sessions: Arc::default(),
         };
         let serving = tokio::spawn(dispatcher.serve(messages));

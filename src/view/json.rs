@@ -1,35 +1,22 @@
 //! JSON for programs, safe to display for people.
 
-use std::io::{self, Write};
-
 use serde::Serialize;
-use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 use crate::model::hidden;
 
 /// Writes a value as one line of JSON. Strings keep every character; invisible ones are escaped, so that the line is
 /// safe to print on a terminal.
 pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
-    let mut line = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut line, Escaping(CompactFormatter)))?;
-    // serde_json writes UTF-8.
-    Ok(String::from_utf8_lossy(&line).into_owned())
-}
-
-struct Escaping(CompactFormatter);
-
-impl Formatter for Escaping {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = 0;
-        for (at, c) in hidden(fragment) {
-            self.0.write_string_fragment(writer, &fragment[rest..at])?;
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(writer, "\\u{unit:04x}")?;
-            }
-            rest = at + c.len_utf8();
-        }
-        self.0.write_string_fragment(writer, &fragment[rest..])
+    let line = serde_json::to_string(value)?;
+    let (mut safe, mut rest) = (String::with_capacity(line.len()), 0);
+    // All of them are in strings: JSON has none elsewhere.
+    for (at, c) in hidden(&line) {
+        safe.push_str(&line[rest..at]);
+        c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+        rest = at + c.len_utf8();
     }
+    safe.push_str(&line[rest..]);
+    Ok(safe)
 }
 
 #[cfg(test)]

@@ -9,20 +9,16 @@ use crate::pool::Show;
 use crate::record::Entry;
 
 /// Redacts the events that another view shows.
-pub(crate) struct Redacting<S> {
-    show: S,
+pub(crate) struct Redacting {
+    show: Box<dyn Show + Send>,
     redactor: Redactor,
     /// Agents' messages in progress, with text not shown yet.
     partial: BTreeMap<Slug, PartialMessage>,
 }
 
-impl<S: Show> Redacting<S> {
-    pub(crate) fn new(show: S, redactor: Redactor) -> Self {
+impl Redacting {
+    pub(crate) fn new(show: Box<dyn Show + Send>, redactor: Redactor) -> Self {
         Self { show, redactor, partial: BTreeMap::new() }
-    }
-
-    pub(crate) fn into_inner(self) -> S {
-        self.show
     }
 
     fn clean(&mut self, event: &Event) -> EventKind {
@@ -40,7 +36,7 @@ impl<S: Show> Redacting<S> {
     }
 }
 
-impl<S: Show> Show for Redacting<S> {
+impl Show for Redacting {
     fn show(&mut self, event: &Event) {
         let kind = self.clean(event);
         self.show.show(&Event { kind, ..event.clone() });

@@ -1,13 +1,19 @@
 //! `squad mcp --http`: the server's address, token and hosts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use super::super::{Context, Ended};
 use crate::error::Failure;
 use crate::mcp::{self, Endpoint, TOKEN_VARIABLE};
 use crate::ops;
 
-pub(super) fn serve(context: &mut Context<'_>, server: impl mcp::Service, address: &str, hosts: &[String]) -> Ended {
+pub(super) fn serve(
+    context: &mut Context<'_>,
+    server: Arc<dyn mcp::Service>,
+    address: &str,
+    hosts: &[String],
+) -> Ended {
     let address = parse(address, hosts)?;
     let own = context.env.variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     if own.is_some_and(|token| token.len() < SHORTEST || token.contains(|c: char| !c.is_ascii_graphic())) {

@@ -2,6 +2,7 @@
 
 mod http;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Context, Ended, require_flags};
@@ -9,7 +10,7 @@ use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::mcp;
-use crate::model::{list, printable, printable_line};
+use crate::model::{IntoMap, list, printable, printable_line};
 use crate::ops;
 use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
@@ -129,7 +130,7 @@ impl Args {
         memory::limit();
         if let Some(member) = &self.member {
             let server = MemberServer::new(context.env, &context.directory, member, self.turn.as_deref())?;
-            return serve(context, server);
+            return serve(context, Arc::new(server));
         }
         let options = self.options(context)?;
         if !self.check {
@@ -140,9 +141,9 @@ impl Args {
             return check(&mut context.ui, &server.check()?);
         }
         if let Some(address) = &self.http {
-            return http::serve(context, server, address, &self.allow_host);
+            return http::serve(context, Arc::new(server), address, &self.allow_host);
         }
-        serve(context, server)
+        serve(context, Arc::new(server))
     }
 }
 
@@ -176,7 +177,7 @@ fn require_engine(env: &Env, flag: Option<&str>) -> Result<(), Failure> {
     named.map_or(Ok(()), |(source, name)| engines::require_known(name, &settings).map_err(|failure| failure.at(source)))
 }
 
-fn serve(context: &mut Context<'_>, server: impl mcp::Service) -> Ended {
+fn serve(context: &mut Context<'_>, server: Arc<dyn mcp::Service>) -> Ended {
     let runtime = ops::runtime(context.env)?;
     let output = context.ui.take_output();
     mcp::serve(server, runtime, context.ui.input_opener(), output)
@@ -214,7 +215,7 @@ impl Args {
 
     fn options(&self, context: &Context<'_>) -> Result<Options, Failure> {
         let named = [("engine", &self.engine), ("model", &self.model), ("max-concurrent", &self.max_concurrent)];
-        let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+        let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).into_map();
         require_flags(&Settings::resolve([flag_settings(&flags)]).1)?;
         let Blueprint { profile: described, is_stateful, timeout: limit, agents: roles } =
             described(context.env, &context.directory)?;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::commands::{Context, TierName, require_flags, say_mistyped, text_or_input};
 use crate::error::Failure;
-use crate::model::{Attachment, Tier, hidden, hidden_summary, list};
+use crate::model::{Attachment, IntoMap, Tier, hidden, hidden_summary, list};
 use crate::ops::Project;
 use crate::ops::run::attachments;
 use crate::ops::run::order::{self, CHECK, FLAGS, NO_CHECK, Order, WAIT};
@@ -234,7 +234,7 @@ impl Args {
         let plain = plain
             .into_iter()
             .filter(|(name, is_given, is_taken_back)| *is_given || (!is_taken_back && before(name).is_some()));
-        named.chain(plain.map(|(name, ..)| (name.to_owned(), String::new()))).collect()
+        named.chain(plain.map(|(name, ..)| (name.to_owned(), String::new()))).into_map()
     }
 
     pub(super) fn settings(&self, resumed: Option<&Interrupted>) -> settings::Layer {

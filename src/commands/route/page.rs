@@ -1,6 +1,6 @@
 //! Prints a plan for people.
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, first_line, list, printable};
+use crate::model::{Evidence, Plan, PlanKind, Slug, Sort, first_line, list, printable};
 use crate::route::Considered;
 use crate::ui::{FAINT, STRONG, Ui};
 use crate::view::{LineStyle, Text};
@@ -110,7 +110,7 @@ fn strongest(plan: &Plan) -> Vec<&Evidence> {
     let matters = |agent: &Slug| plan.agents.contains(agent);
     let mut evidence: Vec<&Evidence> =
         plan.evidence.iter().filter(|evidence| plan.kind != PlanKind::Agents || matters(&evidence.agent)).collect();
-    evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    evidence.stable_sort_by(|a, b| b.weight.total_cmp(&a.weight));
     evidence
 }
 
@@ -123,7 +123,7 @@ fn in_order<'p>(plan: &'p Plan, mut evidence: Vec<&'p Evidence>) -> Vec<&'p Evid
         let chosen = plan.agents.iter().chain(plan.reviewers()).position(|other| other == agent);
         chosen.unwrap_or(usize::MAX)
     };
-    evidence.sort_by(|a, b| {
+    evidence.stable_sort_by(|a, b| {
         place(&a.agent)
             .cmp(&place(&b.agent))
             .then_with(|| total(&b.agent).total_cmp(&total(&a.agent)))

@@ -23,7 +23,7 @@ use crate::engine::descendants::Descendants;
 use crate::engine::dialect::Dialect;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, backoff};
 use crate::env::files::read_within;
-use crate::model::{Attachment, SandboxLevel, Tier, ToolChoice, printable};
+use crate::model::{Attachment, IntoMap, SandboxLevel, Tier, ToolChoice, printable};
 use crate::sandbox::level_of;
 
 /// From the start of the program to its first answer.
@@ -81,7 +81,7 @@ impl Session {
         let conversation = Arc::new(Mutex::new(conversation));
         let servers = if matches!(opening.spec.tier, Tier::Standard | Tier::Full) {
             let servers = shared.mcp_servers.iter().filter(|(_, server)| server.is_for(&opening.spec.agent));
-            servers.map(|(name, server)| (name.clone(), server.clone())).collect()
+            servers.map(|(name, server)| (name.clone(), server.clone())).into_map()
         } else {
             McpServers::new()
         };

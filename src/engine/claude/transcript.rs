@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::tools::Tool;
 use crate::engine::Recall;
 use crate::env::files::read_within;
+use crate::model::IntoSet;
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -56,13 +57,13 @@ impl Transcript {
         };
         let last = lines.iter().rposition(|line| line["uuid"].is_string() && line["isSidechain"] != true);
         // Damage could make a circle of it.
-        let branch: BTreeSet<usize> = std::iter::successors(last, parent).take(lines.len()).collect();
+        let branch: BTreeSet<usize> = std::iter::successors(last, parent).take(lines.len()).into_set();
         // Results of calls that were made at once stand beside it.
         let is_result = |place: &usize| results(&lines[*place]).next().is_some();
         let is_of_branch = |place: &usize| {
             branch.contains(place) || is_result(place) && parent(place).is_some_and(|parent| branch.contains(&parent))
         };
-        let places: BTreeSet<usize> = (0..lines.len()).filter(is_of_branch).collect();
+        let places: BTreeSet<usize> = (0..lines.len()).filter(is_of_branch).into_set();
         let mut place = 0..;
         let lines = lines.into_iter().filter(|_| place.next().is_some_and(|place| places.contains(&place))).collect();
         Self { lines, cost }

@@ -40,7 +40,7 @@ use self::arguments::Purpose;
 use self::process::Process;
 use super::command::{self, Command, Shared};
 use super::{Adapter, EngineError, Opening};
-use crate::model::AvailableModels;
+use crate::model::{AvailableModels, IntoMap};
 
 /// How long Codex may take: to start, to answer, to open a thread, to stop a turn, and to end.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +155,7 @@ fn available_models(engine: String, account: &Value, listed: &Value) -> Availabl
             let efforts = efforts.filter_map(|effort| effort["reasoningEffort"].as_str().map(str::to_owned));
             Some((id(model)?, efforts.collect()))
         })
-        .collect();
+        .into_map();
     let default = listed.iter().find(|model| model["isDefault"] == json!(true)).and_then(id);
     AvailableModels {
         engine,

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 
+use crate::model::IntoMap;
 use crate::program::Variables;
 
 /// Variables that most programs need, on any system. `*` matches the rest of a name.
@@ -68,7 +69,7 @@ pub(super) fn allowed(variables: &Variables, patterns: &[String]) -> Variables {
         let Some(name) = name.to_str() else { return false };
         COMMON.iter().copied().chain(patterns.iter().map(String::as_str)).any(|pattern| matches(pattern, name))
     };
-    variables.iter().filter(|(name, _)| is_allowed(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    variables.iter().filter(|(name, _)| is_allowed(name)).map(|(name, value)| (name.clone(), value.clone())).into_map()
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::options::Options;
 use crate::engine::EngineError;
 use crate::env::real;
+use crate::model::Sort;
 use crate::program::{Program, ProgramRefusal, Programs};
 
 const INSTALL: &str = "npm install -g @github/copilot";
@@ -69,7 +70,7 @@ impl Search<'_> {
     fn newest_runtime(&self) -> Option<Program> {
         let versions = std::fs::read_dir(self.unpacked()?).ok()?;
         let mut versions: Vec<_> = versions.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        versions.sort_by_key(|version| version_key(version));
+        versions.stable_sort_by_key(|version| version_key(version));
         versions.iter().rev().find_map(|version| self.runtime_of(version))
     }
 

@@ -19,7 +19,7 @@ use super::wire::{Account, HandshakeReply, ModelInfo, Models, OpenParams};
 use crate::engine::connection::{CallError, Connection, LinkState};
 use crate::engine::descendants::Descendants;
 use crate::engine::{EngineError, EngineKind, Fact, backoff};
-use crate::model::{AvailableModels, ConnectionState, Slug};
+use crate::model::{AvailableModels, ConnectionState, IntoMap, Slug};
 use crate::program::Program;
 
 /// The protocol versions that squad supports. Defined only here.
@@ -207,7 +207,7 @@ impl Server {
         let mut usable = self.options.mcp_servers.clone();
         usable.retain(|_, server| server.is_for(agent));
         let unusable = all.iter().filter(|(name, _)| usable.contains_key(*name));
-        let unusable: Unusable = unusable.map(|(name, why)| (name.clone(), why.clone())).collect();
+        let unusable: Unusable = unusable.map(|(name, why)| (name.clone(), why.clone())).into_map();
         usable.retain(|name, _| !unusable.contains_key(name));
         (usable, unusable)
     }
@@ -258,7 +258,7 @@ impl Server {
         let answer = answer.inspect_err(|error| tracing::debug!("the list of models is unknown: {error}"));
         let offered = answer.unwrap_or_default().into_iter();
         let offered = offered.filter(|model| model.policy.as_deref() != Some("disabled"));
-        let efforts: BTreeMap<String, Vec<String>> = offered.map(|model| (model.id, model.efforts)).collect();
+        let efforts: BTreeMap<String, Vec<String>> = offered.map(|model| (model.id, model.efforts)).into_map();
         if efforts.is_empty() {
             return AvailableModels { engine, ..AvailableModels::default() };
         }

@@ -13,6 +13,7 @@ use crate::git::{
     commit::Identity, error::Error, objects::NewObjects, repository::Repository, rescue::read_index,
     work_tree::WorkTreeSnapshot,
 };
+use crate::model::IntoMap;
 
 /// Mode and blob of files; `None`: there is none.
 type Entries = BTreeMap<String, Option<(EntryMode, ObjectId)>>;
@@ -55,7 +56,7 @@ fn commit_files(
     let store = repository.objects();
     let base = base.map(|base| store.tree_of(&base)).transpose()?;
     let before = staged(repository, files, base)?;
-    let edits = files.iter().map(|(path, entry)| (path.clone().into_bytes(), *entry)).collect();
+    let edits = files.iter().map(|(path, entry)| (path.clone().into_bytes(), *entry)).into_map();
     let mut objects = NewObjects::new(repository.hash());
     let tree = repository.edited(&store, base, &edits, &mut objects)?;
     if base == Some(tree) {
@@ -82,7 +83,7 @@ fn commit_files(
 /// What the index has of these files. Fails if something is staged that would be lost.
 fn staged(repository: &Repository, files: &Entries, base: Option<ObjectId>) -> Result<Entries, Stop> {
     let index = read_index(&repository.git_dir().join("index"), repository)?;
-    let mut entries: Entries = files.keys().map(|path| (path.clone(), None)).collect();
+    let mut entries: Entries = files.keys().map(|path| (path.clone(), None)).into_map();
     for entry in index.entries() {
         let Ok(path) = str::from_utf8(entry.path(&index)) else { continue };
         let Some(known) = entries.get_mut(path) else { continue };

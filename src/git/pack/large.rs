@@ -15,6 +15,7 @@ use gix::odb::pack::index;
 
 use super::{Content, PackFolder, fold::Foldable};
 use crate::git::{disk, error::Error, lock::LedgerLock, program::Call, repository::Repository};
+use crate::model::Sort;
 
 /// Large repositories take long.
 const TIMEOUT: Duration = Duration::from_secs(3600);
@@ -172,7 +173,7 @@ fn new_bytes(packs: &[Foldable]) -> u64 {
 fn choose(packs: Vec<Foldable>, due: Due) -> Vec<Foldable> {
     let (mut made, mut chosen): (Vec<_>, Vec<_>) = packs.into_iter().partition(|pack| pack.content == Content::Deltas);
     chosen.retain(|pack| due != Due::Regular || pack.bytes >= MIN_PACK);
-    made.sort_by_key(|pack| pack.objects);
+    made.stable_sort_by_key(|pack| pack.objects);
     let mut objects: u64 = chosen.iter().map(|pack| pack.objects).sum();
     let mut left = made.len();
     for pack in made {

@@ -14,6 +14,7 @@ use gix::{
 use tempfile::TempDir;
 
 use crate::git::{error::Error, program::Call, quarantine::Quarantine, references::parse_id, repository::Repository};
+use crate::model::{IntoMap, Sort};
 
 /// A temporary index, so that the user's own stays untouched. Dropping it deletes it.
 pub(in crate::git) struct Index<'a> {
@@ -69,7 +70,7 @@ impl<'a> Index<'a> {
         let read = |entry: &gix::index::Entry| {
             Some((entry.path(&state).to_vec(), (entry.mode.to_tree_entry_mode()?, entry.id)))
         };
-        Ok(state.entries().iter().filter_map(read).collect())
+        Ok(state.entries().iter().filter_map(read).into_map())
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -100,7 +101,7 @@ impl<'a> Index<'a> {
             let stage = facts.last().copied().unwrap_or_default();
             records.push((path.to_owned(), if stage == b'2' { 0 } else { stage }, facts[..facts.len() - 1].to_owned()));
         }
-        records.sort();
+        records.stable_sort_by(Ord::cmp);
         records.dedup_by(|later, earlier| later.0 == earlier.0);
         if records.is_empty() {
             return Ok(());

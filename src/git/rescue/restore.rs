@@ -21,7 +21,7 @@ use crate::git::{
     repository::Repository,
     rewrite,
 };
-use crate::model::ChangeKind;
+use crate::model::{ChangeKind, IntoSet};
 
 /// A file of a rescue.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Repository {
         let mut head = head.map(|tree| self.content(tree)).transpose()?.unwrap_or_default();
         let mut index = self.content(self.objects().tree_of(&rescue.index)?)?;
         let mut work = self.content(rescue.tree)?;
-        let paths: BTreeSet<Vec<u8>> = head.keys().chain(index.keys()).chain(work.keys()).cloned().collect();
+        let paths: BTreeSet<Vec<u8>> = head.keys().chain(index.keys()).chain(work.keys()).cloned().into_set();
         let files = paths.into_iter().map(|raw| {
             let (head, index, work) = (head.remove(&raw), index.remove(&raw), work.remove(&raw));
             let state = match (&head, &index, &work) {

@@ -15,7 +15,7 @@ use super::{
     },
     Remote,
 };
-use crate::model::Damage;
+use crate::model::{Damage, IntoSet, Sort};
 
 /// Parses a scrub record: the paths of changed files, and the entries set aside as damaged.
 pub(crate) type Records<'a> = dyn Fn(&[u8]) -> (Vec<String>, Vec<Damage>) + 'a;
@@ -72,8 +72,8 @@ impl Remote<'_> {
             let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, set_aside, merge_file }, objects)?;
             // Sorted, so that every clone creates the same commit.
             let mut parents = vec![(ours, trees[0], &records[0]), (theirs, trees[1], &records[1])];
-            parents.sort_by_key(|(commit, _, _)| *commit);
-            let all: BTreeSet<&String> = records.iter().flatten().collect();
+            parents.stable_sort_by_key(|(commit, _, _)| *commit);
+            let all: BTreeSet<&String> = records.iter().flatten().into_set();
             let dirty: Vec<ObjectId> = parents
                 .iter()
                 .filter(|(_, _, records)| records.len() < all.len())

@@ -9,6 +9,7 @@ use crate::git::{
     error::Error, mode::LINK, objects::NewObjects, quarantine::Quarantine, references::parse_id,
     repository::Repository, rescue::Content,
 };
+use crate::model::IntoMap;
 
 /// What `git diff-tree` is asked for.
 const OPTIONS: [&str; 5] = ["-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
@@ -125,7 +126,7 @@ impl Repository {
                 let edits = round
                     .iter()
                     .filter_map(|(raw, place)| Some((raw.to_vec(), Some(tree_entry(side(steps.get(*place)?))?))));
-                self.edited(&self.objects(), None, &edits.collect(), &mut objects)
+                self.edited(&self.objects(), None, &edits.into_map(), &mut objects)
             };
             let (old, new) = (tree(|step| step.old.as_ref())?, tree(|step| step.new.as_ref())?);
             quarantine.put(&objects)?;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::{FOLDER, SUBJECT};
 use crate::git::{error::Error, references::parse_id, repository::Repository, rescue::path_of};
+use crate::model::IntoSet;
 
 /// Large repositories take long.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -69,7 +70,7 @@ impl Repository {
         }
         let named = |(run, held): (&&RunOfSnapshots, Held)| {
             let name = |(id, path): (&ObjectId, &Vec<u8>)| self.name_of(run, &String::from_utf8_lossy(path), id);
-            let files: BTreeSet<String> = held.files.iter().map(name).collect();
+            let files: BTreeSet<String> = held.files.iter().map(name).into_set();
             files.into_iter().chain(held.commits).collect()
         };
         Ok(old.iter().zip(held).map(named).collect())

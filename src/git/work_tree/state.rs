@@ -18,7 +18,7 @@ use crate::git::{
     references::{Target, Values},
     repository::Repository,
 };
-use crate::model::{GitChanges, RefChange};
+use crate::model::{GitChanges, IntoMap, IntoSet, RefChange};
 
 /// Refs that squad moves itself.
 const OWN: &str = "refs/squad/";
@@ -77,7 +77,7 @@ impl RepositoryState {
             let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
             (String::from_utf8_lossy(path).into_owned(), entry)
         });
-        let state = Self { staged: staged.collect(), ..state? };
+        let state = Self { staged: staged.into_map(), ..state? };
         Ok((status, state, also?))
     }
 
@@ -131,7 +131,7 @@ impl RepositoryState {
         let change = |name: &str, from: Option<&String>, to: Option<&String>| {
             (from != to).then(|| RefChange { name: name.to_owned(), from: from.cloned(), to: to.cloned() })
         };
-        let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).collect();
+        let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).into_set();
         match (&self.packed, &later.packed) {
             (Some(before), Some(now)) if Arc::ptr_eq(before, now) => {}
             (Some(before), Some(now)) => names.extend(before.keys().chain(now.keys())),
@@ -158,7 +158,7 @@ impl Repository {
         let rules = to.rules.iter().filter(|(name, text)| from.rules.get(*name) != Some(text));
         let config = config.chain(rules.map(|(name, _)| name.clone())).collect();
         let differs = |name: &&String| from.hooks.get(*name) != to.hooks.get(*name);
-        let hooks: BTreeSet<&String> = from.hooks.keys().chain(to.hooks.keys()).filter(differs).collect();
+        let hooks: BTreeSet<&String> = from.hooks.keys().chain(to.hooks.keys()).filter(differs).into_set();
         // A commit unstages what it contains.
         let index: BTreeSet<&String> = match commits.is_empty() {
             true => from.staged.keys().chain(to.staged.keys()).collect(),
@@ -228,7 +228,7 @@ fn hooks(folder: &Path) -> BTreeMap<String, String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         (!name.ends_with(".sample")).then(|| (name, hash(&entry).unwrap_or_default()))
     });
-    named.collect()
+    named.into_map()
 }
 
 /// The keys whose values differ between two texts of a configuration file.
@@ -237,7 +237,7 @@ fn changed_keys(from: &str, to: &str) -> Vec<String> {
         return Vec::new();
     }
     let (from, to) = (values(from), values(to));
-    let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+    let keys: BTreeSet<&String> = from.keys().chain(to.keys()).into_set();
     keys.into_iter().filter(|key| from.get(*key) != to.get(*key)).cloned().collect()
 }
 

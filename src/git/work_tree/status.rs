@@ -15,6 +15,7 @@ use crate::git::{
     repository::Repository,
     rescue::{is_behind_link, path_of, read_index},
 };
+use crate::model::IntoMap;
 
 /// Mode and object at a path. `None`: there is nothing.
 pub(super) type Entry = Option<(EntryMode, ObjectId)>;
@@ -54,7 +55,7 @@ impl Status {
         let entry = |entry: &index::Entry| {
             (entry.path(&index).to_vec(), entry.mode.to_tree_entry_mode().map(|mode| (mode, entry.id)))
         };
-        Ok(index.entries().iter().filter(is_hidden).map(entry).collect())
+        Ok(index.entries().iter().filter(is_hidden).map(entry).into_map())
     }
 
     /// Reads the user's index without refreshing it: we must not write it. Does something else while git looks for

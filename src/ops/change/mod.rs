@@ -14,12 +14,11 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 use serde::Serialize;
-use similar::TextDiff;
 
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{self, Edit, Landing, NewFile, Repository};
-use crate::model::{ChangeKind, list};
+use crate::model::{ChangeKind, IntoSet, LineDiff, list};
 use crate::ops::ledger::rescue::{self, Reason};
 pub(crate) use merge::Conflict;
 pub(in crate::ops) use merge::{Merged, conflict_copy, merged, same};
@@ -145,10 +144,12 @@ impl FileChange {
         let name = |exists: bool, side: char, path: &str| {
             if exists { format!("{side}/{path}") } else { "/dev/null".to_owned() }
         };
-        let lines = TextDiff::from_lines(&before, &after);
-        let mut hunks = lines.unified_diff();
-        hunks.context_radius(3).header(&name(self.old.is_some(), 'a', old), &name(self.new.is_some(), 'b', new));
-        diff + &hunks.to_string()
+        let lines = LineDiff::new(&before, &after).unified(3);
+        if !lines.is_empty() {
+            let (old, new) = (name(self.old.is_some(), 'a', old), name(self.new.is_some(), 'b', new));
+            diff.push_str(&format!("--- {old}\n+++ {new}\n{lines}"));
+        }
+        diff
     }
 }
 
@@ -315,7 +316,7 @@ impl Change {
     fn move_untracked(&self, repository: &Repository, root: &Path) {
         let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
         let moves = self.files.iter().filter_map(|file| Some((folder(file.from.as_ref()?)?, folder(&file.path)?)));
-        let moves: BTreeSet<(String, String)> = moves.collect();
+        let moves: BTreeSet<(String, String)> = moves.into_set();
         let folders: Vec<&str> = moves.iter().map(|(from, _)| from.as_str()).collect();
         if folders.is_empty() {
             return;

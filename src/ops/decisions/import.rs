@@ -10,7 +10,9 @@ use serde::Serialize;
 
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
-use crate::model::{Actor, ChangeKind, Decision, DecisionId, EventKind, Problem, Source, list, plural};
+use crate::model::{
+    Actor, ChangeKind, Decision, DecisionId, EventKind, IntoMap, IntoSet, Problem, Source, list, plural,
+};
 use crate::ops::Project;
 use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
 use crate::ops::decisions::list::team_files;
@@ -77,7 +79,7 @@ pub(crate) fn import(
     let (branch, base) = branch_tip(&project.repository, false)?;
     let texts = team_files(project, &base)?;
     let read = texts.iter().map(|(path, bytes)| (path.clone(), parse::text_of(bytes.clone()).0));
-    let files = Files { folder: project.folder.name.to_owned(), texts: read.collect() };
+    let files = Files { folder: project.folder.name.to_owned(), texts: read.into_map() };
     refuse_conflict_markers(&files, "HEAD")?;
     let mut own_texts = own_texts(&files);
     let folder = project.folder_in_repository();
@@ -145,13 +147,13 @@ fn require_utf8(folder: &str, path: &str, bytes: &[u8]) -> Result<(), Failure> {
 
 /// The decisions that have files of their own, with the text of the file.
 fn own_texts(files: &Files) -> BTreeMap<DecisionId, String> {
-    let of_many: BTreeSet<&str> = parse::sources(files).into_iter().collect();
+    let of_many: BTreeSet<&str> = parse::sources(files).into_iter().into_set();
     let own = parse::decisions(files).into_iter().filter_map(|decision| {
         let file = decision.source?.file;
         let path = file.strip_prefix(&files.folder)?.trim_start_matches('/');
         Some((decision.id, files.texts.get(path).filter(|_| !of_many.contains(path))?.clone()))
     });
-    own.collect()
+    own.into_map()
 }
 
 /// The files to import, relative to the team folder.

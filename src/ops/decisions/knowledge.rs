@@ -12,8 +12,8 @@ use crate::compile::{OfferedNote, Task, suspicion};
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::model::{
-    ChangeKind, Decision, DecisionId, DecisionState, MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind, NoteLink, RunId,
-    Slug, first_line, hash_of_lines, place_of,
+    ChangeKind, Decision, DecisionId, DecisionState, IntoSet, MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind,
+    NoteLink, RunId, Slug, first_line, hash_of_lines, place_of,
 };
 use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
 use crate::ops::decisions::list::{self, Addition, ListedDecision};
@@ -126,7 +126,7 @@ pub(crate) struct NoteProposal {
 /// What agents propose and no note was made of, the newest first.
 pub(crate) fn proposals(project: &Project) -> Result<Vec<NoteProposal>, Failure> {
     let made: BTreeSet<DecisionId> =
-        list::records(project)?.into_iter().filter_map(|listed| listed.note?.from).collect();
+        list::records(project)?.into_iter().filter_map(|listed| listed.note?.from).into_set();
     let all = ledger::proposals(&project.repository, &project.ledger_prefix())?;
     let proposal = |Lesson { id, at, run, agent, text, share }: Lesson| NoteProposal {
         id: id.decision(),

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Actor, Decision, DecisionId, DecisionState, EventKind, Note, RunId, Source, list, printable};
+use crate::model::{
+    Actor, Decision, DecisionId, DecisionState, EventKind, IntoMap, IntoSet, Note, RunId, Source, list, printable,
+};
 use crate::ops::change::lock;
 use crate::ops::decisions::landing::{files_since, is_file_of};
 use crate::ops::ledger::contents::{
@@ -65,7 +67,7 @@ pub(crate) fn records(project: &Project) -> Result<Vec<ListedDecision>, Failure>
         let state = ended.unwrap_or(DecisionState::InForce);
         ListedDecision { superseded_by, ..with_state(decision, state) }
     };
-    let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).collect();
+    let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).into_set();
     let mut all: Vec<ListedDecision> = here.decisions.iter().map(&on_branch).collect();
     let mut logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
     let order = order_of(&logged);
@@ -154,7 +156,7 @@ fn at_commit(project: &Project, commit: &str) -> Result<CommittedDecisions, Fail
     let paths = files.keys().map(|path| format!("{folder}/{path}")).collect();
     // Decoded as in the work tree, so that an entry gets the same id.
     let texts = files.into_iter().map(|(path, bytes)| (path, parse::text_of(bytes).0));
-    let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
+    let files = Files { folder: project.folder.name.to_owned(), texts: texts.into_map() };
     refuse_conflict_markers(&files, "HEAD")?;
     Ok(CommittedDecisions { decisions: parse::decisions(&files), paths })
 }
@@ -165,7 +167,7 @@ pub(in crate::ops) fn team_files(project: &Project, commit: &str) -> Result<BTre
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
     let wanted = |path: &str| inner(path).filter(|path| parse::holds_decisions(path)).map(|path| store::largest(&path));
     let files = project.repository.files_at(commit, &folder, wanted)?;
-    Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
+    Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).into_map())
 }
 
 pub(super) fn with_state(decision: &Decision, state: DecisionState) -> ListedDecision {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::compile;
 use crate::error::Failure;
-use crate::model::{Decision, DecisionId};
+use crate::model::{Decision, DecisionId, IntoSet, Sort};
 use crate::ops::Workspace;
 use crate::ops::decisions::review::{Revision, revision};
 use crate::ops::team::commit::{files_at, refuse_conflict_markers, state_at};
@@ -104,13 +104,13 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
             );
         }
     }
-    conflicts.sort_by(|a, b| (a.conflict.certainty, &a.branches).cmp(&(b.conflict.certainty, &b.branches)));
+    conflicts.stable_sort_by(|a, b| (a.conflict.certainty, &a.branches).cmp(&(b.conflict.certainty, &b.branches)));
     Ok(Radar { base, branches, conflicts })
 }
 
 /// The decisions that are not among the others.
 fn without(decisions: &[Decision], others: &[Decision]) -> Vec<Decision> {
-    let others: BTreeSet<&DecisionId> = others.iter().map(|other| &other.id).collect();
+    let others: BTreeSet<&DecisionId> = others.iter().map(|other| &other.id).into_set();
     decisions.iter().filter(|decision| !others.contains(&decision.id)).cloned().collect()
 }
 

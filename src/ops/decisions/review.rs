@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::error::Failure;
-use crate::model::{Decision, DecisionId, Problem, RunId, Severity, plural};
+use crate::model::{Decision, DecisionId, IntoSet, Problem, RunId, Severity, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::as_recorded;
@@ -208,7 +208,7 @@ pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec
 
 /// Problems in the team's files that the range adds.
 fn new_problems(known: &[Problem], problems: &[Problem]) -> Vec<String> {
-    let known: BTreeSet<_> = known.iter().map(|problem| (&problem.file, &problem.message)).collect();
+    let known: BTreeSet<_> = known.iter().map(|problem| (&problem.file, &problem.message)).into_set();
     let is_new =
         |problem: &&Problem| problem.severity > Severity::Note && !known.contains(&(&problem.file, &problem.message));
     let line = |problem: &Problem| format!("{}:{}: {}.", problem.file, problem.line, problem.message);
@@ -229,7 +229,7 @@ fn conflicts(changes: &Changes, before: &[Decision], after: &[Decision], target:
         .chain(changes.changed.iter().map(|changed| &changed.before))
         .chain(before.iter().filter(|decision| !there.contains(&decision.id)))
         .map(|decision| &decision.id)
-        .collect();
+        .into_set();
     let others: Vec<Decision> = after
         .iter()
         .chain(target.iter().filter(|decision| !here.contains(&decision.id)))
@@ -245,7 +245,7 @@ fn conflicts(changes: &Changes, before: &[Decision], after: &[Decision], target:
 }
 
 fn ids(decisions: &[Decision]) -> BTreeSet<&DecisionId> {
-    decisions.iter().map(|decision| &decision.id).collect()
+    decisions.iter().map(|decision| &decision.id).into_set()
 }
 
 /// Conflicts that the changed decisions had before the change, which the range did not cause. Uses their new ids.
@@ -262,7 +262,7 @@ fn old_conflicts<'d>(
     let mut old = review::within(&earlier, before);
     old.extend(review::dangling(&earlier, &ids(before)));
     let now = |conflict: &Conflict| conflict.decisions.iter().filter_map(|id| ids_now.get(id).copied()).collect();
-    old.iter().map(|conflict| (conflict.code, now(conflict))).collect()
+    old.iter().map(|conflict| (conflict.code, now(conflict))).into_set()
 }
 
 /// Decisions that the ledger has for the range's runs or branch, but that are missing at its head.
@@ -277,12 +277,12 @@ fn unlanded(
     if workspace.repository.ledger().tip()?.is_none() {
         notes.push("This clone has no ledger, so decisions that never landed are not shown.".to_owned());
     }
-    let mut runs: BTreeSet<RunId> = changes.new.iter().filter_map(|decision| decision.run.clone()).collect();
+    let mut runs: BTreeSet<RunId> = changes.new.iter().filter_map(|decision| decision.run.clone()).into_set();
     let trailers = workspace.repository.trailers("Squad-Run", range.start(), &range.head.commit)?;
     runs.extend(trailers.iter().filter_map(|run| RunId::parse(run)));
     let branches = workspace.repository.branches_of(&range.head.name, &range.head.commit)?;
     let branches: Vec<Option<String>> = branches.iter().map(|branch| as_recorded(Some(branch))).collect();
-    let here: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).collect();
+    let here: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).into_set();
     let belongs = |logged: &ledger::LoggedDecision| {
         logged.decision.run.as_ref().is_some_and(|run| runs.contains(run))
             || (logged.branch.is_some() && branches.contains(&logged.branch))

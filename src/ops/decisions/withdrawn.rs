@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::git::{Error, Repository};
-use crate::model::plural;
+use crate::model::{IntoSet, plural};
 use crate::parse::KNOWLEDGE;
 
 /// Decision files that HEAD has and the index has not.
@@ -23,7 +23,7 @@ impl Withdrawn {
         let changed = repository.staged_moves(&folders.each_ref().map(String::as_str))?;
         // A decision keeps its id at the end of its file's name, whatever people do to the rest.
         let end = |path: &String| path.rsplit('-').next().unwrap_or(path).to_owned();
-        let added: BTreeSet<String> = changed.added.iter().map(end).collect();
+        let added: BTreeSet<String> = changed.added.iter().map(end).into_set();
         let paths: Vec<String> = changed.deleted.into_iter().filter(|path| !added.contains(&end(path))).collect();
         let is_there = |path: &&String| repository.work_dir().is_some_and(|root| root.join(path).exists());
         let there = paths.iter().filter(is_there).cloned().collect();

@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{
-    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, NoteKind, RunId, Slug, Undone, moment,
-    together,
+    ChangeClass, Decision, DecisionId, EntryId, EventKind, FileVerdicts, IntoSet, NoteKind, RunId, Slug, Undone,
+    moment, together,
 };
 use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{
@@ -112,7 +112,7 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
             }
         }
     }
-    let commits: BTreeSet<String> = lessons.iter().filter_map(|lesson| elsewhere.get(&lesson.id).cloned()).collect();
+    let commits: BTreeSet<String> = lessons.iter().filter_map(|lesson| elsewhere.get(&lesson.id).cloned()).into_set();
     let merged = head.commit.map_or_else(|| Ok(BTreeSet::new()), |head| repository.merged(&commits, &head))?;
     let mut learnings = Learnings::new();
     for Lesson { id, at, agent, text, .. } in lessons.into_iter().rev() {

@@ -8,8 +8,8 @@ use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
-    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, HookAnswered, HookEffect, Outcome, Position,
-    ProjectCheck, RunId, Slug, Usage, Verdict, WorkReport, change_by,
+    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, HookAnswered, HookEffect, IntoMap, Outcome,
+    Position, ProjectCheck, RunId, Slug, Usage, Verdict, WorkReport, change_by,
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
@@ -68,7 +68,7 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
     }
     let mut usage = Usage::default();
     state.done.iter().for_each(|work| usage += &work.usage);
-    let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
+    let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).into_map();
     let work = std::mem::take(&mut state.done);
     let (status, commits, rejections) = (Outcome::Lost, Vec::new(), state.rejections);
     let (stuck, error, check) = (false, None, state.check.take());

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::env::Env;
 use crate::git::{Error, Repository};
-use crate::model::{Actor, Event, EventKind, Position, RunId, UndoRecord, Undone};
+use crate::model::{Actor, Event, EventKind, Position, RunId, Sort, UndoRecord, Undone};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
@@ -52,6 +52,6 @@ pub(in crate::ops) fn undone(
             }
         }
     }
-    all.values_mut().for_each(|undos| undos.sort_by_key(|(at, _)| *at));
+    all.values_mut().for_each(|undos| undos.stable_sort_by_key(|(at, _)| *at));
     Ok(all)
 }

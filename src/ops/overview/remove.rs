@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{ChangeKind, SkippedFile, list, plural};
+use crate::model::{ChangeKind, IntoSet, SkippedFile, list, plural};
 use crate::ops::change::{Change, FileChange, WriteMode, branch_tip};
 use crate::ops::ledger::rescue;
 use crate::ops::repository;
@@ -142,7 +142,7 @@ fn unshared(repository: &Repository, rescues: usize) -> Result<Vec<String>, Fail
     if let Some(snapshot) = repository.ledger().snapshot()? {
         let paths = snapshot.paths("")?;
         let folders: BTreeSet<String> =
-            paths.iter().filter_map(|path| path.split_once('/')).map(|(folder, _)| folder.to_owned()).collect();
+            paths.iter().filter_map(|path| path.split_once('/')).map(|(folder, _)| folder.to_owned()).into_set();
         let missing = repository.unsynced(&folders.into_iter().collect::<Vec<_>>())?;
         match missing {
             Some(0) => {}

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
-use crate::model::{AgentState, LiveCheck, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
+use crate::model::{AgentState, IntoMap, LiveCheck, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::gc::left_by_runs;
@@ -150,7 +150,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         // A damaged entry must not hide the rest.
         (run, advice.unwrap_or_else(|_| Some("`squad doctor` says why its entries cannot be read".to_owned())))
     };
-    let runs_lost = dead.into_iter().map(advised).collect();
+    let runs_lost = dead.into_iter().map(advised).into_map();
     // A ledger that cannot be read is the doctor's to name.
     let leases = Leases { live: live.clone(), dead: BTreeSet::new() };
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), live.len() + 1).unwrap_or_default();

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Decision, DecisionState, EventKind, Note, NoteLink, Outcome, RunId, Slug, Verdict, list};
+use crate::model::{Decision, DecisionState, EventKind, IntoSet, Note, NoteLink, Outcome, RunId, Slug, Verdict, list};
 use crate::ops::Project;
 use crate::ops::decisions::knowledge::{self, KnownNote};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
@@ -249,7 +249,7 @@ fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
         let title = text.lines().find(|line| line.starts_with("# ")).unwrap_or_default();
         return as_logged(project, decision, title);
     }
-    let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
+    let here: BTreeSet<String> = text.lines().filter_map(marks::mark).into_set();
     let mut all = writes(project, &path)?;
     // Skip writes whose lines are all gone from the file.
     all.retain(|write| write.lines.is_empty() || write.lines.iter().any(|line| here.contains(line)));

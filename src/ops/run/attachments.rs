@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::env::files::read_within;
 use crate::env::{Env, real};
 use crate::error::Failure;
-use crate::model::{Attachment, hidden, list, printable};
+use crate::model::{Attachment, IntoSet, hidden, list, printable};
 use crate::ops::Project;
 use crate::ops::team::secrets;
 use crate::policy::{PathScope, Redactor};
@@ -65,7 +65,7 @@ pub(crate) fn check_again(
 /// The absolute paths of attached files, to compare with requests to read them.
 pub(super) fn absolute(project: &Project, attachments: &[Attachment]) -> BTreeSet<String> {
     let place = |attachment: &Attachment| dunce::canonicalize(project.folder.root.join(&attachment.path)).ok();
-    attachments.iter().filter_map(place).map(|path| path.display().to_string()).collect()
+    attachments.iter().filter_map(place).map(|path| path.display().to_string()).into_set()
 }
 
 fn check_file(project: &Project, redactor: &Redactor, path: &Path) -> Result<Attachment, String> {

@@ -8,7 +8,9 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{FileStep, WorkTreeSnapshot};
-use crate::model::{Change, ChangeClass, ChangeEvidence, Event, EventKind, RunId, SkippedFile, Slug, list};
+use crate::model::{
+    Change, ChangeClass, ChangeEvidence, Event, EventKind, IntoMap, IntoSet, RunId, SkippedFile, Slug, Sort, list,
+};
 use crate::ops::Workspace;
 use crate::ops::ledger::log::{self, Choice, one_run, timeline};
 use crate::ops::ledger::lost;
@@ -82,7 +84,7 @@ pub(crate) fn diff(env: &Env, directory: &Path, run: Option<&str>, agent: Option
     let patches = workspace.repository.patches(&pieces.iter().map(|piece| &piece.step).collect::<Vec<_>>())?;
     let files = pieces.into_iter().zip(patches).map(|(piece, patch)| FileDiff::new(piece, patch));
     let mut files: Vec<FileDiff> = files.collect();
-    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.stable_sort_by(|a, b| a.path.cmp(&b.path));
     let undone = changes.undo_state().has(agent.as_ref());
     let RunChanges { run, is_live, not_covered, .. } = changes;
     Ok(RunDiff { run, live: is_live, undone, files, not_covered })
@@ -139,7 +141,7 @@ impl RunChanges {
         let Some(before) = before.filter(|_| has_last) else { return Err(no_snapshots(&run, &events, is_live)) };
         let (mut snapshots, intervals): (Vec<_>, Vec<Interval>) = before.snapshots.into_iter().unzip();
         let steps = repository.steps_between(&snapshots.iter().collect::<Vec<_>>())?;
-        let left_out: BTreeMap<String, String> = events.iter().flat_map(left_out_by).collect();
+        let left_out: BTreeMap<String, String> = events.iter().flat_map(left_out_by).into_map();
         let (mut pieces, mut not_covered) = (Pieces::default(), BTreeSet::new());
         for (interval, steps) in intervals.iter().skip(1).zip(steps) {
             for step in steps.into_iter().filter(|step| !interval.is_landed(&step.path)) {
@@ -173,7 +175,7 @@ impl RunChanges {
     /// The agent of this name that the run had.
     pub(in crate::ops) fn agent(&self, name: &str) -> Result<Slug, Failure> {
         let agent = agent_named(name)?;
-        let known: BTreeSet<&Slug> = self.events.iter().filter_map(|event| event.agent.as_ref()).collect();
+        let known: BTreeSet<&Slug> = self.events.iter().filter_map(|event| event.agent.as_ref()).into_set();
         if known.contains(&agent) { Ok(agent) } else { Err(not_in_run(&agent, &self.run, known)) }
     }
 }
@@ -221,7 +223,7 @@ fn no_snapshots(run: &RunId, events: &[Event], is_live: bool) -> Failure {
     let is_taken = events.iter().any(|event| matches!(event.kind, EventKind::SnapshotTaken(_)));
     let changed = events.iter().filter_map(|event| event.kind.end()?.1.changed.as_ref()).flatten();
     let changed: BTreeSet<&str> =
-        changed.filter(|change| change.class.is_of_agents()).map(|change| change.path.as_str()).collect();
+        changed.filter(|change| change.class.is_of_agents()).map(|change| change.path.as_str()).into_set();
     let hint = match changed.is_empty() {
         true => format!("`squad log {run}` shows what happened"),
         false => format!("it changed {}; `squad log {run}` shows what happened", list(&changed)),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::engine::command::OwnCommand;
 use crate::env::real;
-use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug, command_line, seconds};
+use crate::model::{Change, ChangeClass, EventKind, IntoSet, Position, ProjectCheck, Slug, command_line, seconds};
 use crate::ops::run::checked::Checked;
 use crate::ops::run::executor::{Executor, Results};
 use crate::ops::run::own_commands::{program, require_approved};
@@ -155,7 +155,7 @@ impl Executor<'_> {
         let (root, top) = (real(&self.project.folder.root), real(&self.project.work_dir));
         let named = self.project.settings.check.iter().flat_map(|text| trust::named_in(text, (&root, &top)));
         let inner = |path: String| Some(real(&root.join(path)).strip_prefix(&top).ok()?.to_str()?.to_owned());
-        let named: BTreeSet<String> = named.filter_map(inner).collect();
+        let named: BTreeSet<String> = named.filter_map(inner).into_set();
         named.into_iter()
     }
 

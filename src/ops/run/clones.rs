@@ -27,7 +27,7 @@ use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
-use crate::model::{Content, EventKind, Position, RunId, SkippedFile, Slug, seconds};
+use crate::model::{Content, EventKind, Position, RunId, SkippedFile, Slug, Sort, seconds};
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::run::clone_setup;
@@ -632,7 +632,7 @@ fn set_aside(repository: &Repository, run: &RunId) -> Result<Vec<String>, Error>
 
 fn numbered(repository: &Repository, folder: &str) -> Result<Vec<String>, Error> {
     let mut names = repository.references_below(folder)?;
-    names.sort_by_key(|name| name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok()));
+    names.stable_sort_by_key(|name| name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok()));
     let commits = names.iter().map(|name| repository.reference(name)).collect::<Result<Vec<_>, _>>()?;
     Ok(commits.into_iter().flatten().collect())
 }

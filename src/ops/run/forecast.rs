@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Forecast, Outcome, Plan, PlanKind, Slug};
+use crate::model::{Forecast, IntoSet, Outcome, Plan, PlanKind, Slug};
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, RunSummary};
 use crate::ops::run::lease::Leases;
@@ -15,10 +15,10 @@ pub(super) fn forecast(project: &Project, plan: &Plan) -> Option<Forecast> {
     if plan.kind != PlanKind::Agents {
         return None;
     }
-    let planned: BTreeSet<Slug> = plan.at_work().into_iter().chain(plan.reviewers().cloned()).collect();
+    let planned: BTreeSet<Slug> = plan.at_work().into_iter().chain(plan.reviewers().cloned()).into_set();
     let is_like = |run: &&RunSummary| {
         let worked = run.agents.keys().filter(|agent| agent.as_str() != Slug::COORDINATOR);
-        run.status == Outcome::Completed.to_string() && worked.collect::<BTreeSet<_>>() == planned.iter().collect()
+        run.status == Outcome::Completed.to_string() && worked.into_set() == planned.iter().collect()
     };
     let leases = Leases::default();
     let runs = log::runs(&project.repository, &project.ledger_prefix(), &leases, &Choice::default(), RUNS);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::compile::{self, Rejection, ReviewedWork};
-use crate::model::{Change, EventKind, JudgedFiles, Member, Outcome, Plan, Position, Slug, Verdict, list};
+use crate::model::{Change, EventKind, IntoSet, JudgedFiles, Member, Outcome, Plan, Position, Slug, Verdict, list};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::ops::run::resume::Judged;
 use crate::pool::{Job, Work, WorkKind};
@@ -47,7 +47,7 @@ impl Executor<'_> {
         let step = step.unwrap_or_else(|| step_of(&now));
         let mut submission = Submission { all: now.clone(), now };
         let was_unapproved = results.is_unapproved;
-        let mut locked: BTreeSet<Slug> = reviewers.iter().map(|reviewer| reviewer.slug.clone()).collect();
+        let mut locked: BTreeSet<Slug> = reviewers.iter().map(|reviewer| reviewer.slug.clone()).into_set();
         for attempt in 1..=REVISIONS + 1 {
             if (submission.now.is_empty() && !done.is_empty()) || self.workers.cancel.is_set() {
                 return;
@@ -242,7 +242,7 @@ impl Executor<'_> {
         let known = self.past.locked_out(position);
         for author in authors.iter().filter(|author| !known.contains(author)) {
             let of_author = agents_changes(judged).filter(|(_, authors)| authors.contains(&author));
-            let files: BTreeSet<String> = of_author.map(|(change, _)| change.path.clone()).collect();
+            let files: BTreeSet<String> = of_author.map(|(change, _)| change.path.clone()).into_set();
             let lockout = EventKind::Lockout { reviewer: reviewer.slug.clone(), files: files.into_iter().collect() };
             self.workers.at(position).reports.tell(Some(author), lockout);
         }
@@ -384,7 +384,7 @@ fn rejected_files(shown: &[String], work: &[Work], named: &[String]) -> Option<V
         return Some(of_named);
     }
     let others: BTreeSet<&String> =
-        changed_by(work).filter(|change| !change.class.is_of_agents()).map(|change| &change.path).collect();
+        changed_by(work).filter(|change| !change.class.is_of_agents()).map(|change| &change.path).into_set();
     let of_agents: Vec<&String> = shown.iter().filter(|path| !others.contains(path)).collect();
     let rejected: Vec<String> = of_agents.into_iter().cloned().collect();
     (rejected.len() < shown.len()).then_some(rejected)

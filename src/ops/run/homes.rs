@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::engine::{StoredSession, stored_output, stored_sessions};
 use crate::env::Env;
 use crate::env::files::is_folder;
-use crate::model::RunId;
+use crate::model::{IntoMap, RunId, Sort};
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, RunSummary};
 use crate::ops::run::{lease, watch};
@@ -43,8 +43,8 @@ pub(in crate::ops) fn keep_to_limit(env: &Env, project: &Project) {
 /// others by age. Sessions of live runs are never touched.
 pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], limit: u64, now: SystemTime) -> Cleared {
     let mut stored = stored(local);
-    stored.sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
-    let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).collect();
+    stored.stable_sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
+    let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).into_map();
     // Read after the list of sessions: a session that is opened from here on is not in it.
     let leases = lease::look(local);
     let is_watched = watch::is_anywhere(local);

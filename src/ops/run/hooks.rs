@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::env::{Env, real};
-use crate::model::RunId;
+use crate::model::{IntoSet, RunId};
 use crate::ops::Project;
 use crate::ops::run::own_commands::program;
 use crate::ops::team::trust;
@@ -24,7 +24,7 @@ pub(super) fn of_run(env: &Env, project: &Project, run: &RunId, sandbox: Option<
         let is_path = |(at, word): &(usize, &String)| *at > 0 || Path::new(word).components().count() > 1;
         let words = settings.run.iter().enumerate().filter(is_path).map(|(_, word)| root.join(word));
         let inner = settings.run.iter().flat_map(|word| trust::named_in(word, (&root, &top)));
-        let named: BTreeSet<PathBuf> = words.chain(inner.map(|path| root.join(path))).collect();
+        let named: BTreeSet<PathBuf> = words.chain(inner.map(|path| root.join(path))).into_set();
         let known: Result<Vec<_>, _> = named
             .into_iter()
             .map(|path| match FileState::of(&path) {

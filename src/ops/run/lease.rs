@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::env::lock;
-use crate::model::RunId;
+use crate::model::{RunId, Sort};
 use crate::ops::run::host::Endpoint;
 
 /// Held while a run lives.
@@ -213,7 +213,7 @@ pub(crate) fn look(local: &Path) -> Leases {
         // Closing it is not enough: a child that another thread has just forked has the file open, too.
         let _ = file.unlock();
     }
-    found.live.sort_by(|a, b| (a.started, &a.run).cmp(&(b.started, &b.run)));
+    found.live.stable_sort_by(|a, b| (a.started, &a.run).cmp(&(b.started, &b.run)));
     found
 }
 

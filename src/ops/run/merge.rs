@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{ClonedWork, MergeTarget, MergedFile, WorkToMerge};
 use crate::model::{
-    ChangeKind, Event, EventKind, Outcome, Position, RunId, SkippedFile, Slug, first_line, list, plural,
+    ChangeKind, Event, EventKind, IntoSet, Outcome, Position, RunId, SkippedFile, Slug, first_line, list, plural,
 };
 use crate::ops::Workspace;
 use crate::ops::change::lock;
@@ -267,7 +267,7 @@ fn note_merge(
     }
     let agents = workspace.repository.trailers_ending_in("Squad-Agent", commit)?;
     let merged: Vec<Slug> = agents.iter().filter_map(|line| Slug::fold(line.split_once(": ")?.1)).collect();
-    let left: BTreeSet<Slug> = clones::works(&workspace.repository, run)?.into_iter().map(|work| work.agent).collect();
+    let left: BTreeSet<Slug> = clones::works(&workspace.repository, run)?.into_iter().map(|work| work.agent).into_set();
     let left = left.into_iter().filter(|agent| !merged.contains(agent)).collect();
     let (branch, commit) = (branch.unwrap_or_default().to_owned(), commit.to_owned());
     record(env, workspace, run, events, EventKind::RunMerged { branch, commit, merged, left })

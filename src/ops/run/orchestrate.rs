@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use crate::compile::{Learnings, OfferedNote, Task};
@@ -140,19 +141,29 @@ async fn run_here<S: Show + Send + 'static>(
 pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     env: &Env,
     project: &Project,
-    mut order: Order,
+    order: Order,
     show: S,
     host: Host,
 ) -> (S, Result<Ended, Failure>) {
+    let shared = Arc::new(Mutex::new(show));
+    let ended = carry_out(env, project, order, Box::new(Arc::clone(&shared)), host).await;
+    let show = Arc::into_inner(shared).expect("a run's dispatcher ends with it");
+    (show.into_inner(), ended)
+}
+
+async fn carry_out(
+    env: &Env,
+    project: &Project,
+    mut order: Order,
+    show: Box<dyn Show + Send>,
+    host: Host,
+) -> Result<Ended, Failure> {
     let Host { canceller, cancel, sessions: team } = host;
     let is_to_start = order.members.is_empty() && !team.is_ready();
-    let prepared = match begin(env, project, &order, is_to_start) {
-        Ok(prepared) => prepared,
-        Err(failure) => return (show, Err(failure)),
-    };
+    let prepared = begin(env, project, &order, is_to_start)?;
     let (reports, messages) = Reports::channel();
     let redactor = secrets::redactor_with(env, &project.folder.root, project.settings.confidential());
-    let show = Redacting::new(show, redactor.clone());
+    let show = Box::new(Redacting::new(show, redactor.clone()));
     let journal = journal(env, project, redactor.clone());
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
     let past = order.resumed.take().map(|interrupted| interrupted.past).unwrap_or_default();
@@ -217,15 +228,15 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     // Git packs the repository when it is due; a failure to start that does not fail the run.
     let _ = project.repository.maintain();
     homes::keep_to_limit(env, project);
-    let (show, written) = match dispatching.await {
-        Ok((_, show, written)) => (show.into_inner(), written),
+    let written = match dispatching.await {
+        Ok(written) => written,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
     let result = result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended });
     if result.as_ref().is_ok_and(|ended| ended.unrecorded.is_some()) {
         prepared.lease.keep();
     }
-    (show, result)
+    result
 }
 
 fn journal(env: &Env, project: &Project, redactor: Redactor) -> LedgerJournal {

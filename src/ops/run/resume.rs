@@ -10,8 +10,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::{
-    Attachment, Decision, End, EntryId, Event, EventKind, JudgedFiles, Outcome, Plan, PlanKind, Position, ProjectCheck,
-    RunId, Slug, Verdict, list,
+    Attachment, Decision, End, EntryId, Event, EventKind, IntoMap, IntoSet, JudgedFiles, Outcome, Plan, PlanKind,
+    Position, ProjectCheck, RunId, Slug, Verdict, list,
 };
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
@@ -228,7 +228,7 @@ impl Past {
             EventKind::RunStarted { flags, .. } | EventKind::RunResumed { flags, .. } => Some(flags.clone()),
             _ => None,
         });
-        named.flatten().collect()
+        named.flatten().into_map()
     }
 
     fn attachments(&self) -> &[Attachment] {
@@ -359,7 +359,7 @@ impl Past {
     /// The agents that the review at a position locked out.
     pub(super) fn locked_out(&self, position: Position) -> BTreeSet<&Slug> {
         let locked = |event: &&Event| matches!(event.kind, EventKind::Lockout { .. }) && event.position == position;
-        self.events.iter().filter(locked).filter_map(|event| event.agent.as_ref()).collect()
+        self.events.iter().filter(locked).filter_map(|event| event.agent.as_ref()).into_set()
     }
 
     /// The agent that has started to revise at a position, and is none of those that may not.
@@ -415,7 +415,7 @@ impl Past {
     pub(super) fn done(&self) -> Vec<Slug> {
         let done = self.events.iter().filter(|event| matches!(event.kind, EventKind::Completed(_)));
         let agents = done.filter_map(|event| event.agent.clone()).filter(|agent| agent.as_str() != Slug::COORDINATOR);
-        agents.collect::<BTreeSet<_>>().into_iter().collect()
+        agents.into_set().into_iter().collect()
     }
 
     /// The coordinator's completed work, in order.

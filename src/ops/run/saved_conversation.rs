@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::{Env, lock};
 use crate::error::Failure;
-use crate::model::RunId;
+use crate::model::{RunId, Sort};
 use crate::ops::Workspace;
 use crate::ops::run::local_file::{place_key, read, replace};
 
@@ -75,7 +75,7 @@ pub(crate) fn last_conversation(env: &Env, workspace: &Workspace) -> Option<Save
         .filter(|path| matches!(locked(path), Ok(Some(_))))
         .filter_map(|path| Some((read::<SavedConversation>(&path)?, path)))
         .collect();
-    free.sort_by_key(|(conversation, _)| conversation.at);
+    free.stable_sort_by_key(|(conversation, _)| conversation.at);
     let last = free.pop();
     for (_, path) in free {
         delete(&path);

@@ -10,7 +10,7 @@ use crate::compile;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Head;
-use crate::model::{DecisionId, Slug};
+use crate::model::{DecisionId, IntoSet, Slug};
 use crate::ops::Project;
 use crate::ops::run::attachments;
 use crate::ops::run::lockouts::{self, Lockout};
@@ -114,5 +114,5 @@ fn keep(env: &Env, project: &Project) -> Keep {
 /// The agents that `sessions.core` names.
 pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
     let (core, _) = core_agents(&project.team, &project.settings);
-    core.into_iter().map(|member| member.slug.clone()).collect()
+    core.into_iter().map(|member| member.slug.clone()).into_set()
 }

@@ -1,7 +1,7 @@
 //! Runs the steps of a plan in order; each agent gets the results of the earlier steps.
 
 use crate::compile::{self, Part};
-use crate::model::{Ceremony, EventKind, Evidence, Member, Outcome, Plan, Position, Slug, Verdict};
+use crate::model::{Ceremony, EventKind, Evidence, Member, Outcome, Plan, Position, Slug, Sort, Verdict};
 use crate::ops::ledger::contents::file_verdicts;
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::pool::{Job, Work, WorkKind, Workers};
@@ -145,7 +145,7 @@ impl Executor<'_> {
         }
         done.extend(workers.fan_out(jobs).await);
         self.collect(agents).await;
-        done.sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
+        done.stable_sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
         if !self.past.has_step(position, true) {
             workers.reports.tell(None, EventKind::StepCompleted { status: status.unwrap_or(Outcome::Completed) });

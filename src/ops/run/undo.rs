@@ -9,8 +9,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{CommittedFile, CommittedVersions, FileStep, IgnoreRules, Repository, UndoPlan, UndoRequest};
 use crate::model::{
-    ChangeClass, ChangeKind, Decision, DecisionId, EventKind, RunId, SkippedFile, Slug, UndoRecord, UndoState, Undone,
-    first_line, list, plural,
+    ChangeClass, ChangeKind, Decision, DecisionId, EventKind, IntoSet, RunId, SkippedFile, Slug, Sort, UndoRecord,
+    UndoState, Undone, first_line, list, plural,
 };
 use crate::ops::Workspace;
 use crate::ops::change::{Change, FileChange, lock};
@@ -145,7 +145,7 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         revert.require_committable(repository)?;
     }
     plan.left.extend(beside);
-    plan.left.sort_by(|a, b| a.path.cmp(&b.path));
+    plan.left.stable_sort_by(|a, b| a.path.cmp(&b.path));
     let paths = |removed: bool| {
         plan.changed.iter().filter(|(_, is_removed)| *is_removed == removed).map(|(path, _)| path.clone()).collect()
     };
@@ -179,7 +179,7 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         decisions,
         withdrawn: options.decisions,
         commit: None,
-        copies: plan.copies.iter().cloned().collect::<BTreeSet<String>>().into_iter().collect(),
+        copies: plan.copies.iter().cloned().into_set().into_iter().collect(),
         not_covered: not_covered.clone(),
         rescue: None,
     };
@@ -306,8 +306,8 @@ impl RunChanges {
         if let Some(agent) = agent
             && together.clone().next().is_some()
         {
-            let by: BTreeSet<&Slug> = together.clone().flat_map(|piece| &piece.by).collect();
-            let files: BTreeSet<&str> = together.map(|piece| piece.step.path.as_str()).collect();
+            let by: BTreeSet<&Slug> = together.clone().flat_map(|piece| &piece.by).into_set();
+            let files: BTreeSet<&str> = together.map(|piece| piece.step.path.as_str()).into_set();
             let message = format!("{agent}'s changes cannot be told apart: {} changed while", list(&files));
             let message = match by.len() {
                 1 => format!("{message} another run worked, too"),
@@ -319,7 +319,7 @@ impl RunChanges {
         }
         let (beside, pieces): (Vec<&Piece>, Vec<&Piece>) = pieces.into_iter().partition(|piece| piece.is_beside);
         let why = "another run worked here at once";
-        let beside: BTreeSet<&str> = beside.iter().map(|piece| piece.step.path.as_str()).collect();
+        let beside: BTreeSet<&str> = beside.iter().map(|piece| piece.step.path.as_str()).into_set();
         let pieces = pieces.into_iter().filter(|piece| !beside.contains(piece.step.path.as_str())).collect();
         let beside = beside.into_iter().map(|path| SkippedFile { path: path.to_owned(), why: why.to_owned() });
         Ok((pieces, beside.collect()))

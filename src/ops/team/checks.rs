@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::env::files::read_regular;
+use crate::model::IntoMap;
 use crate::policy::looks_like_check;
 
 /// Build and test commands by a file at the root.
@@ -78,7 +79,7 @@ pub(crate) fn of_project(root: &Path) -> Vec<String> {
     let elsewhere = [".circleci/config.yml", ".squad/team.md", ".ai-team/team.md"].map(str::to_owned);
     let paths = at_root.iter().cloned().chain(workflows).chain(elsewhere);
     let texts = paths.filter(|path| is_read(path)).filter_map(|path| Some((read(&root.join(&path))?, path)));
-    let texts = texts.map(|(text, path)| (path, text)).collect();
+    let texts = texts.map(|(text, path)| (path, text)).into_map();
     let found = checks(&at_root.iter().map(String::as_str).collect(), &texts);
     found.into_iter().map(|check| check.command).collect()
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Failure;
+use crate::model::IntoMap;
 use crate::ops::Workspace;
 use crate::ops::team::workspace::{below, project_path};
 use crate::parse::{Files, conflicts, linked_files, text_of};
@@ -19,7 +20,7 @@ pub(in crate::ops) fn files_at(workspace: &Workspace, commit: &str) -> Result<Fi
         let wanted = |path: &str| inner(path).filter(is_wanted).map(|path| store::largest(&path));
         let found = workspace.repository.readable_files_at(commit, &folder, wanted)?;
         let texts: BTreeMap<String, String> =
-            found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0))).collect();
+            found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0))).into_map();
         let mut files = Files { folder: name.to_owned(), texts };
         if !files.texts.is_empty() {
             let linked = linked_files(&files);

@@ -11,7 +11,7 @@ use crate::engine::command::{self, Profile};
 use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, remote, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Claim, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
+use crate::model::{Claim, IntoMap, IntoSet, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
 use crate::ops::team::proofs::{self, KnownProofs, Started};
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
@@ -351,7 +351,7 @@ fn needed(project: &Project, plan: &Plan) -> BTreeSet<Option<String>> {
     };
     // Others work with an engine of another machine.
     let here = members.filter(|member| settings.host_of(&member.names()).is_none());
-    let mut needed: BTreeSet<Option<String>> = here.map(engine_of).collect();
+    let mut needed: BTreeSet<Option<String>> = here.map(engine_of).into_set();
     if plan.kind != PlanKind::Agents || plan.agents.len() != 1 {
         needed.insert(settings.engine_of(&[Slug::COORDINATOR.to_owned()], None));
     }
@@ -626,7 +626,7 @@ pub(crate) fn check_used(env: &Env, project: &Project, described: Option<&Profil
     let settings = &project.settings;
     let main = described.is_none().then_some(&settings.engine.name);
     let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
-    let names: BTreeSet<&String> = main.into_iter().chain(settings.agent_engines.values()).chain(chartered).collect();
+    let names: BTreeSet<&String> = main.into_iter().chain(settings.agent_engines.values()).chain(chartered).into_set();
     let (runtime, known) = (runtime(env)?, KnownProofs::read(env));
     let described = described.map(|profile| {
         let report = Report::new(&profile.name);
@@ -701,7 +701,7 @@ async fn copilot_report(
     };
     report.proved = Proved::of(known, &report.name, || Started::by(&Startable::Copilot(Box::new(options.clone()))));
     let (probe, unusable) = tokio::join!(copilot::Copilot::probe(&options), copilot::unusable_servers(&options));
-    report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).collect();
+    report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).into_map();
     let probe = match probe {
         Ok(probe) => probe,
         Err(error) => return report.with_problem(&error),

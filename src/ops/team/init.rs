@@ -7,7 +7,7 @@ use crate::env::files::read_regular;
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::ChangeKind;
+use crate::model::{ChangeKind, IntoSet};
 use crate::ops::change::{Change, FileChange, Report, WriteMode};
 use crate::ops::team::adopt::{self, TeamRead};
 use crate::ops::team::fit::{self, TeamFiles};
@@ -175,7 +175,7 @@ fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure>
     let texts = survey::informative_texts(&paths, work_dir);
     let counted: Vec<&String> = paths.iter().filter(|path| survey::is_text(path)).collect();
     let step = counted.len().div_ceil(MAX_COUNTED).max(1);
-    let counted: BTreeSet<&str> = counted.into_iter().step_by(step).map(String::as_str).collect();
+    let counted: BTreeSet<&str> = counted.into_iter().step_by(step).map(String::as_str).into_set();
     let lines = |path: &str| {
         let bytes = counted.contains(path).then(|| read_regular(&work_dir.join(path), survey::MAX_SIZE))??;
         Some(bytes.iter().filter(|byte| **byte == b'\n').count().max(1) as u64)

@@ -18,7 +18,7 @@ use crate::compile::{in_force, suspicion};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::ForeignRepository;
-use crate::model::{Decision, DecisionId, NoteEvidence, NoteLink, Source};
+use crate::model::{Decision, DecisionId, IntoMap, IntoSet, NoteEvidence, NoteLink, Sort, Source};
 use crate::ops::Project;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::journal::writer;
@@ -95,7 +95,7 @@ pub(crate) fn all(project: &Project) -> Result<Vec<Link>, Failure> {
 /// The ids of this project's own notes, also of those that it has retired: no link brings them back. Looks into the ledger
 /// only where a link has notes.
 pub(crate) fn own_ids(project: &Project, links: &[Link]) -> Result<BTreeSet<DecisionId>, Failure> {
-    let mut ids: BTreeSet<DecisionId> = project.team.knowledge.iter().map(|note| note.id.clone()).collect();
+    let mut ids: BTreeSet<DecisionId> = project.team.knowledge.iter().map(|note| note.id.clone()).into_set();
     if links.iter().any(|link| !link.notes.is_empty()) {
         let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
         ids.extend(logged.into_iter().map(|logged| logged.decision.id));
@@ -167,7 +167,7 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
         };
         *synced.left_out.entry(reason).or_default() += 1;
     }
-    let ids = |notes: &[LinkedNote]| notes.iter().map(|known| known.note.id.clone()).collect::<BTreeSet<_>>();
+    let ids = |notes: &[LinkedNote]| notes.iter().map(|known| known.note.id.clone()).into_set();
     let (before, after) = (ids(&link.notes), ids(&notes));
     (synced.added, synced.removed) = (after.difference(&before).count(), before.difference(&after).count());
     (synced.notes, synced.commit) = (notes.len(), Some(foreign.commit().to_owned()));
@@ -219,7 +219,7 @@ fn read(foreign: &ForeignRepository, left_out: &mut BTreeMap<String, usize>) -> 
         let read = || {
             let files = texts(foreign, folder, "decisions", &mut |_, _| {}).unwrap_or_default();
             let decisions = parse::decisions(&files);
-            in_force(&decisions).into_iter().map(|decision| decision.id.clone()).collect::<BTreeSet<_>>()
+            in_force(&decisions).into_iter().map(|decision| decision.id.clone()).into_set()
         };
         decisions.get_or_init(read).contains(id)
     };
@@ -249,7 +249,7 @@ fn texts(
     let inner = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
     all.retain(|file| parse::holds_decisions(&inner(&file.path)));
     // Their paths begin with the date.
-    all.sort_by(|one, other| other.path.cmp(&one.path));
+    all.stable_sort_by(|one, other| other.path.cmp(&one.path));
     let known = all.len();
     all.retain(|file| file.is_plain && file.size <= MAX_NOTE);
     omit("too large, or no plain file", known - all.len());
@@ -257,7 +257,7 @@ fn texts(
     all.truncate(MAX_NOTES);
     let contents = foreign.contents(&all, MAX_BYTES)?;
     omit("older than as many as are read", known - contents.len());
-    let texts = all.iter().zip(contents).map(|(file, content)| (inner(&file.path), text_of(content).0)).collect();
+    let texts = all.iter().zip(contents).map(|(file, content)| (inner(&file.path), text_of(content).0)).into_map();
     Ok(Files { folder: folder.to_owned(), texts })
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::own_file::{OwnFile, newer};
 use super::templates::{Templates, hash};
 use crate::error::Failure;
+use crate::model::IntoMap;
 
 pub(crate) const FILE: &str = "manifest.toml";
 
@@ -50,7 +51,7 @@ pub(crate) struct Owned {
 impl Manifest {
     pub(crate) fn of(templates: &Templates, preset: Option<String>) -> Self {
         let owned = |(path, bytes): (&String, &Vec<u8>)| (path.clone(), Owned { base: hash(bytes), template: None });
-        Self { format: FORMAT, release: templates.release, preset, files: templates.owned().map(owned).collect() }
+        Self { format: FORMAT, release: templates.release, preset, files: templates.owned().map(owned).into_map() }
     }
 
     /// Fails if it is not a valid manifest, or if a newer squad wrote it.
@@ -83,7 +84,7 @@ impl Manifest {
             }
             None => (path.clone(), owned.clone()),
         });
-        Some(Self { files: files.collect(), ..self.clone() })
+        Some(Self { files: files.into_map(), ..self.clone() })
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::edit::{self, EditedTeam, NewMember};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{ChangeKind, Problem, Slug, Source};
+use crate::model::{ChangeKind, Problem, Slug, Sort, Source};
 use crate::ops::Workspace;
 use crate::ops::change::{Change, Changed, FileChange, Found, Tree, WriteMode};
 use crate::ops::team::commit::{files_at, refuse_conflict_markers};
@@ -142,7 +142,7 @@ fn planned(
     }
     files.extend(changed_files(workspace, base, &edited.files, &moved)?);
     files.extend(manifest(workspace, base, edited)?);
-    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files.stable_sort_by(|one, other| one.path.cmp(&other.path));
     Ok(Change::new(kind(membership), message(membership, &edited.slug), files))
 }
 

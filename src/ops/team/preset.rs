@@ -8,7 +8,7 @@ use super::fit::TeamFiles;
 use crate::env::{Env, is_without_links};
 use crate::error::Failure;
 use crate::git::ForeignRepository;
-use crate::model::{SkippedFile, plural};
+use crate::model::{IntoMap, SkippedFile, Sort, plural};
 use crate::ops::team::workspace::git_environment;
 use crate::parse::{self, Files, text_of, without_active_fields};
 use crate::policy::{Redactor, is_git};
@@ -156,7 +156,7 @@ impl Preset {
 
     fn as_files(&self) -> Files {
         let text = |(path, bytes): (&String, &Vec<u8>)| (path.clone(), String::from_utf8_lossy(bytes).into_owned());
-        Files { folder: store::FOLDERS[0].to_owned(), texts: self.files.iter().map(text).collect() }
+        Files { folder: store::FOLDERS[0].to_owned(), texts: self.files.iter().map(text).into_map() }
     }
 
     /// The slugs of its agents.
@@ -291,7 +291,7 @@ impl Source<'_> {
             Self::Repository(repository) => {
                 let (mut files, passed_over) = repository.files(folder)?;
                 // Deep folders must not leave out what a team is made of.
-                files.sort_by_key(|file| file.path.matches('/').count());
+                files.stable_sort_by_key(|file| file.path.matches('/').count());
                 let inner = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
                 // Of those that are not listed, the first is named as left out.
                 let next = files.get(MAX_ENTRIES).map(|file| file.path.clone());

@@ -19,7 +19,7 @@ use crate::env::Env;
 use crate::env::files::{read_regular, replace};
 use crate::env::{real, unique_id};
 use crate::error::Failure;
-use crate::model::{list, printable_line};
+use crate::model::{Sort, list, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::workspace::{below, project_path};
 use crate::store;
@@ -164,7 +164,7 @@ pub(crate) fn all(env: &Env) -> Vec<KnownProject> {
     };
     let json = files.filter(|file| file.extension().is_some_and(|extension| extension == "json"));
     let mut all: Vec<KnownProject> = json.filter_map(read).collect();
-    all.sort_by(|one, other| one.path.cmp(&other.path));
+    all.stable_sort_by(|one, other| one.path.cmp(&other.path));
     all.dedup_by(|one, other| one.path == other.path);
     let here: Vec<_> = all.iter().filter(|known| known.state == Found::Here).cloned().collect();
     for gone in all.iter_mut().filter(|known| known.state == Found::Gone && known.id.is_some()) {

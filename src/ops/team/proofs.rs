@@ -12,7 +12,7 @@ use crate::engine::prove::Answer;
 use crate::engine::{EngineError, EngineKind, Startable};
 use crate::env::{Env, SharedFile, real};
 use crate::error::Failure;
-use crate::model::{Claim, SandboxLevel, list};
+use crate::model::{Claim, IntoSet, SandboxLevel, Sort, list};
 use crate::settings::{Permission, Settings};
 
 /// What was seen of an engine's program.
@@ -142,7 +142,7 @@ fn as_it_is(mut found: Vec<Proof>, started: impl FnOnce() -> Started) -> Vec<Pro
     }
     let Started { program, profile } = started();
     found.retain(|proof| proof.profile == profile);
-    found.sort_by_key(|proof| std::cmp::Reverse(proof.at));
+    found.stable_sort_by_key(|proof| std::cmp::Reverse(proof.at));
     let Some(program) = program.map(|program| real(&program)) else {
         found.retain(|proof| proof.program == VERSION);
         return found;
@@ -171,7 +171,7 @@ pub(super) fn require(
     }
     let proofs = known.of(name, || Started::by(startable));
     let holding = proofs.iter().filter(|proof| level <= proof.sandbox);
-    let passed: BTreeSet<Claim> = holding.flat_map(Proof::passed).collect();
+    let passed: BTreeSet<Claim> = holding.flat_map(Proof::passed).into_set();
     let missing: Vec<Claim> = settings.engine.require.difference(&passed).copied().collect();
     let tried = || format!("`squad engines {name} --prove` tries it");
     if !missing.is_empty() {
@@ -185,7 +185,7 @@ pub(super) fn require(
         return Err(EngineError::Unusable { reason, hint: Some(tried()) });
     }
     let broken = proofs.iter().filter(|proof| level >= proof.sandbox);
-    let disobeyed: Vec<Claim> = broken.flat_map(Proof::disobeyed).collect::<BTreeSet<_>>().into_iter().collect();
+    let disobeyed: Vec<Claim> = broken.flat_map(Proof::disobeyed).into_set().into_iter().collect();
     if disobeyed.is_empty() || is_permitted(settings, name) {
         return Ok(disobeyed);
     }

@@ -18,7 +18,7 @@ use crate::engine::{Engine, EngineError, EngineKind, Startable, ToolSpec, copilo
 use crate::env::{Env, real};
 use crate::error::{Failure, FailureKind};
 use crate::git::Repository;
-use crate::model::{RunId, SandboxLevel};
+use crate::model::{IntoMap, RunId, SandboxLevel};
 use crate::ops::{Project, own_settings, runtime};
 use crate::settings::{Layer, ProviderSettings, Settings};
 use crate::tools::Tool;
@@ -190,7 +190,7 @@ fn variables(env: &Env, home: &Path) -> BTreeMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let mut variables: BTreeMap<String, String> = common.into_iter().filter_map(text).collect();
+    let mut variables: BTreeMap<String, String> = common.into_iter().filter_map(text).into_map();
     // A proxy's address may hold a password.
     variables.retain(|name, _| !name.starts_with("XDG_") && !name.to_ascii_uppercase().ends_with("_PROXY"));
     for name in ["HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"] {

@@ -13,7 +13,7 @@ use crate::env::files::{read_within, replace};
 use crate::env::{Env, ProjectPath, real};
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::ChangeKind;
+use crate::model::{ChangeKind, IntoMap};
 use crate::ops::change::{Change, FileChange, WriteMode};
 use crate::ops::repository;
 
@@ -156,7 +156,7 @@ pub(crate) fn printed(env: &Env, client: Client, options: &[String]) -> Result<S
 }
 
 fn variables(env: &Env) -> BTreeMap<&'static str, &str> {
-    VARIABLES.into_iter().filter_map(|name| Some((name, env.variable(name)?))).collect()
+    VARIABLES.into_iter().filter_map(|name| Some((name, env.variable(name)?))).into_map()
 }
 
 /// Adds the server to the client's file, which keeps all else.

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use crate::engine::command::Profile;
 use crate::env::{Env, files::measure, real};
 use crate::error::{Failure, FailureKind};
-use crate::model::{EventKind, SandboxLevel};
+use crate::model::{EventKind, IntoMap, SandboxLevel, Sort};
 use crate::ops::Project;
 use crate::ops::team::secrets::environment_files;
 use crate::pool::Reports;
@@ -248,7 +248,7 @@ fn sandbox(
     let _ = fs::File::open(&caches).and_then(|folder| folder.set_modified(SystemTime::now()));
     let caches = real(&caches);
     let own = |name: &str| caches.join(name);
-    let set = CACHES.iter().map(|(variable, name)| ((*variable).to_owned(), own(name))).collect();
+    let set = CACHES.iter().map(|(variable, name)| ((*variable).to_owned(), own(name))).into_map();
     let mut prepared: Vec<Preparation> = CACHES.iter().map(|(_, name)| Preparation::Folder(own(name))).collect();
     prepared.extend(settings_of_caches(env, &home, &caches));
 
@@ -335,7 +335,7 @@ pub(crate) fn clear(env: &Env, age: Duration) -> (usize, u64) {
     let mut found: Vec<(SystemTime, PathBuf)> =
         entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
     found.retain(|(_, path)| !is_held(path));
-    found.sort_by(|one, other| other.cmp(one));
+    found.stable_sort_by(|one, other| other.cmp(one));
     let (mut kept, mut cleared) = (0, (0, 0));
     for (modified, path) in found {
         let passed = now.duration_since(modified).unwrap_or_default();

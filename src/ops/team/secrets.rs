@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Problem, Severity, Source, plural, printable};
+use crate::model::{IntoSet, Problem, Severity, Source, plural, printable};
 use crate::policy::{EMAIL, Redaction, Redactor};
 
 /// Larger files are not `.env` files.
@@ -109,7 +109,7 @@ pub(super) fn suspicious<'a>(
             problems.push(Problem::new(severity, Source::new(path, line), code, message));
         };
         if !secrets.is_empty() {
-            let kinds: BTreeSet<&str> = secrets.iter().map(|found| found.kind.as_str()).collect();
+            let kinds: BTreeSet<&str> = secrets.iter().map(|found| found.kind.as_str()).into_set();
             let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
             add(
                 SECRET,

@@ -9,6 +9,7 @@ use include_dir::{Dir, include_dir};
 
 use super::fit::TeamFiles;
 use crate::env::{Env, Release};
+use crate::model::{IntoMap, Sort};
 
 static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
 static OLDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/older");
@@ -50,8 +51,8 @@ impl Templates {
     }
 
     fn new(release: u32, files: Vec<(String, Vec<u8>)>, older: Vec<(String, Vec<u8>)>) -> Self {
-        let texts = files.iter().chain(&older).map(|(_, bytes)| (hash(bytes), bytes.clone())).collect();
-        Self { release, files: files.into_iter().collect(), texts }
+        let texts = files.iter().chain(&older).map(|(_, bytes)| (hash(bytes), bytes.clone())).into_map();
+        Self { release, files: files.into_iter().into_map(), texts }
     }
 
     /// The files that squad upgrades. The roster is not one of them: who is on the team is up to the team.
@@ -90,6 +91,6 @@ fn files_in(folder: &Dir<'_>, skip: usize) -> Vec<(String, Vec<u8>)> {
         })
         .collect();
     found.extend(folder.dirs().flat_map(|inner| files_in(inner, skip)));
-    found.sort();
+    found.stable_sort_by(Ord::cmp);
     found
 }

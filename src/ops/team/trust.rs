@@ -12,7 +12,7 @@ use toml::Value;
 
 use crate::env::{Env, files, real};
 use crate::error::Failure;
-use crate::model::Problem;
+use crate::model::{IntoSet, Problem};
 use crate::ops::Workspace;
 use crate::ops::team::layers::team_layers;
 use crate::ops::team::projects::project_id;
@@ -61,14 +61,14 @@ pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> (Vec<Unit>, 
 
 /// The names of what is approved.
 pub(super) fn approved(env: &Env, workspace: &Workspace, layers: &[Layer]) -> BTreeSet<String> {
-    approved_units(env, workspace, layers).map(|unit| unit.name).collect()
+    approved_units(env, workspace, layers).map(|unit| unit.name).into_set()
 }
 
 /// The files that approvals cover.
 pub(crate) fn approved_files(env: &Env, workspace: &Workspace) -> BTreeSet<String> {
     let (files, _) = store::read_configuration(&workspace.folder);
     let layers = team_layers(&files, &mut Vec::new());
-    approved_units(env, workspace, &layers).flat_map(|unit| unit.files).collect()
+    approved_units(env, workspace, &layers).flat_map(|unit| unit.files).into_set()
 }
 
 /// Whether this is approved as it is now: what its files hold may have changed since the settings were read.

@@ -12,7 +12,7 @@ use super::manifest::{FILE, Manifest, Owned};
 use super::templates::{Templates, hash};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{ChangeKind, SkippedFile};
+use crate::model::{ChangeKind, SkippedFile, Sort};
 use crate::ops::Workspace;
 use crate::ops::change::{Change, Changed, Conflict, FileChange, Merged, Tree, WriteMode, conflict_copy, merged, same};
 use crate::ops::team::fit::{Selection, without_ownership};
@@ -229,7 +229,7 @@ impl Plan {
                 next.files.insert(path.clone(), Owned { base: hash(new), template: None });
             }
         }
-        plan.changes.sort_by(|one, other| one.path.cmp(&other.path));
+        plan.changes.stable_sort_by(|one, other| one.path.cmp(&other.path));
         if next != *manifest {
             plan.changes.push(change(&FILE.to_owned(), Some(next.text().into_bytes())));
         }

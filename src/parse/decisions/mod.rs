@@ -23,7 +23,7 @@ pub(crate) use split::{Piece, sources, split};
 use super::front_matter::{self, Several};
 use super::words::is_blank;
 use super::{Files, line_feeds};
-use crate::model::{Decision, DecisionId, Problem, Severity, Slug, plural};
+use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Sort, plural};
 use entries::Entries;
 use found::LocatedDecision;
 use places::{FileKind, file_kind};
@@ -73,7 +73,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     report_superseded_twice(&decisions, problems);
     decisions.knowledge = decisions.current.extract_if(.., |decision| decision.note.is_some()).collect();
     for list in [&mut decisions.current, &mut decisions.archived, &mut decisions.knowledge] {
-        list.sort_by(|a, b| b.moment().cmp(&a.moment()));
+        list.stable_sort_by(|a, b| b.moment().cmp(&a.moment()));
     }
     decisions
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Files;
 use super::super::words::{is_blank, path_words, remark};
 use super::HELPERS;
-use crate::model::{Slug, list};
+use crate::model::{IntoMap, Slug, list};
 
 /// Names that teams give to the coordinator.
 const COORDINATORS: [&str; 6] =
@@ -78,7 +78,7 @@ impl Folders {
         for (slug, folder) in folders.iter().filter(|(_, folder)| folder.is_nested) {
             squeezed.entry(squeeze(folder.name())).or_insert_with(|| Some(slug.clone()));
         }
-        let roles = files.texts.keys().filter_map(|path| Some((role_file(path)?, path.clone()))).collect();
+        let roles = files.texts.keys().filter_map(|path| Some((role_file(path)?, path.clone()))).into_map();
         Self { folders, squeezed, roles, paths: files.texts.keys().cloned().collect() }
     }
 

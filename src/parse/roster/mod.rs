@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::markdown::Document;
 use super::words::{is_blank, remark, without_pictographs};
 use super::{Files, context, report_stray_rows};
-use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Source, Status};
+use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Sort, Source, Status};
 pub(crate) use columns::Columns;
 pub(crate) use columns::tables;
 use columns::{Candidate, Certainty};
@@ -63,7 +63,7 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
     };
     reader.tables();
     reader.lists();
-    reader.members.sort_by_key(|member| member.source.line);
+    reader.members.stable_sort_by_key(|member| member.source.line);
     reader.report_charters();
     let RosterReader { members, silent, models, read, coordinator, .. } = reader;
     if members.is_empty() {

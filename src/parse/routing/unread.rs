@@ -7,7 +7,7 @@ use super::super::markdown::{BlockKind, Document};
 use super::lists::{at_arrow, begins_with_name, cuts, named_in_front};
 use super::names::Named;
 use super::{MemberIndex, RoutingReader, columns};
-use crate::model::{Kind, Problem, Severity, plural};
+use crate::model::{IntoSet, Kind, Problem, Severity, plural};
 
 /// Reports each table without a rule once, and the lines of each section without a rule once.
 pub(super) fn report(files: &Files, document: &Document<'_>, reader: &mut RoutingReader<'_>) {
@@ -19,7 +19,7 @@ pub(super) fn report(files: &Files, document: &Document<'_>, reader: &mut Routin
     let reported = reader.problems.iter().filter(|problem| problem.code.starts_with("routing-"));
     let sources = sources.chain(reported.map(|problem| (&problem.file, problem.line)));
     let shown = files.shown("routing.md");
-    let read: BTreeSet<usize> = sources.filter(|(file, _)| **file == shown).map(|(_, line)| line).collect();
+    let read: BTreeSet<usize> = sources.filter(|(file, _)| **file == shown).map(|(_, line)| line).into_set();
     let mut notes: Vec<(usize, String)> = Vec::new();
     let mut section = Section::default();
     for block in &document.blocks {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::intervals::{Interval, changes_of, git_changes_of};
 use super::lines::{add_lines, unrecorded};
 use crate::git::WorkTreeSnapshot;
-use crate::model::{AgentGitChanges, Change, Slug};
+use crate::model::{AgentGitChanges, Change, IntoMap, Slug};
 
 /// What a resumed run knows of the time before.
 pub(crate) struct Before {
@@ -62,6 +62,6 @@ impl Before {
             let git = git_changes_of(&agent, since);
             Some((agent, AgentChanges { files, git }))
         };
-        begun.into_iter().filter_map(of_agent).collect()
+        begun.into_iter().filter_map(of_agent).into_map()
     }
 }

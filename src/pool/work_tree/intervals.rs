@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{AgentGitChanges, Change, ChangeClass, ChangeEvidence, GitChanges, OtherRuns, Slug};
+use crate::model::{AgentGitChanges, Change, ChangeClass, ChangeEvidence, GitChanges, IntoSet, OtherRuns, Slug};
 
 /// The time between two snapshots, including the time it took to take them.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,7 @@ impl Interval {
 
     pub(crate) fn attribute(&self, path: &str) -> Attribution {
         let namers: BTreeSet<Slug> =
-            self.named.get(path).into_iter().flatten().map(|(agent, _)| agent.clone()).collect();
+            self.named.get(path).into_iter().flatten().map(|(agent, _)| agent.clone()).into_set();
         let of_others = self.others.named.contains_key(path);
         let of_squad = self.others.squad.contains(path);
         let (ours, is_alone, how) = match namers.is_empty() && !of_others && !of_squad {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::OPPOSITES;
-use crate::model::{Decision, List, stem, words};
+use crate::model::{Decision, IntoSet, List, stem, words};
 
 /// How many words of a sentence count; later ones are rarely essential.
 const MAX_WORDS: usize = 24;
@@ -84,7 +84,7 @@ impl Sentence {
             words(&text).filter(|word| !List::Fillers.has(word)).take(MAX_WORDS).map(str::to_owned).collect();
         let (asserted, rejected) = split_rejected(&text);
         let order = stems(&asserted);
-        let rejected: BTreeSet<String> = rejected.map(stems).unwrap_or_default().into_iter().collect();
+        let rejected: BTreeSet<String> = rejected.map(stems).unwrap_or_default().into_iter().into_set();
         let refused = refused(&text);
         let stem_bits =
             order.iter().chain(&rejected).chain(refused.iter().flatten()).fold(0, |bits, stem| bits | bit(stem));
@@ -108,7 +108,7 @@ impl Sentence {
     /// sentence, so such sentences never match.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         let is_of_another = self.words.iter().any(|word| matches!(word.as_str(), "it" | "they" | "these" | "there"));
-        let theirs: BTreeSet<String> = other.words.iter().filter_map(|word| stem(word)).collect();
+        let theirs: BTreeSet<String> = other.words.iter().filter_map(|word| stem(word)).into_set();
         let says = |word: &&String| !List::No.has(word) && !List::Choose.has(word);
         !is_of_another
             && self.words.iter().filter(says).filter_map(|word| stem(word)).all(|stem| theirs.contains(&stem))
@@ -209,7 +209,7 @@ fn sequence(text: &str) -> Option<[BTreeSet<String>; 2]> {
     let (mark, is_before) =
         [("before", true), ("after", false)].into_iter().find(|(mark, _)| mark_in(text, mark).is_some())?;
     let (start, end) = mark_in(text, mark)?;
-    let sides = [&text[..start], &text[end..]].map(|side| stems(side).into_iter().collect::<BTreeSet<_>>());
+    let sides = [&text[..start], &text[end..]].map(|side| stems(side).into_iter().into_set());
     let [first, second] = sides;
     Some(if is_before { [first, second] } else { [second, first] })
 }

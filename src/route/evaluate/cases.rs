@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Problem, Severity, Slug, Source, Team, list};
+use crate::model::{IntoSet, Problem, Severity, Slug, Source, Team, list};
 
 /// The label of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Case {
     pub(crate) fn accepted(&self) -> BTreeSet<Slug> {
         let names: Vec<&String> =
             if self.accept.is_empty() { self.agent.iter().collect() } else { self.accept.iter().collect() };
-        names.into_iter().filter_map(|name| Slug::of_folder(name.trim().trim_start_matches('@'))).collect()
+        names.into_iter().filter_map(|name| Slug::of_folder(name.trim().trim_start_matches('@'))).into_set()
     }
 
     fn read(text: &str, line: usize) -> Result<Self, (&'static str, String)> {

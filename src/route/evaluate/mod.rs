@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 pub(crate) use self::cases::{Case, CaseKind, cases, strangers};
-use crate::model::{Evidence, Plan, PlanKind, Slug};
+use crate::model::{Evidence, Plan, PlanKind, Slug, Sort};
 
 /// The mean over some cases of how right their plans are, 0..1 each. It serializes as that; `None` without cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -170,7 +170,7 @@ fn curve(predictions: &[Prediction]) -> Vec<Point> {
         .filter(|prediction| !given(&prediction.plan).is_empty())
         .map(|prediction| (prediction.plan.confidence, prediction.mistake.is_none()))
         .collect();
-    answers.sort_by(|a, b| a.0.total_cmp(&b.0));
+    answers.stable_sort_by(|a, b| a.0.total_cmp(&b.0));
     let steps = STEPS.min(answers.len());
     let mut starts: Vec<f64> =
         (0..steps).filter_map(|step| Some(answers.get(step * answers.len() / steps)?.0)).collect();
@@ -196,7 +196,7 @@ fn groups(predictions: &[Prediction]) -> Vec<Group> {
             .push(prediction.line);
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
-    groups.sort_by(|a, b| a.mistake.cmp(&b.mistake).then(b.lines.len().cmp(&a.lines.len())));
+    groups.stable_sort_by(|a, b| a.mistake.cmp(&b.mistake).then(b.lines.len().cmp(&a.lines.len())));
     groups
 }
 

@@ -12,9 +12,9 @@ use self::changes::{ChangeSummary, FileCount};
 use super::LineStyle;
 use super::text::{Mark, Text};
 use crate::model::{
-    ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Forecast, Outcome, Plan, PlanKind, Position,
-    ProjectCheck, RunError, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, clock,
-    first_line, list, plural, together,
+    ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Forecast, IntoSet, Outcome, Plan, PlanKind,
+    Position, ProjectCheck, RunError, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated,
+    clock, first_line, list, plural, together,
 };
 
 /// Columns of the longest name and of what an agent changed; more is counted, not named.
@@ -283,7 +283,7 @@ impl Card {
                 _ => String::new(),
             };
         };
-        let others: BTreeSet<&Slug> = causes.map(|work| &work.agent).filter(|agent| **agent != first.agent).collect();
+        let others: BTreeSet<&Slug> = causes.map(|work| &work.agent).filter(|agent| **agent != first.agent).into_set();
         let more = if others.is_empty() { String::new() } else { format!(", and so did {}", list(others)) };
         match end.status {
             Outcome::Claimed => {
@@ -454,7 +454,7 @@ impl Card {
                 [Some(lift), diff, undo].into_iter().flatten().collect()
             }
             Outcome::Stopped if !self.budgets.is_empty() => {
-                let budgets: BTreeSet<&String> = self.budgets.iter().collect();
+                let budgets: BTreeSet<&String> = self.budgets.iter().into_set();
                 vec![(resume("").0, format!("after a higher {}", list(budgets))), log]
             }
             Outcome::Stopped if !self.quotas.is_empty() => {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use jiff::Timestamp;
 
 use super::escaped;
-use crate::model::{Access, EventKind, Slug, change_by, clock, first_line};
+use crate::model::{Access, EventKind, Slug, Sort, change_by, clock, first_line};
 use crate::view::call;
 
 /// The width of the drawing, whatever it has on the screen.
@@ -68,7 +68,7 @@ impl Timeline {
             let open = open.into_iter().filter_map(|(class, since)| Some((class, since?, last)));
             let mut spans: Vec<_> = row.spans.iter().copied().chain(open).collect();
             // Waits lie above the work.
-            spans.sort_by_key(|(class, ..)| *class == "wait");
+            spans.stable_sort_by_key(|(class, ..)| *class == "wait");
             for (class, from, to) in spans {
                 let (from, to) = (x(from), x(to));
                 let _ = write!(drawn, "<rect class={class} x={from} y=0 width={} height=20 />", (to - from).max(2));

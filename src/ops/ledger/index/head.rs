@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Error, Folder, Readable, Snapshot, Walk};
-use crate::model::Activity;
+use crate::model::{Activity, Sort};
 
 /// A folder with at most this many entries is one span. A larger limit would make reading the newest entries slow, a
 /// smaller one would make many files.
@@ -55,7 +55,7 @@ impl Span {
     }
 
     pub(super) fn sort<T>(&self, rows: &mut [super::Row<T>]) {
-        rows.sort_by(|one, other| self.order(&one.path).cmp(&self.order(&other.path)));
+        rows.stable_sort_by(|one, other| self.order(&one.path).cmp(&self.order(&other.path)));
     }
 
     /// Sort key for entries in order of creation, at any folder depth: the day, and the name, which starts with the

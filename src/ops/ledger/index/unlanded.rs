@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DAMAGE, Derived, EntryFacts, Fact, Place, cache_folder, file_name, kind_of, newer};
 use crate::git::{Error, Repository, Snapshot};
-use crate::model::{Damage, DamageKind, Decision, DecisionId, EntryId};
+use crate::model::{Damage, DamageKind, Decision, DecisionId, EntryId, Sort};
 use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
@@ -132,7 +132,7 @@ impl Cache {
         });
         self.landed.retain(|id| !known.contains(id));
         // An id starts with its time.
-        self.unlanded.sort_by(|one, other| other.entry.cmp(&one.entry));
+        self.unlanded.stable_sort_by(|one, other| other.entry.cmp(&one.entry));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::timeline::{name_of, shown};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::{Error, File, Repository, Snapshot};
-use crate::model::RunId;
+use crate::model::{RunId, Sort};
 use crate::ops::ledger::index::Place;
 use crate::ops::run::signals::Signals;
 use crate::ops::runtime;
@@ -52,7 +52,7 @@ impl<'a> Follower<'a> {
                 None => snapshot.listing(&place)?.value,
             });
         }
-        added.sort_by(|one, other| name_of(&one.path).cmp(name_of(&other.path)));
+        added.stable_sort_by(|one, other| name_of(&one.path).cmp(name_of(&other.path)));
         for file in added {
             let bytes = snapshot.read(&file.path, &file.key())?;
             let read = shown(bytes.as_deref());

@@ -16,7 +16,7 @@ pub(crate) use self::usage::{Sum, UsageSums, usage};
 pub(crate) use self::when::since;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
-use crate::model::{Outcome, PlanKind, RunId, Slug, UndoState, Undone, Usage};
+use crate::model::{Outcome, PlanKind, RunId, Slug, Sort, UndoState, Undone, Usage};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, Row};
 use crate::ops::only;
 use crate::ops::run::lease::Leases;
@@ -146,7 +146,7 @@ pub(crate) fn runs(
             runs.push(summary(run, at, message, partial, leases));
         }
     }
-    runs.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
+    runs.stable_sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
     runs.truncate(limit);
     Ok(runs)
 }

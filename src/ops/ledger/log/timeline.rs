@@ -1,6 +1,6 @@
 use super::{Choice, day_of};
 use crate::git::{Error, Repository};
-use crate::model::RunId;
+use crate::model::{RunId, Sort};
 use crate::ops::ledger::index::{EntryHeader, Index, Place, Row};
 use crate::record::{Entry, Read};
 
@@ -19,14 +19,14 @@ struct Line {
 /// Sorts entries by their number in the run. One without a number, which another process wrote, comes behind those that
 /// are older by the time their file names start with.
 fn in_order<T>(mut entries: Vec<(Option<u64>, String, T)>) -> Vec<T> {
-    entries.sort_by(|(_, name, _), (_, other, _)| name.cmp(other));
+    entries.stable_sort_by(|(_, name, _), (_, other, _)| name.cmp(other));
     let mut last = 0;
     let placed = entries.into_iter().map(|(seq, _, entry)| {
         last = seq.unwrap_or_default().max(last);
         ((seq.unwrap_or(last), seq.is_none()), entry)
     });
     let mut placed: Vec<_> = placed.collect();
-    placed.sort_by_key(|(place, _)| *place);
+    placed.stable_sort_by_key(|(place, _)| *place);
     placed.into_iter().map(|(_, entry)| entry).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Formats answers in Markdown. Pure; every statement names its source.
 
-use crate::model::{DecisionState, Kind, Member, Plan, PlanKind, Slug, Team, first_line, list, plural, stems};
+use crate::model::{DecisionState, Kind, Member, Plan, PlanKind, Slug, Sort, Team, first_line, list, plural, stems};
 use crate::ops::decisions::list::ListedDecision;
 use crate::ops::ledger::log::RunSummary;
 use crate::ops::run::lease::LiveRun;
@@ -194,7 +194,7 @@ fn about<'a>(wanted: &[String], all: &'a [ListedDecision]) -> Vec<&'a ListedDeci
     scored.retain(|(held, ..)| *held == best);
     // Decisions in force come first; the sort is stable, so equal ones stay newest first.
     let rank = |decision: &ListedDecision| usize::from(decision.state != DecisionState::InForce);
-    scored.sort_by(|a, b| b.1.cmp(&a.1).then(rank(a.2).cmp(&rank(b.2))));
+    scored.stable_sort_by(|a, b| b.1.cmp(&a.1).then(rank(a.2).cmp(&rank(b.2))));
     scored.into_iter().map(|(_, _, decision)| decision).collect()
 }
 

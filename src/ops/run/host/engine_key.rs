@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
-use crate::model::list;
+use crate::model::{IntoMap, IntoSet, list};
 use crate::ops::Project;
 
 /// Hashes of the settings of engines and of the MCP servers of their sessions, and the variables that determine where prompts and
@@ -21,12 +21,12 @@ impl EngineKey {
         let variables = variables.map(|(name, value)| (name.clone(), hash(value)));
         let settings = project.settings.values().filter(|(name, ..)| is_of_engines(name));
         let settings = settings.map(|(name, value, _)| (format!("`{name}`"), hash(&value.to_string())));
-        Self(settings.chain(variables).collect())
+        Self(settings.chain(variables).into_map())
     }
 
     /// The names of the entries that differ, if any.
     pub(in crate::ops) fn difference(&self, other: &Self) -> Option<String> {
-        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).into_set();
         let others: Vec<&String> = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).collect();
         (!others.is_empty()).then(|| list(others))
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::uri;
-use crate::model::{Change, RunId};
+use crate::model::{Change, RunId, Sort};
 use crate::ops::Project;
 use crate::ops::run::members::{MemberResult, RunResult};
 
@@ -37,7 +37,7 @@ fn answer(member: &MemberResult) -> &str {
 /// How many bytes each may take of `room`, so that only the longest are cut, and those alike.
 fn shares(lengths: &[usize], mut room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
-    order.sort_by_key(|&index| lengths[index]);
+    order.stable_sort_by_key(|&index| lengths[index]);
     let mut shares = vec![0; lengths.len()];
     for (done, index) in order.into_iter().enumerate() {
         shares[index] = lengths[index].min(room / (lengths.len() - done));

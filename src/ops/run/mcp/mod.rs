@@ -31,7 +31,7 @@ use crate::engine::command::{Profile, Values};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::mcp::{Call, Fault, Object, Service, Task, ToolResult};
-use crate::model::{Problem, Severity};
+use crate::model::{IntoMap, Problem, Severity};
 use crate::ops::Project;
 use crate::ops::run::members::Runner;
 use crate::ops::run::order::flag_settings;
@@ -109,7 +109,7 @@ impl McpServer {
         let governed = used
             .iter()
             .filter_map(|report| Some((report.name.clone(), report.governed.as_ref()?.under(permissions).to_owned())));
-        let governed = governed.collect();
+        let governed = governed.into_map();
         let mut complaints: Vec<String> = used.iter().filter_map(engines::Report::complaint).collect();
         match engines::check_names(&project) {
             Err(failure) => problems.push(failure.message),

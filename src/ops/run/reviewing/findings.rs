@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::diff::{Quoted, Shown};
-use crate::model::{first_line, without_hidden};
+use crate::model::{Sort, first_line, without_hidden};
 
 /// Most findings of one reviewer that count.
 pub(super) const MOST: usize = 7;
@@ -134,7 +134,7 @@ fn of(given: &Value, shown: &Shown<'_>, author: Author<'_>) -> Finding {
 
 /// By place, so that those at one place stand together; what is not in the diff comes last.
 pub(super) fn grouped(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by(|a, b| (a.rank(), &a.path, a.line, &a.by).cmp(&(b.rank(), &b.path, b.line, &b.by)));
+    findings.stable_sort_by(|a, b| (a.rank(), &a.path, a.line, &a.by).cmp(&(b.rank(), &b.path, b.line, &b.by)));
     findings
 }
 

@@ -41,7 +41,7 @@ pub(crate) enum Asked {
 }
 
 /// Lets this team's watch execute an order, if there is a suitable one.
-pub(crate) fn orchestrate<S: Show>(env: &Env, project: &Project, order: &Order, show: &mut S) -> Asked {
+pub(crate) fn orchestrate(env: &Env, project: &Project, order: &Order, show: &mut dyn Show) -> Asked {
     let Some(watcher) = WatchFiles::of(project).watcher() else { return Asked::Nobody };
     if let Some(reason) = unsuitable(&watcher, order) {
         return Asked::Declined(reason);
@@ -65,7 +65,7 @@ fn unsuitable(watcher: &Watcher, order: &Order) -> Option<String> {
     order.flags.contains_key("max-concurrent").then(|| "it has its own --max-concurrent".to_owned())
 }
 
-async fn order_from<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut S) -> Asked {
+async fn order_from(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut dyn Show) -> Asked {
     let (canceller, cancel) = Cancel::channel();
     let _signals = match SignalGuard::by(&canceller, env) {
         Ok(guard) => guard,
@@ -136,7 +136,7 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    async fn run<S: Show>(&self, mut incoming: Incoming<ReadHalf<Stream>>, show: &mut S) -> Asked {
+    async fn run(&self, mut incoming: Incoming<ReadHalf<Stream>>, show: &mut dyn Show) -> Asked {
         let mut cancel = self.cancel.clone();
         let mut is_cancelled = false;
         let (mut run, mut shown) = (None, BTreeSet::new());
@@ -214,7 +214,7 @@ impl Conversation<'_> {
 
     /// When a watch dies, its runs end: records the end, and shows it. A watch also disconnects clients that read too
     /// slowly; then the run goes on.
-    fn cut_off<S: Show>(&self, run: &RunId, shown: &BTreeSet<EntryId>, show: &mut S) -> Result<Ended, Failure> {
+    fn cut_off(&self, run: &RunId, shown: &BTreeSet<EntryId>, show: &mut dyn Show) -> Result<Ended, Failure> {
         let (repository, prefix) = (&self.project.repository, self.project.ledger_prefix());
         for _ in 0..LEASE_CHECKS {
             lost::settle(self.env, repository);

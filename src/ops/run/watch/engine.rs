@@ -29,16 +29,14 @@ pub(super) fn report(
     events: &mpsc::UnboundedSender<Event>,
 ) -> (Reports, JoinHandle<()>) {
     let (reports, messages) = Reports::channel();
+    let feed = Feed { watch: events.clone(), client: None };
     let dispatcher = Dispatcher {
         run: run.clone(),
         past: Vec::new(),
         clock: env.clock.clone(),
         ids: env.ids.clone(),
         journal: NoJournal,
-        show: Redacting::new(
-            Feed { watch: events.clone(), client: None },
-            secrets::redactor(env, &project.folder.root),
-        ),
+        show: Box::new(Redacting::new(Box::new(feed), secrets::redactor(env, &project.folder.root))),
         sessions: Arc::new(LiveSessions::default()),
     };
     let reporting = tokio::spawn(async move { drop(dispatcher.serve(messages).await) });

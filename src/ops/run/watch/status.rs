@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Watch;
-use crate::model::{SessionState, SessionStatus, Slug};
+use crate::model::{SessionState, SessionStatus, Slug, Sort};
 use crate::ops::run::host::WatchState;
 use crate::pool::standing_session_id;
 
@@ -26,7 +26,7 @@ impl Watch {
             Some(SessionStatus { run, state, directory, ..session })
         };
         let mut kept: Vec<SessionStatus> = known.into_iter().filter_map(of_pool).collect();
-        kept.sort_by(|one, other| one.agent.cmp(&other.agent));
+        kept.stable_sort_by(|one, other| one.agent.cmp(&other.agent));
         kept
     }
 }

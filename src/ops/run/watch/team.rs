@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use similar::TextDiff;
 use tokio::time::{Duration, Instant};
 
 use super::Watch;
 use crate::compile::{Learnings, Task};
 use crate::engine::Opening;
-use crate::model::{EventKind, SessionSpec, Slug, Tier};
+use crate::model::{EventKind, IntoMap, IntoSet, LineDiff, SessionSpec, Slug, Tier};
 use crate::ops::run::executor::opening;
 use crate::ops::run::setup::core;
 use crate::ops::team::agents::compiler;
@@ -116,7 +115,7 @@ impl Watch {
         specs.insert((coordinator.agent.clone(), coordinator.tier), coordinator);
         let of_agents = project.team.startable().map(|member| &member.slug);
         let charters = of_agents.filter_map(|slug| Some((slug.clone(), project.team.charters.get(slug)?.text.clone())));
-        let charters = charters.collect();
+        let charters = charters.into_map();
         let idle = project.settings.sessions.idle_timeout;
         let now = KnownTeam { key, specs, charters, problem: None, idle, empty_since: None };
         let before = self.team.replace(now);
@@ -155,14 +154,14 @@ impl Watch {
         };
         let changed: Vec<(&(Slug, Tier), &SessionSpec)> =
             specs.iter().filter(|(key, spec)| is_changed(key, spec)).collect();
-        let of_changed: BTreeSet<Slug> = changed.iter().map(|((agent, _), _)| agent.clone()).collect();
+        let of_changed: BTreeSet<Slug> = changed.iter().map(|((agent, _), _)| agent.clone()).into_set();
         let (joined, left): (Vec<_>, Vec<_>) =
             (new.difference(&old).cloned().collect(), old.difference(&new).cloned().collect());
         if !(of_changed.is_empty() && joined.is_empty() && left.is_empty()) || before.problem.is_some() {
             self.tell_changes(of_changed.into_iter().collect(), joined, left.clone(), None);
         }
         self.show_charters(&before.charters, &charters);
-        let kept: BTreeSet<(Slug, Tier)> = pool.kept_agents().into_iter().collect();
+        let kept: BTreeSet<(Slug, Tier)> = pool.kept_agents().into_iter().into_set();
         for (key, spec) in changed.into_iter().filter(|(key, _)| kept.contains(key)) {
             pool.recreate(&key.0, spec.clone()).await;
         }
@@ -175,7 +174,7 @@ impl Watch {
     fn show_charters(&self, before: &BTreeMap<Slug, String>, now: &BTreeMap<Slug, String>) {
         for (agent, text) in now {
             if let Some(old) = before.get(agent).filter(|old| *old != text) {
-                let diff = TextDiff::from_lines(old, text).unified_diff().context_radius(1).to_string();
+                let diff = LineDiff::new(old, text).unified(1);
                 self.reports.tell(Some(agent), EventKind::CharterChanged { diff });
             }
         }

@@ -6,7 +6,7 @@ use super::Adopted;
 use super::files::ToolFiles;
 use super::known::KnownFiles;
 use crate::edit::{swap_servers, with_folder_renamed, without_hidden_decisions};
-use crate::model::SkippedFile;
+use crate::model::{SkippedFile, Sort};
 use crate::ops::change::FileChange;
 use crate::ops::team::hosts::{PROMPT, PROMPT_TEXT};
 use crate::store;
@@ -35,8 +35,8 @@ impl Plan {
         plan.servers(files);
         plan.git_files(files, folder);
         plan.moves(files, folder, &removed);
-        plan.changes.sort_by(|one, other| one.path.cmp(&other.path));
-        plan.adopted.skipped.sort_by(|one, other| one.path.cmp(&other.path));
+        plan.changes.stable_sort_by(|one, other| one.path.cmp(&other.path));
+        plan.adopted.skipped.stable_sort_by(|one, other| one.path.cmp(&other.path));
         plan
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::edit::{self, NewMember};
 use crate::env::files::read_regular;
 use crate::error::Failure;
-use crate::model::{SkippedFile, Slug, Team, first_line};
+use crate::model::{IntoMap, SkippedFile, Slug, Team, first_line};
 use crate::ops::change::FileChange;
 use crate::ops::team::hosts::{MARK, PROMPT};
 use crate::parse::{self, Files, text_of};
@@ -83,7 +83,7 @@ impl Roles {
     pub(super) fn as_team(&self) -> Files {
         let charters = self.all.iter().map(|role| (charter_path(&role.slug), role.text.clone()));
         let own = [("team.md".to_owned(), roster(&self.all)), ("routing.md".to_owned(), routing(&self.all))];
-        Files { folder: store::FOLDERS[0].to_owned(), texts: charters.chain(own).collect() }
+        Files { folder: store::FOLDERS[0].to_owned(), texts: charters.chain(own).into_map() }
     }
 
     /// Adds the roles that are not on the team yet. Returns the team's files and those roles.

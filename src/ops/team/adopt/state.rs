@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{Actor, Decision, EventKind, Slug};
+use crate::model::{Actor, Decision, EventKind, IntoSet, Slug};
 use crate::ops::Workspace;
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::{contents as ledger, lost};
@@ -88,7 +88,7 @@ pub(super) fn import(env: &Env, workspace: &Workspace, dry_run: bool) -> Result<
 /// The decisions that neither the branch nor the ledger has.
 fn new_decisions(workspace: &Workspace, state: &Files, on_branch: &Files) -> Result<Vec<Decision>, Failure> {
     let logged = ledger::decisions(&workspace.repository, &workspace.ledger_prefix())?;
-    let mut known: BTreeSet<String> = logged.iter().map(|logged| logged.decision.id.to_string()).collect();
+    let mut known: BTreeSet<String> = logged.iter().map(|logged| logged.decision.id.to_string()).into_set();
     known.extend(parse::decisions(on_branch).iter().map(|decision| decision.id.to_string()));
     let mut decisions = parse::decisions(state);
     decisions.retain(|decision| known.insert(decision.id.to_string()));

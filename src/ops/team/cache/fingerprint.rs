@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::IntoMap;
 use crate::parse::Files;
 use crate::store::TeamFolder;
 
@@ -161,7 +162,7 @@ impl FileStamps {
 fn others(folder: &TeamFolder) -> BTreeMap<String, bool> {
     let own = folder.path.parent().unwrap_or(&folder.root);
     let others = crate::store::FOLDERS.iter().filter(|name| **name != folder.name);
-    others.map(|name| ((*name).to_owned(), own.join(name).is_dir())).collect()
+    others.map(|name| ((*name).to_owned(), own.join(name).is_dir())).into_map()
 }
 
 impl Stamp {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::env::files::replace;
+use crate::model::Sort;
 
 const HASH: usize = blake3::OUT_LEN;
 
@@ -39,12 +40,15 @@ impl CacheFolder {
 
     /// `None` unless the file is exactly as it was written.
     pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
+        let bytes = self.intact(name, kind)?;
+        serde_json::from_slice(bytes.get(2 * HASH..)?).ok()
+    }
+
+    /// A file as it was written: the header, the hash of the rest, and the rest.
+    fn intact(&self, name: &str, kind: &str) -> Option<Vec<u8>> {
         let bytes = fs::read(self.path(name, kind)).ok()?;
         let (hash, body) = bytes.strip_prefix(&self.header?)?.split_at_checked(HASH)?;
-        if blake3::hash(body).as_bytes() != hash {
-            return None;
-        }
-        serde_json::from_slice(body).ok()
+        (blake3::hash(body).as_bytes() == hash).then_some(bytes)
     }
 
     /// Writes a value atomically. Returns whether it succeeded; a failure only makes the next command slower.
@@ -76,7 +80,7 @@ impl CacheFolder {
                 found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), is_temporary, path));
             }
         }
-        found.sort();
+        found.stable_sort_by(Ord::cmp);
         // The newest file was written just now, so its time is the current time of the file system's clock.
         let Some(now) = found.last().map(|(modified, ..)| *modified) else { return };
         let mut count = found.iter().filter(|(_, is_temporary, _)| !is_temporary).count();

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{ChangeKind, Problem, Severity, SkippedFile, Source, list};
+use crate::model::{ChangeKind, IntoMap, Problem, Severity, SkippedFile, Source, list};
 use crate::ops::change::{Change, Changed, Conflict, FileChange, WriteMode};
 use crate::ops::{Project, Workspace};
 use crate::store::TeamFolder;
@@ -198,7 +198,7 @@ fn plan_targets(
     let (plan, files) = planner.plan()?;
     let others: BTreeMap<_, _> = others;
     let targets = record.targets.union(scope.targets).copied().collect();
-    let next = Record { targets, files: files.into_iter().chain(others).collect(), ..record.clone() };
+    let next = Record { targets, files: files.into_iter().chain(others).into_map(), ..record.clone() };
     Ok((plan, next))
 }
 

@@ -7,7 +7,7 @@ use super::record::{Record, RecordedFile};
 use super::render::HostTexts;
 use super::section;
 use crate::error::Failure;
-use crate::model::SkippedFile;
+use crate::model::{IntoSet, SkippedFile};
 use crate::ops::Workspace;
 use crate::ops::change::{Conflict, FileChange, Merged, conflict_copy, merged, same};
 
@@ -60,7 +60,7 @@ impl Planner<'_> {
     /// The plan, and the files of the next record.
     pub(super) fn plan(&self) -> Result<(HostsPlan, BTreeMap<String, RecordedFile>), Failure> {
         let (mut plan, mut next) = (HostsPlan::default(), BTreeMap::new());
-        let paths: BTreeSet<&String> = self.record.files.keys().chain(self.wanted.keys()).collect();
+        let paths: BTreeSet<&String> = self.record.files.keys().chain(self.wanted.keys()).into_set();
         for path in paths {
             self.plan_file(path, &mut plan, &mut next)?;
         }
@@ -235,7 +235,7 @@ pub(super) enum Drift {
 impl Planner<'_> {
     pub(super) fn drift(&self) -> Result<Vec<(String, Drift)>, Failure> {
         let mut found = Vec::new();
-        for path in self.record.files.keys().chain(self.wanted.keys()).collect::<BTreeSet<_>>() {
+        for path in self.record.files.keys().chain(self.wanted.keys()).into_set() {
             let (recorded, wanted) = (self.record.files.get(path), self.wanted.get(path));
             let is_section = wanted.is_some_and(|text| text.is_section);
             let current = match self.current.get(path) {

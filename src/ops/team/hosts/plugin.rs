@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::render::{Agent, HostText, HostTexts, MARK, PROMPT_TEXT, agents, field, one_line};
-use crate::model::{Slug, Team, first_line};
+use crate::model::{IntoMap, Slug, Team, first_line};
 use crate::ops::team::templates::hash;
 use crate::parse;
 
@@ -54,14 +54,14 @@ pub(super) fn texts(team: &Team, files: &HostTexts, team_folder: &str) -> HostTe
             .iter()
             .filter(|(path, _)| !is_skill_file(path, folder))
             .filter_map(|(path, file)| Some((path.strip_prefix(folder)?.strip_prefix('/')?.to_owned(), file.clone())));
-        skills.insert(name, others.chain([("SKILL.md".to_owned(), main)]).collect());
+        skills.insert(name, others.chain([("SKILL.md".to_owned(), main)]).into_map());
     }
     let mut texts: HostTexts = skills
         .into_iter()
         .flat_map(|(name, files)| {
             files.into_iter().map(move |(path, file)| (format!("{FOLDER}/skills/{name}/{path}"), file))
         })
-        .collect();
+        .into_map();
     texts.insert(format!("{FOLDER}/mcp.json"), HostText::file(servers()));
     let manifest = manifest(&texts);
     texts.insert(format!("{FOLDER}/plugin.json"), HostText::file(manifest));

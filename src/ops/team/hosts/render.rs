@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::section;
 use super::target::Target;
 use crate::compile::charter_tools;
-use crate::model::{Member, Slug, Team, ToolChoice, first_line};
+use crate::model::{IntoMap, Member, Slug, Team, ToolChoice, first_line};
 use crate::parse;
 
 /// The first line of an agent's file, which tells generated files from hand-written ones.
@@ -125,13 +125,15 @@ pub(super) fn texts(target: Target, team: &Team) -> HostTexts {
         Target::Copilot => {
             let own = (PROMPT.to_owned(), HostText::file(PROMPT_TEXT));
             let each = agents.iter().filter(|agent| agent.slug.as_str() != "squad");
-            each.map(|agent| (format!(".github/agents/{}.agent.md", agent.slug), copilot(agent))).chain([own]).collect()
+            each.map(|agent| (format!(".github/agents/{}.agent.md", agent.slug), copilot(agent)))
+                .chain([own])
+                .into_map()
         }
         Target::Claude => {
-            agents.iter().map(|agent| (format!(".claude/agents/{}.md", agent.slug), claude(agent))).collect()
+            agents.iter().map(|agent| (format!(".claude/agents/{}.md", agent.slug), claude(agent))).into_map()
         }
         Target::Codex => {
-            agents.iter().map(|agent| (format!(".codex/agents/{}.toml", agent.slug), codex(agent))).collect()
+            agents.iter().map(|agent| (format!(".codex/agents/{}.toml", agent.slug), codex(agent))).into_map()
         }
         Target::AgentsMd => {
             let bytes = section::marked(&agents_md_section(&agents)).into_bytes();

@@ -9,7 +9,7 @@ use super::record::{self, Record};
 use super::render::{self, HostText, HostTexts};
 use super::target::Target;
 use crate::error::Failure;
-use crate::model::Team;
+use crate::model::{IntoMap, IntoSet, Team};
 use crate::ops::Workspace;
 use crate::ops::change::{FileChange, Found, Tree, WriteMode};
 use crate::ops::team::commit::files_at;
@@ -82,7 +82,7 @@ fn texts(team: &Team, skills: &HostTexts, targets: &BTreeSet<Target>, folder: &T
         Target::Plugin => plugin::texts(team, skills, folder.name),
         target => render::texts(*target, team),
     });
-    each.flatten().collect()
+    each.flatten().into_map()
 }
 
 /// The texts at the commit that last changed the record: the base for merging the user's edits.
@@ -93,7 +93,7 @@ pub(super) fn previous_texts(workspace: &Workspace, targets: &BTreeSet<Target>) 
     let folder = workspace.folder_in_repository();
     let skills = workspace.repository.files_at(&commit, &format!("{folder}/skills"), |_| Some(MAX_SIZE))?;
     let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
-    let skills = skills.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, HostText::file(bytes)))).collect();
+    let skills = skills.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, HostText::file(bytes)))).into_map();
     let team = parse::team(&files_at(workspace, &commit)?).0;
     Ok(texts(&team, &skills, targets, &workspace.folder))
 }
@@ -107,7 +107,7 @@ pub(super) fn current_files(
 ) -> Result<BTreeMap<String, CurrentFile>, Failure> {
     let tree = Tree::of(workspace, mode)?;
     let root = workspace.path_in_repository();
-    let paths: BTreeSet<&String> = record.files.keys().chain(wanted.keys()).collect();
+    let paths: BTreeSet<&String> = record.files.keys().chain(wanted.keys()).into_set();
     let mut found = BTreeMap::new();
     for path in paths {
         let full = format!("{root}{path}");

@@ -1,5 +1,6 @@
 //! Languages by lines, and who of the built-in team owns which folder: by its name and by what is in it.
 
+use crate::model::Sort;
 use std::collections::BTreeMap;
 
 /// Languages by file extension, and the kind of the text.
@@ -123,7 +124,7 @@ impl<'p> Lines<'p> {
         }
         let all: u64 = counts.values().sum();
         let mut found: Vec<(&str, u64)> = counts.into_iter().filter(|(_, lines)| lines * 20 >= all).collect();
-        found.sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
+        found.stable_sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
         found.truncate(MAX_COUNT);
         found.into_iter().map(|(name, lines)| (name, lines * 100 / all.max(1))).collect()
     }

@@ -15,6 +15,7 @@ use super::checks::{self, Check};
 use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::git::Repository;
+use crate::model::{IntoMap, IntoSet, Sort};
 use dependencies::Sign;
 use folders::Lines;
 pub(super) use folders::is_text;
@@ -98,7 +99,7 @@ pub(crate) struct Stack {
 /// The listed files of a repository, and the languages and frameworks in them.
 pub(super) fn stack(repository: &Repository, work_dir: &Path) -> Result<Stack, Failure> {
     let paths = repository.listed_files()?;
-    let languages: BTreeSet<&str> = paths.iter().filter_map(|path| folders::language(path)).collect();
+    let languages: BTreeSet<&str> = paths.iter().filter_map(|path| folders::language(path)).into_set();
     let frameworks = frameworks(&informative_texts(&paths, work_dir)).into_iter().map(|(fact, _)| fact.value);
     let frameworks = frameworks.collect();
     Ok(Stack { paths, languages: languages.into_iter().collect(), frameworks })
@@ -110,7 +111,7 @@ pub(super) fn informative_texts(paths: &[String], work_dir: &Path) -> BTreeMap<S
         let text = String::from_utf8(read_regular(&work_dir.join(path), MAX_SIZE)?).ok()?;
         Some((path.clone(), text))
     };
-    paths.iter().filter(|path| is_informative(path)).filter_map(read).collect()
+    paths.iter().filter(|path| is_informative(path)).filter_map(read).into_map()
 }
 
 /// `texts` are those of the informative files; `lines` counts those of a file, if it is among those that are counted.
@@ -119,7 +120,7 @@ pub(super) fn survey(
     texts: &BTreeMap<String, String>,
     lines: impl Fn(&str) -> Option<u64>,
 ) -> Survey {
-    let at_root: BTreeSet<&str> = paths.iter().map(String::as_str).filter(|path| !path.contains('/')).collect();
+    let at_root: BTreeSet<&str> = paths.iter().map(String::as_str).filter(|path| !path.contains('/')).into_set();
     let found = Lines::count(paths, lines);
     let (frameworks, signs): (Vec<_>, Vec<_>) = frameworks(texts).into_iter().unzip();
     let languages = found.languages();
@@ -215,7 +216,7 @@ fn worth_telling(all: Vec<Check>, languages: &[(&str, u64)]) -> Vec<Check> {
     let mut seen = BTreeSet::new();
     told.retain(|check| seen.insert(check.command.clone()));
     if told.len() > MAX_COUNT {
-        told.sort_by_key(|check| !is_test(check));
+        told.stable_sort_by_key(|check| !is_test(check));
         told.truncate(MAX_COUNT);
     }
     told
