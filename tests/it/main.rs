@@ -49,7 +49,7 @@ mod hidden;
 mod histories;
 mod history;
 mod hooks;
-mod hosts;
+mod host_exports;
 mod house;
 mod import;
 mod inbox;
