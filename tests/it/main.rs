@@ -50,6 +50,7 @@ mod histories;
 mod history;
 mod hooks;
 mod host_exports;
+mod hosts;
 mod house;
 mod import;
 mod inbox;
