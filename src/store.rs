@@ -56,6 +56,11 @@ pub(crate) struct TeamFolder {
 }
 
 impl TeamFolder {
+    /// The one in a project's root, or where it would be.
+    pub(crate) fn of(root: &Path) -> Self {
+        Self::in_root(root).unwrap_or_else(|| Self::expected(root))
+    }
+
     /// Where a team would be, whether or not it exists.
     pub(crate) fn expected(root: &Path) -> Self {
         Self { root: root.to_owned(), name: FOLDERS[0], path: root.join(FOLDERS[0]) }

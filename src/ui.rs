@@ -99,6 +99,10 @@ impl Ui {
         Progress::of(activity, is_shown.then(|| self.shows_progress()))
     }
 
+    pub(crate) fn input_is_terminal(&self) -> bool {
+        self.streams.in_is_terminal
+    }
+
     /// Whether a user can answer questions.
     pub(crate) fn can_ask(&self) -> bool {
         self.streams.in_is_terminal && self.streams.err_is_terminal

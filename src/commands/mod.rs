@@ -54,6 +54,7 @@ mod upgrade;
 mod watch;
 mod why;
 mod within;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -200,6 +201,7 @@ enum Command {
     Guard(guard::Args),
     #[command(hide = true)]
     Within(within::Args),
+    Worker(worker::Args),
 }
 
 /// What a command works with: the environment, its folder and the terminal.
@@ -314,6 +316,7 @@ impl Arguments {
             #[cfg(unix)]
             Command::Guard(args) => args.run(&mut context),
             Command::Within(args) => args.run(&mut context),
+            Command::Worker(args) => args.run(&mut context),
         };
         (context, ended)
     }

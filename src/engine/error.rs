@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// `Display` is one sentence for people; [`EngineError::hint`] is the way out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum EngineError {
     /// The engine's program is not installed, or not where it was said to be.
     Missing { what: String, hint: String },

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -10,7 +11,8 @@ use crate::model::{Access, Exited, Usage};
 
 /// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
 /// those.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Fact {
     /// A sign of life, with nothing to tell: the model thinks, a tool goes on.
     Alive,
@@ -36,6 +38,7 @@ pub(crate) enum Fact {
         detail: String,
     },
     /// The engine waits for an answer.
+    #[serde(skip)]
     Request(Request),
     /// The engine refused a call by rules of its own.
     Denied {
@@ -87,6 +90,13 @@ pub(crate) enum Fact {
     Lost(String),
 }
 
+impl Fact {
+    /// Whether it is the last one of a turn.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Idle | Self::Interrupted(_) | Self::Failed(_) | Self::NoQuota { .. } | Self::Lost(_))
+    }
+}
+
 /// The lines of a text that an older one has not: what a write adds.
 pub(crate) fn added(old: &str, new: &str) -> String {
     let old: BTreeSet<&str> = old.lines().map(str::trim).collect();
@@ -125,7 +135,7 @@ pub(crate) enum Request {
 }
 
 /// What a tool is about to write into a file, as far as its arguments say.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Writing {
     /// As the engine has it.
     pub(crate) path: String,
@@ -136,7 +146,7 @@ pub(crate) struct Writing {
     pub(crate) is_whole: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ToolCall {
     pub(crate) call: String,
     pub(crate) tool: String,
@@ -176,14 +186,14 @@ pub(crate) fn subject(arguments: &Value) -> String {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ToolResult {
     pub(crate) ok: bool,
     /// What the model reads.
     pub(crate) text: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Approval {
     Allow,
     /// Refused, with the reason the model reads.

@@ -17,10 +17,10 @@ mod child;
 pub(crate) mod claude;
 pub(crate) mod codex;
 pub(crate) mod command;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod copilot;
 mod descendants;
-mod dialect;
+pub(crate) mod dialect;
 mod error;
 mod fact;
 mod frame;
@@ -34,13 +34,16 @@ mod processes;
 pub(crate) mod prove;
 mod quota;
 pub(crate) mod rehearsal;
+pub(crate) mod remote;
 mod stores;
 mod traffic;
 mod writes;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use capabilities::{Capabilities, Capability};
@@ -133,7 +136,7 @@ pub(crate) trait AdapterSession {
 }
 
 /// What a resumed session contains of the interrupted turn.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recall {
     /// Whether the model has received the prompt.
     pub(crate) has_prompt: bool,
@@ -144,16 +147,16 @@ pub(crate) struct Recall {
 }
 
 /// One of squad's own tools. The engine calls it with [`Fact::Request`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ToolSpec {
-    pub(crate) name: &'static str,
-    pub(crate) description: &'static str,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) description: Cow<'static, str>,
     /// JSON Schema of the arguments, of type `object`.
     pub(crate) parameters: Value,
 }
 
 /// How to open a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Opening {
     /// Its id: `[A-Za-z0-9_-]` only, and the same for the same work of the same agent, so that it can be resumed.
     pub(crate) session: String,
@@ -171,7 +174,7 @@ pub(crate) struct Opening {
 }
 
 /// What a caller outside squad said of an agent that it named.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Caller {
     /// The role in the caller's words.
     pub(crate) role: String,
@@ -180,9 +183,9 @@ pub(crate) struct Caller {
 }
 
 /// The form of an answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Form {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// A JSON Schema of type `object`, in which every property is required and no other is allowed.
     pub(crate) schema: Value,
 }
@@ -233,6 +236,7 @@ pub(crate) enum Engine {
     Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
+    Remote(remote::Remote),
 }
 
 /// A session of any engine.
@@ -242,6 +246,7 @@ pub(crate) enum Session {
     Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
+    Remote(Box<remote::Session>),
 }
 
 /// Everything needed to start an engine, so that it can be started on first use.
@@ -250,6 +255,8 @@ pub(crate) enum Startable {
     Command(Box<command::Options>),
     Copilot(Box<copilot::Options>),
     Rehearsal(Option<rehearsal::Script>, Box<rehearsal::Surroundings>),
+    /// On another machine.
+    Remote(Box<remote::Options>),
     /// Its settings do not allow starting it.
     Not(EngineError),
 }
@@ -266,6 +273,7 @@ impl Startable {
             Self::Rehearsal(script, surroundings) => {
                 Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(*surroundings)))
             }
+            Self::Remote(options) => remote::Remote::start(*options).await.map(Engine::Remote),
             Self::Not(error) => Err(error),
         }
     }
@@ -276,6 +284,7 @@ impl Startable {
             Self::Command(options) => Some(command::account(options)),
             Self::Copilot(options) => Some(options.account()),
             Self::Rehearsal(..) => Some(Account::new(EngineKind::Rehearsal.name(), None, [])),
+            Self::Remote(options) => Some(options.account()),
             Self::Not(_) => None,
         }
     }
@@ -289,6 +298,7 @@ impl Startable {
             }
             Self::Copilot(options) => copilot::locate(options).map(Some),
             Self::Rehearsal(..) => Ok(None),
+            Self::Remote(options) => Ok(Some(options.launch.program.clone())),
             Self::Not(error) => Err(error.clone()),
         }
     }
@@ -308,6 +318,7 @@ impl Engine {
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
             Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
+            Self::Remote(engine) => engine.name(),
         }
     }
 
@@ -319,6 +330,7 @@ impl Engine {
             Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
             Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
+            Self::Remote(engine) => engine.version(),
         }
     }
 }
@@ -332,6 +344,7 @@ macro_rules! each {
             Self::Command($adapter) => $call,
             Self::Copilot($adapter) => $call,
             Self::Rehearsal($adapter) => $call,
+            Self::Remote($adapter) => $call,
         }
     };
 }
@@ -346,6 +359,7 @@ impl Adapter for Engine {
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),
+            Self::Remote(engine) => engine.open(opening).await.map(|session| Session::Remote(Box::new(session))),
         }
     }
 

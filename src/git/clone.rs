@@ -113,6 +113,11 @@ impl Repository {
         self.work_dir().map_or(Ok(()), |root| self.give_index(&root.join(".git")))
     }
 
+    /// Has the clone's files be those of a commit, as if its agent had made them so.
+    pub(crate) fn show(&self, commit: &str) -> Result<(), Error> {
+        self.check_out(commit)
+    }
+
     /// Counts the clone's state as committed, to which it was just committed.
     pub(crate) fn settle_clone(&self, commit: &str) -> Result<(), Error> {
         self.call(&["read-tree", "--reset", commit]).succeed()?;

@@ -1,7 +1,12 @@
 //! Objects from outside: they come into a repository of their own, and only what is wanted of them comes into ours, as
 //! a pack that git keeps until its ref has moved. A kill in between leaves nothing in ours, neither a ref nor an object.
 
-use std::{ffi::OsStr, fs, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{error::Error, pack::KeptPack, repository::Repository};
 
@@ -25,11 +30,30 @@ impl Incoming {
         source: &OsStr,
         refspecs: &[String],
     ) -> Result<Self, Error> {
+        Self::fetch_onto(ours, settings, source, refspecs, &[])
+    }
+
+    /// The same of a bundle that leaves out what these commits of ours have.
+    pub(super) fn fetch_onto(
+        ours: &Repository,
+        settings: &[&str],
+        source: &OsStr,
+        refspecs: &[String],
+        bases: &[String],
+    ) -> Result<Self, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let place = folder.path().join("incoming.git");
         let format = format!("--object-format={}", ours.hash());
         ours.call(&["init", "--quiet", "--bare", "--template=", &format]).arguments(&[&place]).succeed()?;
         let git_dir = format!("--git-dir={}", place.display());
+        if !bases.is_empty() {
+            see_objects_of(&place, ours)?;
+        }
+        for base in bases {
+            // git looks for them in the history of the refs that it has.
+            let name = format!("refs/squad/bases/{base}");
+            ours.call(&[&git_dir, "update-ref", &name, base]).succeed()?;
+        }
         let call = ours.call(&[&git_dir]).arguments(settings);
         let options = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
         let call = call.arguments(&options).arguments(&["--no-auto-maintenance", "--"]);
@@ -46,10 +70,7 @@ impl Incoming {
     /// Makes the objects of another repository readable here. Only after the fetch: git does not fetch what it can read
     /// already, and that may be about to go.
     pub(super) fn see_objects_of(&self, ours: &Repository) -> Result<(), Error> {
-        let info = self.place.join("objects").join("info");
-        let alternates = [ours.objects_directory().as_os_str().as_encoded_bytes(), b"\n"].concat();
-        let made = fs::create_dir_all(&info).and_then(|()| fs::write(info.join("alternates"), alternates));
-        made.map_err(Error::io("write to", &info))
+        see_objects_of(&self.place, ours)
     }
 
     /// Copies everything fetched from a bundle, which git makes a pack of, into `ours`, durably. git keeps it until the
@@ -60,4 +81,11 @@ impl Incoming {
         let indexes = files.filter(|path| path.extension().is_some_and(|kind| kind == "idx"));
         indexes.map(|index| ours.packs().copy_of(&index)).collect()
     }
+}
+
+fn see_objects_of(place: &Path, ours: &Repository) -> Result<(), Error> {
+    let info = place.join("objects").join("info");
+    let alternates = [ours.objects_directory().as_os_str().as_encoded_bytes(), b"\n"].concat();
+    let made = fs::create_dir_all(&info).and_then(|()| fs::write(info.join("alternates"), alternates));
+    made.map_err(Error::io("write to", &info))
 }

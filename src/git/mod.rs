@@ -21,6 +21,7 @@
 //! | `intent`, `transaction`, `rewrite`, `staging` | changes to work tree, index and branch that can be finished after a kill |
 //! | `listing` | which files git tracks, would add, or ignores |
 //! | `work_tree` | snapshots of the work tree, and the diff between two of them |
+//! | `transfer` | commits on their way to and from another machine, as bundles |
 //! | `clone` | clones in which agents work, and commits of what they did there |
 //! | `merge` | merging their work into the user's branch |
 //! | `rescue` | backing up uncommitted changes before they are removed, and restoring them |
@@ -78,6 +79,7 @@ mod snapshot;
 mod staging;
 mod sync;
 mod transaction;
+mod transfer;
 mod tree;
 mod tree_edit;
 mod undo;

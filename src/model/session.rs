@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{DecisionId, Outcome, Proposal, RunId, Slug, Tier};
 
 /// Everything an engine needs to open a session for one agent. Depends only on team, settings, tier and task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SessionSpec {
     pub(crate) agent: Slug,
     pub(crate) name: String,
@@ -73,7 +73,7 @@ impl ContextItem {
 }
 
 /// A model, and the configuration layer that chose it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ModelChoice {
     /// Empty: the engine's default.
     pub(crate) id: String,
@@ -84,14 +84,14 @@ pub(crate) struct ModelChoice {
 }
 
 /// A chosen model that the engine does not offer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UnavailableModel {
     pub(crate) model: String,
     pub(crate) engine: String,
 }
 
 /// The models an engine offers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AvailableModels {
     /// The engine's name.
     pub(crate) engine: String,
@@ -157,7 +157,7 @@ pub(crate) enum ModelLayer {
 }
 
 /// Which of the engine's tools a session may use. Squad's own tools are also available, except with `Nothing`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ToolChoice {
     All,

@@ -1,7 +1,7 @@
 //! The engines of a run or a watch. Each is started once, when it is first needed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -22,7 +22,7 @@ pub(crate) struct Engines {
     /// By requested name. A fallback is listed under both names.
     running: Mutex<BTreeMap<String, Arc<Engine>>>,
     /// The running main engine, or its fallback.
-    main_engine: OnceLock<Arc<Engine>>,
+    main_engine: parking_lot::Mutex<Option<Arc<Engine>>>,
     /// What bounds their programs.
     sandbox: Option<Sandbox>,
     quotas: Quotas,
@@ -32,7 +32,7 @@ pub(crate) struct Engines {
 
 impl Engines {
     pub(crate) fn new(main: String, fallback: Vec<String>, startable: BTreeMap<String, Startable>) -> Self {
-        let (running, main_engine) = (Mutex::default(), OnceLock::new());
+        let (running, main_engine) = <(Mutex<_>, parking_lot::Mutex<_>)>::default();
         let quotas = Quotas::new(None, Clock::System);
         Self { main, fallback, startable, running, main_engine, sandbox: None, quotas, broken: BTreeMap::new() }
     }
@@ -87,8 +87,7 @@ impl Engines {
                     running.insert(candidate.to_owned(), Arc::clone(&engine));
                     running.insert(name.to_owned(), Arc::clone(&engine));
                     if name == self.main {
-                        // Not set yet: a running main engine was returned above.
-                        let _ = self.main_engine.set(Arc::clone(&engine));
+                        *self.main_engine.lock() = Some(Arc::clone(&engine));
                     }
                     return Ok(engine);
                 }
@@ -173,9 +172,13 @@ impl Engines {
         }
     }
 
+    fn running_main(&self) -> Option<Arc<Engine>> {
+        self.main_engine.lock().clone()
+    }
+
     /// The name of the main engine or its fallback, and its version, which is empty before the start.
     pub(super) fn main(&self) -> (String, String) {
-        match self.main_engine.get() {
+        match self.running_main() {
             Some(engine) => (engine.name().to_owned(), engine.version()),
             None => (self.main.clone(), String::new()),
         }
@@ -183,7 +186,7 @@ impl Engines {
 
     /// The models of the main engine; none before its start.
     pub(super) async fn offer(&self) -> AvailableModels {
-        match self.main_engine.get() {
+        match self.running_main() {
             Some(engine) => engine.offer().await,
             None => AvailableModels::default(),
         }
@@ -191,21 +194,22 @@ impl Engines {
 
     /// The connection of the main engine. Before its start, there is none to lose.
     pub(super) fn connection(&self) -> ConnectionState {
-        self.main_engine.get().map_or(ConnectionState::Connected, |engine| engine.connection())
+        self.running_main().map_or(ConnectionState::Connected, |engine| engine.connection())
     }
 
     /// Returns when the main engine's connection changes; never if it has not been started.
     pub(super) async fn connection_changed(&self) {
-        match self.main_engine.get() {
+        match self.running_main() {
             Some(engine) => engine.connection_changed().await,
             None => std::future::pending().await,
         }
     }
 
-    /// Stops all running engines.
-    pub(super) async fn stop(self) {
-        drop(self.main_engine);
-        for engine in self.running.into_inner().into_values() {
+    /// Stops all running engines. They are started again when they are needed.
+    pub(super) async fn stop(&self) {
+        let running = std::mem::take(&mut *self.running.lock().await);
+        self.main_engine.lock().take();
+        for engine in running.into_values() {
             // An engine may be listed under several names. Only the last reference stops it.
             if let Some(engine) = Arc::into_inner(engine) {
                 engine.stop().await;
@@ -219,7 +223,7 @@ impl From<Engine> for Engines {
     fn from(engine: Engine) -> Self {
         let (main, engine) = (engine.name().to_owned(), Arc::new(engine));
         let running = Mutex::new(BTreeMap::from([(main.clone(), Arc::clone(&engine))]));
-        let main_engine = OnceLock::from(engine);
+        let main_engine = parking_lot::Mutex::new(Some(engine));
         let (fallback, startable) = Default::default();
         let quotas = Quotas::new(None, Clock::System);
         Self { main, fallback, startable, running, main_engine, sandbox: None, quotas, broken: BTreeMap::new() }

@@ -21,4 +21,7 @@ pub(crate) struct Place {
 pub(crate) trait Places: Send + Sync {
     /// The agent's place for work that begins now; the error is why it has none.
     fn place(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = Result<Arc<Place>, String>> + Send + '_>>;
+
+    /// The agent has done what it got its place for.
+    fn leave(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

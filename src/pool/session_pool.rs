@@ -219,6 +219,11 @@ impl SessionPool {
         kept.tell_if_empty();
     }
 
+    /// Stops the engines, which are started again when they are needed. No session may be borrowed.
+    pub(crate) async fn rest(&self) {
+        self.engines.stop().await;
+    }
+
     /// Closes all sessions and engines.
     pub(crate) async fn stop(self) {
         if let Some(kept) = &self.kept {

@@ -188,7 +188,7 @@ async fn a_session_is_used_again_only_as_it_was_opened() {
         (|opening| opening.tools = vec![Tool::Verdict.spec()], "resumed"),
         (|opening| opening.directory = "/other".into(), "resumed"),
         (|opening| opening.asks = true, "resumed"),
-        (|opening| opening.form = Some(Form { name: "choice", schema: serde_json::json!({}) }), "resumed"),
+        (|opening| opening.form = Some(Form { name: "choice".into(), schema: serde_json::json!({}) }), "resumed"),
     ];
     for (number, (change, expected)) in cases.into_iter().enumerate() {
         let mut world = World::new(ANY);

@@ -247,7 +247,12 @@ impl Workers {
                     job.opening.spec.on_fallback(fallback);
                 }
                 match self.placed(&mut job, &mut work).await {
-                    Ok(workers) => workers.perform_at_once(job, is_on_fallback, &mut work, started).await,
+                    Ok(workers) => {
+                        workers.perform_at_once(job, is_on_fallback, &mut work, started).await;
+                        if let (Some(places), Some(_)) = (&self.places, workers.place) {
+                            places.leave(&work.agent).await;
+                        }
+                    }
                     Err(reason) => {
                         match self.cancel.is_set() {
                             true => work.end(Outcome::Cancelled, &format!("{} before it began", self.cancel.reason())),

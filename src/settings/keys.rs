@@ -95,6 +95,7 @@ pub(super) const KEYS: &[Key] = &[
         let mode = Isolation::parse(&name);
         put(&mut s.isolation.mode, mode.ok_or_else(|| format!("is project or clone, not `{name}`")))
     }),
+    guarded_key("isolation.host", |s, _, v| put(&mut s.isolation.host, text(v).map(Some))),
     guarded_key("isolation.bring", |s, _, v| put(&mut s.isolation.bring, texts(v))),
     guarded_key("isolation.setup", |s, _, v| put(&mut s.isolation.setup, arguments(v))),
     free("policy.questions", |s, _, v| {

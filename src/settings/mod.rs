@@ -165,6 +165,8 @@ pub(crate) struct SandboxSettings {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IsolationSettings {
     pub(crate) mode: Isolation,
+    /// Where agents without a host of their own work: a host, a label, or any host; `None`: on this machine.
+    pub(crate) host: Option<String>,
     /// What git ignores and each clone gets a copy of: files and folders below the project's.
     pub(crate) bring: Vec<String>,
     /// A program and its arguments that make a new clone ready; empty: none is needed.
@@ -419,6 +421,10 @@ impl Settings {
             let reason = format!("is `{host}`, and no host has that name or label");
             problems.extend(name.map(|name| keys::blocking(name, &reason, &settings.origin(name))));
         }
+        if let Some(host) = settings.isolation.host.as_ref().filter(|host| settings.hosts_named(host).is_empty()) {
+            let reason = format!("is `{host}`, and no host has that name or label");
+            problems.push(keys::blocking("isolation.host", &reason, &settings.origin("isolation.host")));
+        }
         problems.extend(settings.timeout_meaning_changed());
         (settings, problems)
     }
@@ -552,6 +558,15 @@ impl Settings {
         }
         let fits = |host: &HostSettings| name == ANY_HOST || host.labels.iter().any(|label| label == name);
         self.hosts.iter().filter(|(_, host)| fits(host)).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The host, or the label of hosts, that an agent works on; `None`: this machine. A flag is for all agents.
+    pub(crate) fn host_of(&self, names: &[String]) -> Option<&str> {
+        let all = self.isolation.host.as_deref();
+        if matches!(self.origin("isolation.host"), Origin::Flag(_) | Origin::Variable(_)) {
+            return all;
+        }
+        names.iter().find_map(|name| self.agent_hosts.get(name)).map(String::as_str).or(all)
     }
 
     /// The origin of the first value in a table.

@@ -123,7 +123,7 @@ impl Tool {
             LazyLock::new(|| serde_json::from_str(include_str!("specs.json")).unwrap_or_default());
         let spec = &SPECS[self.name()];
         let description = spec["description"].as_str().unwrap_or_default();
-        ToolSpec { name: self.name(), description, parameters: spec["parameters"].clone() }
+        ToolSpec { name: self.name().into(), description: description.into(), parameters: spec["parameters"].clone() }
     }
 }
 
@@ -395,7 +395,8 @@ mod tests {
             _ => json!("a"),
         };
         for tool in Tool::ALL {
-            let ToolSpec { name, parameters, .. } = tool.spec();
+            let ToolSpec { parameters, .. } = tool.spec();
+            let name = tool.name();
             let properties = parameters["properties"].as_object().expect("an object");
             let required: Vec<&str> =
                 parameters["required"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();

@@ -82,6 +82,9 @@ pub(in crate::commands) struct Args {
     /// Where agents work: in the `project`, or each in a `clone` of its own, for `squad merge` to bring together
     #[arg(long, value_name = "WHERE")]
     isolation: Option<String>,
+    /// Let agents work on another machine of `[hosts]`: its name, a label, or `any`; each in a clone there
+    #[arg(long, value_name = "HOST")]
+    on: Option<String>,
     /// Whether agents may change things; by default `ask` on a terminal, otherwise `deny`
     #[arg(long, value_enum, value_name = "MODE")]
     permissions: Option<Permissions>,
@@ -221,6 +224,7 @@ impl Args {
             self.limit.clone(),
             self.max_concurrent.clone(),
             self.isolation.clone(),
+            self.on.clone(),
         ];
         let before = |name: &str| resumed?.flags.get(name).cloned();
         let named = FLAGS.iter().zip(values);

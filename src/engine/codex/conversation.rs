@@ -1,5 +1,6 @@
 //! The reader's side of a session: Codex's messages as facts, and its requests as squad's. No I/O.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ pub(super) struct Conversation {
     session: String,
     spec: SessionSpec,
     directory: PathBuf,
-    own_tools: BTreeSet<&'static str>,
+    own_tools: BTreeSet<Cow<'static, str>>,
     /// Codex's id of the thread; empty until it is open.
     thread: String,
     /// It began with this session.
@@ -67,7 +68,7 @@ impl Conversation {
     pub(super) fn new(
         (session, spec): (&str, &SessionSpec),
         directory: PathBuf,
-        own_tools: BTreeSet<&'static str>,
+        own_tools: BTreeSet<Cow<'static, str>>,
     ) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
         let (session, spec) = (session.to_owned(), spec.clone());
@@ -449,7 +450,7 @@ mod tests {
 
     fn conversation(is_new: bool) -> (Conversation, mpsc::UnboundedReceiver<Fact>) {
         let spec = opening("s", ToolChoice::All).spec;
-        let own = BTreeSet::from(["squad_status"]);
+        let own = BTreeSet::from(["squad_status".into()]);
         let (mut conversation, facts) = Conversation::new(("s", &spec), PathBuf::from("/p"), own);
         conversation.opened("t", is_new);
         conversation.begin_turn();

@@ -99,7 +99,7 @@ impl Session {
             let what = format!("opening session `{session}`");
             return Err(EngineError::Request { what, reason: format!("`{}` is not a model name", printable(&model)) });
         }
-        let own_tools = opening.tools.iter().map(|tool| tool.name).collect();
+        let own_tools = opening.tools.iter().map(|tool| tool.name.clone()).collect();
         let (conversation, facts) = Conversation::new((&session, &opening.spec), opening.directory.clone(), own_tools);
         let (conversation, state) = (Mutex::new(conversation), watch::Sender::new(LinkState::Reconnecting));
         let core = Core { shared, opening, model, timeouts, conversation, state, record: Mutex::default() };
@@ -245,7 +245,7 @@ impl Core {
             }
             None => {
                 let tools = self.opening.tools.iter().map(|tool| {
-                    let (name, description) = (tool.name, tool.description);
+                    let (name, description) = (&tool.name, &tool.description);
                     json!({ "type": "function", "name": name, "description": description, "inputSchema": tool.parameters })
                 });
                 params["dynamicTools"] = tools.collect();

@@ -306,7 +306,7 @@ impl Turn {
         let is_offered = |is_allowed: bool| is_allowed && !profile.has_own_tools();
         let own =
             offered.into_iter().filter(|(_, is_allowed)| is_offered(*is_allowed)).map(|(name, _)| name.to_owned());
-        let relayed: Vec<String> = self.opening.tools.iter().map(|tool| tool.name.to_owned()).collect();
+        let relayed: Vec<String> = self.opening.tools.iter().map(|tool| tool.name.to_string()).collect();
         let tools: Vec<String> = own.chain(relayed.iter().cloned()).collect();
         if profile.tools.is_none() || squad.is_none() || tools.is_empty() {
             return Ok(None);

@@ -1,5 +1,6 @@
 //! The reader's side of one session: turns the CLI's messages into facts. No I/O.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(crate) struct Conversation {
     facts: mpsc::UnboundedSender<Fact>,
     /// Parameters for reopening the session after a lost connection.
     params: OpenParams,
-    own_tools: BTreeSet<&'static str>,
+    own_tools: BTreeSet<Cow<'static, str>>,
     /// Running tool calls by id, since completions and permission requests do not name the tool.
     calls: HashMap<String, Call>,
     substitutes: Substitutes,
@@ -163,7 +164,10 @@ pub(crate) enum PendingAnswer {
 }
 
 impl Conversation {
-    pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<&'static str>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
+    pub(crate) fn new(
+        params: OpenParams,
+        own_tools: BTreeSet<Cow<'static, str>>,
+    ) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
         let (calls, substitutes, changed) = Default::default();
         let (turn, turns, context, opened) = Default::default();
@@ -584,7 +588,7 @@ mod tests {
 
     fn conversation(tools: ToolChoice) -> (Conversation, mpsc::UnboundedReceiver<Fact>) {
         let opening = testing::opening("s", tools);
-        Conversation::new(OpenParams::new(&opening, None), ["squad_status"].into())
+        Conversation::new(OpenParams::new(&opening, None), ["squad_status".into()].into())
     }
 
     fn event(r#type: &str, data: Value) -> Event {

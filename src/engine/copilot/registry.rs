@@ -1,5 +1,6 @@
 //! The open sessions. Routes the CLI's messages to their sessions.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ impl Registry {
     pub(crate) fn add(
         &self,
         params: OpenParams,
-        own_tools: impl IntoIterator<Item = &'static str>,
+        own_tools: impl IntoIterator<Item = Cow<'static, str>>,
     ) -> Result<mpsc::UnboundedReceiver<Fact>, EngineError> {
         let mut sessions = self.sessions.lock();
         let id = params.session_id.clone();

@@ -44,7 +44,7 @@ impl Session {
         let mut params = OpenParams::new(&opening, server.options.provider.as_ref()).with_servers(servers);
         let excluded_servers = repository_file(&server.options.directory, &opening.directory, &[LANGUAGE_SERVERS])
             .filter(|_| params.exclude_language_servers());
-        let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
+        let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name.clone()))?;
         let model = params.model.clone().unwrap_or_default();
         // From here on, dropping the session removes it from the registry.
         let response_format = opening.form.map(|form| {

@@ -30,8 +30,8 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
             compiled_hash: "00".into(),
         },
         tools: vec![ToolSpec {
-            name: "squad_status",
-            description: "Who does what.",
+            name: "squad_status".into(),
+            description: "Who does what.".into(),
             parameters: json!({ "type": "object" }),
         }],
         directory: "/project".into(),

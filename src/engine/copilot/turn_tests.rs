@@ -28,7 +28,7 @@ impl Cli {
     fn connected() -> (Self, Arc<Registry>, tokio::sync::mpsc::UnboundedReceiver<Fact>) {
         let registry = Arc::new(Registry::new(Duration::from_secs(60)));
         let opening = opening(SESSION, ToolChoice::All);
-        let facts = registry.add(OpenParams::new(&opening, None), ["squad_status"]).expect("it is new");
+        let facts = registry.add(OpenParams::new(&opening, None), ["squad_status".into()]).expect("it is new");
         let (theirs, ours) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
         Connection::start(Dialect::Framed, theirs.0, ours.0, Arc::clone(&registry) as Arc<dyn Incoming>);
         (Self { input: ours.1, output: BufReader::new(theirs.1) }, registry, facts)

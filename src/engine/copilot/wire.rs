@@ -3,6 +3,7 @@
 //!
 //! Sent messages are exact. In received messages every field is optional: a missing or new field must not fail a turn.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -101,8 +102,8 @@ struct CustomAgent {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolParams {
-    name: &'static str,
-    description: &'static str,
+    name: Cow<'static, str>,
+    description: Cow<'static, str>,
     parameters: Value,
     /// squad decides when the call arrives; a permission request before it would only be slower.
     skip_permission: bool,
@@ -193,8 +194,8 @@ impl ProviderParams {
 impl ToolParams {
     fn new(tool: &ToolSpec) -> Self {
         Self {
-            name: tool.name,
-            description: tool.description,
+            name: tool.name.clone(),
+            description: tool.description.clone(),
             parameters: tool.parameters.clone(),
             skip_permission: true,
         }
@@ -224,7 +225,7 @@ fn available_tools(choice: &ToolChoice, own: &[ToolSpec]) -> Option<Vec<String>>
     if tools.iter().any(|tool| tool == SHELL) {
         tools.extend(SHELL_COMPANIONS.map(str::to_owned));
     }
-    tools.extend(own.iter().map(|tool| tool.name.to_owned()));
+    tools.extend(own.iter().map(|tool| tool.name.to_string()));
     let mut seen = std::collections::BTreeSet::new();
     tools.retain(|tool| seen.insert(tool.clone()));
     Some(tools)

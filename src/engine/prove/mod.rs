@@ -184,7 +184,7 @@ impl Turns {
 impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
     async fn claims(&mut self) -> Result<(), EngineError> {
         let (plain, repository) = self.stage.directories();
-        let turns = Turns::new(plain, self.stage.tool().name);
+        let turns = Turns::new(plain, &self.stage.tool().name);
         let (engine, mut session) = self.open(plain, false, &turns.all()).await?;
         let is_there = |name: &str| plain.join(name).exists();
 

@@ -72,7 +72,7 @@ impl Stage for World {
     }
 
     fn tool(&self) -> ToolSpec {
-        ToolSpec { name: "squad_status", description: "", parameters: json!({ "type": "object" }) }
+        ToolSpec { name: "squad_status".into(), description: "".into(), parameters: json!({ "type": "object" }) }
     }
 }
 

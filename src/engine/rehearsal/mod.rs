@@ -73,7 +73,7 @@ pub(crate) struct Session {
 impl Rehearsal {
     pub(crate) fn start(script: Option<Script>) -> Self {
         let mut turns: BTreeMap<String, VecDeque<Vec<Step>>> = BTreeMap::new();
-        let Script { turns: scripted, models } = script.unwrap_or_default();
+        let Script { turns: scripted, models, .. } = script.unwrap_or_default();
         for turn in scripted {
             turns.entry(turn.agent).or_default().push_back(turn.steps);
         }

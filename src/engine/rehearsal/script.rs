@@ -15,6 +15,9 @@ pub(crate) struct Script {
     pub(super) turns: Vec<Turn>,
     /// The models it offers, the default first; `None`: every model.
     pub(super) models: Option<Vec<String>>,
+    /// As it is written.
+    #[serde(skip)]
+    pub(crate) text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -141,13 +144,14 @@ impl Script {
 
     /// Parses a script. The error names the line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let script: Self = toml::from_str(text).map_err(|error| {
+        let mut script: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| 1 + text.bytes().take(span.start).filter(|b| *b == b'\n').count());
             format!("line {line}: {}", error.message().trim())
         })?;
         if script.models.as_ref().is_some_and(Vec::is_empty) {
             return Err("line 1: `models` is empty; leave it out to offer every model".to_owned());
         }
+        text.clone_into(&mut script.text);
         let says_nothing = script.turns.is_empty() && script.models.is_none();
         if says_nothing { Err("line 1: there is no `[[turn]]` in it".to_owned()) } else { Ok(script) }
     }

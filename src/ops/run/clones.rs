@@ -14,12 +14,15 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::engine::rehearsal::Script;
+use crate::engine::remote;
+use crate::engine::remote::frames::{Order, PROTOCOL};
 use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
@@ -28,11 +31,12 @@ use crate::model::{Content, EventKind, Position, RunId, SkippedFile, Slug, secon
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::run::clone_setup;
+use crate::ops::run::hosts::{self, CloneMirror, Hosts, Slot};
 use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::{engines, sandbox};
 use crate::policy::Redactor;
-use crate::pool::{Cancel, Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
+use crate::pool::{Cancel, Engines, Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
 
 /// Where the refs of all runs are.
 pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
@@ -40,6 +44,11 @@ pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
 const FOLDER: &str = "clones";
 /// The file with the name of the home of a clone's engines.
 const HOME: &str = "home";
+
+/// How long a host goes on without this machine, which may sleep or change its network.
+const LEASE: Duration = Duration::from_secs(60 * 60);
+/// The file with the name of the host that an agent works on.
+const HOST: &str = "host";
 
 /// The file that says that a clone is set up.
 const READY: &str = "ready";
@@ -61,6 +70,7 @@ pub(super) struct Basis {
     pub(super) cancel: Cancel,
     /// The project's, whose first snapshot is the start.
     pub(super) tree: Arc<WorkTree>,
+    pub(super) hosts: Arc<Hosts>,
 }
 
 pub(in crate::ops) struct Clones {
@@ -74,6 +84,8 @@ pub(in crate::ops) struct Clones {
 struct Made {
     repository: Repository,
     place: Arc<Place>,
+    /// Where its agent works, if not here; `None` between two tasks, too.
+    slot: Option<Slot>,
 }
 
 /// An agent's work, as it was committed.
@@ -270,10 +282,13 @@ impl Clones {
         // Both the set-up and the agent have them.
         let own = clone_setup::variables(&basis.run, &agent);
         let bound = own.clone();
-        let made = aside(self.basis.env.threads, move || basis.bind(&agent, &place, (repository, &work_dir), bound));
-        let (made, base, agent) = made.await??;
+        let slot = self.host_slot(&agent).await?;
+        let host = slot.as_ref().map(|slot| slot.host.clone());
+        let bind = move || basis.bind(&agent, &place, (repository, &work_dir), bound, host.as_deref());
+        let (mut made, base, agent) = aside(self.basis.env.threads, bind).await??;
+        made.slot = slot;
         let ready = self.folder.join(agent.as_str()).join(READY);
-        if !ready.exists() {
+        if made.slot.is_none() && !ready.exists() {
             let Basis { env, project, run, reports, cancel, .. } = &*self.basis;
             let whose = (&agent, &*made.place, &made.repository);
             let prepared = clone_setup::prepare((env, project, run), whose, &own, reports, cancel.clone()).await;
@@ -282,6 +297,20 @@ impl Clones {
         }
         made.place.tree.begin_at(base, &agent).await;
         Ok(made)
+    }
+
+    /// Waits for a slot on a host of the agent's, the one where it worked before; `None`: it works here.
+    async fn host_slot(&self, agent: &Slug) -> Result<Option<Slot>, String> {
+        let Some(hosts) = hosts::hosts_of(&self.basis.project, agent)? else { return Ok(None) };
+        let file = self.folder.join(agent.as_str()).join(HOST);
+        let before = fs::read_to_string(&file).ok();
+        let hosts = before.as_deref().map_or(hosts, |before| vec![before]);
+        if let Some(gone) = hosts.iter().find(|host| !self.basis.project.settings.hosts.contains_key(**host)) {
+            return Err(format!("its work is on the host `{gone}`, which is not configured any more"));
+        }
+        let slot = self.basis.hosts.take(&hosts).await;
+        fs::write(&file, &slot.host).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Some(slot))
     }
 
     /// Sets a clone to what is merged so far, unless its agent is at work there.
@@ -402,30 +431,87 @@ impl Basis {
         place: &Path,
         (repository, work_dir): (Repository, &Path),
         own: impl IntoIterator<Item = (String, String)>,
+        host: Option<&str>,
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
-        // The objects that the clone reads are there.
-        let source = [&*self.project.work_dir, self.project.repository.common_dir()].map(real);
-        let readable: Vec<PathBuf> = self.attached.iter().cloned().chain(source).collect();
-        let bounds = sandbox::of_run(&self.env, &project, self.run.as_str(), &readable);
-        let bounds = bounds.map_err(|failure| failure.message)?;
-        bounds.report(&self.reports);
-        // What git ignores there is no business of agents that work here.
-        let hidden = sandbox::ignored_environment_files(&self.project)?;
-        let sandbox = bounds.sandbox.map(|sandbox| sandbox.hiding(hidden));
-        fs::write(place.join(HOME), engines::home_name(&project)).map_err(|error| error.to_string())?;
-        let script = self.script.clone();
-        let mut env = self.env.clone();
-        env.variables.extend(own);
-        let engines = engines::prepare_with(&env, &project, &self.run, script, (&[], None), sandbox.as_ref());
+        let (engines, hooks) = match host {
+            Some(host) => (self.engines_on(host, agent, (&project, &repository))?, self.hooks.clone()),
+            None => self.engines_here(place, &project, own)?,
+        };
         let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.permits)));
-        let hooks = self.hooks.moved_to(&project.folder.root, sandbox.as_ref());
         let tree = self.tree_of(agent, place, &repository)?;
         let base = repository.head().map_err(|error| error.to_string())?.commit.unwrap_or_default();
         let base = repository.snapshot_at(&base).map_err(|error| error.to_string())?;
         let project = project.folder.root.display().to_string();
         let place = Arc::new(Place { project, hooks, pool, tree });
-        Ok((Made { repository, place }, base, agent.clone()))
+        Ok((Made { repository, place, slot: None }, base, agent.clone()))
+    }
+
+    /// Engines on this machine, bound to the clone.
+    fn engines_here(
+        &self,
+        place: &Path,
+        project: &Project,
+        own: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(Engines, Hooks), String> {
+        // The objects that the clone reads are there.
+        let source = [&*self.project.work_dir, self.project.repository.common_dir()].map(real);
+        let readable: Vec<PathBuf> = self.attached.iter().cloned().chain(source).collect();
+        let bounds = sandbox::of_run(&self.env, project, self.run.as_str(), &readable);
+        let bounds = bounds.map_err(|failure| failure.message)?;
+        bounds.report(&self.reports);
+        // What git ignores there is no business of agents that work here.
+        let hidden = sandbox::ignored_environment_files(&self.project)?;
+        let sandbox = bounds.sandbox.map(|sandbox| sandbox.hiding(hidden));
+        fs::write(place.join(HOME), engines::home_name(project)).map_err(|error| error.to_string())?;
+        let script = self.script.clone();
+        let mut env = self.env.clone();
+        env.variables.extend(own);
+        let engines = engines::prepare_with(&env, project, &self.run, script, (&[], None), sandbox.as_ref());
+        Ok((engines, self.hooks.moved_to(&project.folder.root, sandbox.as_ref())))
+    }
+
+    /// Engines on a host, which work in a clone that this one mirrors.
+    fn engines_on(
+        &self,
+        host: &str,
+        agent: &Slug,
+        (project, clone): (&Project, &Repository),
+    ) -> Result<Engines, String> {
+        let launch = hosts::launch(&self.env, &self.project.folder.root, &self.project.settings, host)?;
+        let head = self.project.repository.head().map_err(|error| error.to_string())?;
+        let name = project.work_dir.file_name().and_then(|name| name.to_str()).unwrap_or("project");
+        let common = blake3::hash(self.project.repository.common_dir().as_os_str().as_encoded_bytes());
+        let settings = &self.project.settings;
+        let order = Order {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            id: format!("{}-{agent}", self.run),
+            client: String::new(),
+            after: 0,
+            repository: common.to_hex()[..16].to_owned(),
+            format: clone.format(),
+            branch: head.branch,
+            head: head.commit,
+            base: String::new(),
+            name: name.to_owned(),
+            inner: self.project.path_in_repository(),
+            run: self.run.to_string(),
+            agent: agent.to_string(),
+            engine: String::new(),
+            sandbox: settings.sandbox.level,
+            requires_sandbox: settings.sandbox.require,
+            script: self.script.as_ref().map(|script| script.text.clone()),
+            lease: LEASE.as_secs(),
+        };
+        let root = project.folder.root.display().to_string();
+        let mirror = CloneMirror::of(&self.project.repository, clone, &self.run, agent);
+        Ok(engines::on_host(project, |engine| remote::Options {
+            launch: launch.clone(),
+            order: Order { engine: engine.to_owned(), ..order.clone() },
+            root: root.clone(),
+            mirror: Arc::clone(&mirror),
+        }))
     }
 
     fn tree_of(&self, agent: &Slug, place: &Path, repository: &Repository) -> Result<Arc<WorkTree>, String> {
@@ -469,6 +555,17 @@ impl Basis {
     }
 }
 
+impl Clones {
+    /// Gives an agent's host back: its worker there has nothing to do any more.
+    async fn leave_host(&self, agent: &Slug) {
+        let slot = self.slot(agent);
+        let mut slot = slot.lock().await;
+        let Some(made) = slot.as_mut().filter(|made| made.slot.is_some()) else { return };
+        made.place.pool.rest().await;
+        made.slot = None;
+    }
+}
+
 impl Places for Clones {
     fn place(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = Result<Arc<Place>, String>> + Send + '_>> {
         let agent = agent.clone();
@@ -476,7 +573,12 @@ impl Places for Clones {
             let slot = self.slot(&agent);
             let mut slot = slot.lock().await;
             match &mut *slot {
-                Some(made) => self.advance(&agent, made).await?,
+                Some(made) => {
+                    self.advance(&agent, made).await?;
+                    if made.slot.is_none() {
+                        made.slot = self.host_slot(&agent).await?;
+                    }
+                }
                 None => {
                     let mut made = self.open(&agent).await?;
                     // It may be there since an earlier step of a run that was killed.
@@ -487,6 +589,11 @@ impl Places for Clones {
             let place = slot.as_ref().map(|made| Arc::clone(&made.place));
             place.ok_or_else(|| "its clone is gone".to_owned())
         })
+    }
+
+    fn leave(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let agent = agent.clone();
+        Box::pin(async move { self.leave_host(&agent).await })
     }
 }
 

@@ -105,7 +105,7 @@ impl Executor<'_> {
         }
         let prompt = self.compiler.choice_prompt(&self.order.message, plan);
         let mut job = self.coordinator(prompt, false);
-        job.opening.form = Some(Form { name: "choice", schema: choice::schema(&self.project.team) });
+        job.opening.form = Some(Form { name: "choice".into(), schema: choice::schema(&self.project.team) });
         let work = self.workers.work(job).await;
         let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {

@@ -28,6 +28,7 @@ use crate::ops::run::clones::{self, Basis, Clones};
 use crate::ops::run::conversation_sessions::{self, ConversationSessions};
 use crate::ops::run::executor::Executor;
 use crate::ops::run::host::Requests;
+use crate::ops::run::hosts::{self, Hosts};
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order, WAIT};
@@ -282,6 +283,7 @@ async fn with_engine(
             reports: reports.clone(),
             cancel: cancel.clone(),
             tree: Arc::clone(&tree),
+            hosts: Hosts::new(&project.settings),
         })
     });
     let clones = match clones.transpose() {
@@ -337,7 +339,8 @@ async fn with_engine(
 /// Whether each agent gets a clone. Members that a client names work where it says.
 fn is_cloning(project: &Project, order: &Order, plan: &Plan) -> bool {
     let is_any = order.members.is_empty() && plan.kind != PlanKind::Direct;
-    is_any && project.settings.isolation.mode == Isolation::Clone
+    let members = plan.agents.iter().chain(plan.reviewers()).filter_map(|slug| project.team.member(slug));
+    is_any && (project.settings.isolation.mode == Isolation::Clone || hosts::is_any_away(&project.settings, members))
 }
 
 fn work_tree(
@@ -474,7 +477,7 @@ async fn sessions_of(
             }
         } => started,
     }?;
-    let places = project.settings.sessions.max_concurrent;
+    let places = hosts::slots(&project.settings).unwrap_or(project.settings.sessions.max_concurrent);
     Ok(match sessions {
         Sessions::Conversation(sessions) => sessions.keep(engines, places),
         Sessions::Own if is_standing => {

@@ -75,13 +75,14 @@ pub(crate) struct Conversation {
 pub(crate) type Land = Arc<dyn Fn(oneshot::Sender<Result<Landed, Failure>>) + Send + Sync>;
 
 /// Flags that are recorded with the run, and the settings they stand for.
-pub(crate) const FLAGS: [(&str, &str); 6] = [
+pub(crate) const FLAGS: [(&str, &str); 7] = [
     ("model", "models.override.all"),
     ("engine", "engine.name"),
     ("timeout", "sessions.timeout"),
     ("limit", "sessions.limit"),
     ("max-concurrent", "sessions.max_concurrent"),
     ("isolation", "isolation.mode"),
+    ("on", "isolation.host"),
 ];
 
 /// Flags that are recorded with the run too, and have no value.

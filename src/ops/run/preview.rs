@@ -1,5 +1,7 @@
 //! The dry run: plans a run without starting anything.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::compile::{Compiled, Task};
@@ -38,7 +40,7 @@ pub(crate) struct PreviewedSession {
     pub(crate) model: crate::model::ModelChoice,
     /// Which of the engine's tools.
     pub(crate) tools: crate::model::ToolChoice,
-    pub(crate) squad_tools: Vec<&'static str>,
+    pub(crate) squad_tools: Vec<Cow<'static, str>>,
     /// The size of prompt and context.
     pub(crate) bytes: usize,
     pub(crate) compiled_hash: String,
@@ -70,7 +72,7 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
             agent: spec.agent,
             model: spec.model,
             tools: spec.tools,
-            squad_tools: tools.iter().map(|tool| tool.name).collect(),
+            squad_tools: tools.iter().map(|tool| tool.name.clone()).collect(),
             compiled_hash: spec.compiled_hash,
         }
     });

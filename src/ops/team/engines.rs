@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::engine::command::{self, Profile};
-use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, with_hint};
+use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, remote, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Claim, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
@@ -70,14 +70,25 @@ fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
 /// The engine that is preferred if its program is there, else the first whose is. Starts nothing, and does not look for a
 /// login.
 pub(crate) fn first_installed(env: &Env, directory: &Path, settings: &Settings, preferred: &str) -> Option<String> {
+    let is_real = |name: &String| name == preferred || EngineKind::parse(name) != Some(EngineKind::Rehearsal);
+    let all = std::iter::once(preferred.to_owned()).chain(names(settings)).filter(is_real);
+    installed(env, directory, settings, all).next()
+}
+
+/// Those of some engines whose programs are there. Starts nothing, and does not look for a login.
+pub(crate) fn installed(
+    env: &Env,
+    directory: &Path,
+    settings: &Settings,
+    names: impl Iterator<Item = String>,
+) -> impl Iterator<Item = String> {
     let programs = Programs::new(directory, &env.os_variables());
-    let is_there = |name: &String| match EngineKind::parse(name) {
-        Some(EngineKind::Rehearsal) => name == preferred,
+    names.filter(move |name| match EngineKind::parse(name) {
+        Some(EngineKind::Rehearsal) => true,
         Some(EngineKind::Copilot) => copilot_options(env, None, directory, settings, "engines")
             .is_ok_and(|options| Startable::Copilot(Box::new(options)).locate().is_ok()),
         None => profile(name, settings).is_ok_and(|profile| command::locate(&profile, &programs).is_ok()),
-    };
-    std::iter::once(preferred.to_owned()).chain(names(settings)).find(is_there)
+    })
 }
 
 /// The engines for a new team: the usual one first, then the others up to the first that is ready. Starts what it looks at.
@@ -138,33 +149,69 @@ pub(crate) fn prepare_with(
     sandbox: Option<&Sandbox>,
 ) -> Engines {
     let settings = &project.settings;
-    let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
-    let named = std::iter::once(&settings.engine.name)
-        .chain(&settings.engine.fallback)
-        .chain(settings.agent_engines.values())
-        .chain(chartered)
-        .chain(given);
     let mut startable = BTreeMap::new();
     if let Some(profile) = described {
         let how = of_profile(env, project, run, profile.clone(), sandbox).unwrap_or_else(Startable::Not);
         startable.insert(profile.name.clone(), how);
     }
-    for name in named {
+    for name in named(project).chain(given) {
         let how = || startable_of(env, project, run, name, script.clone(), sandbox).unwrap_or_else(Startable::Not);
         startable.entry(name.clone()).or_insert_with(how);
     }
     let (known, mut broken) = (KnownProofs::read(env), BTreeMap::new());
     for (name, startable) in &mut startable {
-        match proofs::require(&known, settings, (name, startable), level_of(sandbox)) {
-            Ok(claims) => drop(broken.insert(name.clone(), claims)),
-            Err(error) => *startable = Startable::Not(error),
-        }
+        broken.insert(name.clone(), prove(&known, settings, (name, startable), sandbox));
     }
     broken.retain(|_, claims| !claims.is_empty());
     Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable)
         .within(sandbox.cloned())
         .with_quotas(quotas(env))
         .breaking(broken)
+}
+
+/// One engine, as far as it may be started.
+pub(crate) fn startable(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    name: &str,
+    script: Option<rehearsal::Script>,
+    sandbox: Option<&Sandbox>,
+) -> Startable {
+    let mut startable = startable_of(env, project, run, name, script, sandbox).unwrap_or_else(Startable::Not);
+    prove(&KnownProofs::read(env), &project.settings, (name, &mut startable), sandbox);
+    startable
+}
+
+/// Keeps an engine from being started that breaks what is required of it. Returns the claims that it breaks otherwise.
+fn prove(
+    known: &KnownProofs,
+    settings: &Settings,
+    (name, startable): (&str, &mut Startable),
+    sandbox: Option<&Sandbox>,
+) -> Vec<Claim> {
+    match proofs::require(known, settings, (name, startable), level_of(sandbox)) {
+        Ok(claims) => claims,
+        Err(error) => {
+            *startable = Startable::Not(error);
+            Vec::new()
+        }
+    }
+}
+
+/// The engines on another machine that a run may need there. `options`: how each is reached, by its name.
+pub(crate) fn on_host(project: &Project, options: impl Fn(&str) -> remote::Options) -> Engines {
+    let settings = &project.settings;
+    let startable = named(project).map(|name| (name.clone(), Startable::Remote(Box::new(options(name)))));
+    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable.collect())
+}
+
+/// The engines that a project names.
+fn named(project: &Project) -> impl Iterator<Item = &String> {
+    let settings = &project.settings;
+    let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
+    let own = std::iter::once(&settings.engine.name).chain(&settings.engine.fallback);
+    own.chain(settings.agent_engines.values()).chain(chartered)
 }
 
 /// What is known of the quotas of the user's accounts, on this machine.

@@ -41,6 +41,11 @@ impl Project {
         Ok(Opening::new(env, Workspace::find(env, directory)?, flags).read())
     }
 
+    /// Reads everything of a workspace that is no project of the user's.
+    pub(in crate::ops) fn of_workspace(env: &Env, workspace: Workspace) -> Self {
+        Opening::of(env, workspace, Layer::default()).read()
+    }
+
     /// The same project in another work tree of its repository.
     pub(crate) fn moved_to(&self, repository: Repository, work_dir: &Path) -> Self {
         let root = work_dir.join(self.path_in_repository());
@@ -138,6 +143,10 @@ pub(in crate::ops) struct Opening {
 impl Opening {
     pub(in crate::ops) fn new(env: &Env, workspace: Workspace, flags: Layer) -> Self {
         projects::remember(env, &workspace);
+        Self::of(env, workspace, flags)
+    }
+
+    fn of(env: &Env, workspace: Workspace, flags: Layer) -> Self {
         let cache = Cache::new(env, &workspace.local());
         let cached = cache.look_up(&workspace.folder);
         let trusted = |layers: &[Layer]| trust::approved(env, &workspace, layers);

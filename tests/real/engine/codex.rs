@@ -475,7 +475,7 @@ async fn questions_forms_images_and_a_quota() {
     let engine = world.engine().await;
     let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"],
         "additionalProperties": false });
-    let form = Some(Form { name: "answer", schema });
+    let form = Some(Form { name: "answer".into(), schema });
     let opening = Opening { form, ..world.opening("gpt-5.5", ToolChoice::All) };
     let mut session = engine.open(opening).await.expect("it opens");
     let question = json!({ "questions": [{ "id": "q", "header": "H", "question": "Which?",

@@ -1,0 +1,56 @@
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::{megabytes, plural};
+use crate::ops::run::worker;
+
+/// Carry out a work order of a squad on another machine
+///
+/// A launcher in the other machine's `[hosts]` starts this, such as `ssh HOST squad worker`. The order comes on standard
+/// input; what happens goes to standard output. If the connection breaks, the work goes on for a while, and the next
+/// launch takes it up.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// List the orders on this machine
+    #[arg(long, conflicts_with = "gc")]
+    list: bool,
+    /// Remove the clones of ended orders
+    #[arg(long)]
+    gc: bool,
+    /// Carry out the order ID; squad starts this itself
+    #[arg(long, value_name = "ID", hide = true, conflicts_with_all = ["list", "gc"])]
+    serve: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  squad worker --list    Show which orders are, or were, at work on this machine
+  squad worker --gc      Remove what ended orders left";
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let (env, ui) = (context.env, &mut context.ui);
+        if let Some(id) = self.serve {
+            worker::serve(env, &id)?;
+        } else if self.list {
+            let orders = worker::list(env);
+            if ui.json() {
+                ui.value(&serde_json::json!({ "orders": orders }));
+            } else {
+                for order in orders {
+                    let state = if order.running { "running" } else { "ended" };
+                    ui.data(&format!("{}  {state}  {}", order.id, order.directory));
+                }
+            }
+        } else if self.gc {
+            let (count, bytes) = worker::clear(env, true);
+            ui.data(&format!("removed {} ({})", plural(count, "order"), megabytes(bytes)));
+        } else if ui.input_is_terminal() {
+            return Err(Failure::usage("`squad worker` reads a work order on standard input, and this is a terminal")
+                .hint("a squad on another machine starts it: `squad help hosts` says how"));
+        } else {
+            worker::relay(env, ui.input_opener(), ui.take_output())?;
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,302 @@
+//! The protocol between squad and `squad worker`: a JSON message a line on the worker's standard streams, both ways. A
+//! message with `method` and `id` is a request and has an answer of the same `id`; without `id`, it has none.
+//!
+//! ```text
+//! squad                       squad worker
+//!                ←──────────── hello                      whatever is printed before it is skipped
+//!   order ──────────────────→  → what it lacks, and what goes on there
+//!   objects … ──────────────→                             a bundle of what it lacks
+//!   begin ──────────────────→  → its folder, its engine
+//!   open, send, steer, … ───→
+//!                ←──────────── fact …                     numbered; replayed after a break
+//!                ←──────────── ask         → the answer
+//!                ←──────────── work …      → taken        a bundle of what changed, before a turn's last fact
+//!   close, finish ──────────→
+//! ```
+//!
+//! A broken stream ends nothing: the worker goes on, and the next `order` of the same id attaches to it. It is the same
+//! client if it names itself as before, and is then told the facts after the last one that it had; another one finds the
+//! clone as it is and no session open.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
+use crate::model::{Access, AvailableModels, SandboxLevel};
+
+/// Incremented when older versions cannot understand newer messages.
+pub(crate) const PROTOCOL: u32 = 1;
+/// Bytes of a bundle in one message.
+pub(crate) const CHUNK: u64 = 1 << 20;
+
+/// The methods' names.
+pub(crate) mod method {
+    pub(crate) const HELLO: &str = "hello";
+    pub(crate) const ORDER: &str = "order";
+    pub(crate) const OBJECTS: &str = "objects";
+    pub(crate) const BEGIN: &str = "begin";
+    pub(crate) const OPEN: &str = "open";
+    pub(crate) const SEND: &str = "send";
+    pub(crate) const RECALL: &str = "recall";
+    pub(crate) const NOTIFY: &str = "notify";
+    pub(crate) const STEER: &str = "steer";
+    pub(crate) const ABORT: &str = "abort";
+    pub(crate) const CLOSE: &str = "close";
+    pub(crate) const FINISH: &str = "finish";
+    pub(crate) const ALIVE: &str = "alive";
+    pub(crate) const FACT: &str = "fact";
+    pub(crate) const ASK: &str = "ask";
+    pub(crate) const WORK: &str = "work";
+}
+
+/// What a worker says first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) protocol: u32,
+    /// The version of squad.
+    pub(crate) version: String,
+    /// As `linux-x86_64`.
+    pub(crate) platform: String,
+    /// The engines whose programs are there.
+    pub(crate) engines: Vec<String>,
+    /// The orders at work on the host, for the same user.
+    pub(crate) busy: usize,
+}
+
+/// A work order: what a host needs to know to let one agent work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) protocol: u32,
+    /// The version of squad.
+    pub(crate) version: String,
+    /// Letters, digits, `-` and `_`: the same for the same agent of the same run.
+    pub(crate) id: String,
+    /// Who gives it, to tell a client that attaches again from another one.
+    pub(crate) client: String,
+    /// The number of the last fact that this client had.
+    pub(crate) after: u64,
+    /// Identifies the repository among those of the client, in hex.
+    pub(crate) repository: String,
+    /// git's object format: `sha1` or `sha256`.
+    pub(crate) format: String,
+    /// The branch that is checked out, and its commit.
+    pub(crate) branch: Option<String>,
+    pub(crate) head: Option<String>,
+    /// The commit to work on.
+    pub(crate) base: String,
+    /// The name of the clone's folder.
+    pub(crate) name: String,
+    /// The project in the repository, with a final `/`; empty if they are the same.
+    pub(crate) inner: String,
+    pub(crate) run: String,
+    pub(crate) agent: String,
+    pub(crate) engine: String,
+    /// At least this must bound the programs of the engine, if the host can do it…
+    pub(crate) sandbox: SandboxLevel,
+    /// … and whether it has to.
+    pub(crate) requires_sandbox: bool,
+    /// What the rehearsal engine plays.
+    pub(crate) script: Option<String>,
+    /// Seconds that a worker goes on without its client.
+    pub(crate) lease: u64,
+}
+
+/// The answer to an order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Taken {
+    /// It lacks the base commit.
+    pub(crate) lacks: bool,
+    /// Commits that it has of this repository, the latest first.
+    pub(crate) has: Vec<String>,
+    /// The sessions that are open for this client, and whether each is at work on a turn.
+    pub(crate) sessions: BTreeMap<u64, bool>,
+}
+
+/// A part of a bundle.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Objects {
+    /// In base 64.
+    pub(crate) data: String,
+    pub(crate) is_last: bool,
+}
+
+/// A bundle in parts.
+pub(crate) struct Parts {
+    file: File,
+    /// `None`: the last part was returned.
+    left: Option<u64>,
+}
+
+impl Parts {
+    pub(crate) fn of(path: &Path) -> Result<Self, String> {
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (length, file) = opened.map_err(|error| error.to_string())?;
+        Ok(Self { file, left: Some(length) })
+    }
+}
+
+impl Iterator for Parts {
+    type Item = Result<Objects, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut left = self.left?;
+        let mut part = Vec::new();
+        let read = (&mut self.file).take(CHUNK).read_to_end(&mut part);
+        left = left.saturating_sub(part.len() as u64);
+        self.left = (left > 0 && read.is_ok()).then_some(left);
+        let objects = Objects { data: STANDARD.encode(&part), is_last: left == 0 };
+        Some(read.map(|_| objects).map_err(|error| error.to_string()))
+    }
+}
+
+/// The answer to `begin`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    /// The project's root on the host.
+    pub(crate) root: String,
+    /// The engine's version there.
+    pub(crate) version: String,
+    pub(crate) offer: AvailableModels,
+}
+
+/// The answer to `open`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    pub(crate) model: String,
+    pub(crate) workspace: Option<String>,
+    pub(crate) reports_tools: bool,
+    pub(crate) sandbox: SandboxLevel,
+}
+
+/// A request about an open session.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct OfSession {
+    pub(crate) session: u64,
+    /// The prompt, or the text to add.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attachments: Vec<Attached>,
+    /// Of `send`: counts the session's turns, so that none is begun twice.
+    #[serde(default)]
+    pub(crate) turn: u64,
+}
+
+/// An attached file with its content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    pub(crate) path: String,
+    /// In base 64.
+    pub(crate) data: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NumberedFact {
+    /// Counts from 1 for each order; 0 for what is not repeated after a break.
+    pub(crate) number: u64,
+    pub(crate) session: u64,
+    pub(crate) fact: Fact,
+}
+
+/// A part of what an agent changed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Work {
+    /// On top of the base.
+    pub(crate) commit: String,
+    pub(crate) objects: Objects,
+    /// Counts the bundle's parts from 0. After a break, a part may come twice.
+    pub(crate) part: u64,
+}
+
+/// A question of a session's engine, as [`Request`] without its reply.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Asked {
+    Tool(ToolCall),
+    BeforeTool(ToolCall),
+    Write(Vec<Writing>),
+    Permission { call: Option<String>, access: Access, tool: String, detail: String },
+    Unasked {},
+    AfterTool(ToolCall, ToolResult),
+    Question { text: String, choices: Vec<String> },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ask {
+    /// The same for the same question, which is asked again after a break.
+    pub(crate) id: u64,
+    pub(crate) session: u64,
+    pub(crate) asked: Asked,
+}
+
+/// Where the answer to an [`Asked`] goes. Dropping it refuses.
+pub(crate) type Answer = Box<dyn FnOnce(Value) + Send>;
+
+impl Asked {
+    /// A request in the form that travels, and where its answer goes.
+    pub(crate) fn of(request: Request) -> (Self, Answer) {
+        fn to<T: for<'de> Deserialize<'de> + Send + 'static>(reply: Reply<T>) -> Answer {
+            Box::new(move |answer| {
+                // What cannot be read is no answer, and that refuses.
+                if let Ok(answer) = serde_json::from_value(answer) {
+                    reply.send(answer);
+                }
+            })
+        }
+        match request {
+            Request::Tool(call, reply) => (Self::Tool(call), to(reply)),
+            Request::BeforeTool(call, reply) => (Self::BeforeTool(call), to(reply)),
+            Request::Write(writings, reply) => (Self::Write(writings), to(reply)),
+            Request::Permission { call, access, tool, detail, reply } => {
+                (Self::Permission { call, access, tool, detail }, to(reply))
+            }
+            Request::Unasked(reply) => (Self::Unasked {}, to(reply)),
+            Request::AfterTool(call, result, reply) => (Self::AfterTool(call, result), to(reply)),
+            Request::Question { text, choices, reply } => (Self::Question { text, choices }, to(reply)),
+        }
+    }
+
+    /// The request again; `answer` gets what is answered, unless nothing is.
+    pub(crate) fn request(self, answer: impl FnOnce(Value) + Send + 'static) -> Request {
+        fn from<T: Serialize + Send + 'static>(answer: impl FnOnce(Value) + Send + 'static) -> Reply<T> {
+            let (reply, given) = Reply::channel();
+            tokio::spawn(async move {
+                if let Ok(given) = given.await {
+                    answer(serde_json::to_value(given).unwrap_or_default());
+                }
+            });
+            reply
+        }
+        match self {
+            Self::Tool(call) => Request::Tool(call, from(answer)),
+            Self::BeforeTool(call) => Request::BeforeTool(call, from(answer)),
+            Self::Write(writings) => Request::Write(writings, from(answer)),
+            Self::Permission { call, access, tool, detail } => {
+                Request::Permission { call, access, tool, detail, reply: from::<Approval>(answer) }
+            }
+            Self::Unasked {} => Request::Unasked(from(answer)),
+            Self::AfterTool(call, result) => Request::AfterTool(call, result, from(answer)),
+            Self::Question { text, choices } => Request::Question { text, choices, reply: from(answer) },
+        }
+    }
+}
+
+/// The value with one path in place of another in all its texts, names included.
+pub(crate) fn moved(value: Value, from: &str, to: &str) -> Value {
+    match value {
+        Value::String(text) if text.contains(from) => Value::String(text.replace(from, to)),
+        Value::Array(values) => values.into_iter().map(|value| moved(value, from, to)).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| (name.replace(from, to), moved(value, from, to)));
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
+}

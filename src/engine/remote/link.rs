@@ -1,0 +1,306 @@
+//! The connection to a host, made again when it breaks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::frames::{Begun, Hello, Opened, PROTOCOL, Parts, Taken, method};
+use super::registry::{Receiver, Registry};
+use super::{Launch, Options, Timeouts};
+use crate::engine::child::ServingChild;
+use crate::engine::connection::{CallError, Connection, LinkState};
+use crate::engine::dialect::Dialect;
+use crate::engine::{EngineError, Fact, Opening, backoff};
+use crate::env::unique_id;
+
+/// The longest wait before a host is tried again is the first one times two to the power of this, less one.
+const MAX_DOUBLINGS: u32 = 5;
+/// A closed connection is noticed here a moment before it is made again.
+const SETTLING: Duration = Duration::from_millis(20);
+
+pub(super) struct Link {
+    pub(super) options: Options,
+    pub(super) timeouts: Timeouts,
+    pub(super) registry: Arc<Registry>,
+    state: watch::Sender<LinkState>,
+    begun: Mutex<Begun>,
+    stop: watch::Sender<bool>,
+    /// Set when the launcher's process has ended for good.
+    over: watch::Sender<bool>,
+}
+
+/// A worker that takes requests.
+struct Attached {
+    child: ServingChild,
+    connection: Arc<Connection>,
+    taken: Taken,
+    begun: Begun,
+}
+
+/// Starts a worker and waits for its first word.
+pub(super) async fn launch(
+    launch: &Launch,
+    registry: Arc<Registry>,
+    timeouts: Timeouts,
+) -> Result<(ServingChild, Arc<Connection>, Hello), EngineError> {
+    let unusable = |why: String| EngineError::Unusable { reason: format!("host {}: {why}", launch.host), hint: None };
+    let mut command = Command::from(launch.program.command());
+    command.args(&launch.arguments).current_dir(&launch.directory).env_clear().envs(&launch.variables);
+    let hello = watch::Sender::new(None);
+    let mut said = hello.subscribe();
+    let receiver = Arc::new(Receiver { registry, hello });
+    let (mut child, connection) = ServingChild::start(&mut command, Dialect::Lines, receiver)
+        .map_err(|why| unusable(format!("{} {why}", launch.program.path().display())))?;
+    let first = async { said.wait_for(Option::is_some).await.ok().and_then(|hello| hello.clone()) };
+    let silent = tokio::select! {
+        hello = timeout(timeouts.start, first) => match hello.ok().flatten() {
+            Some(hello) if hello.protocol == PROTOCOL => return Ok((child, connection, hello)),
+            Some(Hello { version, .. }) => {
+                format!("its squad {version} does not understand this one, {}", env!("CARGO_PKG_VERSION"))
+            }
+            None => format!("`squad worker` said nothing within {} s", timeouts.start.as_secs()),
+        },
+        _ = connection.closed() => child.exit_report().await,
+    };
+    child.kill().await;
+    connection.fail(&silent);
+    Err(unusable(silent))
+}
+
+impl Link {
+    pub(super) async fn start(mut options: Options, timeouts: Timeouts) -> Result<Arc<Self>, EngineError> {
+        options.order.client = unique_id().to_string();
+        let registry = Registry::new(Arc::clone(&options.mirror));
+        let attached = attach(&options, &registry, timeouts).await?;
+        let Attached { child, connection, begun, .. } = attached;
+        let link = Arc::new(Self {
+            options,
+            timeouts,
+            registry,
+            state: watch::Sender::new(LinkState::Connected(Arc::clone(&connection))),
+            begun: Mutex::new(begun),
+            stop: watch::Sender::new(false),
+            over: watch::Sender::new(false),
+        });
+        tokio::spawn(Arc::clone(&link).supervise(child, connection));
+        Ok(link)
+    }
+
+    pub(super) fn begun(&self) -> Begun {
+        self.begun.lock().clone()
+    }
+
+    /// Calls the worker, over the next connection if this one breaks. The worker knows what it was asked already.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        deadline: Duration,
+    ) -> Result<T, EngineError> {
+        let refused = |reason: String| EngineError::Request {
+            what: format!("`{method}` on {}", self.options.launch.host),
+            reason,
+        };
+        let params = serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
+        let params = self.registry.outward(params);
+        loop {
+            let connection = LinkState::settled(&self.state).await?;
+            match connection.request(method, &params, deadline).await {
+                Ok(answer) => {
+                    let answer = self.registry.inward(answer);
+                    return serde_json::from_value(answer).map_err(|error| refused(error.to_string()));
+                }
+                Err(CallError::Closed(_)) => sleep(SETTLING).await,
+                Err(error) => return Err(refused(error.to_string())),
+            }
+        }
+    }
+
+    pub(super) async fn open(&self, number: u64, opening: &Opening) -> Result<Opened, EngineError> {
+        let params = OpenSession { session: number, opening };
+        self.call::<Result<Opened, EngineError>>(method::OPEN, &params, self.timeouts.open).await?
+    }
+
+    /// Ends the worker, which keeps the clone.
+    pub(super) async fn stop(&self) {
+        let connection = self.state.borrow().connected();
+        if let Some(connection) = connection {
+            let _ = connection.request(method::FINISH, &json!({}), self.timeouts.grace).await;
+        }
+        self.stop.send_replace(true);
+        is_set(&mut self.over.subscribe()).await;
+    }
+
+    /// Makes the connection again when it breaks, until the worker's lease is over.
+    async fn supervise(self: Arc<Self>, mut child: ServingChild, mut connection: Arc<Connection>) {
+        let mut stop = self.stop.subscribe();
+        loop {
+            let reason = tokio::select! {
+                () = is_set(&mut stop) => {
+                    child.end(&connection, self.timeouts.grace).await;
+                    break;
+                }
+                reason = self.broken(&connection) => reason,
+            };
+            connection.fail(&reason);
+            let report = child.exit_report().await;
+            child.kill().await;
+            let host = &self.options.launch.host;
+            self.state.send_replace(LinkState::Reconnecting);
+            self.registry.report_all(|| Fact::ConnectionLost(format!("{host}: {reason}; {report}")));
+            let again = tokio::select! {
+                () = is_set(&mut stop) => break,
+                again = self.again() => again,
+            };
+            match again {
+                Ok(attached) => (child, connection) = attached,
+                Err(error) => {
+                    let reason = format!("{host} is gone: {error}");
+                    self.state.send_replace(LinkState::Ended(reason.clone()));
+                    self.registry.report_all(|| Fact::Lost(reason.clone()));
+                    break;
+                }
+            }
+        }
+        self.over.send_replace(true);
+    }
+
+    /// Returns why the connection is of no more use.
+    async fn broken(&self, connection: &Connection) -> String {
+        let silent = async {
+            loop {
+                sleep(self.timeouts.ping).await;
+                let answer = connection.request(method::ALIVE, &json!({}), self.timeouts.ping).await;
+                if let Err(error @ CallError::TimedOut(_)) = answer {
+                    return error.to_string();
+                }
+            }
+        };
+        tokio::select! {
+            reason = connection.closed() => reason,
+            reason = silent => reason,
+        }
+    }
+
+    async fn again(&self) -> Result<(ServingChild, Arc<Connection>), EngineError> {
+        let end = Instant::now() + Duration::from_secs(self.options.order.lease);
+        let mut attempts = 0;
+        let attached = loop {
+            attempts += 1;
+            sleep(backoff(self.timeouts.backoff, attempts.min(MAX_DOUBLINGS))).await;
+            match attach(&self.options, &self.registry, self.timeouts).await {
+                Ok(attached) => break attached,
+                Err(error) if Instant::now() >= end => return Err(error),
+                Err(error) => tracing::debug!("{}: {error}", self.options.launch.host),
+            }
+        };
+        let Attached { child, connection, taken, begun } = attached;
+        *self.begun.lock() = begun;
+        self.registry.report_all(|| Fact::ConnectionRestored { attempts });
+        self.reopen(&connection, &taken.sessions).await;
+        self.state.send_replace(LinkState::Connected(Arc::clone(&connection)));
+        Ok((child, connection))
+    }
+
+    /// Opens the sessions again that ended with a worker's process.
+    async fn reopen(&self, connection: &Connection, open: &BTreeMap<u64, bool>) {
+        for (number, opening, is_working) in self.registry.sessions() {
+            if open.contains_key(&number) {
+                continue;
+            }
+            let opening = &Opening { resume: true, ..opening };
+            let params = serde_json::to_value(OpenSession { session: number, opening }).unwrap_or_default();
+            let params = self.registry.outward(params);
+            let opened = connection.request(method::OPEN, &params, self.timeouts.open).await;
+            let opened = opened.map_err(|error| error.to_string()).and_then(|answer| {
+                let opened: Result<Opened, EngineError> =
+                    serde_json::from_value(answer).map_err(|error| error.to_string())?;
+                opened.map_err(|error| error.to_string())
+            });
+            let reason = format!("the worker on {} ended", self.options.launch.host);
+            match opened {
+                Ok(_) if is_working => self.registry.report(number, Fact::Interrupted(reason)),
+                Ok(_) => {}
+                Err(error) => self.registry.report(number, Fact::Lost(format!("{reason}: {error}"))),
+            }
+        }
+    }
+}
+
+/// A session to open, under a number by which the client calls it from then on.
+#[derive(Serialize)]
+struct OpenSession<'o> {
+    session: u64,
+    opening: &'o Opening,
+}
+
+/// Launches a worker and gives it the order, with what it lacks for that.
+async fn attach(options: &Options, registry: &Arc<Registry>, timeouts: Timeouts) -> Result<Attached, EngineError> {
+    let (mut child, connection, hello) = launch(&options.launch, Arc::clone(registry), timeouts).await?;
+    match give_order(options, registry, &connection, timeouts).await {
+        Ok((taken, begun)) => Ok(Attached { child, connection, taken, begun }),
+        Err(reason) => {
+            let reason = match connection.is_open() {
+                true => reason,
+                false => format!("{reason}; {}", child.exit_report().await),
+            };
+            child.end(&connection, timeouts.grace).await;
+            let reason = format!("host {}, squad {}: {reason}", options.launch.host, hello.version);
+            Err(EngineError::Unusable { reason, hint: None })
+        }
+    }
+}
+
+async fn give_order(
+    options: &Options,
+    registry: &Registry,
+    connection: &Connection,
+    timeouts: Timeouts,
+) -> Result<(Taken, Begun), String> {
+    let base = aside({
+        let mirror = Arc::clone(&options.mirror);
+        move || mirror.base()
+    });
+    let mut order = options.order.clone();
+    order.base = base.await?;
+    order.after = registry.last_fact();
+    let taken: Taken = ask(connection, method::ORDER, &order, timeouts.request).await?;
+    if taken.lacks {
+        let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+        let (mirror, has, path) = (Arc::clone(&options.mirror), taken.has.clone(), file.path().to_owned());
+        aside(move || mirror.bundle(&order.base, &has, &path)).await?;
+        for objects in Parts::of(file.path())? {
+            let _: Value = ask(connection, method::OBJECTS, &objects?, timeouts.request).await?;
+        }
+    }
+    let begun: Begun = ask(connection, method::BEGIN, &json!({}), timeouts.open).await?;
+    registry.translate(&options.root, &begun.root);
+    Ok((taken, begun))
+}
+
+async fn ask<T: for<'de> Deserialize<'de>>(
+    connection: &Connection,
+    method: &str,
+    params: &impl Serialize,
+    deadline: Duration,
+) -> Result<T, String> {
+    let answer = connection.request(method, params, deadline).await.map_err(|error| error.to_string())?;
+    serde_json::from_value(answer).map_err(|error| format!("its answer to `{method}` cannot be read: {error}"))
+}
+
+async fn is_set(flag: &mut watch::Receiver<bool>) {
+    // Its sender is a field of the link.
+    let _ = flag.wait_for(|is_set| *is_set).await;
+}
+
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
+}

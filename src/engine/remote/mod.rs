@@ -1,0 +1,234 @@
+//! An engine on another machine: a launcher of the user's (ssh, srun, …) starts `squad worker` there, which opens the
+//! sessions and reports their facts.
+//!
+//! ```text
+//! Remote ── Session (several) ── Link ─┬─ launcher's process, started again when the stream breaks
+//!                                      ├─ Connection   lines, requests and answers
+//!                                      └─ Registry     facts and questions to their sessions, work to the mirror
+//! ```
+//!
+//! The agent's clone here mirrors the one on the host. Whatever names a path in one names it in the other: texts are
+//! translated on the way, so that nothing else here knows that the work is done elsewhere.
+
+pub(crate) mod frames;
+mod link;
+mod registry;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use self::frames::{Attached, Hello, OfSession, Opened, Order, method};
+use self::link::Link;
+use super::{Account, Adapter, AdapterSession, EngineError, Fact, Opening, Recall};
+use crate::model::{Attachment, AvailableModels, SandboxLevel};
+use crate::program::{Program, Variables};
+
+/// Where the work of an agent is kept here.
+pub(crate) trait Mirror: Send + Sync {
+    /// The commit to work on, as it is now.
+    fn base(&self) -> Result<String, String>;
+
+    /// Writes a bundle of a commit, without what these commits have, as far as they are known here.
+    fn bundle(&self, commit: &str, has: &[String], file: &Path) -> Result<(), String>;
+
+    /// Sets the files to a commit that a bundle brings. The bundle comes from outside.
+    fn take(&self, file: &Path, commit: &str) -> Result<(), String>;
+}
+
+/// How to start a worker.
+#[derive(Clone)]
+pub(crate) struct Launch {
+    /// As the configuration calls it.
+    pub(crate) host: String,
+    pub(crate) program: Program,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) directory: PathBuf,
+    pub(crate) variables: Variables,
+}
+
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub(crate) launch: Launch,
+    /// Without its client and its base.
+    pub(crate) order: Order,
+    /// The project's root in the mirror.
+    pub(crate) root: String,
+    pub(crate) mirror: Arc<dyn Mirror>,
+}
+
+impl Options {
+    /// Whose quota is used there is not known here, so each host has one.
+    pub(crate) fn account(&self) -> Account {
+        Account::new(&format!("{} on {}", self.order.engine, self.launch.host), None, [])
+    }
+}
+
+/// How long a host may take.
+#[derive(Clone, Copy, Debug)]
+struct Timeouts {
+    /// Until the worker says anything: a job may have to be scheduled first.
+    start: Duration,
+    request: Duration,
+    /// To make the clone ready, and to open a session.
+    open: Duration,
+    /// How often it is asked whether it is there, and how long that may take.
+    ping: Duration,
+    grace: Duration,
+    /// The first wait before it is started again.
+    backoff: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(120),
+            request: Duration::from_secs(60),
+            open: Duration::from_secs(1800),
+            ping: Duration::from_secs(15),
+            grace: Duration::from_secs(10),
+            backoff: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Starts a worker, hears what it says first, and lets it end. The error says why it cannot be reached.
+pub(crate) async fn greet(launch: &Launch) -> Result<Hello, EngineError> {
+    let timeouts = Timeouts::default();
+    let (mut child, connection, hello) = link::launch(launch, Arc::default(), timeouts).await?;
+    child.end(&connection, timeouts.grace).await;
+    Ok(hello)
+}
+
+pub(crate) struct Remote(Arc<Link>);
+
+pub(crate) struct Session {
+    link: Arc<Link>,
+    number: u64,
+    opened: Opened,
+    facts: mpsc::UnboundedReceiver<Fact>,
+    turns: u64,
+    /// Why it is lost.
+    lost: Option<String>,
+}
+
+impl Remote {
+    pub(crate) async fn start(options: Options) -> Result<Self, EngineError> {
+        Link::start(options, Timeouts::default()).await.map(Self)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.options.order.engine
+    }
+
+    pub(crate) fn version(&self) -> String {
+        format!("{} on {}", self.0.begun().version, self.0.options.launch.host)
+    }
+}
+
+impl Adapter for Remote {
+    type Session = Session;
+
+    async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+        let link = Arc::clone(&self.0);
+        let (number, facts) = link.registry.add(opening.clone());
+        let opened = link.open(number, &opening).await;
+        let opened = opened.inspect_err(|_| link.registry.remove(number))?;
+        Ok(Session { link, number, opened, facts, turns: 0, lost: None })
+    }
+
+    async fn offer(&self) -> AvailableModels {
+        self.0.begun().offer
+    }
+
+    async fn stop(self) {
+        self.0.stop().await;
+    }
+}
+
+impl Session {
+    async fn ask<T: DeserializeOwned>(&self, method: &str, text: &str) -> Result<T, EngineError> {
+        let about = OfSession { session: self.number, text: text.to_owned(), ..OfSession::default() };
+        self.call(method, &about).await
+    }
+
+    async fn call<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T, EngineError> {
+        self.link.call(method, params, self.link.timeouts.request).await
+    }
+}
+
+impl AdapterSession for Session {
+    fn model(&self) -> &str {
+        &self.opened.model
+    }
+
+    fn workspace(&self) -> Option<String> {
+        self.opened.workspace.clone()
+    }
+
+    fn reports_tools(&self) -> bool {
+        self.opened.reports_tools
+    }
+
+    fn sandbox(&self) -> SandboxLevel {
+        self.opened.sandbox
+    }
+
+    async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
+        let mut attached = Vec::new();
+        for Attachment { path, .. } in attachments {
+            let read = fs::read(self.link.options.launch.directory.join(path));
+            let refused = |error| EngineError::Request { what: format!("reading {path}"), reason: format!("{error}") };
+            attached.push(Attached { path: path.clone(), data: STANDARD.encode(read.map_err(refused)?) });
+        }
+        self.turns += 1;
+        self.link.registry.begin_turn(self.number);
+        let text = prompt.to_owned();
+        self.call(method::SEND, &OfSession { session: self.number, text, attachments: attached, turn: self.turns })
+            .await
+    }
+
+    async fn recall(&mut self, prompt: &str) -> Option<Recall> {
+        self.ask(method::RECALL, prompt).await.ok()?
+    }
+
+    async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
+        self.ask(method::NOTIFY, text).await
+    }
+
+    async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {
+        self.ask(method::STEER, text).await
+    }
+
+    async fn next(&mut self) -> Fact {
+        if let Some(reason) = &self.lost {
+            return Fact::Lost(reason.clone());
+        }
+        let fact = self.facts.recv().await;
+        let fact = fact.unwrap_or_else(|| Fact::Lost(format!("{} is gone", self.link.options.launch.host)));
+        if let Fact::Lost(reason) = &fact {
+            self.lost = Some(reason.clone());
+        }
+        fact
+    }
+
+    async fn abort(&mut self) {
+        let _: Result<(), _> = self.ask(method::ABORT, "").await;
+    }
+
+    async fn close(self) -> Vec<String> {
+        let left = match self.lost {
+            None => self.ask(method::CLOSE, "").await.unwrap_or_default(),
+            Some(_) => Vec::new(),
+        };
+        self.link.registry.remove(self.number);
+        left
+    }
+}

@@ -1,0 +1,287 @@
+//! What a worker reports, passed on to the sessions that it is about.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+use tokio::sync::{mpsc, watch};
+
+use super::Mirror;
+use super::frames::{Ask, Hello, NumberedFact, Work, method, moved};
+use crate::engine::connection::{Connection, Incoming, Responder};
+use crate::engine::{Fact, Opening};
+
+/// Bytes of one bundle. A host must not fill the disk.
+const MAX_WORK: u64 = 4 << 30;
+/// How many answers are remembered for questions that are asked again.
+const MAX_ANSWERS: usize = 256;
+
+/// The sessions on a host.
+#[derive(Default)]
+pub(super) struct Registry {
+    inner: Mutex<Inner>,
+    /// The project's root here, and on the host.
+    roots: OnceLock<(String, String)>,
+    mirror: OnceLock<Arc<dyn Mirror>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    last_session: u64,
+    last_fact: u64,
+    sessions: BTreeMap<u64, Live>,
+    asked: BTreeMap<u64, Pending>,
+    /// The bundle that is coming in.
+    bundle: Option<NamedTempFile>,
+    /// The commit and number of the part that came last.
+    last_part: Option<(String, u64)>,
+    /// Why an agent's work could not be taken, until its turn ends.
+    refused: Option<String>,
+}
+
+struct Live {
+    facts: mpsc::UnboundedSender<Fact>,
+    opening: Opening,
+    is_working: bool,
+}
+
+/// A question of a session's engine.
+enum Pending {
+    Waiting(Responder),
+    /// `None`: nobody will answer.
+    Answered(Option<Value>),
+}
+
+/// Receives what one connection brings.
+pub(super) struct Receiver {
+    pub(super) registry: Arc<Registry>,
+    pub(super) hello: watch::Sender<Option<Hello>>,
+}
+
+/// Where the answer to one question goes, whichever connection there is then.
+struct Asking {
+    /// `None` once answered.
+    registry: Option<Arc<Registry>>,
+    id: u64,
+}
+
+impl Asking {
+    fn end(&mut self, answer: Option<Value>) {
+        if let Some(registry) = self.registry.take() {
+            registry.answer(self.id, answer);
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+impl Registry {
+    pub(super) fn new(mirror: Arc<dyn Mirror>) -> Arc<Self> {
+        Arc::new(Self { mirror: mirror.into(), ..Self::default() })
+    }
+
+    /// From here on, paths are translated.
+    pub(super) fn translate(&self, here: &str, there: &str) {
+        // The first one holds: a host does not move a clone.
+        let _ = self.roots.set((here.to_owned(), there.to_owned()));
+    }
+
+    /// As the host spells it.
+    pub(super) fn outward(&self, value: Value) -> Value {
+        match self.roots.get() {
+            Some((here, there)) => moved(value, here, there),
+            None => value,
+        }
+    }
+
+    /// As it is spelt here.
+    pub(super) fn inward(&self, value: Value) -> Value {
+        match self.roots.get() {
+            Some((here, there)) => moved(value, there, here),
+            None => value,
+        }
+    }
+
+    pub(super) fn add(&self, opening: Opening) -> (u64, mpsc::UnboundedReceiver<Fact>) {
+        let (facts, received) = mpsc::unbounded_channel();
+        let mut inner = self.inner.lock();
+        inner.last_session += 1;
+        let number = inner.last_session;
+        inner.sessions.insert(number, Live { facts, opening, is_working: false });
+        (number, received)
+    }
+
+    pub(super) fn remove(&self, session: u64) {
+        self.inner.lock().sessions.remove(&session);
+    }
+
+    pub(super) fn begin_turn(&self, session: u64) {
+        if let Some(live) = self.inner.lock().sessions.get_mut(&session) {
+            live.is_working = true;
+        }
+    }
+
+    pub(super) fn last_fact(&self) -> u64 {
+        self.inner.lock().last_fact
+    }
+
+    /// How each open session would be opened again, and whether it is at work.
+    pub(super) fn sessions(&self) -> Vec<(u64, Opening, bool)> {
+        let inner = self.inner.lock();
+        inner.sessions.iter().map(|(number, live)| (*number, live.opening.clone(), live.is_working)).collect()
+    }
+
+    pub(super) fn report(&self, session: u64, fact: Fact) {
+        let mut inner = self.inner.lock();
+        let refused = if fact.is_last() { inner.refused.take() } else { None };
+        let Some(live) = inner.sessions.get_mut(&session) else { return };
+        live.is_working &= !fact.is_last();
+        let fact = match refused {
+            Some(why) => Fact::Failed(format!("what it changed could not be taken from its host: {why}")),
+            None => fact,
+        };
+        // The session may be about to be closed.
+        let _ = live.facts.send(fact);
+    }
+
+    pub(super) fn report_all(&self, fact: impl Fn() -> Fact) {
+        let numbers: Vec<u64> = self.inner.lock().sessions.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.report(number, fact()));
+    }
+
+    fn fact(&self, NumberedFact { number, session, fact }: NumberedFact) {
+        {
+            let mut inner = self.inner.lock();
+            if number > 0 && number <= inner.last_fact {
+                return;
+            }
+            inner.last_fact = inner.last_fact.max(number);
+        }
+        self.report(session, fact);
+    }
+
+    /// Passes a question on, unless it was asked before.
+    fn ask(self: &Arc<Self>, Ask { id, session, asked }: Ask, responder: Responder) {
+        let mut inner = self.inner.lock();
+        match inner.asked.get_mut(&id) {
+            Some(Pending::Waiting(waiting)) => *waiting = responder,
+            Some(Pending::Answered(answer)) => {
+                if let Some(answer) = answer.clone() {
+                    responder.answer(self.outward(answer));
+                }
+            }
+            None => {
+                inner.asked.insert(id, Pending::Waiting(responder));
+                drop(inner);
+                let mut asking = Asking { registry: Some(Arc::clone(self)), id };
+                self.report(session, Fact::Request(asked.request(move |answer| asking.end(Some(answer)))));
+            }
+        }
+    }
+
+    fn answer(&self, id: u64, answer: Option<Value>) {
+        let mut inner = self.inner.lock();
+        let Some(pending) = inner.asked.get_mut(&id) else { return };
+        let waiting = std::mem::replace(pending, Pending::Answered(answer.clone()));
+        if let (Pending::Waiting(responder), Some(answer)) = (waiting, answer) {
+            responder.answer(self.outward(answer));
+        }
+        while inner.asked.len() > MAX_ANSWERS {
+            let oldest = inner.asked.iter().find(|(_, pending)| matches!(pending, Pending::Answered(_)));
+            let Some(oldest) = oldest.map(|(id, _)| *id) else { return };
+            inner.asked.remove(&oldest);
+        }
+    }
+
+    /// Takes a part of a bundle, and with the last one the work. The error is what the host is told.
+    fn work(&self, Work { commit, objects, part }: Work) -> Result<(), String> {
+        let file = {
+            let mut inner = self.inner.lock();
+            let this = Some((commit.clone(), part));
+            if inner.last_part == this {
+                return Ok(());
+            }
+            inner.last_part = this;
+            if part == 0 {
+                inner.bundle = Some(NamedTempFile::new().map_err(|error| error.to_string())?);
+            }
+            let file = inner.bundle.as_mut().ok_or("a part of a bundle without its first one")?;
+            let data = STANDARD.decode(&objects.data).map_err(|error| error.to_string())?;
+            let bytes = file.as_file().metadata().map_or(u64::MAX, |facts| facts.len()) + data.len() as u64;
+            if bytes > MAX_WORK {
+                inner.bundle = None;
+                return Err(format!("its bundle is larger than {MAX_WORK} bytes"));
+            }
+            file.write_all(&data).map_err(|error| error.to_string())?;
+            if !objects.is_last {
+                return Ok(());
+            }
+            inner.bundle.take()
+        };
+        match (file, self.mirror.get()) {
+            (Some(file), Some(mirror)) => mirror.take(file.path(), &commit),
+            _ => Err("nobody takes it".to_owned()),
+        }
+    }
+}
+
+impl Receiver {
+    fn read<T: DeserializeOwned>(&self, params: Value) -> Option<T> {
+        let read = serde_json::from_value(self.registry.inward(params));
+        read.inspect_err(|error| tracing::warn!("a worker sent what cannot be read: {error}")).ok()
+    }
+}
+
+impl Incoming for Receiver {
+    fn notified(&self, _: &Arc<Connection>, name: &str, params: Value) {
+        match name {
+            method::HELLO => {
+                if let Some(hello) = self.read(params) {
+                    self.hello.send_replace(Some(hello));
+                }
+            }
+            method::FACT => {
+                if let Some(fact) = self.read(params) {
+                    self.registry.fact(fact);
+                }
+            }
+            other => tracing::debug!("a worker told `{other}`"),
+        }
+    }
+
+    fn requested(&self, responder: Responder, name: &str, params: Value) {
+        match name {
+            method::ASK => match self.read(params) {
+                Some(ask) => self.registry.ask(ask, responder),
+                None => responder.invalid("this question is unknown"),
+            },
+            // Not translated: no path of the project is in it.
+            method::WORK => match serde_json::from_value::<Work>(params) {
+                Ok(work) => {
+                    let registry = Arc::clone(&self.registry);
+                    let take = move || match registry.work(work) {
+                        Ok(()) => responder.answer(json!({})),
+                        Err(why) => {
+                            registry.inner.lock().refused = Some(why.clone());
+                            responder.invalid(&why);
+                        }
+                    };
+                    drop(tokio::task::spawn_blocking(take));
+                }
+                Err(error) => responder.invalid(&error.to_string()),
+            },
+            other => responder.unknown_method(other),
+        }
+    }
+}

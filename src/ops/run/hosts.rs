@@ -1,0 +1,149 @@
+//! The machines on which the agents of a run work: which one, and how many at the same time.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::engine::remote::{Launch, Mirror};
+use crate::env::Env;
+use crate::git::Repository;
+use crate::model::{Member, RunId, Slug, list};
+use crate::ops::Project;
+use crate::ops::run::clones::REFS;
+use crate::ops::run::own_commands::program;
+use crate::program::Programs;
+use crate::settings::{Origin, Settings};
+
+/// The free slots of the user's hosts, in this run.
+pub(super) struct Hosts {
+    free: Mutex<BTreeMap<String, usize>>,
+    freed: Notify,
+}
+
+/// A slot on a host, until it is dropped.
+pub(super) struct Slot {
+    hosts: Arc<Hosts>,
+    pub(super) host: String,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(free) = self.hosts.free.lock().get_mut(&self.host) {
+            *free += 1;
+        }
+        self.hosts.freed.notify_waiters();
+    }
+}
+
+impl Hosts {
+    pub(super) fn new(settings: &Settings) -> Arc<Self> {
+        let free = settings.hosts.iter().map(|(name, host)| (name.clone(), host.slots)).collect();
+        Arc::new(Self { free: Mutex::new(free), freed: Notify::new() })
+    }
+
+    /// Waits for a slot on one of these hosts, and takes it where most are free.
+    pub(super) async fn take(self: &Arc<Self>, hosts: &[&str]) -> Slot {
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // From here on no slot becomes free unnoticed.
+            freed.as_mut().enable();
+            {
+                let mut free = self.free.lock();
+                let best = hosts.iter().max_by_key(|host| free.get(**host).copied().unwrap_or(0));
+                if let Some(left) = best.and_then(|host| free.get_mut(*host)).filter(|left| **left > 0) {
+                    *left -= 1;
+                    let host = best.map(|host| (*host).to_owned()).unwrap_or_default();
+                    return Slot { hosts: Arc::clone(self), host };
+                }
+            }
+            freed.await;
+        }
+    }
+}
+
+/// Whether any of these members works on another machine.
+pub(super) fn is_any_away<'m>(settings: &Settings, members: impl IntoIterator<Item = &'m Member>) -> bool {
+    members.into_iter().any(|member| settings.host_of(&member.names()).is_some())
+}
+
+/// The hosts that an agent may work on with its engine; `None`: it works here.
+pub(super) fn hosts_of<'s>(project: &'s Project, agent: &Slug) -> Result<Option<Vec<&'s str>>, String> {
+    let settings = &project.settings;
+    let Some(member) = project.team.member(agent) else { return Ok(None) };
+    let Some(named) = settings.host_of(&member.names()) else { return Ok(None) };
+    let chartered = project.team.charters.get(agent).and_then(|charter| charter.engine.as_deref());
+    let engine = settings.engine_of(&member.names(), chartered);
+    let engine = engine.as_ref().unwrap_or(&settings.engine.name);
+    let all = settings.hosts_named(named);
+    let has = |host: &&str| {
+        settings.hosts.get(*host).is_some_and(|host| host.engines.is_empty() || host.engines.contains(engine))
+    };
+    let fit: Vec<&str> = all.iter().copied().filter(has).collect();
+    match fit.is_empty() {
+        true => Err(format!("none of its hosts ({}) may start the engine `{engine}`", list(all))),
+        false => Ok(Some(fit)),
+    }
+}
+
+/// How many agents work at the same time where all work on hosts; `None`: nothing more is said than anywhere else.
+pub(super) fn slots(settings: &Settings) -> Option<usize> {
+    let named = settings.isolation.host.as_deref()?;
+    let is_said = matches!(settings.origin("sessions.max_concurrent"), Origin::Flag(_));
+    let slots = |host: &str| settings.hosts.get(host).map_or(0, |host| host.slots);
+    (!is_said).then(|| settings.hosts_named(named).into_iter().map(slots).sum())
+}
+
+/// How to start a worker on a host.
+pub(in crate::ops) fn launch(env: &Env, directory: &Path, settings: &Settings, host: &str) -> Result<Launch, String> {
+    let configured = settings.hosts.get(host).ok_or_else(|| format!("there is no host `{host}` any more"))?;
+    let (name, arguments) = configured.launch.split_first().ok_or_else(|| format!("host {host} has no `launch`"))?;
+    let variables = env.os_variables();
+    let program = program(name, directory, &Programs::new(directory, &variables))?;
+    let (host, arguments) = (host.to_owned(), arguments.to_vec());
+    Ok(Launch { host, program, arguments, directory: directory.to_owned(), variables })
+}
+
+/// An agent's clone here, of which one on a host has the same.
+pub(super) struct CloneMirror {
+    /// The user's, which has the clone's objects.
+    store: Repository,
+    clone: Repository,
+    run: RunId,
+    agent: Slug,
+}
+
+impl CloneMirror {
+    pub(super) fn of(store: &Repository, clone: &Repository, run: &RunId, agent: &Slug) -> Arc<dyn Mirror> {
+        Arc::new(Self { store: store.clone(), clone: clone.clone(), run: run.clone(), agent: agent.clone() })
+    }
+
+    fn reference(&self, kind: &str) -> String {
+        format!("{REFS}{}_{kind}/{}", self.run, self.agent)
+    }
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+impl Mirror for CloneMirror {
+    fn base(&self) -> Result<String, String> {
+        self.clone.head().map_err(text)?.commit.ok_or_else(|| "its clone has no commit".to_owned())
+    }
+
+    fn bundle(&self, commit: &str, has: &[String], file: &Path) -> Result<(), String> {
+        let known: Vec<String> = has.iter().filter(|commit| self.store.has_commit(commit)).cloned().collect();
+        let reference = self.reference("sent");
+        self.store.keep(&reference, commit).and_then(|()| self.store.bundle(&reference, &known, file)).map_err(text)
+    }
+
+    fn take(&self, file: &Path, commit: &str) -> Result<(), String> {
+        let base = self.base()?;
+        self.store.take_work(file, (commit, &self.reference("work")), &base).map_err(text)?;
+        self.clone.show(commit).map_err(text)
+    }
+}

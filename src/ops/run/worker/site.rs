@@ -1,0 +1,239 @@
+//! Where one order is carried out: a clone of the repository, and the engine that works there.
+//!
+//! ```text
+//! workers/stores/REPOSITORY   what clients sent of a repository, shared by its clones
+//! workers/orders/ID           git/, work/NAME/   the clone
+//!                             order.json, facts.ndjson, turns, lock, endpoint.json
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use tempfile::NamedTempFile;
+
+use crate::engine::rehearsal::Script;
+use crate::engine::remote::frames::{Attached, Order};
+use crate::engine::{Adapter, Engine};
+use crate::env::{Env, lock, real};
+use crate::git::{Repository, WorkTreeSnapshot, clone_folders};
+use crate::model::{Attachment, RunId, SkippedFile, Slug};
+use crate::ops::ledger::journal::{aside, writer};
+use crate::ops::run::{clone_setup, snapshots};
+use crate::ops::team::workspace::git_environment;
+use crate::ops::team::{engines, sandbox, secrets};
+use crate::ops::{Project, Workspace};
+use crate::policy::Redactor;
+use crate::store::TeamFolder;
+
+/// The file with the number of turns that the agent has completed.
+const TURNS: &str = "turns";
+/// The folder for attached files.
+const ATTACHED: &str = "attached";
+
+pub(super) struct Site {
+    env: Env,
+    folder: PathBuf,
+    pub(super) engine: Engine,
+    repository: Repository,
+    /// The project's root.
+    pub(super) root: PathBuf,
+    /// Of its snapshots.
+    name: String,
+    redactor: Redactor,
+    state: Mutex<State>,
+}
+
+struct State {
+    base: String,
+    /// The number of snapshots.
+    count: usize,
+    last: Option<WorkTreeSnapshot>,
+    /// The commit that the client has.
+    sent: Option<String>,
+    left_out: Vec<SkippedFile>,
+}
+
+/// Changes for the client.
+pub(super) struct Changes {
+    pub(super) commit: String,
+    pub(super) bundle: NamedTempFile,
+    /// What stays here, if that has not been said.
+    pub(super) left_out: Vec<SkippedFile>,
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+/// The folder of all orders and of what they need.
+pub(super) fn workers_folder(env: &Env) -> Result<PathBuf, String> {
+    Ok(sandbox::state_folder(env).ok_or("squad has no folder of its own: HOME is not set")?.join("workers"))
+}
+
+/// What is here of an order's repository.
+pub(super) fn store(env: &Env, order: &Order) -> Result<Repository, String> {
+    let is_plain = |name: &str| !name.is_empty() && name.chars().all(|character| character.is_ascii_alphanumeric());
+    if !is_plain(&order.repository) || !["sha1", "sha256"].contains(&&*order.format) {
+        return Err("it names no repository".to_owned());
+    }
+    let folder = workers_folder(env)?.join("stores");
+    fs::create_dir_all(&folder).map_err(text)?;
+    let folder = real(&folder).join(&order.repository);
+    // One at a time: others may be about to make it.
+    let _lock = locked(&folder)?;
+    Repository::store_at(&folder, &order.format, &git_environment(env, &env.directory)).map_err(text)
+}
+
+fn locked(store: &Path) -> Result<fs::File, String> {
+    let file = lock::open(&store.with_extension("lock")).map_err(text)?;
+    lock::wait(&file, &|_| {}).map_err(text)?;
+    Ok(file)
+}
+
+impl Site {
+    /// Makes the clone ready and starts the engine there.
+    pub(super) async fn prepare(env: &Env, folder: &Path, order: &Order, store: Repository) -> Result<Self, String> {
+        let run = RunId::parse(&order.run).ok_or("its run has no valid id")?;
+        let agent = Slug::fold(&order.agent).ok_or("its agent has no valid name")?;
+        let (own, at, given) = (env.clone(), folder.to_owned(), order.clone());
+        let cloned = aside(env.threads, move || clone(&own, &at, &given, &store)).await??;
+        let (repository, mut project, source) = cloned;
+        let settings = &mut project.settings.sandbox;
+        // What its own configuration says holds here, too.
+        settings.level = settings.level.min(order.sandbox);
+        settings.require |= order.requires_sandbox;
+        let readable = [real(&source), folder.join(ATTACHED)];
+        let bounds = sandbox::of_run(env, &project, run.as_str(), &readable).map_err(|failure| failure.message)?;
+        let turns = fs::read_to_string(folder.join(TURNS)).ok().and_then(|turns| turns.trim().parse().ok());
+        let script = order.script.as_deref().map(Script::parse).transpose()?;
+        let script = script.map(|script| script.after(BTreeMap::from([(agent.clone(), turns.unwrap_or(0))])));
+        let mut bound = env.clone();
+        bound.variables.extend(clone_setup::variables(&run, &agent));
+        let startable = engines::startable(&bound, &project, &run, &order.engine, script, bounds.sandbox.as_ref());
+        let engine = startable.start().await.map_err(|error| error.with_hint())?;
+        let name = format!("{}.{agent}", order.run);
+        let count = repository.last_snapshot(&name).map_err(text)?;
+        let state = State { base: order.base.clone(), count, last: None, sent: None, left_out: Vec::new() };
+        Ok(Self {
+            redactor: secrets::redactor(env, &project.folder.root),
+            root: project.folder.root.clone(),
+            env: env.clone(),
+            folder: folder.to_owned(),
+            engine,
+            repository,
+            name,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Sets the clone to another commit, unless it is there.
+    pub(super) fn set_base(&self, base: &str) -> Result<(), String> {
+        let mut state = self.state.lock();
+        if state.base != base {
+            let now = self.snapshot(&mut state)?;
+            self.repository.set_clone(&now, base).map_err(text)?;
+            base.clone_into(&mut state.base);
+            (state.last, state.sent) = (None, None);
+        }
+        Ok(())
+    }
+
+    /// What the client does not have yet.
+    pub(super) fn changes(&self) -> Result<Option<Changes>, String> {
+        let mut state = self.state.lock();
+        let now = self.snapshot(&mut state)?;
+        let base = self.repository.snapshot_at(&state.base).map_err(text)?;
+        let commit = now.commit();
+        let is_known = match &state.sent {
+            Some(sent) => *sent == commit,
+            None => now.has_tree_of(&base),
+        };
+        if is_known {
+            return Ok(None);
+        }
+        let (bundle, reference) = (NamedTempFile::new().map_err(text)?, format!("refs/squad/works/{}", self.name));
+        self.repository.keep(&reference, &commit).map_err(text)?;
+        // The client may have it already, as a commit that it made itself.
+        if commit == state.base {
+            return Ok(None);
+        }
+        self.repository.bundle(&reference, &[state.base.clone()], bundle.path()).map_err(text)?;
+        let mut left_out = now.left_out();
+        left_out.retain(|file| !state.left_out.contains(file));
+        state.left_out.extend(left_out.iter().cloned());
+        Ok(Some(Changes { commit, bundle, left_out }))
+    }
+
+    pub(super) fn sent(&self, commit: &str) {
+        self.state.lock().sent = Some(commit.to_owned());
+    }
+
+    fn snapshot(&self, state: &mut State) -> Result<WorkTreeSnapshot, String> {
+        state.count += 1;
+        let objection = |bytes: &[u8]| snapshots::objection(&self.redactor, bytes);
+        let (name, at) = ((&*self.name, state.count), self.env.clock.now());
+        let taken = self.repository.take_snapshot(name, state.last.as_ref(), objection, &writer(), at);
+        let taken = taken.map_err(text)?;
+        state.last = Some(taken.clone());
+        Ok(taken)
+    }
+
+    /// Puts attached files where the agent can read them.
+    pub(super) fn attach(&self, files: Vec<(Attached, Vec<u8>)>) -> Result<Vec<Attachment>, String> {
+        let folder = self.folder.join(ATTACHED);
+        let mut attachments = Vec::new();
+        for (at, (Attached { path, .. }, bytes)) in files.into_iter().enumerate() {
+            let name = Path::new(&path).file_name().ok_or("an attached file has no name")?;
+            let folder = folder.join(at.to_string());
+            fs::create_dir_all(&folder).map_err(text)?;
+            fs::write(folder.join(name), &bytes).map_err(text)?;
+            let (path, hash) = (folder.join(name).display().to_string(), blake3::hash(&bytes).to_hex().to_string());
+            attachments.push(Attachment { path, hash, bytes: bytes.len() as u64 });
+        }
+        Ok(attachments)
+    }
+
+    /// Counts a completed turn.
+    pub(super) fn completed(&self) {
+        let file = self.folder.join(TURNS);
+        let turns: usize = fs::read_to_string(&file).ok().and_then(|turns| turns.trim().parse().ok()).unwrap_or(0);
+        // Only what the rehearsal engine plays next depends on it.
+        let _ = fs::write(file, (turns + 1).to_string());
+    }
+
+    pub(super) async fn stop(self) {
+        self.engine.stop().await;
+    }
+}
+
+/// Makes the clone, or finds it as it is. Also returns where its objects are.
+fn clone(
+    env: &Env,
+    folder: &Path,
+    order: &Order,
+    store: &Repository,
+) -> Result<(Repository, Project, PathBuf), String> {
+    let is_name = |name: &str| Path::new(name).file_name().is_some_and(|file| file == name);
+    let is_inner = |path: &str| path.split('/').all(|part| part.is_empty() || is_name(part));
+    if !is_name(&order.name) || !is_inner(&order.inner) {
+        return Err("it names no folder for the clone".to_owned());
+    }
+    let (git_dir, work_dir) = clone_folders(folder, &order.name);
+    let clone = store.clone_at(&git_dir, &work_dir);
+    if clone.is_made() {
+        clone.finish_clone().map_err(text)?;
+    } else {
+        let _lock = locked(store.git_dir())?;
+        if let (Some(branch), Some(head)) = (&order.branch, &order.head) {
+            store.set_branch(branch, head).map_err(text)?;
+        }
+        clone.make_clone(store, &order.base).map_err(text)?;
+    }
+    fs::create_dir_all(folder.join(ATTACHED)).map_err(text)?;
+    let work_dir = real(&work_dir);
+    let root = real(&work_dir.join(&order.inner));
+    let workspace = Workspace { repository: clone.clone(), folder: TeamFolder::of(&root), work_dir };
+    Ok((clone, Project::of_workspace(env, workspace), store.common_dir().to_owned()))
+}
