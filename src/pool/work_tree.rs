@@ -35,6 +35,11 @@ pub(crate) trait RunRepository: Send + Sync {
         false
     }
 
+    /// Who makes all changes, because nobody else can reach the files.
+    fn owner(&self) -> Option<&Slug> {
+        None
+    }
+
     /// What changed in the repository itself.
     fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String>;
 
@@ -521,7 +526,11 @@ impl WorkTree {
             }
         };
         let ended = std::mem::replace(&mut activity.open, next);
-        let ended = Interval { changes, git, ..ended };
+        let mut ended = Interval { changes, git, ..ended };
+        if let Some(owner) = self.source.owner() {
+            ended.is_down = false;
+            ended.commands.insert(owner.clone());
+        }
         // Named once, not with every snapshot.
         let known = previous.as_ref().map(WorkTreeSnapshot::left_out).unwrap_or_default();
         let report = TakenSnapshot {

@@ -521,7 +521,7 @@ impl Basis {
         let taken = repository.last_snapshot(&name).map_err(|error| error.to_string())?;
         let (files, redactor) = (self.files.of_clone(place), self.redactor.clone());
         let source = RunSnapshots::new(&project, (&self.run, &files), taken, redactor, self.env.clock.clone());
-        let source = Arc::new(source.of_clone(name));
+        let source = Arc::new(source.of_clone(name, place.join(HOST).exists().then(|| agent.clone())));
         let prefix = self.project.path_in_repository();
         Ok(WorkTree::new(source, self.env.threads, prefix, self.reports.at(Position::FIRST)))
     }

@@ -25,6 +25,7 @@ pub(in crate::ops) struct RunSnapshots {
     /// In whose folder of refs they are: the run's, or that of an agent's clone.
     name: String,
     is_clone: bool,
+    owner: Option<Slug>,
     redactor: Redactor,
     clock: Clock,
     /// The number of snapshots so far.
@@ -46,13 +47,14 @@ impl RunSnapshots {
         let (repository, run) = (project.repository.clone(), run.clone());
         let actions = Actions::new(&repository, &project.local(), files);
         let state_file = files.repository.clone();
-        let (name, is_clone) = (run.to_string(), false);
-        Self { repository, run, name, is_clone, redactor, clock, count: AtomicUsize::new(taken), actions, state_file }
+        let (name, is_clone, owner) = (run.to_string(), false, None);
+        let count = AtomicUsize::new(taken);
+        Self { repository, run, name, is_clone, owner, redactor, clock, count, actions, state_file }
     }
 
-    /// Those of an agent's clone.
-    pub(super) fn of_clone(self, name: String) -> Self {
-        Self { name, is_clone: true, ..self }
+    /// Those of an agent's clone. `owner`: it mirrors one on another machine, where only that agent works.
+    pub(super) fn of_clone(self, name: String, owner: Option<Slug>) -> Self {
+        Self { name, is_clone: true, owner, ..self }
     }
 
     /// Keeps the state for the run's resumption, which without it does not know what happened to the repository.
@@ -85,6 +87,10 @@ impl RunRepository for RunSnapshots {
 
     fn is_clone(&self) -> bool {
         self.is_clone
+    }
+
+    fn owner(&self) -> Option<&Slug> {
+        self.owner.as_ref()
     }
 
     fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String> {
