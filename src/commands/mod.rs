@@ -28,6 +28,7 @@ mod gc;
 mod guard;
 mod help;
 mod history;
+mod hosts;
 mod import;
 mod init;
 mod knowledge;
@@ -178,6 +179,7 @@ enum Command {
     Rescue(rescue::Args),
     Scrub(scrub::Args),
     Engines(engines::Args),
+    Hosts(hosts::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
     Help(help::Args),
@@ -298,6 +300,7 @@ impl Arguments {
             Command::Rescue(args) => args.run(&mut context),
             Command::Scrub(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
+            Command::Hosts(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
             Command::Help(args) => args.run(&mut context),

@@ -1,409 +1,51 @@
-//! Exports to other hosts: written on request, updated by `upgrade`, and never at the cost of users' edits.
+//! `squad hosts`: the user's other machines.
 
-use expect_test::expect;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Output, TestRepo};
+use crate::support::TestRepo;
 
-const ROLES: &str = "---\nname: Grumpy\ndescription: Reviews with bad temper\ntools: [view, grep]\nmodel: claude-opus-4.5\n---\n\n# Rex — Reviewer\n\nReads all.\n";
+const OWN: &str = "../home/config/squad/config.toml";
 
-/// A small team with charters.
-fn team() -> TestRepo {
+#[test]
+fn hosts_are_listed_with_what_they_are_for() {
     let repo = TestRepo::with_small_team();
-    repo.write(".squad/agents/ada/charter.md", "# Ada — Backend Dev\n\nFast.\n\nCareful.\n\nKind.\n");
-    repo.write(".squad/agents/bob/charter.md", "# Bob — Tester\n\nExact.\n\n## Tools\n\n- view\n- bash\n");
-    repo.write(".squad/agents/rex/charter.md", ROLES);
+    let none = repo.squad(&["hosts"]);
+    assert!(none.code == 0 && none.err.contains("squad config set --user hosts.build1.launch"), "{none}");
     repo.write(
-        ".squad/skills/Release Notes/SKILL.md",
-        "---\nname: Notes\ndescription: How notes are written\nallowed-tools: Bash\n---\n\nWrite them.\n",
+        OWN,
+        "[hosts.build1]\nlaunch = [\"ssh\", \"build1\", \"--\", \"squad\", \"worker\"]\nslots = 4\nlabels = [\"big\", \"gpu\"]\n\
+         [hosts.c]\nlaunch = [\"srun\", \"squad\", \"worker\"]\nengines = [\"copilot\"]\nlabels = [\"gpu\"]\n",
     );
-    repo.write(".squad/skills/Release Notes/example.txt", "1.0: more\n");
-    commit(&repo);
-    repo
-}
-
-#[test]
-fn executable_files_of_skills_stay_executable() {
-    let repo = team();
-    repo.write(".squad/skills/Release Notes/scripts/make.sh", "#!/bin/sh\n");
-    repo.git(&["add", "--all"]);
-    repo.git(&["update-index", "--chmod=+x", ".squad/skills/Release Notes/scripts/make.sh"]);
-    repo.git(&["commit", "--quiet", "--message=program"]);
-    repo.git(&["reset", "--quiet", "--hard"]);
-    let shown = repo.squad(&["agents", "export", "--to", "plugin", "--diff"]);
-    assert!(shown.out.contains("new file mode 100755"), "{shown}");
-    assert_eq!(repo.squad(&["agents", "export", "--to", "plugin"]).code, 0);
-    let script = ".agents/plugins/squad-team/skills/release-notes/scripts/make.sh";
-    assert!(repo.git(&["ls-files", "--stage", script]).starts_with("100755 "));
-    assert_clean(&repo);
-}
-
-#[test]
-fn removing_the_team_removes_exported_files() {
-    let repo = team();
-    repo.write("AGENTS.md", "# Ours\n\nRules.\n");
-    commit(&repo);
-    let before = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
-    let own: Vec<&str> = before.lines().filter(|path| !path.starts_with(".squad/")).collect();
-    for target in ["claude", "codex", "agents-md", "plugin"] {
-        assert_eq!(repo.squad(&["agents", "export", "--to", target]).code, 0);
-    }
-    edit(&repo, ".claude/agents/bob.md", "Exact.", "Exact and quick.");
-    commit(&repo);
-    let removed = repo.squad(&["remove", "--team", "--force"]);
-    let left = "left     .claude/agents/bob.md  (squad would delete it, but you changed it: delete it by hand)";
-    assert!(removed.code == 0 && removed.out.contains(left), "{removed}");
-    let after = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
-    let expected: Vec<&str> = [".claude/agents/bob.md"].into_iter().chain(own).collect();
-    assert_eq!(after.lines().collect::<Vec<_>>(), expected);
-    assert_eq!(repo.read("AGENTS.md").trim_end(), "# Ours\n\nRules.");
-    assert_clean(&repo);
-    repo.assert_sound();
-}
-
-fn commit(repo: &TestRepo) {
-    repo.git(&["add", "--all"]);
-    repo.git(&["commit", "--quiet", "--message=more"]);
-}
-
-fn edit(repo: &TestRepo, path: &str, from: &str, to: &str) {
-    let text = repo.read(path);
-    assert!(text.contains(from), "{path}: {text}");
-    repo.write(path, &text.replacen(from, to, 1));
-}
-
-fn exported(target: &str) -> TestRepo {
-    let repo = team();
-    let output = repo.squad(&["agents", "export", "--to", target]);
-    assert_eq!(output.code, 0, "{output}");
-    repo
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_str(&output.out).expect(&output.err)
-}
-
-fn head(repo: &TestRepo) -> String {
-    repo.git(&["rev-parse", "HEAD"])
-}
-
-fn assert_clean(repo: &TestRepo) {
-    assert_eq!(repo.git(&["status", "--porcelain"]), "");
-}
-
-#[test]
-fn agents_of_claude_code_come_from_charters() {
-    let repo = team();
-    let shown = repo.squad(&["agents", "export", "--to", "claude", "--dry-run"]);
-    assert_clean(&repo);
-    let output = repo.squad(&["agents", "export", "--to", "claude"]);
-    assert_eq!(shown.out, output.out);
-    expect![[r#"
-        added    .claude/agents/ada.md
-        added    .claude/agents/bob.md
-        added    .claude/agents/rex.md
-        added    .squad/exports.toml
-    "#]]
-    .assert_eq(&output.out);
-    expect![[r#"
-        ---
-        # Generated by squad from .squad/agents/bob/charter.md: change that file, then run `squad upgrade`.
-        name: "bob"
-        description: "Tester. Use for: Testing."
-        tools: ["Read","Bash"]
-        ---
-
-        # Bob — Tester
-
-        Exact.
-
-        ## Tools
-
-        - view
-        - bash
-
-        ## Outside of squad
-
-        - Squad did not start this session, so tools such as `squad_log_decision` may be missing. Where the text above asks for
-          one, run `squad decisions add "…"` for a decision, and put what you learned into your report.
-        - What the team has decided: `squad decisions list`. Follow it.
-        - Do not write to `.squad/` unless the user asks for a change of the team's files.
-    "#]]
-    .assert_eq(&repo.read(".claude/agents/bob.md"));
-    let rex = repo.read(".claude/agents/rex.md");
-    assert!(rex.contains("model: \"claude-opus-4-5\"\n---\n\n# Rex") && rex.contains("[\"Read\",\"Grep\"]"), "{rex}");
-    assert!(!rex.contains("bad temper"), "{rex}");
-    assert_clean(&repo);
-    let before = head(&repo);
-    let again = repo.squad(&["agents", "export", "--to", "claude"]);
-    assert!(again.err.contains("Nothing changed: claude is up to date"), "{again}");
-    assert_eq!(head(&repo), before);
-    assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
-    let tree = repo.git(&["rev-parse", "HEAD~1^{tree}"]);
-    repo.git(&["revert", "--no-edit", "HEAD"]);
-    assert_eq!(repo.git(&["rev-parse", "HEAD^{tree}"]), tree);
-    repo.assert_sound();
-}
-
-#[test]
-fn every_host_gets_its_own_format() {
-    let repo = exported("copilot,codex,plugin,agents-md");
-    let copilot = repo.read(".github/agents/rex.agent.md");
-    assert!(copilot.contains("tools: [\"read\",\"search\"]\nmodel: \"claude-opus-4.5\"\n"), "{copilot}");
-    let squad = repo.read(".github/agents/squad.agent.md");
-    assert!(squad.len() <= 2048 && squad.contains("# Generated by squad") && squad.contains("squad orchestrate"));
-    let codex: toml::Table = toml::from_str(&repo.read(".codex/agents/rex.toml")).expect("TOML");
-    assert_eq!((codex["name"].as_str(), codex["sandbox_mode"].as_str()), (Some("rex"), Some("read-only")));
-    assert!(codex["developer_instructions"].as_str().is_some_and(|text| text.starts_with("# Rex — Reviewer\n")));
-    let bob: toml::Table = toml::from_str(&repo.read(".codex/agents/bob.toml")).expect("TOML");
-    assert_eq!(bob.get("sandbox_mode"), None);
-
-    let plugin = |path: &str| repo.read(&format!(".agents/plugins/squad-team/{path}"));
-    let manifest: Value = serde_json::from_str(&plugin("plugin.json")).expect("JSON");
-    assert_eq!(manifest["$schema"], "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json");
-    let keys: Vec<&String> = manifest.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["$schema", "name", "version", "description"]);
-    let servers: Value = serde_json::from_str(&plugin("mcp.json")).expect("JSON");
-    assert_eq!(servers["mcpServers"]["squad"]["type"], "stdio");
-    let skill = plugin("skills/release-notes/SKILL.md");
-    assert!(skill.contains("name: \"release-notes\"\ndescription: \"How notes are written\"\n---\n"), "{skill}");
-    assert_eq!(plugin("skills/release-notes/example.txt"), "1.0: more\n");
-    for skill in ["squad", "squad-ada", "squad-bob", "squad-rex"] {
-        assert!(plugin(&format!("skills/{skill}/SKILL.md")).contains(&format!("\nname: \"{skill}\"\n")));
-    }
-    assert!(repo.read("AGENTS.md").contains("| Ada | Backend Dev |"));
-    assert_clean(&repo);
-}
-
-#[test]
-fn the_rest_of_agents_md_is_the_users() {
-    for own in ["# Ours\n\nRules.\n", "# Ours\r\n\r\nRules.\r\n", "no end of line"] {
-        let repo = team();
-        repo.write("AGENTS.md", own);
-        commit(&repo);
-        assert_eq!(repo.squad(&["agents", "export", "--to", "agents-md"]).code, 0);
-        let with = repo.read("AGENTS.md");
-        assert!(with.starts_with(own) && with.contains("| Bob | Tester |"), "{with}");
-        repo.write("AGENTS.md", &format!("Before.\n{with}After.\n"));
-        commit(&repo);
-        assert_eq!(repo.squad(&["agents", "add", "Kim", "--role", "Writer"]).code, 0);
-        let output = repo.squad(&["upgrade"]);
-        assert!(output.out.contains("changed  AGENTS.md"), "{output}");
-        let after = repo.read("AGENTS.md");
-        assert!(after.starts_with(&format!("Before.\n{own}")) && after.ends_with("After.\n"), "{after}");
-        assert!(after.contains("| Kim | Writer |"), "{after}");
-        assert_clean(&repo);
-    }
-    let repo = team();
-    repo.write("AGENTS.md", "<!-- squad: begin. -->\nhalf\n");
-    commit(&repo);
-    let output = repo.squad(&["agents", "export", "--to", "agents-md"]);
-    assert!(output.err.contains("AGENTS.md is not exported: squad's markers around line 1"), "{output}");
-    assert_eq!(repo.read("AGENTS.md"), "<!-- squad: begin. -->\nhalf\n");
-}
-
-#[test]
-fn upgrade_updates_exports_and_keeps_edits() {
-    let repo = exported("claude");
-    edit(&repo, ".claude/agents/ada.md", "Kind.", "Kinder.");
-    commit(&repo);
-    let doctor = repo.squad(&["doctor"]);
-    assert!(doctor.out.contains(".claude/agents/ada.md") || doctor.err.contains(".claude/agents/ada.md"), "{doctor}");
-    let line = "! waits      1 exported file behind the team's own   squad upgrade\n";
-    assert!(!repo.squad(&["status"]).out.contains("exported "));
-    for word in ["Faster.", "Fastest."] {
-        let was = if word == "Faster." { "Fast." } else { "Faster." };
-        edit(&repo, ".squad/agents/ada/charter.md", was, word);
-        commit(&repo);
-        let stale = repo.squad(&["doctor"]);
-        let said = format!("{}{}", stale.out, stale.err);
-        assert!(stale.code == 1 && said.contains("the team has changed since this file was exported"), "{stale}");
-        let status = repo.squad(&["status"]);
-        assert!(status.out.contains(line), "{status}");
-        let shown = json(&repo.squad(&["upgrade", "--dry-run", "--json"]));
-        assert_clean(&repo);
-        let output = repo.squad(&["upgrade", "--json"]);
-        let done = json(&output);
-        assert_eq!((&shown["files"], &shown["kept"]), (&done["files"], &done["kept"]));
-        assert_eq!(done["kept"], serde_json::json!([".claude/agents/ada.md"]), "{output}");
-        assert!(!repo.squad(&["status"]).out.contains("exported "));
-        let ada = repo.read(".claude/agents/ada.md");
-        assert!(ada.contains(&format!("{word}\n\nCareful.\n\nKinder.\n")), "{ada}");
-        assert_clean(&repo);
-    }
-    let before = head(&repo);
-    assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
-    assert_eq!(head(&repo), before);
-    repo.assert_sound();
-}
-
-#[test]
-fn a_conflict_keeps_the_users_file_and_writes_squads_version_next_to_it() {
-    let repo = exported("claude");
-    edit(&repo, ".claude/agents/ada.md", "Fast.", "Quick.");
-    edit(&repo, ".squad/agents/ada/charter.md", "Fast.", "Faster.");
-    commit(&repo);
-    let output = repo.squad(&["upgrade"]);
-    assert!(
-        output.err.contains(".claude/agents/ada.md stays as it is: you and squad changed the same lines"),
-        "{output}"
-    );
-    assert!(repo.read(".claude/agents/ada.md").contains("Quick."));
-    assert!(repo.read(".claude/agents/ada.md.new").contains("Faster."));
-    assert_eq!(repo.git(&["status", "--porcelain"]), "?? .claude/agents/ada.md.new\n");
-    assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
-}
-
-#[test]
-fn files_are_added_and_deleted_with_their_agents() {
-    let repo = exported("claude,copilot");
-    assert_eq!(repo.squad(&["agents", "retire", "Bob"]).code, 0);
-    assert_eq!(repo.squad(&["agents", "rename", "Ada", "Eve"]).code, 0);
-    let output = repo.squad(&["upgrade"]);
-    assert!(
-        output.out.contains("removed  .claude/agents/bob.md") && output.out.contains("added    .claude/agents/eve.md")
-    );
-    assert!(!repo.exists(".github/agents/ada.agent.md") && repo.exists(".github/agents/eve.agent.md"), "{output}");
-    // A file that the user deleted stays deleted until the next explicit export.
-    repo.git(&["rm", "--quiet", ".claude/agents/rex.md"]);
-    repo.git(&["commit", "--quiet", "--message=away"]);
-    assert!(repo.squad(&["upgrade"]).err.contains("you deleted it"));
-    assert!(!repo.exists(".claude/agents/rex.md"));
-    assert_eq!(repo.squad(&["agents", "export", "--to", "claude"]).code, 0);
-    assert!(repo.exists(".claude/agents/rex.md") && repo.exists(".github/agents/rex.agent.md"));
-    assert_clean(&repo);
-}
-
-#[test]
-fn what_people_wrote_is_never_overwritten() {
-    let repo = team();
-    repo.write(".claude/agents/ada.md", "Ours.\n");
-    commit(&repo);
-    let output = repo.squad(&["agents", "export", "--to", "claude"]);
-    assert!(
-        output.code == 0 && output.err.contains("ada.md is not exported: the file exists, and squad did not write it")
-    );
-    assert_eq!((repo.read(".claude/agents/ada.md"), repo.exists(".claude/agents/bob.md")), ("Ours.\n".into(), true));
-
-    // An uncommitted file prevents the commit.
-    let repo = team();
-    repo.write(".claude/agents/ada.md", "Ours.\n");
-    let before = head(&repo);
-    let output = repo.squad(&["agents", "export", "--to", "claude"]);
-    assert!(output.code != 0 && output.err.contains(".claude/agents/ada.md"), "{output}");
-    assert_eq!((repo.read(".claude/agents/ada.md"), head(&repo)), ("Ours.\n".into(), before));
-
-    // A file with uncommitted changes.
-    let repo = exported("claude");
-    edit(&repo, ".squad/agents/ada/charter.md", "Fast.", "Faster.");
-    commit(&repo);
-    edit(&repo, ".claude/agents/ada.md", "Kind.", "Kinder.");
-    let output = repo.squad(&["upgrade"]);
-    assert!(output.code != 0 && output.err.contains("changes that are not committed"), "{output}");
-    assert!(repo.read(".claude/agents/ada.md").contains("Kinder."));
-
-    // git ignores the new files.
-    let repo = team();
-    repo.write(".gitignore", ".claude/\n");
-    commit(&repo);
-    let output = repo.squad(&["agents", "export", "--to", "claude"]);
-    assert!(output.code != 0 && output.err.contains("git ignores this file"), "{output}");
-    assert!(!repo.exists(".claude"));
-    let output = repo.squad(&["agents", "export", "--to", "claude", "--no-commit"]);
-    assert!(output.code == 0 && repo.exists(".claude/agents/ada.md"), "{output}");
-}
-
-#[cfg(unix)]
-#[test]
-fn nothing_is_written_through_a_link() {
-    let repo = team();
-    let outside = repo.root().join("../outside");
-    std::fs::create_dir(&outside).expect("a folder");
-    std::os::unix::fs::symlink(&outside, repo.root().join(".claude")).expect("a link");
-    for arguments in
-        [&["agents", "export", "--to", "claude"][..], &["agents", "export", "--to", "claude", "--no-commit"]]
-    {
-        let output = repo.squad(arguments);
-        assert!(output.err.contains("`.claude` is a link or not a folder"), "{output}");
-        assert_eq!(std::fs::read_dir(&outside).expect("a folder").count(), 0);
-    }
-}
-
-#[test]
-fn adopt_ignores_exported_files() {
-    let repo = exported("claude,codex,copilot");
-    repo.git(&["rm", "-r", "--quiet", ".squad"]);
-    repo.git(&["commit", "--quiet", "--message=away"]);
-    let output = repo.squad(&["adopt"]);
-    assert!(output.code == 3 && output.err.contains("there is no team"), "{output}");
-}
-
-#[test]
-fn a_project_in_a_subfolder_is_exported_there() {
-    let repo = TestRepo::empty();
-    repo.write("packages/a/.squad/team.md", "# A\n\n| Name | Role |\n|---|---|\n| Ada | Dev |\n");
-    commit(&repo);
-    let place = repo.root().join("packages/a");
-    let output = repo.squad_in(&place, &["agents", "export", "--to", "claude,agents-md", "--json"]);
-    let paths: Vec<Value> =
-        json(&output)["files"].as_array().expect("files").iter().map(|f| f["path"].clone()).collect();
+    let listed = repo.squad(&["hosts"]);
     assert_eq!(
-        paths,
-        ["packages/a/.claude/agents/ada.md", "packages/a/AGENTS.md", "packages/a/.squad/exports.toml"],
-        "{output}"
+        listed.out,
+        "  build1  4 slots, big, gpu   ssh build1 -- squad worker\n  c       1 slot, gpu, copilot   srun squad worker\n"
     );
-    assert_clean(&repo);
-    assert_eq!(repo.squad_in(&place, &["doctor"]).err.matches("exported").count(), 0);
-}
-
-#[test]
-fn the_hosts_of_earlier_exports_are_the_default() {
-    let repo = team();
-    let refused = repo.squad(&["agents", "export"]);
-    assert!(refused.code == 2 && refused.err.contains("--to claude"), "{refused}");
-    assert_eq!(repo.squad(&["agents", "export", "--to", "claude,codex"]).code, 0);
-    repo.git(&["rm", "--quiet", ".codex/agents/ada.toml"]);
-    commit(&repo);
-    let again = repo.squad(&["agents", "export"]);
-    assert!(again.code == 0 && again.out.contains("added    .codex/agents/ada.toml"), "{again}");
-}
-
-#[test]
-fn upgrade_lists_uncommitted_changes_that_it_ignores() {
-    let repo = exported("claude");
-    edit(&repo, ".squad/agents/bob/charter.md", "Exact.", "Exact and quick.");
-    let upgraded = repo.squad(&["upgrade"]);
-    assert!(
-        upgraded.code == 0 && upgraded.err.contains(".squad/agents/bob/charter.md has uncommitted changes"),
-        "{upgraded}"
-    );
-    commit(&repo);
-    let upgraded = repo.squad(&["upgrade"]);
-    assert!(upgraded.code == 0 && upgraded.out.contains("changed  .claude/agents/bob.md"), "{upgraded}");
-}
-
-#[test]
-fn damaged_markers_are_reported() {
-    let repo = exported("agents-md");
-    edit(&repo, "AGENTS.md", "<!-- squad: end -->\n", "");
-    let doctor = repo.squad(&["doctor"]);
-    assert!(doctor.out.contains("do not enclose exactly one section"), "{doctor}");
-}
-
-/// A file that a link leads to is nobody's skill, nor is a folder: it could be anything of the user's.
-#[cfg(unix)]
-#[test]
-fn nothing_outside_is_exported_through_a_link() {
-    let outside = tempfile::tempdir().expect("a folder");
-    std::fs::write(outside.path().join("notes.txt"), "private\n").expect("a file");
-    let repo = team();
-    let skill = repo.root().join(".squad/skills/Release Notes");
-    std::os::unix::fs::symlink(outside.path(), skill.join("more")).expect("a link");
-    std::os::unix::fs::symlink("..", skill.join("again")).expect("a link");
-    let output = repo.squad(&["agents", "export", "--to", "plugin", "--no-commit"]);
-    assert_eq!(output.code, 0, "{output}");
-    let exported = repo.root().join(".agents/plugins/squad-team/skills/release-notes");
-    assert!(
-        exported.join("example.txt").exists() && !exported.join("more").exists() && !exported.join("again").exists()
-    );
+    let of = |arguments: &[&str]| -> Vec<Value> {
+        let output = repo.squad(&[&["hosts", "--json"], arguments].concat());
+        let mut value: Value = serde_json::from_str(&output.out).expect("JSON");
+        serde_json::from_value(value["hosts"].take()).expect("a list")
+    };
+    let names = |arguments: &[&str]| of(arguments).iter().map(|host| host["name"].clone()).collect::<Vec<_>>();
+    let build1 = &of(&["build1"])[0];
+    for (field, expected) in [
+        ("reachable", Value::Null),
+        ("version", Value::Null),
+        ("busy", Value::Null),
+        ("slots", json!(4)),
+        ("engines", json!([])),
+        ("labels", json!(["big", "gpu"])),
+    ] {
+        assert_eq!(build1[field], expected, "{field}: {build1}");
+    }
+    assert_eq!((names(&["gpu"]), names(&["c", "big"]), names(&["any"])), (names(&[]), names(&[]), names(&[])));
+    let unknown = repo.squad(&["hosts", "build2"]);
+    assert!(unknown.code == 2 && unknown.err.contains("the hosts are `build1` and `c`"), "{unknown}");
+    // Without a team and a repository, too.
+    assert_eq!(repo.squad_in(&repo.home(), &["hosts", "c"]).out, "  c  1 slot, gpu, copilot   srun squad worker\n");
+    // A repository brings none before it is trusted.
+    repo.write(".squad/config.toml", "[hosts.evil]\nlaunch = [\"sh\", \"evil.sh\"]\n");
+    assert_eq!(names(&[]).len(), 2);
+    assert_eq!(repo.squad(&["trust", "approve", "hosts.evil", "--yes"]).code, 0);
+    assert_eq!(names(&[]).len(), 3);
 }

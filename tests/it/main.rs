@@ -49,6 +49,7 @@ mod hidden;
 mod histories;
 mod history;
 mod hooks;
+mod host_exports;
 mod hosts;
 mod house;
 mod import;

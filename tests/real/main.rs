@@ -20,6 +20,7 @@ mod command_engines;
 mod conversation;
 mod damage;
 mod engines;
+mod exports;
 mod hooks;
 mod hosts;
 mod html;

@@ -16,7 +16,7 @@ use crate::model_server::{ModelServer, Script};
 use crate::repository::TestRepo;
 
 /// Whatever takes as long as this hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A key of this world's provider; nobody's secret.
 pub(crate) const KEY: &str = "a-long-key-of-a-test";
@@ -109,34 +109,20 @@ impl World {
     /// Ids and command lines of this world's processes: those that were given its home, by whomever. Not git, which
     /// packs the repository in the background when a run has ended and is never ended by squad.
     pub(crate) fn processes(&self) -> Vec<(u32, String)> {
-        let mark = format!("HOME={}", self.home());
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").expect("Linux").flatten() {
-            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            if environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes()) {
-                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                let line = String::from_utf8_lossy(&line).replace('\0', " ");
-                let program = line.split(' ').next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-                // A process that ends just now has no command line any more.
-                if !program.is_empty() && !program.starts_with("git") {
-                    found.push((id, line));
-                }
-            }
-        }
+        let mut found = processes_with(&format!("HOME={}", self.home()));
+        found.retain(|(_, line)| !program(line).starts_with("git"));
         found
     }
 
     /// One of its processes that runs the program of that name, once there is one.
-    pub(crate) fn process(&self, program: &str) -> u32 {
+    pub(crate) fn process(&self, name: &str) -> u32 {
         let deadline = Instant::now() + PATIENCE;
-        let runs = |line: &str| line.split(' ').next().is_some_and(|path| path.rsplit('/').next() == Some(program));
         loop {
             let all = self.processes();
-            if let Some((id, _)) = all.iter().find(|(_, line)| runs(line)) {
+            if let Some((id, _)) = all.iter().find(|(_, line)| program(line) == name) {
                 return *id;
             }
-            assert!(Instant::now() < deadline, "no {program} among {all:?}");
+            assert!(Instant::now() < deadline, "no {name} among {all:?}");
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -185,6 +171,29 @@ impl Drop for World {
             let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
         }
     }
+}
+
+/// The name of the program in a command line.
+fn program(line: &str) -> &str {
+    line.split(' ').next().and_then(|path| path.rsplit('/').next()).unwrap_or_default()
+}
+
+/// Ids and command lines of the processes with this variable.
+pub(crate) fn processes_with(mark: &str) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("Linux").flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes()) {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            // A process that ends just now has no command line any more.
+            if !line.is_empty() {
+                found.push((id, line));
+            }
+        }
+    }
+    found
 }
 
 fn install_team(repo: &TestRepo) {
