@@ -114,7 +114,8 @@ fn permissions_hold_on_a_host() {
         let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", "one"];
         let output = squad(&repo, &[&given[..], &["--permissions", mode, "--no-commit", "write it"]].concat());
         let events = TestRepo::events(&output);
-        let end = of(&events, "agent.completed")[0];
+        let ends = [of(&events, "agent.completed"), of(&events, "agent.failed")].concat();
+        let end = ends[0];
         assert_eq!(end["changed"].as_array().expect("a list").len(), changed, "{mode}: {output}");
         assert_eq!(output.code, code, "{mode}: {output}");
     }
@@ -140,7 +141,8 @@ fn a_process_that_dies_on_the_way_loses_nothing() {
         let (out, code) = match victim {
             "launcher" => {
                 // Its environment has become the worker's: of all that passes on, only this one has this parent.
-                let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().expect("pgrep runs");
+                let children =
+                    Command::new("pgrep").args(["-P", &child.id().to_string()]).output().expect("pgrep runs");
                 for id in String::from_utf8_lossy(&children.stdout).lines() {
                     let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
                     if line.ends_with("worker\0") {
@@ -169,7 +171,8 @@ fn a_process_that_dies_on_the_way_loses_nothing() {
         let decisions = repo.squad(&["decisions", "list", "--json"]);
         let list: Value = serde_json::from_str(&decisions.out).expect("JSON");
         assert_eq!(list["decisions"].as_array().expect("a list").len(), 1, "{victim}: {decisions}");
-        let calls = out.lines().filter(|line| line.contains("\"type\":\"tool.completed\"") && line.contains("\"ok\":true"));
+        let calls =
+            out.lines().filter(|line| line.contains("\"type\":\"tool.completed\"") && line.contains("\"ok\":true"));
         let commands = calls.filter(|line| line.contains("sleep 2")).count();
         assert_eq!(commands, 1, "{victim}: the command ran once to its end: {out}");
     }
@@ -181,19 +184,30 @@ fn launchers_of_every_kind_are_borne() {
     let repo = repo();
     let broken = [
         ("banner", "echo Welcome; echo; echo \"{}\"; echo \"[1]\"; unset XDG_STATE_HOME;", ""),
-        ("dies", "echo it is out of order >&2; exit 7;", "host dies: its process ended (exit status: 7): it is out of order"),
-        ("other", "echo \"{\\\"method\\\":\\\"hello\\\",\\\"params\\\":{\\\"protocol\\\":9,\\\"version\\\":\\\"99.0\\\",\
+        (
+            "dies",
+            "echo it is out of order >&2; exit 7;",
+            "host dies: its process ended (exit status: 7): it is out of order",
+        ),
+        (
+            "other",
+            "echo \"{\\\"method\\\":\\\"hello\\\",\\\"params\\\":{\\\"protocol\\\":9,\\\"version\\\":\\\"99.0\\\",\
                    \\\"platform\\\":\\\"\\\",\\\"engines\\\":[],\\\"busy\\\":0}}\"; cat;",
-         "host other: its squad 99.0 does not understand this one"),
-        ("stops", "echo \"{\\\"method\\\":\\\"hello\\\",\\\"params\\\":{\\\"protocol\\\":1,\\\"version\\\":\\\"1.0\\\",\
+            "host other: its squad 99.0 does not understand this one",
+        ),
+        (
+            "stops",
+            "echo \"{\\\"method\\\":\\\"hello\\\",\\\"params\\\":{\\\"protocol\\\":1,\\\"version\\\":\\\"1.0\\\",\
                    \\\"platform\\\":\\\"\\\",\\\"engines\\\":[],\\\"busy\\\":0}}\"; read order; exit 3;",
-         "host stops, squad 1.0: it closed its output; its process ended (exit status: 3)"),
+            "host stops, squad 1.0: it closed its output; its process ended (exit status: 3)",
+        ),
     ];
     let hosts: String = broken.iter().map(|(host, before, _)| launcher(&repo, host, before)).collect();
     repo.write("../home/config/squad/config.toml", &hosts);
     repo.write("../script.toml", "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n");
     for (host, _, why) in broken {
-        let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", host, "--no-commit", "x"];
+        let given =
+            ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", host, "--no-commit", "x"];
         let output = squad(&repo, &given);
         let events = TestRepo::events(&output);
         let end = of(&events, "agent.completed");
