@@ -27,6 +27,7 @@ topics! {
     "decisions" "decisions, in pull requests too";
     "ci" "squad without a terminal";
     "engines" "which programs run the agents";
+    "hosts" "agents on other machines";
     "ledger" "what is recorded, and in which format";
     "migrate" "coming from other tools";
     "rehearsal" "scripts that play without a model";

@@ -142,3 +142,5 @@ mod watch;
 #[cfg(unix)]
 mod watch_saves;
 mod why;
+#[cfg(unix)]
+mod workers;

@@ -300,3 +300,116 @@ pub(crate) fn moved(value: Value, from: &str, to: &str) -> Value {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A host may have another version of squad: what is sent changes only with [`PROTOCOL`].
+    #[test]
+    fn an_order_looks_like_this() {
+        let order = Order {
+            protocol: PROTOCOL,
+            version: "1.2.3".to_owned(),
+            id: "20260105-090000-0000b1-ada".to_owned(),
+            client: "4f6c".to_owned(),
+            after: 7,
+            repository: "2d1172693ca18ab5".to_owned(),
+            format: "sha1".to_owned(),
+            branch: Some("main".to_owned()),
+            head: Some("aa".to_owned()),
+            base: "bb".to_owned(),
+            name: "project".to_owned(),
+            inner: "web/".to_owned(),
+            run: "20260105-090000-0000b1".to_owned(),
+            agent: "ada".to_owned(),
+            engine: "copilot".to_owned(),
+            sandbox: SandboxLevel::Full,
+            requires_sandbox: false,
+            script: None,
+            lease: 3600,
+        };
+        let text = serde_json::to_string_pretty(&order).expect("JSON");
+        expect![[r#"
+            {
+              "protocol": 1,
+              "version": "1.2.3",
+              "id": "20260105-090000-0000b1-ada",
+              "client": "4f6c",
+              "after": 7,
+              "repository": "2d1172693ca18ab5",
+              "format": "sha1",
+              "branch": "main",
+              "head": "aa",
+              "base": "bb",
+              "name": "project",
+              "inner": "web/",
+              "run": "20260105-090000-0000b1",
+              "agent": "ada",
+              "engine": "copilot",
+              "sandbox": "full",
+              "requires_sandbox": false,
+              "script": null,
+              "lease": 3600
+            }"#]]
+        .assert_eq(&text);
+        assert_eq!(serde_json::from_str::<Order>(&text).expect("an order"), order);
+    }
+
+    /// Every question arrives as it was asked, and its answer where it belongs; a dropped one is refused.
+    #[tokio::test]
+    async fn questions_travel_and_their_answers_come_back() {
+        let call = || ToolCall { call: "1".to_owned(), tool: "shell".to_owned(), arguments: json!({ "a": 1 }) };
+        async fn sent(request: Request, reply: Value) -> Value {
+            let (asked, answer) = Asked::of(request);
+            let travelled: Asked = serde_json::from_value(serde_json::to_value(&asked).expect("JSON")).expect("asked");
+            let (told, answered) = tokio::sync::oneshot::channel();
+            let request = travelled.request(move |answer| drop(told.send(answer)));
+            fn fits<T: for<'de> Deserialize<'de>>(reply: Reply<T>, answer: Value) {
+                reply.send(serde_json::from_value(answer).expect("an answer"));
+            }
+            match request {
+                Request::Tool(_, to) => fits(to, reply),
+                Request::BeforeTool(_, to) => fits(to, reply),
+                Request::Write(_, to) => fits(to, reply),
+                Request::Permission { reply: to, .. } => fits(to, reply),
+                Request::Unasked(to) => fits(to, reply),
+                Request::AfterTool(_, _, to) => fits(to, reply),
+                Request::Question { reply: to, .. } => fits(to, reply),
+            }
+            let answered = answered.await.expect("it was answered");
+            answer(answered.clone());
+            answered
+        }
+        let result = || ToolResult { ok: true, text: "done".to_owned() };
+        let (to, given) = Reply::channel();
+        sent(Request::Tool(call(), to), json!(result())).await;
+        assert_eq!(given.await, Ok(result()));
+        for expected in [Ok(None), Ok(Some(json!({ "b": 2 }))), Err("no".to_owned())] {
+            let (to, given) = Reply::channel();
+            sent(Request::BeforeTool(call(), to), json!(expected)).await;
+            assert_eq!(given.await, Ok(expected));
+        }
+        for expected in [Approval::Allow, Approval::Deny("because".to_owned())] {
+            let (reply, given) = Reply::channel();
+            let (tool, detail) = ("shell".to_owned(), "ls".to_owned());
+            sent(Request::Permission { call: None, access: Access::Shell, tool, detail, reply }, json!(expected)).await;
+            assert_eq!(given.await, Ok(expected));
+        }
+        let (to, given) = Reply::channel();
+        let (_, answer) = Asked::of(Request::Unasked(to));
+        answer(json!("what is no answer"));
+        assert!(given.await.is_err(), "and that refuses");
+    }
+
+    #[test]
+    fn paths_are_translated_in_texts_and_names() {
+        let value = json!({ "/a/p": ["cd /a/p/src", 7, { "x": "/b" }], "y": null });
+        let there = moved(value.clone(), "/a/p", "/host/q");
+        assert_eq!(there, json!({ "/host/q": ["cd /host/q/src", 7, { "x": "/b" }], "y": null }));
+        assert_eq!(moved(there, "/host/q", "/a/p"), value);
+    }
+}

@@ -37,6 +37,7 @@ use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::{engines, sandbox};
 use crate::policy::Redactor;
 use crate::pool::{Cancel, Engines, Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
+use crate::sandbox::Sandbox;
 
 /// Where the refs of all runs are.
 pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
@@ -437,10 +438,12 @@ impl Basis {
         host: Option<&str>,
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
-        let (engines, hooks) = match host {
-            Some(host) => (self.engines_on(host, agent, (&project, &repository))?, self.hooks.clone()),
-            None => self.engines_here(place, &project, own)?,
+        let sandbox = self.bounds(&project)?;
+        let engines = match host {
+            Some(host) => self.engines_on(host, agent, (&project, &repository))?,
+            None => self.engines_here(place, &project, own, sandbox.as_ref())?,
         };
+        let hooks = self.hooks.moved_to(&project.folder.root, sandbox.as_ref());
         let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.permits)));
         let tree = self.tree_of(agent, place, &repository)?;
         let base = repository.head().map_err(|error| error.to_string())?.commit.unwrap_or_default();
@@ -450,13 +453,8 @@ impl Basis {
         Ok((Made { repository, place, slot: None }, base, agent.clone()))
     }
 
-    /// Engines on this machine, bound to the clone.
-    fn engines_here(
-        &self,
-        place: &Path,
-        project: &Project,
-        own: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<(Engines, Hooks), String> {
+    /// What bounds programs to a clone.
+    fn bounds(&self, project: &Project) -> Result<Option<Sandbox>, String> {
         // The objects that the clone reads are there.
         let source = [&*self.project.work_dir, self.project.repository.common_dir()].map(real);
         let readable: Vec<PathBuf> = self.attached.iter().cloned().chain(source).collect();
@@ -465,13 +463,22 @@ impl Basis {
         bounds.report(&self.reports);
         // What git ignores there is no business of agents that work here.
         let hidden = sandbox::ignored_environment_files(&self.project)?;
-        let sandbox = bounds.sandbox.map(|sandbox| sandbox.hiding(hidden));
+        Ok(bounds.sandbox.map(|sandbox| sandbox.hiding(hidden)))
+    }
+
+    /// Engines on this machine, bound to the clone.
+    fn engines_here(
+        &self,
+        place: &Path,
+        project: &Project,
+        own: impl IntoIterator<Item = (String, String)>,
+        sandbox: Option<&Sandbox>,
+    ) -> Result<Engines, String> {
         fs::write(place.join(HOME), engines::home_name(project)).map_err(|error| error.to_string())?;
         let script = self.script.clone();
         let mut env = self.env.clone();
         env.variables.extend(own);
-        let engines = engines::prepare_with(&env, project, &self.run, script, (&[], None), sandbox.as_ref());
-        Ok((engines, self.hooks.moved_to(&project.folder.root, sandbox.as_ref())))
+        Ok(engines::prepare_with(&env, project, &self.run, script, (&[], None), sandbox))
     }
 
     /// Engines on a host, which work in a clone that this one mirrors.

@@ -132,7 +132,7 @@ fn hello(env: &Env) -> Hello {
 /// Connects to the process that carries out an order, and starts it unless it is there.
 fn reach(env: &Env, id: &str) -> Result<(Stream, Option<Child>), String> {
     let folder = folder_of(env, id)?;
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    make_private(env, &folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let end = Instant::now() + STARTING;
     let mut child = None;
     loop {
@@ -152,6 +152,18 @@ fn reach(env: &Env, id: &str) -> Result<(Stream, Option<Child>), String> {
             Err(_) => thread::sleep(INTERVAL),
         }
     }
+}
+
+/// What agents do and read is nobody else's business there.
+fn make_private(env: &Env, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    #[cfg(unix)]
+    if let Ok(workers) = site::workers_folder(env) {
+        fs::set_permissions(workers, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    }
+    #[cfg(not(unix))]
+    let _ = env;
+    Ok(())
 }
 
 fn start(env: &Env, id: &str, folder: &Path) -> Result<Child, String> {

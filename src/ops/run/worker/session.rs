@@ -13,8 +13,9 @@ use super::outbox::Outbox;
 use super::site::{Changes, Site};
 use crate::engine::connection::Responder;
 use crate::engine::remote::frames::{Ask, Asked, OfSession, Opened, Parts, Work, method};
-use crate::engine::{AdapterSession, EngineError, Fact, Session};
+use crate::engine::{AdapterSession, EngineError, Fact, Session, ToolCall, ToolResult};
 use crate::ops::ledger::journal::aside;
+use crate::tools::Tool;
 
 /// What the client asks of a session.
 pub(super) struct Command {
@@ -116,6 +117,13 @@ impl Task {
         let fact = match fact {
             Fact::Request(request) => {
                 let (asked, answer) = Asked::of(request);
+                let is_for_files =
+                    |call: &ToolCall| Tool::ALL.iter().any(|tool| tool.is_project_tool() && tool.name() == call.tool);
+                if matches!(&asked, Asked::Tool(call) if is_for_files(call)) {
+                    // The client's files are not these.
+                    let text = "this tool is not to be had on another machine".to_owned();
+                    return answer(json!(ToolResult { ok: false, text }));
+                }
                 let id = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
                 tokio::spawn(async move {
                     let ask = serde_json::to_value(Ask { id, session: number, asked }).unwrap_or_default();

@@ -1,0 +1,250 @@
+//! Agents on other machines, which are folders of their own here: `squad worker` by the real binary, over a launcher that
+//! passes its streams. What is done there is done here; a broken stream, a dead worker and a dead squad lose nothing.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::engines::{of, squad};
+use crate::process::{rest, start, wait_for};
+use crate::support::{Output, TestRepo};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_squad");
+
+/// Writes a file of a few lines, works for a while, decides, and is done.
+const SLOW: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ say = "Begun." }, { write = "api.txt", text = "endpoint\n" }, { run = "sleep 2; echo built > built.txt" },
+         { tool = "squad_log_decision", args = { title = "Kept" } }, { say = "Done." }]
+"#;
+
+fn away(repo: &TestRepo, host: &str) -> PathBuf {
+    repo.home().join("hosts").join(host)
+}
+
+/// A launcher of a host, before it becomes the worker.
+fn launcher(repo: &TestRepo, host: &str, before: &str) -> String {
+    let home = away(repo, host);
+    fs::create_dir_all(&home).expect("a folder");
+    format!("[hosts.{host}]\nlaunch = [\"sh\", \"-c\", '{before} HOME={} exec {BINARY} worker']\n", home.display())
+}
+
+fn repo() -> TestRepo {
+    let mut repo = TestRepo::with_small_team();
+    let state = repo.home().join("state");
+    repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+    let hosts = ["one", "two"].map(|host| launcher(&repo, host, "unset XDG_STATE_HOME;") + "slots = 2\n");
+    repo.write("../home/config/squad/config.toml", &hosts.concat());
+    repo.write("notes.txt", "one\ntwo\nthree\n");
+    repo.git(&["add", "notes.txt"]);
+    repo.git(&["commit", "-qm", "notes"]);
+    // Not committed: the agents have it all the same.
+    repo.write("draft.txt", "draft\n");
+    repo
+}
+
+fn run_of(output: &Output) -> String {
+    TestRepo::events(output)[0]["run"].as_str().expect("a run").to_owned()
+}
+
+/// What a run's agents made together, and how each ended.
+fn result(repo: &TestRepo, output: &Output) -> (String, Vec<String>) {
+    let merged = format!("refs/squad/runs/{}_merged", run_of(output));
+    let last = repo.git(&["for-each-ref", "--format=%(refname)", "--sort=-version:refname", "--count=1", &merged]);
+    let events = TestRepo::events(output);
+    let ends = of(&events, "agent.completed").into_iter().map(|end| format!("{} {}", end["agent"], end["changed"]));
+    let mut ends: Vec<String> = ends.collect();
+    ends.sort();
+    (repo.git(&["ls-tree", "-r", last.trim()]), ends)
+}
+
+#[test]
+fn work_on_hosts_is_what_it_is_here() {
+    let repo = repo();
+    let script = r#"
+[[turn]]
+agent = "ada"
+steps = [{ run = "cat draft.txt; git log --oneline; echo endpoint > api.txt" }, { run = "rm notes.txt" }, { say = "Done." }]
+[[turn]]
+agent = "bob"
+steps = [{ run = "mkdir -p t; echo tests > t/tests.txt; chmod +x t/tests.txt" }, { say = "Done." }]
+[[turn]]
+agent = "ada"
+steps = [{ run = "cat api.txt t/tests.txt > all.txt" }, { say = "Polished." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "All is done." }]
+"#;
+    repo.write("../script.toml", script);
+    let message = "@ada and @bob build it, then @ada polishes it";
+    let run = |more: &[&str]| {
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--permissions", "allow", "--no-commit"];
+        let output = squad(&repo, &[&given[..], more, &[message]].concat());
+        assert_eq!(output.code, 0, "{output}");
+        output
+    };
+    let here = run(&["--isolation", "clone"]);
+    let before = repo.git(&["status", "--porcelain"]);
+    for on in ["any", "one"] {
+        let there = run(&["--on", on]);
+        assert_eq!(result(&repo, &there), result(&repo, &here), "--on {on}");
+        let events = TestRepo::events(&there);
+        let hosts: Vec<&Value> = of(&events, "host.assigned").into_iter().map(|event| &event["host"]).collect();
+        assert_eq!(hosts.len(), 2, "{hosts:?}");
+        assert_eq!(hosts.iter().all(|host| **host == "one"), on == "one", "the freest host comes first: {hosts:?}");
+        assert!(of(&events, "tool.completed").iter().all(|call| call["ok"] == true), "{there}");
+    }
+    assert_eq!(repo.git(&["status", "--porcelain"]), before, "the user's files are as they were");
+    for host in ["one", "two"] {
+        let stored = away(&repo, host).join(".local/state/squad/workers/stores");
+        assert_eq!(fs::read_dir(stored).expect("a folder").flatten().filter(|entry| entry.path().is_dir()).count(), 1);
+    }
+}
+
+/// Refused there as it is here, in each mode.
+#[test]
+fn permissions_hold_on_a_host() {
+    let repo = repo();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"echo no > no.txt\" }, { say = \"Tried.\" }]\n";
+    repo.write("../script.toml", script);
+    for (mode, changed, code) in [("deny", 0, 5), ("allow", 1, 0)] {
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", "one"];
+        let output = squad(&repo, &[&given[..], &["--permissions", mode, "--no-commit", "write it"]].concat());
+        let events = TestRepo::events(&output);
+        let ends = [of(&events, "agent.completed"), of(&events, "agent.failed")].concat();
+        let end = ends[0];
+        assert_eq!(end["changed"].as_array().expect("a list").len(), changed, "{mode}: {output}");
+        assert_eq!(output.code, code, "{mode}: {output}");
+    }
+}
+
+fn kill(pattern: &str) {
+    let done = Command::new("pkill").args(["-KILL", "-f", pattern]).status().expect("pkill runs");
+    assert!(done.success(), "nothing is called {pattern}");
+}
+
+/// Each process on the way dies in the middle of a command. The work goes on, and every decision is there once.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_dies_on_the_way_loses_nothing() {
+    for victim in ["launcher", "worker", "squad"] {
+        let repo = repo();
+        let given = ["--on", "one", "--permissions", "allow", "--no-commit", "build it"];
+        let mut child = start(&repo, SLOW, &given);
+        let begun = wait_for(&mut child, "tool.started");
+        let begun = begun + &wait_for(&mut child, "sleep 2");
+        let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
+        let home = away(&repo, "one").display().to_string();
+        let (out, code) = match victim {
+            "launcher" => {
+                // Its environment has become the worker's: of all that passes on, only this one has this parent.
+                let children =
+                    Command::new("pgrep").args(["-P", &child.id().to_string()]).output().expect("pgrep runs");
+                for id in String::from_utf8_lossy(&children.stdout).lines() {
+                    let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+                    if line.ends_with("worker\0") {
+                        assert!(Command::new("kill").args(["-KILL", id]).status().expect("kill runs").success());
+                    }
+                }
+                rest(child)
+            }
+            "worker" => {
+                kill(&format!("worker --serve {run}"));
+                rest(child)
+            }
+            _ => {
+                child.kill().expect("it runs");
+                child.wait().expect("it ends");
+                let again = ["orchestrate", "--json", "--resume", &run, "--script", "../script.toml"];
+                let output = squad(&repo, &again);
+                (output.out, Some(i32::from(output.code)))
+            }
+        };
+        assert_eq!(code, Some(0), "{victim} ({home}): {out}");
+        let is_broken = out.contains("\"type\":\"connection.lost\"");
+        assert_eq!(is_broken, victim != "squad", "{victim}: {out}");
+        let end = out.lines().rfind(|line| line.contains("\"type\":\"agent.completed\"")).expect("an end");
+        assert!(end.contains("api.txt") && end.contains("built.txt"), "{victim}: {end}");
+        let decisions = repo.squad(&["decisions", "list", "--json"]);
+        let list: Value = serde_json::from_str(&decisions.out).expect("JSON");
+        assert_eq!(list["decisions"].as_array().expect("a list").len(), 1, "{victim}: {decisions}");
+        let calls =
+            out.lines().filter(|line| line.contains("\"type\":\"tool.completed\"") && line.contains("\"ok\":true"));
+        let commands = calls.filter(|line| line.contains("sleep 2")).count();
+        assert_eq!(commands, 1, "{victim}: the command ran once to its end: {out}");
+    }
+}
+
+/// Whatever a launcher does: only its own agent fails, and what went wrong is said.
+#[test]
+fn launchers_of_every_kind_are_borne() {
+    let repo = repo();
+    let broken = [
+        ("banner", "echo Welcome; echo; echo \"{}\"; echo \"[1]\"; unset XDG_STATE_HOME;", ""),
+        (
+            "dies",
+            "echo it is out of order >&2; exit 7;",
+            "host dies: its process ended (exit status: 7): it is out of order",
+        ),
+        (
+            "other",
+            "echo \"{\\\"method\\\":\\\"hello\\\",\\\"params\\\":{\\\"protocol\\\":9,\\\"version\\\":\\\"99.0\\\",\
+                   \\\"platform\\\":\\\"\\\",\\\"engines\\\":[],\\\"busy\\\":0}}\"; cat;",
+            "host other: its squad 99.0 does not understand this one",
+        ),
+        (
+            "stops",
+            "echo \"{\\\"method\\\":\\\"hello\\\",\\\"params\\\":{\\\"protocol\\\":1,\\\"version\\\":\\\"1.0\\\",\
+                   \\\"platform\\\":\\\"\\\",\\\"engines\\\":[],\\\"busy\\\":0}}\"; read order; exit 3;",
+            "host stops, squad 1.0: it closed its output; its process ended (exit status: 3)",
+        ),
+    ];
+    let hosts: String = broken.iter().map(|(host, before, _)| launcher(&repo, host, before)).collect();
+    repo.write("../home/config/squad/config.toml", &hosts);
+    repo.write("../script.toml", "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n");
+    for (host, _, why) in broken {
+        let given =
+            ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", host, "--no-commit", "x"];
+        let output = squad(&repo, &given);
+        let events = TestRepo::events(&output);
+        let end = of(&events, "agent.completed");
+        let failed = of(&events, "agent.failed");
+        match why {
+            "" => assert!(output.code == 0 && end.len() == 1, "{host}: {output}"),
+            why => {
+                let reason = failed[0]["reason"].as_str().expect("a reason");
+                assert!(output.code == 1 && reason.starts_with(why), "{host}: {reason}\n{output}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_worker_without_an_order_says_what_it_is() {
+    let repo = repo();
+    let worker = |input: &str| {
+        repo.write("../input", input);
+        let input = fs::File::open(repo.root().join("../input")).expect("a file");
+        let mut command = repo.command(BINARY, &repo.root());
+        let done = command.arg("worker").stdin(Stdio::from(input)).output().expect("squad runs");
+        (String::from_utf8_lossy(&done.stderr).into_owned(), done.status.code())
+    };
+    assert_eq!(worker(""), (String::new(), Some(0)), "it was only greeted");
+    let orders = [
+        "hello\n",
+        "{\"method\":\"open\",\"id\":1,\"params\":{}}\n",
+        "{\"method\":\"order\",\"id\":1,\"params\":{}}\n",
+        "{\"method\":\"order\",\"id\":1,\"params\":{\"id\":7}}\n",
+    ];
+    for order in orders {
+        let (said, code) = worker(order);
+        assert!(said.contains("is no work order") && code == Some(2), "{order}: {said}");
+    }
+    let (said, code) = worker("{\"method\":\"order\",\"id\":1,\"params\":{\"id\":\"../../x\"}}\n");
+    assert!(said.contains("no valid id") && code == Some(1), "{said}");
+    assert_eq!(repo.squad(&["worker", "--list"]).out, "");
+    assert!(repo.squad(&["worker", "--gc"]).out.starts_with("removed 0 orders"));
+}
