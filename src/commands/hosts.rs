@@ -1,50 +1,86 @@
+use std::time::Duration;
+
 use super::{Context, Ended};
 use crate::model::plural;
-use crate::ops::run::host_reports::{self, HostReport};
-use crate::view::{LineStyle, Text};
+use crate::ops::run::host_reports::{HostReport, Known};
+use crate::settings::parse_duration;
+use crate::view::{LineStyle, Mark, Text};
 
 /// List the other machines that agents can work on
 ///
 /// `[hosts.NAME]` in your own configuration file names a machine and the program that starts `squad worker` there: ssh, srun,
-/// docker, kubectl, or any other that passes on standard input and output and the exit code.
+/// docker, kubectl, or any other that passes on standard input and output and the exit code. With `--check`, exits with 1
+/// when one of them cannot be reached.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  squad hosts\n  squad hosts build1 gpu\n  squad hosts --json | jq -r '.hosts[].name'"
+    after_help = "Examples:\n  squad hosts\n  squad hosts build1 gpu --check\n  squad hosts --check --json | jq -r '.hosts[] | select(.reachable).name'"
 )]
 pub(super) struct Args {
     /// Only the hosts with these names or labels
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Start a worker on each, and show its version, its engines and how long that took
+    #[arg(long)]
+    check: bool,
+    /// How long a worker may take to start, such as `2m` where jobs are queued
+    #[arg(long, value_name = "DURATION", default_value = "30s", requires = "check", value_parser = parse_duration)]
+    timeout: Duration,
 }
 
 impl Args {
+    pub(super) fn is_long(&self) -> bool {
+        self.check
+    }
+
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let reports = host_reports::listed(context.env, &context.directory, &self.names)?;
+        let known = Known::read(context.env, &context.directory);
+        let mut reports = known.list(&self.names)?;
+        if self.check {
+            reports = known.check(context.env, reports, self.timeout)?;
+        }
+        let is_unreachable = reports.iter().any(|report| report.reachable == Some(false));
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&serde_json::json!({ "hosts": reports }));
-            return Ok(0);
+        } else {
+            ui.texts(&listed(&reports));
+            if reports.is_empty() {
+                ui.notice("no other machine is configured");
+                ui.hint("squad config set --user hosts.build1.launch '[\"ssh\", \"build1\", \"--\", \"squad\", \"worker\"]'");
+            }
         }
-        ui.texts(&listed(&reports));
-        if reports.is_empty() {
-            ui.notice("no other machine is configured");
-            ui.hint(
-                "squad config set --user hosts.build1.launch '[\"ssh\", \"build1\", \"--\", \"squad\", \"worker\"]'",
-            );
-        }
-        Ok(0)
+        Ok(u8::from(is_unreachable))
     }
 }
 
 fn listed(reports: &[HostReport]) -> Vec<Text> {
     let width = reports.iter().map(|report| report.name.chars().count()).max().unwrap_or_default();
     let line = |report: &HostReport| {
-        let offer: Vec<String> = std::iter::once(plural(report.slots, "slot"))
-            .chain(report.labels.iter().cloned())
-            .chain(report.engines.iter().cloned())
-            .collect();
-        let line = Text::unmarked().with(LineStyle::Strong, &report.name).filled(2 + width).plain("  ").hanging();
-        line.plain(&offer.join(", ")).with(LineStyle::Faint, &format!("   {}", report.launch.join(" ")))
+        let line = match report.reachable {
+            None => Text::unmarked(),
+            Some(true) => Text::marked(LineStyle::Good, Mark::Good),
+            Some(false) => Text::marked(LineStyle::Bad, Mark::Bad),
+        };
+        let line = line.with(LineStyle::Strong, &report.name).filled(2 + width).plain("  ").hanging();
+        match &report.problem {
+            Some(problem) => line.plain(problem),
+            None => line.plain(&offer(report).join(", ")).with(LineStyle::Faint, &format!("   {}", aside(report))),
+        }
     };
     reports.iter().map(line).collect()
+}
+
+fn offer(report: &HostReport) -> Vec<String> {
+    let version = report.version.iter().map(|version| format!("squad {version}"));
+    let platform = report.platform.iter().cloned();
+    let slots = match report.busy {
+        Some(busy) => format!("{} of {} free", report.slots.saturating_sub(busy), plural(report.slots, "slot")),
+        None => plural(report.slots, "slot"),
+    };
+    let parts = version.chain(platform).chain([slots]).chain(report.labels.iter().cloned());
+    parts.chain(report.engines.iter().cloned()).collect()
+}
+
+fn aside(report: &HostReport) -> String {
+    report.seconds.map_or_else(|| report.launch.join(" "), |seconds| format!("{seconds:.1} s"))
 }

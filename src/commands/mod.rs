@@ -329,6 +329,7 @@ impl Command {
         let is_of_ledger = matches!(self, Self::Gc(_) | Self::Scrub(_) | Self::Status(_) | Self::Sync(_));
         is_of_team
             || is_of_ledger
+            || matches!(self, Self::Hosts(args) if args.is_long())
             || matches!(
                 self,
                 Self::Decisions(_) | Self::Knowledge(_) | Self::Doctor(_) | Self::Review(_) | Self::Squads(_)

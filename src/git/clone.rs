@@ -225,7 +225,9 @@ impl Repository {
     pub(super) fn keep_commit(&self, reference: &str, commit: ObjectId, objects: &NewObjects) -> Result<(), Error> {
         let kept: Option<KeptPack> = if objects.is_empty() { None } else { Some(self.packs().add(objects)?) };
         let old = self.references().read(reference)?;
-        if old != Some(commit) && !self.ledger().move_ref_as(reference, (old, commit), Durability::Now)? {
+        let moved = old == Some(commit) || self.ledger().move_ref_as(reference, (old, commit), Durability::Now)?;
+        // Another process may have moved it to the same commit.
+        if !moved && self.references().read(reference)? != Some(commit) {
             return Err(Error::damaged(self.git_dir(), format!("another process moves {reference}")));
         }
         drop(kept);

@@ -74,6 +74,7 @@ const KEYS: &[Key] = &[
     Key { name: "check.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "isolation.bring", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "isolation.setup", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
+    guarded("isolation.host"),
     key("isolation.mode", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },

@@ -24,6 +24,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use self::frames::{Attached, Hello, OfSession, Opened, Order, method};
 use self::link::Link;
@@ -99,12 +100,15 @@ impl Default for Timeouts {
     }
 }
 
-/// Starts a worker, hears what it says first, and lets it end. The error says why it cannot be reached.
-pub(crate) async fn greet(launch: &Launch) -> Result<Hello, EngineError> {
-    let timeouts = Timeouts::default();
+/// Starts a worker, hears what it says first, and lets it end. Returns how long that took, without the end. The error says
+/// why it cannot be reached.
+pub(crate) async fn greet(launch: &Launch, limit: Duration) -> Result<(Hello, Duration), EngineError> {
+    let timeouts = Timeouts { start: limit, ..Timeouts::default() };
+    let started = Instant::now();
     let (mut child, connection, hello) = link::launch(launch, Arc::default(), timeouts).await?;
+    let waited = started.elapsed();
     child.end(&connection, timeouts.grace).await;
-    Ok(hello)
+    Ok((hello, waited))
 }
 
 pub(crate) struct Remote(Arc<Link>);

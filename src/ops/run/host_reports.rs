@@ -1,14 +1,18 @@
-//! The user's other machines, as the settings name them.
+//! What is known of the user's other machines.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
+use tokio::task::JoinSet;
 
+use crate::engine::remote;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::list;
-use crate::ops::{Project, own_settings};
-use crate::settings::{Layer, Settings};
+use crate::model::{list, printable, seconds};
+use crate::ops::run::hosts::launch;
+use crate::ops::{Project, own_settings, runtime};
+use crate::settings::{HostSettings, Layer, Settings};
 
 /// What is known of a host.
 #[derive(Debug, Serialize)]
@@ -18,6 +22,8 @@ pub(crate) struct HostReport {
     pub(crate) reachable: Option<bool>,
     /// The version of squad there.
     pub(crate) version: Option<String>,
+    /// As `linux-x86_64`.
+    pub(crate) platform: Option<String>,
     pub(crate) slots: usize,
     /// How many agents work there; `None`: unknown.
     pub(crate) busy: Option<usize>,
@@ -26,32 +32,97 @@ pub(crate) struct HostReport {
     pub(crate) labels: Vec<String>,
     /// The program and its arguments that start a worker there.
     pub(crate) launch: Vec<String>,
+    /// Until the worker's first word.
+    pub(crate) seconds: Option<f64>,
+    /// Why it cannot be reached.
+    pub(crate) problem: Option<String>,
 }
 
-/// The hosts that these names stand for; without names, all. Works without a team.
-pub(crate) fn listed(env: &Env, directory: &Path, names: &[String]) -> Result<Vec<HostReport>, Failure> {
-    let project = Project::open(env, directory, Layer::default()).ok();
-    let settings = project.map_or_else(|| own_settings(env), |project| project.settings);
-    let mut wanted: Vec<&str> = Vec::new();
-    for name in names {
-        let found = settings.hosts_named(name);
-        if found.is_empty() {
-            return Err(unknown(name, &settings));
+impl HostReport {
+    fn of(name: &str, host: &HostSettings) -> Self {
+        Self {
+            name: name.to_owned(),
+            reachable: None,
+            version: None,
+            platform: None,
+            slots: host.slots,
+            busy: None,
+            engines: host.engines.clone(),
+            labels: host.labels.clone(),
+            launch: host.launch.clone(),
+            seconds: None,
+            problem: None,
         }
-        wanted.extend(found);
     }
-    let is_wanted = |name: &str| names.is_empty() || wanted.contains(&name);
-    let report = |(name, host): (&String, &crate::settings::HostSettings)| HostReport {
-        name: name.clone(),
-        reachable: None,
-        version: None,
-        slots: host.slots,
-        busy: None,
-        engines: host.engines.clone(),
-        labels: host.labels.clone(),
-        launch: host.launch.clone(),
-    };
-    Ok(settings.hosts.iter().filter(|(name, _)| is_wanted(name)).map(report).collect())
+
+    /// Starts a worker there, which ends at once.
+    async fn try_it(mut self, launch: Result<remote::Launch, String>, limit: Duration) -> Self {
+        let greeted = match &launch {
+            Ok(launch) => remote::greet(launch, limit).await.map_err(|error| error.to_string()),
+            Err(reason) => Err(reason.clone()),
+        };
+        self.reachable = Some(greeted.is_ok());
+        match greeted {
+            Ok((hello, waited)) => {
+                let may_start = |engine: &String| self.engines.is_empty() || self.engines.contains(engine);
+                self.engines = hello.engines.into_iter().filter(may_start).collect();
+                (self.version, self.platform) = (Some(hello.version), Some(hello.platform));
+                (self.busy, self.seconds) = (Some(hello.busy), Some(seconds(waited)));
+            }
+            Err(reason) => self.problem = Some(printable(&reason)),
+        }
+        self
+    }
+}
+
+/// The hosts of the configuration.
+pub(crate) struct Known {
+    settings: Settings,
+    /// Where launchers are started.
+    directory: PathBuf,
+}
+
+impl Known {
+    /// Works without a team.
+    pub(crate) fn read(env: &Env, directory: &Path) -> Self {
+        match Project::open(env, directory, Layer::default()) {
+            Ok(project) => Self { directory: project.folder.root.clone(), settings: project.settings },
+            Err(_) => Self { directory: directory.to_owned(), settings: own_settings(env) },
+        }
+    }
+
+    /// The hosts that these names stand for; without names, all.
+    pub(crate) fn list(&self, names: &[String]) -> Result<Vec<HostReport>, Failure> {
+        let mut wanted: Vec<&str> = Vec::new();
+        for name in names {
+            let found = self.settings.hosts_named(name);
+            if found.is_empty() {
+                return Err(unknown(name, &self.settings));
+            }
+            wanted.extend(found);
+        }
+        let hosts = self.settings.hosts.iter().filter(|(name, _)| names.is_empty() || wanted.contains(&name.as_str()));
+        Ok(hosts.map(|(name, host)| HostReport::of(name, host)).collect())
+    }
+
+    /// Tries each of these, all at the same time. `limit`: how long a worker may take to say its first word.
+    pub(crate) fn check(
+        &self,
+        env: &Env,
+        reports: Vec<HostReport>,
+        limit: Duration,
+    ) -> Result<Vec<HostReport>, Failure> {
+        runtime(env)?.block_on(async {
+            let mut tries = JoinSet::new();
+            for report in reports {
+                let launch = launch(env, &self.directory, &self.settings, &report.name);
+                tries.spawn(report.try_it(launch, limit));
+            }
+            let mut reports = tries.join_all().await;
+            reports.sort_by(|one, other| one.name.cmp(&other.name));
+            Ok(reports)
+        })
+    }
 }
 
 fn unknown(name: &str, settings: &Settings) -> Failure {

@@ -1,5 +1,6 @@
 //! Other machines, played by daemons on loopback: OpenSSH's and Slurm's, which `.ci/install-real-parts` unpacks.
 
+mod runs;
 mod slurm;
 mod sshd;
 
@@ -15,6 +16,9 @@ use tempfile::TempDir;
 use crate::support::{PATIENCE, processes_with, signal};
 
 const NAMES: [&str; 2] = ["one", "two"];
+
+/// The variable by which a program knows its machine.
+const NAME: &str = "SQUAD_TEST_HOST";
 
 /// Two machines that programs are started on. All that runs there ends with this value.
 struct Hosts {
@@ -101,6 +105,15 @@ impl Hosts {
         let daemons: Vec<u32> = self.daemons.iter().map(Child::id).collect();
         let all = processes_with(&format!("{name}={value}")).into_iter();
         all.filter(|(id, _)| !daemons.contains(id)).collect()
+    }
+}
+
+impl Hosts {
+    /// The programs of agents' work that run on the machines.
+    fn workers(&self) -> Vec<(u32, String)> {
+        let mut all = self.processes();
+        all.retain(|(_, line)| line.contains("squad"));
+        all
     }
 }
 

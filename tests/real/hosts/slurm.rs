@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Hosts, NAMES, free_port, launches_squad, user};
+use super::{Hosts, NAME, NAMES, free_port, launches_squad, runs, user};
 
 pub(super) fn start() -> Hosts {
     let mut hosts = Hosts::of("slurm");
@@ -57,7 +57,7 @@ pub(super) fn start() -> Hosts {
     let srun = hosts.program("srun");
     hosts.launchers = NAMES.map(|node| {
         let call = [&srun, "-n1", "-w", node, "--quiet"].map(str::to_owned);
-        ["env".to_owned()].into_iter().chain(variables.clone()).chain(call).collect()
+        ["env".to_owned(), format!("{NAME}={node}")].into_iter().chain(variables.clone()).chain(call).collect()
     });
     hosts
 }
@@ -65,4 +65,19 @@ pub(super) fn start() -> Hosts {
 #[test]
 fn slurm_launches_squad() {
     launches_squad(start());
+}
+
+#[test]
+fn agents_behind_slurm_do_what_they_do_here() {
+    runs::are_the_same(&start());
+}
+
+#[test]
+fn agents_behind_slurm_survive_their_launchers() {
+    runs::survive_their_launchers(&start(), "/srun");
+}
+
+#[test]
+fn agents_behind_slurm_survive_squad() {
+    runs::survive_squad(&start());
 }

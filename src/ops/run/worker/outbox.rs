@@ -62,7 +62,11 @@ impl Outbox {
         for fact in lines(&kept.file)?.filter(|fact| fact["number"].as_u64().is_some_and(|number| number > after)) {
             send(&connection, &fact);
         }
-        self.connection.send_replace(Some(connection));
+        let before = self.connection.send_replace(Some(Arc::clone(&connection)));
+        // Its launcher may have ended without anybody here noticing: what was asked over it is asked again.
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &connection)) {
+            before.fail("another launch took over");
+        }
         Ok(())
     }
 
