@@ -6,8 +6,8 @@ use crate::ops::run::worker;
 /// Carry out a work order of a squad on another machine
 ///
 /// A launcher in the other machine's `[hosts]` starts this, such as `ssh HOST squad worker`. The order comes on standard
-/// input; what happens goes to standard output. If the connection breaks, the work goes on for a while, and the next
-/// launch takes it up.
+/// input; what happens goes to standard output. If the connection breaks, the work goes on until it has to ask something,
+/// and the next launch takes it up.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

@@ -1,5 +1,6 @@
 //! Commits on their way between a repository and one on another machine, as bundles.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -74,10 +75,13 @@ impl Repository {
         self.keep_commit(reference, self.parse_commit(commit)?, &NewObjects::new(self.hash()))
     }
 
-    /// Has a commit that is here as the one that a branch is at.
+    /// Has a commit that is here be the one that a branch is at, and no other branch.
     pub(crate) fn set_branch(&self, branch: &str, commit: &str) -> Result<(), Error> {
-        let name = format!("refs/heads/{branch}");
-        self.call(&["update-ref", &name, commit]).succeed()?;
+        let (name, commit) = (format!("refs/heads/{branch}"), self.parse_commit(commit)?.to_string());
+        for other in self.references_below("refs/heads/")?.iter().filter(|other| **other != name) {
+            self.call(&["update-ref", "-d", other]).succeed()?;
+        }
+        self.call(&["update-ref", &name, &commit]).succeed()?;
         self.call(&["symbolic-ref", "HEAD", &name]).succeed().map(drop)
     }
 
@@ -89,6 +93,12 @@ impl Repository {
         settings: &[&str],
     ) -> Result<(), Error> {
         let id = self.parse_commit(commit)?;
+        // git would follow a file with the path of another repository.
+        let mut first = [0; 14];
+        let is_read = std::fs::File::open(file).and_then(|mut opened| opened.read_exact(&mut first)).is_ok();
+        if !is_read || !matches!(&first, b"# v2 git bundl" | b"# v3 git bundl") {
+            return Err(Error::damaged(file, "it is no bundle"));
+        }
         let refspec = [format!("+refs/squad/*:{TAKEN}*")];
         let incoming = Incoming::fetch_onto(self, settings, file.as_os_str(), &refspec, bases)?;
         let fetched = incoming.repository().references_below(TAKEN)?;

@@ -386,6 +386,27 @@ pub(crate) struct Billed {
     pub(crate) amount: f64,
 }
 
+/// More tokens than any model call has: what an engine says is not to be trusted, and is added up.
+const MOST_TOKENS: u64 = 1 << 40;
+
+impl Usage {
+    /// What one model call may have used at most.
+    pub(crate) fn bounded(mut self) -> Self {
+        let counts = [
+            &mut self.input_tokens,
+            &mut self.output_tokens,
+            &mut self.cache_read_tokens,
+            &mut self.cache_write_tokens,
+            &mut self.reasoning_tokens,
+            &mut self.turns,
+            &mut self.tool_calls,
+        ];
+        counts.into_iter().for_each(|count| *count = (*count).min(MOST_TOKENS));
+        self.cost_usd = self.cost_usd.map(|cost| cost.max(0.0));
+        self
+    }
+}
+
 impl AddAssign<&Usage> for Usage {
     fn add_assign(&mut self, other: &Usage) {
         self.input_tokens += other.input_tokens;

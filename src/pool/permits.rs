@@ -71,7 +71,7 @@ impl Permits {
     }
 
     /// Waits for a permit. A caller that stops waiting takes none.
-    pub(super) async fn take(self: &Arc<Self>, priority: Priority) -> Permit {
+    pub(crate) async fn take(self: &Arc<Self>, priority: Priority) -> Permit {
         let mut permit = self.take_here(priority).await;
         if let Some(places) = &self.places {
             permit.place = places.take().await;

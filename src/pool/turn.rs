@@ -422,6 +422,7 @@ impl Workers {
             }
             Fact::Exited(exited) => tell(EventKind::EngineExited(exited)),
             Fact::Usage(usage) => {
+                let usage = usage.bounded();
                 work.usage += &usage;
                 work.usage.context = usage.context.or(work.usage.context);
                 self.budget.settle(&work.agent, &usage);

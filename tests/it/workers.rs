@@ -121,6 +121,38 @@ fn permissions_hold_on_a_host() {
     }
 }
 
+/// The user goes on beside the run: later agents of it get what they need all the same.
+#[test]
+fn the_user_may_commit_and_rename_branches_meanwhile() {
+    let repo = repo();
+    let script = r#"
+[[turn]]
+agent = "ada"
+steps = [{ run = "sleep 1; echo endpoint > api.txt" }, { say = "Done." }]
+[[turn]]
+agent = "bob"
+steps = [{ run = "cat api.txt; git log --oneline; git status --short" }, { say = "Seen." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "All is done." }]
+"#;
+    repo.write("../script.toml", script);
+    let given = ["--script", "../script.toml", "--permissions", "allow", "--no-commit", "--on", "one"];
+    for branch in ["feat", "feat/x"] {
+        repo.git(&["checkout", "-qb", branch]);
+        let mut command = repo.command(BINARY, &repo.root());
+        command.args(["orchestrate", "--json"]).args(given).arg("@ada builds it, then @bob looks at it");
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("squad runs");
+        wait_for(&mut child, "sleep 1");
+        repo.git(&["commit", "-q", "--allow-empty", "-m", "beside"]);
+        let (out, code) = rest(child);
+        assert_eq!(code, Some(0), "{branch}: {out}");
+        assert!(out.contains("endpoint"), "{branch}: {out}");
+        repo.git(&["checkout", "-q", "main"]);
+        repo.git(&["branch", "-qD", branch]);
+    }
+}
+
 fn kill(pattern: &str) {
     let done = Command::new("pkill").args(["-KILL", "-f", pattern]).status().expect("pkill runs");
     assert!(done.success(), "nothing is called {pattern}");

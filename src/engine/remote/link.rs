@@ -24,6 +24,8 @@ use crate::env::unique_id;
 
 /// The longest wait before a host is tried again is the first one times two to the power of this, less one.
 const MAX_DOUBLINGS: u32 = 5;
+/// How many connections may break over one request.
+const BREAKS: u32 = 8;
 /// A closed connection is noticed here a moment before it is made again.
 const SETTLING: Duration = Duration::from_millis(20);
 
@@ -118,7 +120,7 @@ impl Link {
         };
         let params = serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
         let params = self.registry.outward(params);
-        loop {
+        for _ in 0..BREAKS {
             let connection = LinkState::settled(&self.state).await?;
             match connection.request(method, &params, deadline).await {
                 Ok(answer) => {
@@ -129,6 +131,7 @@ impl Link {
                 Err(error) => return Err(refused(error.to_string())),
             }
         }
+        Err(refused(format!("its worker ended {BREAKS} times before it answered")))
     }
 
     pub(super) async fn open(&self, number: u64, opening: &Opening) -> Result<Opened, EngineError> {
@@ -185,7 +188,7 @@ impl Link {
         let silent = async {
             loop {
                 sleep(self.timeouts.ping).await;
-                let answer = connection.request(method::ALIVE, &json!({}), self.timeouts.ping).await;
+                let answer = connection.request(method::ALIVE, &json!({}), self.timeouts.request).await;
                 if let Err(error @ CallError::TimedOut(_)) = answer {
                     return error.to_string();
                 }
@@ -285,10 +288,13 @@ async fn give_order(
         let (mirror, has, path) = (Arc::clone(&options.mirror), taken.has.clone(), file.path().to_owned());
         aside(move || mirror.bundle(&order.base, &has, &path)).await?;
         for objects in Parts::of(file.path())? {
-            let _: Value = ask(connection, method::OBJECTS, &objects?, timeouts.request).await?;
+            let _: Value = ask(connection, method::OBJECTS, &objects?, timeouts.open).await?;
         }
     }
     let begun: Begun = ask(connection, method::BEGIN, &json!({}), timeouts.open).await?;
+    if begun.root.len() < 2 || !begun.root.contains(['/', '\\']) {
+        return Err(format!("it has no folder for the project: `{}`", begun.root));
+    }
     registry.translate(&options.root, &begun.root);
     Ok((taken, begun))
 }

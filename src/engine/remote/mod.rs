@@ -23,8 +23,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio::time::timeout;
 
 use self::frames::{Attached, Hello, OfSession, Opened, Order, method};
 use self::link::Link;
@@ -80,7 +82,7 @@ struct Timeouts {
     request: Duration,
     /// To make the clone ready, and to open a session.
     open: Duration,
-    /// How often it is asked whether it is there, and how long that may take.
+    /// How often it is asked whether it is there.
     ping: Duration,
     grace: Duration,
     /// The first wait before it is started again.
@@ -224,12 +226,17 @@ impl AdapterSession for Session {
     }
 
     async fn abort(&mut self) {
-        let _: Result<(), _> = self.ask(method::ABORT, "").await;
+        // It may be gone, and nobody waits for it then.
+        let aborted = self.ask::<Value>(method::ABORT, "");
+        let _ = timeout(self.link.timeouts.grace, aborted).await;
     }
 
     async fn close(self) -> Vec<String> {
         let left = match self.lost {
-            None => self.ask(method::CLOSE, "").await.unwrap_or_default(),
+            None => {
+                let closed = timeout(self.link.timeouts.request, self.ask(method::CLOSE, "")).await;
+                closed.ok().and_then(Result::ok).unwrap_or_default()
+            }
             Some(_) => Vec::new(),
         };
         self.link.registry.remove(self.number);

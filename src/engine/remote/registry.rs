@@ -27,6 +27,8 @@ const MAX_ANSWERS: usize = 256;
 #[derive(Default)]
 pub(super) struct Registry {
     inner: Mutex<Inner>,
+    /// Held while a part is taken: after a break it may come again.
+    bundle: Mutex<Bundle>,
     /// The project's root here, and on the host.
     roots: OnceLock<(String, String)>,
     mirror: OnceLock<Arc<dyn Mirror>>,
@@ -38,12 +40,16 @@ struct Inner {
     last_fact: u64,
     sessions: BTreeMap<u64, Live>,
     asked: BTreeMap<u64, Pending>,
-    /// The bundle that is coming in.
-    bundle: Option<NamedTempFile>,
-    /// The commit and number of the part that came last.
-    last_part: Option<(String, u64)>,
     /// Why an agent's work could not be taken, until its turn ends.
     refused: Option<String>,
+}
+
+/// The bundle that is coming in.
+#[derive(Default)]
+struct Bundle {
+    file: Option<NamedTempFile>,
+    /// The commit and number of the part that was taken last.
+    taken: Option<(String, u64)>,
 }
 
 struct Live {
@@ -206,33 +212,30 @@ impl Registry {
 
     /// Takes a part of a bundle, and with the last one the work. The error is what the host is told.
     fn work(&self, Work { commit, objects, part }: Work) -> Result<(), String> {
-        let file = {
-            let mut inner = self.inner.lock();
-            let this = Some((commit.clone(), part));
-            if inner.last_part == this {
-                return Ok(());
-            }
-            inner.last_part = this;
-            if part == 0 {
-                inner.bundle = Some(NamedTempFile::new().map_err(|error| error.to_string())?);
-            }
-            let file = inner.bundle.as_mut().ok_or("a part of a bundle without its first one")?;
-            let data = STANDARD.decode(&objects.data).map_err(|error| error.to_string())?;
-            let bytes = file.as_file().metadata().map_or(u64::MAX, |facts| facts.len()) + data.len() as u64;
-            if bytes > MAX_WORK {
-                inner.bundle = None;
-                return Err(format!("its bundle is larger than {MAX_WORK} bytes"));
-            }
-            file.write_all(&data).map_err(|error| error.to_string())?;
-            if !objects.is_last {
-                return Ok(());
-            }
-            inner.bundle.take()
-        };
-        match (file, self.mirror.get()) {
-            (Some(file), Some(mirror)) => mirror.take(file.path(), &commit),
-            _ => Err("nobody takes it".to_owned()),
+        let mut bundle = self.bundle.lock();
+        let this = Some((commit.clone(), part));
+        if bundle.taken == this {
+            return Ok(());
         }
+        // What fails is sent again from the first part on.
+        bundle.taken = None;
+        let file = match bundle.file.take() {
+            Some(file) if part > 0 => file,
+            None if part > 0 => return Err("a part of a bundle without its first one".to_owned()),
+            _ => NamedTempFile::new().map_err(|error| error.to_string())?,
+        };
+        let data = STANDARD.decode(&objects.data).map_err(|error| format!("it is not in base 64: {error}"))?;
+        let bytes = file.as_file().metadata().map_or(u64::MAX, |facts| facts.len()) + data.len() as u64;
+        if bytes > MAX_WORK {
+            return Err(format!("its bundle is larger than {MAX_WORK} bytes"));
+        }
+        file.as_file().write_all(&data).map_err(|error| error.to_string())?;
+        match objects.is_last {
+            false => bundle.file = Some(file),
+            true => self.mirror.get().ok_or("nobody takes it")?.take(file.path(), &commit)?,
+        }
+        bundle.taken = this;
+        Ok(())
     }
 }
 
@@ -283,5 +286,56 @@ impl Incoming for Receiver {
             },
             other => responder.unknown_method(other),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::super::frames::Objects;
+    use super::*;
+
+    /// Takes what it is given, but for the first time.
+    #[derive(Default)]
+    struct Forgetful(Mutex<Vec<String>>);
+
+    impl Mirror for Forgetful {
+        fn base(&self) -> Result<String, String> {
+            Ok(String::new())
+        }
+
+        fn bundle(&self, _: &str, _: &[String], _: &Path) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn take(&self, file: &Path, commit: &str) -> Result<(), String> {
+            let mut taken = self.0.lock();
+            taken.push(format!("{commit} {}", fs::read_to_string(file).expect("a file")));
+            if taken.len() == 1 { Err("the disk is full".to_owned()) } else { Ok(()) }
+        }
+    }
+
+    /// Parts come again after a break, and all of them after a failure: nothing is taken twice, or counts as taken.
+    #[test]
+    fn work_is_taken_once_and_again_if_it_could_not_be() {
+        let mirror = Arc::new(Forgetful::default());
+        let registry = Registry::new(Arc::clone(&mirror) as Arc<dyn Mirror>);
+        let send = |part: u64, text: &str, is_last: bool| {
+            let objects = Objects { data: STANDARD.encode(text), is_last };
+            registry.work(Work { commit: "c1".to_owned(), objects, part })
+        };
+        assert!(send(1, "b", false).is_err(), "its first part is missing");
+        for (at, end) in [(0, Err("the disk is full".to_owned())), (1, Ok(()))] {
+            assert_eq!(send(0, "a", false), Ok(()));
+            assert_eq!(send(0, "a", false), Ok(()));
+            assert_eq!(send(1, "b", true), end);
+            assert_eq!(mirror.0.lock().len(), at + 1);
+        }
+        assert_eq!(send(1, "b", true), Ok(()), "its answer was lost");
+        assert_eq!(*mirror.0.lock(), ["c1 ab", "c1 ab"]);
+        let odd = Work { commit: "c2".to_owned(), objects: Objects { data: "!".to_owned(), is_last: true }, part: 0 };
+        assert!(registry.work(odd).unwrap_err().contains("base 64"));
     }
 }

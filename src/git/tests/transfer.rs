@@ -59,6 +59,11 @@ fn work_is_taken_from_a_bundle_and_nothing_else_of_it() {
     fs::write(&of_branch, "# v2 git bundle\nnonsense").unwrap();
     assert!(repository.take_work(&of_branch, (&work, kept), &base).is_err());
     assert!(repository.take_work(&of_branch, ("--all", kept), &base).is_err());
+    // git would read another repository of the user's in its place.
+    let work_there = format!("gitdir: {}\n", host.root.display());
+    host.git(&["update-ref", "refs/squad/works/x", &work], "");
+    fs::write(&of_branch, work_there).unwrap();
+    assert!(repository.take_work(&of_branch, (&work, kept), &base).unwrap_err().to_string().contains("no bundle"));
     assert_eq!(world.git(&["for-each-ref"]), before, "none of them left anything");
     let good = host.bundle("refs/squad/works/ada", &work);
     repository.take_work(&good, (&work, kept), &base).unwrap();

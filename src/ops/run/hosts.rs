@@ -14,12 +14,15 @@ use crate::model::{Member, RunId, Slug, list};
 use crate::ops::Project;
 use crate::ops::run::clones::REFS;
 use crate::ops::run::own_commands::program;
+use crate::pool::{Permit, Permits, Priority};
 use crate::program::Programs;
-use crate::settings::{Origin, Settings};
+use crate::settings::{HostSettings, Origin, Settings};
 
 /// The free slots of the user's hosts, in this run.
 pub(super) struct Hosts {
     free: Mutex<BTreeMap<String, usize>>,
+    /// The slots that all runs of the user share, by host.
+    shared: BTreeMap<String, Arc<Permits>>,
     freed: Notify,
 }
 
@@ -27,10 +30,13 @@ pub(super) struct Hosts {
 pub(super) struct Slot {
     hosts: Arc<Hosts>,
     pub(super) host: String,
+    /// Held until the slot is given back.
+    permit: Option<Permit>,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        self.permit.take();
         if let Some(free) = self.hosts.free.lock().get_mut(&self.host) {
             *free += 1;
         }
@@ -39,13 +45,27 @@ impl Drop for Slot {
 }
 
 impl Hosts {
-    pub(super) fn new(settings: &Settings) -> Arc<Self> {
+    pub(super) fn new(env: &Env, settings: &Settings) -> Arc<Self> {
         let free = settings.hosts.iter().map(|(name, host)| (name.clone(), host.slots)).collect();
-        Arc::new(Self { free: Mutex::new(free), freed: Notify::new() })
+        let folder = env.user_state().map(|folder| folder.join("hosts"));
+        let permits = |(name, host): (&String, &HostSettings)| {
+            Some((name.clone(), Permits::shared(host.slots, &folder.as_ref()?.join(name))))
+        };
+        let shared = settings.hosts.iter().filter_map(permits).collect();
+        Arc::new(Self { free: Mutex::new(free), shared, freed: Notify::new() })
     }
 
-    /// Waits for a slot on one of these hosts, and takes it where most are free.
+    /// Waits for a slot on one of these hosts, which other runs may have, too.
     pub(super) async fn take(self: &Arc<Self>, hosts: &[&str]) -> Slot {
+        let mut slot = self.take_here(hosts).await;
+        if let Some(shared) = self.shared.get(&slot.host) {
+            slot.permit = Some(shared.take(Priority::default()).await);
+        }
+        slot
+    }
+
+    /// Takes a slot where this run has most of them free.
+    async fn take_here(self: &Arc<Self>, hosts: &[&str]) -> Slot {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
@@ -57,7 +77,7 @@ impl Hosts {
                 if let Some(left) = best.and_then(|host| free.get_mut(*host)).filter(|left| **left > 0) {
                     *left -= 1;
                     let host = best.map(|host| (*host).to_owned()).unwrap_or_default();
-                    return Slot { hosts: Arc::clone(self), host };
+                    return Slot { hosts: Arc::clone(self), host, permit: None };
                 }
             }
             freed.await;
@@ -159,7 +179,7 @@ mod tests {
 
     fn hosts(slots: &[usize]) -> Arc<Hosts> {
         let free = slots.iter().enumerate().map(|(at, slots)| (format!("h{at}"), *slots)).collect();
-        Arc::new(Hosts { free: Mutex::new(free), freed: Notify::new() })
+        Arc::new(Hosts { free: Mutex::new(free), shared: BTreeMap::new(), freed: Notify::new() })
     }
 
     /// Agents with times and hosts of their own: no host has more than its slots, none stays idle while one waits for it, and

@@ -294,7 +294,7 @@ async fn with_engine(
             reports: reports.clone(),
             cancel: cancel.clone(),
             tree: Arc::clone(&tree),
-            hosts: Hosts::new(&project.settings),
+            hosts: Hosts::new(env, &project.settings),
         })
     });
     let clones = match clones.transpose() {

@@ -80,7 +80,7 @@ struct OpenSession {
 /// Carries out the order of an id; the process is for that alone.
 pub(super) fn serve(env: &Env, id: &str) -> Result<(), Failure> {
     let folder = folder_of(env, id).map_err(Failure::failed)?;
-    let open = lock::open(&folder.join(LOCK)).and_then(|file| Ok((lock::try_take(&file)?, file)));
+    let open = lock::open(&folder.join(LOCK)).and_then(|file| Ok((lock::take(&file)?, file)));
     let (is_free, _lock) = open.map_err(|error| Failure::failed(error.to_string()))?;
     if !is_free {
         return Ok(());
@@ -104,7 +104,8 @@ impl Worker {
             sessions: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
             outbox: Arc::new(outbox),
-            asked: Arc::default(),
+            // A client remembers the questions of a process that was killed.
+            asked: Arc::new(AtomicU64::new(env.clock.now().as_microsecond().unsigned_abs())),
             is_finished: watch::Sender::new(false),
         });
         let mut finished = worker.is_finished.subscribe();

@@ -217,7 +217,7 @@ fn clone(
     store: &Repository,
 ) -> Result<(Repository, Project, PathBuf), String> {
     let is_name = |name: &str| Path::new(name).file_name().is_some_and(|file| file == name);
-    let is_inner = |path: &str| path.split('/').all(|part| part.is_empty() || is_name(part));
+    let is_inner = |path: &str| path.is_empty() || path.trim_end_matches('/').split('/').all(is_name);
     if !is_name(&order.name) || !is_inner(&order.inner) {
         return Err("it names no folder for the clone".to_owned());
     }
@@ -228,13 +228,18 @@ fn clone(
     } else {
         let _lock = locked(store.git_dir())?;
         if let (Some(branch), Some(head)) = (&order.branch, &order.head) {
-            store.set_branch(branch, head).map_err(text)?;
+            // The user may have committed since the run began.
+            let at = if store.has_commit(head) { head } else { &order.base };
+            store.set_branch(branch, at).map_err(text)?;
         }
         clone.make_clone(store, &order.base).map_err(text)?;
     }
     fs::create_dir_all(folder.join(ATTACHED)).map_err(text)?;
     let work_dir = real(&work_dir);
     let root = real(&work_dir.join(&order.inner));
+    if !root.starts_with(&work_dir) {
+        return Err("the project's folder is a link out of the clone".to_owned());
+    }
     let workspace = Workspace { repository: clone.clone(), folder: TeamFolder::of(&root), work_dir };
     Ok((clone, Project::of_workspace(env, workspace), store.common_dir().to_owned()))
 }
