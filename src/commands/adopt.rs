@@ -28,14 +28,10 @@ pub(super) struct Args {
     #[arg(long)]
     roles: bool,
     #[command(flatten)]
-    write: WriteArgs,
+    pub(super) write: WriteArgs,
 }
 
 impl Args {
-    pub(super) fn writes_to_the_branch(&self) -> bool {
-        self.write.writes()
-    }
-
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let adopt = if self.roles { adopt::adopt_roles } else { adopt::adopt };
         let adopted = adopt(context.env, &context.directory, self.write.mode())?;

@@ -20,7 +20,7 @@ pub(super) struct Args {
     file: PathBuf,
     /// List what would be written, and write nothing
     #[arg(long, short = 'n')]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Write the files but do not commit them
     #[arg(long)]
     no_commit: bool,
@@ -30,10 +30,6 @@ pub(super) struct Args {
 }
 
 impl Args {
-    pub(super) fn writes_to_the_branch(&self) -> bool {
-        !self.dry_run
-    }
-
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let options = Options { file: self.file, commit: !self.no_commit, dry_run: self.dry_run, force: self.force };
         let mut imported = import::import(context.env, &context.directory, &options)?;

@@ -29,14 +29,10 @@ pub(super) struct Args {
     yes: bool,
     /// Show what would be merged, and change nothing
     #[arg(long, short = 'n')]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 impl Args {
-    pub(super) fn writes_to_the_branch(&self) -> bool {
-        !self.dry_run
-    }
-
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         if let Some(run) = self.finished(context).filter(|_| !self.dry_run) {
             merge::settle(context.env, &context.directory, &run)?;

@@ -340,18 +340,18 @@ impl Command {
     fn writes_to_the_branch(&self) -> bool {
         match self {
             Self::Init(_) => true,
-            Self::Adopt(args) => args.writes_to_the_branch(),
-            Self::Upgrade(args) => args.writes_to_the_branch(),
+            Self::Adopt(args) => args.write.writes(),
+            Self::Upgrade(args) => args.write.writes(),
             Self::Agents(args) => args.writes_to_the_branch(),
             Self::Orchestrate(args) => args.writes_to_the_branch(),
             Self::Decisions(args) => args.writes_to_the_branch(),
             Self::Knowledge(args) => args.writes_to_the_branch(),
             Self::History(args) => args.writes_to_the_branch(),
-            Self::Import(args) => args.writes_to_the_branch(),
-            Self::Remove(args) => args.writes_to_the_branch(),
+            Self::Import(args) => !args.dry_run,
+            Self::Remove(args) => !args.dry_run,
             Self::Rescue(args) => args.writes_to_the_branch(),
-            Self::Undo(args) => args.writes_to_the_branch(),
-            Self::Merge(args) => args.writes_to_the_branch(),
+            Self::Undo(args) => !args.dry_run,
+            Self::Merge(args) => !args.dry_run,
             _ => false,
         }
     }

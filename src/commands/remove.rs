@@ -25,14 +25,10 @@ pub(super) struct Args {
     force: bool,
     /// List what would be removed, and change nothing
     #[arg(long, short = 'n')]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 impl Args {
-    pub(super) fn writes_to_the_branch(&self) -> bool {
-        !self.dry_run
-    }
-
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let options = Options { team: self.team, force: self.force, mode: WriteMode::new(self.dry_run, false) };
         let removal = remove::remove(context.env, &context.directory, options)?;

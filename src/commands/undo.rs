@@ -38,14 +38,10 @@ pub(super) struct Args {
     yes: bool,
     /// Show what would be changed, and change nothing
     #[arg(long, short = 'n')]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 impl Args {
-    pub(super) fn writes_to_the_branch(&self) -> bool {
-        !self.dry_run
-    }
-
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (commit, decisions) = (self.commit, self.decisions);
         let options = Options { run: &self.run, agent: self.agent.as_deref(), redo: self.redo, commit, decisions };

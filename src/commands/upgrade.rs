@@ -20,14 +20,10 @@ Examples:
   squad upgrade")]
 pub(super) struct Args {
     #[command(flatten)]
-    write: WriteArgs,
+    pub(super) write: WriteArgs,
 }
 
 impl Args {
-    pub(super) fn writes_to_the_branch(&self) -> bool {
-        self.write.writes()
-    }
-
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let upgraded = upgrade::upgrade(context.env, &context.directory, self.write.mode())?;
         change::show(context, upgraded, self.write.diff, |ui, upgraded| said(ui, upgraded, self.write.diff))

@@ -1,5 +1,7 @@
 //! Selection within a budget.
 
+use crate::model::ContextItem;
+
 /// The result for a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
@@ -23,4 +25,31 @@ pub(super) fn choose(sizes: impl Iterator<Item = Option<usize>>, mut room: usize
             },
         })
         .collect()
+}
+
+/// What goes into a prompt.
+pub(super) struct Selected {
+    pub(super) text: String,
+    pub(super) items: Vec<ContextItem>,
+    /// Of each candidate.
+    pub(super) selections: Vec<Selection>,
+}
+
+impl Selected {
+    /// None of so many candidates.
+    pub(super) fn nothing(candidates: usize) -> Self {
+        Self { text: String::new(), items: Vec::new(), selections: vec![Selection::NotConsidered; candidates] }
+    }
+
+    /// The candidates with their selection, as a receipt lists them.
+    pub(super) fn included_first<'a, C>(&self, candidates: &'a [C]) -> impl Iterator<Item = (&'a C, Selection)> {
+        let all = candidates.iter().zip(self.selections.iter().copied());
+        let (ins, outs): (Vec<_>, Vec<_>) = all.partition(|(_, selection)| *selection == Selection::Included);
+        ins.into_iter().chain(outs)
+    }
+}
+
+pub(super) fn included<'a, C>(candidates: &'a [C], selections: &[Selection]) -> impl Iterator<Item = &'a C> {
+    let all = candidates.iter().zip(selections);
+    all.filter(|(_, selection)| **selection == Selection::Included).map(|(candidate, _)| candidate)
 }

@@ -5,7 +5,7 @@ use super::coordinator_context::{CoordinatorContext, LARGEST};
 use super::fixed_parts::{ceremony_line, facilitated, has_text};
 use super::history::RankedNotes;
 use super::receipt::{Input, InputKind, Receipt, Totals, always, hash};
-use super::{Compiler, decisions, history, knowledge, prompt, sections, skills};
+use super::{Compiler, choice, knowledge, prompt, sections};
 use crate::model::{Member, SessionSpec};
 
 /// A compiled session with the data for its receipt.
@@ -23,11 +23,11 @@ pub(super) enum ReceiptData<'a> {
 /// The selected parts of an agent's context, in the order of the prompt.
 pub(super) struct Selected<'a> {
     pub(super) project: sections::Selected<'a>,
-    pub(super) skills: skills::Selected,
-    pub(super) notes: history::Selected,
-    pub(super) knowledge: knowledge::Selected,
-    pub(super) decisions: decisions::Selected,
-    pub(super) history: history::Selected,
+    pub(super) skills: choice::Selected,
+    pub(super) notes: choice::Selected,
+    pub(super) knowledge: choice::Selected,
+    pub(super) decisions: choice::Selected,
+    pub(super) history: choice::Selected,
 }
 
 impl Compiled<'_> {

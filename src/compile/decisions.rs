@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::budget::{Budget, tokens};
-use super::choice::{Selection, choose};
+use super::choice::{Selected, Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head};
 use super::topic::{Hits, Topic};
@@ -32,13 +32,6 @@ struct Candidate<'a> {
     age: usize,
     relevance: u32,
     shared: Vec<&'a str>,
-}
-
-/// The selected decisions.
-pub(super) struct Selected {
-    pub(super) text: String,
-    pub(super) items: Vec<ContextItem>,
-    selections: Vec<Selection>,
 }
 
 impl Candidate<'_> {
@@ -96,8 +89,7 @@ impl<'a> Ranked<'a> {
 
     pub(super) fn select(&self, budget: &Budget) -> Selected {
         if budget.decisions == 0 || self.candidates.is_empty() {
-            let selections = vec![Selection::NotConsidered; self.candidates.len()];
-            return Selected { text: String::new(), items: Vec::new(), selections };
+            return Selected::nothing(self.candidates.len());
         }
         let frame = tokens(HEADING) + tokens(&left_out(self.candidates.len()));
         let rendered: Vec<Option<String>> =
@@ -127,17 +119,12 @@ impl<'a> Ranked<'a> {
     }
 
     pub(super) fn receipt(&self, selected: &Selected, budget: &Budget, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) = self
-            .candidates
-            .iter()
-            .zip(&selected.selections)
-            .partition(|(_, selection)| **selection == Selection::Included);
-        for (candidate, selection) in ins.into_iter().chain(outs) {
+        for (candidate, selection) in selected.included_first(&self.candidates) {
             inputs.push(input(
                 candidate.decision,
                 tokens(&candidate.render()),
-                *selection == Selection::Included,
-                candidate.why(*selection, budget),
+                selection == Selection::Included,
+                candidate.why(selection, budget),
             ));
         }
         for (decision, why) in &self.ended {

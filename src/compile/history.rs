@@ -6,7 +6,7 @@
 
 use super::Learning;
 use super::budget::tokens;
-use super::choice::{Selection, choose};
+use super::choice::{Selected, Selection, choose, included};
 use super::notes::{Note, notes};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite_source, head, one_line};
@@ -76,13 +76,6 @@ impl Origin<'_> {
             }
         }
     }
-}
-
-/// The selected notes.
-pub(super) struct Selected {
-    pub(super) text: String,
-    pub(super) items: Vec<ContextItem>,
-    selections: Vec<Selection>,
 }
 
 impl<'a> RankedNotes<'a> {
@@ -157,8 +150,7 @@ impl<'a> RankedNotes<'a> {
     /// Selects notes that fit into this many tokens.
     pub(super) fn select(&self, room: usize) -> Selected {
         if room < self.frame() || self.candidates.is_empty() {
-            let selections = vec![Selection::NotConsidered; self.candidates.len()];
-            return Selected { text: String::new(), items: Vec::new(), selections };
+            return Selected::nothing(self.candidates.len());
         }
         let room = room - self.frame();
         let (project_context, others) =
@@ -180,13 +172,7 @@ impl<'a> RankedNotes<'a> {
 
     /// The selected notes in their original order.
     fn chosen(&self, selections: &[Selection]) -> Vec<&Candidate<'a>> {
-        let mut chosen: Vec<&Candidate<'a>> = self
-            .candidates
-            .iter()
-            .zip(selections)
-            .filter(|(_, selection)| **selection == Selection::Included)
-            .map(|(candidate, _)| candidate)
-            .collect();
+        let mut chosen: Vec<&Candidate<'a>> = included(&self.candidates, selections).collect();
         chosen.stable_sort_by_key(|candidate| candidate.index);
         chosen
     }
@@ -213,13 +199,8 @@ impl<'a> RankedNotes<'a> {
     }
 
     pub(super) fn receipt(&self, selected: &Selected, room: usize, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) = self
-            .candidates
-            .iter()
-            .zip(&selected.selections)
-            .partition(|(_, selection)| **selection == Selection::Included);
-        for (candidate, selection) in ins.into_iter().chain(outs) {
-            inputs.push(candidate.input(self.category, *selection, room));
+        for (candidate, selection) in selected.included_first(&self.candidates) {
+            inputs.push(candidate.input(self.category, selection, room));
         }
     }
 }

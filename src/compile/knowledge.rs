@@ -5,7 +5,7 @@
 
 use super::Task;
 use super::budget::tokens;
-use super::choice::{Selection, choose};
+use super::choice::{Selected, Selection, choose, included};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head, one_line};
 use super::topic::{Hits, Topic};
@@ -127,13 +127,6 @@ pub(crate) fn suspicion(note: &Decision) -> Option<String> {
     is_addressed.then(|| "it speaks to a model, not of work".to_owned())
 }
 
-/// The selected notes.
-pub(super) struct Selected {
-    pub(super) text: String,
-    pub(super) items: Vec<ContextItem>,
-    selections: Vec<Selection>,
-}
-
 /// Tokens needed for all notes that may be told.
 pub(super) fn wanted(notes: &[OfferedNote]) -> usize {
     let sizes: usize = notes.iter().filter(|note| note.objection.is_none()).map(OfferedNote::size).sum();
@@ -147,17 +140,15 @@ fn frame(notes: &[OfferedNote]) -> usize {
 /// Selects notes that fit into this many tokens. They come ranked.
 pub(super) fn select(notes: &[OfferedNote], room: usize) -> Selected {
     let Some(room) = room.checked_sub(frame(notes)) else {
-        let selections = notes.iter().map(|_| Selection::NotConsidered).collect();
-        return Selected { text: String::new(), items: Vec::new(), selections };
+        return Selected::nothing(notes.len());
     };
     let sizes = notes.iter().map(|note| note.objection.is_none().then(|| note.size()));
     let selections = choose(sizes, room);
-    let chosen = notes.iter().zip(&selections).filter(|(_, selection)| **selection == Selection::Included);
     let item = |note: &OfferedNote| {
         let decision = Some((note.note.id.clone(), note.note.title.clone()));
         ContextItem { decision, ..ContextItem::new(HEADING, note.render()) }
     };
-    let items: Vec<ContextItem> = chosen.map(|(note, _)| item(note)).collect();
+    let items: Vec<ContextItem> = included(notes, &selections).map(item).collect();
     let mut text = String::new();
     if !items.is_empty() {
         text.push_str(HEADING);
@@ -169,10 +160,8 @@ pub(super) fn select(notes: &[OfferedNote], room: usize) -> Selected {
 }
 
 pub(super) fn receipt(notes: &[OfferedNote], selected: &Selected, room: usize, inputs: &mut Vec<Input>) {
-    let (ins, outs): (Vec<_>, Vec<_>) =
-        notes.iter().zip(&selected.selections).partition(|(_, selection)| **selection == Selection::Included);
-    for (note, selection) in ins.into_iter().chain(outs) {
-        inputs.push(note.input(*selection, room));
+    for (note, selection) in selected.included_first(notes) {
+        inputs.push(note.input(selection, room));
     }
 }
 

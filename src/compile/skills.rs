@@ -3,7 +3,7 @@
 //! Includes all skills if they fit, so that the list is the same for every task; otherwise relevant skills come first.
 
 use super::budget::tokens;
-use super::choice::{Selection, choose};
+use super::choice::{Selected, Selection, choose, included};
 use super::receipt::{Input, InputKind, hash};
 use super::text::one_line;
 use super::topic::Topic;
@@ -23,13 +23,6 @@ struct Candidate<'a> {
     index: usize,
     relevance: u32,
     shared: Vec<&'a str>,
-}
-
-/// The selected skills.
-pub(super) struct Selected {
-    pub(super) text: String,
-    pub(super) items: Vec<ContextItem>,
-    selections: Vec<Selection>,
 }
 
 impl<'a> Catalog<'a> {
@@ -66,13 +59,10 @@ impl<'a> Catalog<'a> {
     /// Selects skills that fit into this many tokens, in their original order.
     pub(super) fn select(&self, room: usize) -> Selected {
         let Some(room) = room.checked_sub(self.frame()).filter(|_| !self.candidates.is_empty()) else {
-            let selections = vec![Selection::NotConsidered; self.candidates.len()];
-            return Selected { text: String::new(), items: Vec::new(), selections };
+            return Selected::nothing(self.candidates.len());
         };
         let selections = choose(self.candidates.iter().map(|candidate| Some(candidate.size())), room);
-        let chosen =
-            self.candidates.iter().zip(&selections).filter(|(_, selection)| **selection == Selection::Included);
-        let mut chosen: Vec<&Candidate<'_>> = chosen.map(|(candidate, _)| candidate).collect();
+        let mut chosen: Vec<&Candidate<'_>> = included(&self.candidates, &selections).collect();
         chosen.stable_sort_by_key(|candidate| candidate.index);
         let mut text = HEADING.to_owned();
         text.extend(chosen.iter().map(|candidate| candidate.line()));
@@ -84,20 +74,15 @@ impl<'a> Catalog<'a> {
     }
 
     pub(super) fn receipt(&self, selected: &Selected, room: usize, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) = self
-            .candidates
-            .iter()
-            .zip(&selected.selections)
-            .partition(|(_, selection)| **selection == Selection::Included);
-        for (candidate, selection) in ins.into_iter().chain(outs) {
+        for (candidate, selection) in selected.included_first(&self.candidates) {
             inputs.push(Input {
                 source: format!("{}:1", candidate.skill.path),
                 kind: InputKind::Skill,
                 title: candidate.skill.name.clone(),
                 hash: hash(&[&candidate.skill.name, &candidate.skill.description]),
                 tokens: candidate.size(),
-                included: *selection == Selection::Included,
-                why: candidate.why(*selection, room),
+                included: selection == Selection::Included,
+                why: candidate.why(selection, room),
             });
         }
     }

@@ -15,9 +15,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 
-use super::EngineError;
 use super::dialect::{Dialect, METHOD_NOT_FOUND, Message};
 use super::traffic;
+use super::{EngineError, Fact};
 
 /// Receives requests and notifications from the other side. Neither method may block.
 pub(crate) trait Incoming: Send + Sync + 'static {
@@ -56,6 +56,29 @@ impl LinkState {
             Self::Connected(connection) => Some(Arc::clone(connection)),
             Self::Reconnecting | Self::Ended(_) => None,
         }
+    }
+}
+
+/// A session's facts. Once the connection is lost for good, nothing follows but that.
+pub(super) struct FactQueue {
+    facts: mpsc::UnboundedReceiver<Fact>,
+    lost: Option<String>,
+}
+
+impl FactQueue {
+    pub(super) fn new(facts: mpsc::UnboundedReceiver<Fact>) -> Self {
+        Self { facts, lost: None }
+    }
+
+    pub(super) async fn next(&mut self) -> Fact {
+        if let Some(reason) = &self.lost {
+            return Fact::Lost(reason.clone());
+        }
+        let fact = self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the engine is gone".to_owned()));
+        if let Fact::Lost(reason) = &fact {
+            self.lost = Some(reason.clone());
+        }
+        fact
     }
 }
 

@@ -16,6 +16,7 @@ mod repository;
 mod rescue;
 mod stopped;
 mod sync;
+mod transfer;
 mod work_tree;
 
 #[path = "../../tests/support/temporary.rs"]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -17,7 +17,7 @@ use super::items::{Call, may_change};
 use super::process::Process;
 use super::{Timeouts, prompt, refused};
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
-use crate::engine::connection::{CallError, Connection, Incoming, LinkState, Responder, turn_ended};
+use crate::engine::connection::{CallError, Connection, FactQueue, Incoming, LinkState, Responder, turn_ended};
 use crate::engine::copilot::is_format_refusal;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, ToolResult, backoff};
 use crate::model::{Attachment, SandboxLevel, printable};
@@ -36,10 +36,9 @@ pub(crate) struct Session {
     /// As Codex says it.
     model: String,
     core: Arc<Core>,
-    facts: mpsc::UnboundedReceiver<Fact>,
+    facts: FactQueue,
     supervisor: Option<JoinHandle<()>>,
     stop: Option<oneshot::Sender<()>>,
-    lost: Option<String>,
     /// The prompt of a turn with a form, until its first message: if the model refuses the form, the prompt is sent again
     /// without it.
     prompt_with_form: Option<Vec<Value>>,
@@ -108,8 +107,8 @@ impl Session {
         let (stop, stopped) = oneshot::channel();
         let supervisor = Some(tokio::spawn(supervise(Arc::clone(&core), process, stopped)));
         let model = opened.model.unwrap_or_else(|| core.model.clone());
-        let (lost, prompt_with_form) = (None, None);
-        Ok(Self { model, core, facts, supervisor, stop: Some(stop), lost, prompt_with_form })
+        let facts = FactQueue::new(facts);
+        Ok(Self { model, core, facts, supervisor, stop: Some(stop), prompt_with_form: None })
     }
 
     fn turn_params(&self, input: &[Value], with_form: bool) -> Value {
@@ -568,15 +567,8 @@ impl AdapterSession for Session {
     }
 
     async fn next(&mut self) -> Fact {
-        if let Some(reason) = &self.lost {
-            return Fact::Lost(reason.clone());
-        }
-        let fact = self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the engine is gone".to_owned()));
-        let fact = self.retry_without_form(fact);
-        if let Fact::Lost(reason) = &fact {
-            self.lost = Some(reason.clone());
-        }
-        fact
+        let fact = self.facts.next().await;
+        self.retry_without_form(fact)
     }
 
     async fn abort(&mut self) {

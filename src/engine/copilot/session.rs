@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
-use crate::engine::connection::{CallError, Connection, turn_ended};
+use crate::engine::connection::{CallError, Connection, FactQueue, turn_ended};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall};
 use crate::model::{Attachment, SandboxLevel};
 use crate::program::repository_file;
@@ -24,8 +23,7 @@ pub(crate) struct Session {
     directory: PathBuf,
     workspace: Option<String>,
     server: Arc<Server>,
-    facts: mpsc::UnboundedReceiver<Fact>,
-    lost: Option<String>,
+    facts: FactQueue,
     closed: bool,
     /// The required format of answers, in the CLI's form.
     response_format: Option<Value>,
@@ -45,16 +43,17 @@ impl Session {
         let excluded_servers = repository_file(&server.options.directory, &opening.directory, &[LANGUAGE_SERVERS])
             .filter(|_| params.exclude_language_servers());
         let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name.clone()))?;
+        let facts = FactQueue::new(facts);
         let model = params.model.clone().unwrap_or_default();
         // From here on, dropping the session removes it from the registry.
         let response_format = opening.form.map(|form| {
             let schema = json!({ "name": form.name, "schema": form.schema, "strict": true });
             json!({ "type": "json_schema", "jsonSchema": schema })
         });
-        let (workspace, lost, closed, format_prompt) = (None, None, false, None);
+        let (workspace, closed, format_prompt) = (None, false, None);
         let (id, directory) = (opening.session, opening.directory);
         let mut session =
-            Self { id, model, directory, workspace, server, facts, lost, closed, response_format, format_prompt };
+            Self { id, model, directory, workspace, server, facts, closed, response_format, format_prompt };
         let answer = session.create_or_resume(&params, opening.resume).await?;
         session.workspace = answer.workspace_path;
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
@@ -265,15 +264,8 @@ impl AdapterSession for Session {
     }
 
     async fn next(&mut self) -> Fact {
-        if let Some(reason) = &self.lost {
-            return Fact::Lost(reason.clone());
-        }
-        let fact = self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the engine is gone".to_owned()));
-        let fact = self.retry_without_format(fact);
-        if let Fact::Lost(reason) = &fact {
-            self.lost = Some(reason.clone());
-        }
-        fact
+        let fact = self.facts.next().await;
+        self.retry_without_format(fact)
     }
 
     async fn abort(&mut self) {

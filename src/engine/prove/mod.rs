@@ -141,78 +141,57 @@ const WORKS_ON_KILL: &str = "killed.txt";
 const CHANGED: &str = "changed.txt";
 const ASKED: &str = "asked.txt";
 
-/// The turns of a proof, in order.
-struct Turns {
-    refused_write: Turn,
-    refused_command: Turn,
-    delegated: Turn,
-    unanswered: Turn,
-    allowed: Turn,
-    changed: Turn,
-    own_tool: Turn,
-    message: Turn,
-    killed: Turn,
-}
-
-impl Turns {
-    fn new(directory: &Path, tool: &str) -> Self {
-        let path = |name: &str| directory.join(name).display().to_string();
-        let one = |deed: Deed| Turn(vec![deed, Deed::Say]);
-        let marked = |name: &str| Deed::Run(format!("echo proof > {name}"));
-        Self {
-            refused_write: one(Deed::Write(path("refused.txt"), "proof".to_owned())),
-            refused_command: one(marked("refused-command.txt")),
-            delegated: one(Deed::Delegate(one(marked("delegated.txt")))),
-            unanswered: one(marked("unanswered.txt")),
-            allowed: one(marked("allowed.txt")),
-            changed: one(marked(ASKED)),
-            own_tool: one(Deed::Tool(tool.to_owned(), json!({}))),
-            message: Turn(vec![Deed::Run(format!("echo proof > {WORKS_ON_MESSAGE} && sleep {WORK}")), Deed::Hear]),
-            killed: one(Deed::Run(format!("echo proof > {WORKS_ON_KILL} && sleep 30 && echo proof > survived.txt"))),
-        }
-    }
-
-    fn all(&self) -> Vec<Turn> {
-        let Self { refused_write, refused_command, delegated, unanswered, allowed, changed, own_tool, message, killed } =
-            self;
-        [refused_write, refused_command, delegated, unanswered, allowed, changed, own_tool, message, killed]
-            .map(Turn::clone)
-            .to_vec()
-    }
+/// The turns of a proof, in order. `claims` names them.
+fn turns(directory: &Path, tool: &str) -> [Turn; 9] {
+    let path = |name: &str| directory.join(name).display().to_string();
+    let one = |deed: Deed| Turn(vec![deed, Deed::Say]);
+    let marked = |name: &str| Deed::Run(format!("echo proof > {name}"));
+    [
+        one(Deed::Write(path("refused.txt"), "proof".to_owned())),
+        one(marked("refused-command.txt")),
+        one(Deed::Delegate(one(marked("delegated.txt")))),
+        one(marked("unanswered.txt")),
+        one(marked("allowed.txt")),
+        one(marked(ASKED)),
+        one(Deed::Tool(tool.to_owned(), json!({}))),
+        Turn(vec![Deed::Run(format!("echo proof > {WORKS_ON_MESSAGE} && sleep {WORK}")), Deed::Hear]),
+        one(Deed::Run(format!("echo proof > {WORKS_ON_KILL} && sleep 30 && echo proof > survived.txt"))),
+    ]
 }
 
 impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
     async fn claims(&mut self) -> Result<(), EngineError> {
         let (plain, repository) = self.stage.directories();
-        let turns = Turns::new(plain, &self.stage.tool().name);
-        let (engine, mut session) = self.open(plain, false, &turns.all()).await?;
+        let all = turns(plain, &self.stage.tool().name);
+        let [refused_write, refused_command, delegated, unanswered, allowed, changed, own_tool, message, killed] = &all;
+        let (engine, mut session) = self.open(plain, false, &all).await?;
         let is_there = |name: &str| plain.join(name).exists();
 
         for (claim, turn, file) in [
-            (Claim::RefusedWrite, &turns.refused_write, "refused.txt"),
-            (Claim::RefusedCommand, &turns.refused_command, "refused-command.txt"),
-            (Claim::RefusedToSubagent, &turns.delegated, "delegated.txt"),
+            (Claim::RefusedWrite, refused_write, "refused.txt"),
+            (Claim::RefusedCommand, refused_command, "refused-command.txt"),
+            (Claim::RefusedToSubagent, delegated, "delegated.txt"),
         ] {
             let turned = self.turn(&mut session, turn, Answers::Refuse, Meanwhile::Nothing).await;
             self.refused(claim, is_there(file), file, &turned);
         }
-        let turned = self.turn(&mut session, &turns.unanswered, Answers::Nothing, Meanwhile::Nothing).await;
+        let turned = self.turn(&mut session, unanswered, Answers::Nothing, Meanwhile::Nothing).await;
         self.refused(Claim::UnansweredRequest, is_there("unanswered.txt"), "unanswered.txt", &turned);
 
-        let turned = self.turn(&mut session, &turns.allowed, Answers::Allow, Meanwhile::Nothing).await;
+        let turned = self.turn(&mut session, allowed, Answers::Allow, Meanwhile::Nothing).await;
         let seen = turned.seen(&format!("`allowed.txt` is {}", there(is_there("allowed.txt"))));
         self.answer(Claim::AllowedCommand, is_there("allowed.txt"), seen);
 
-        let turned = self.turn(&mut session, &turns.changed, Answers::Allow, Meanwhile::Nothing).await;
+        let turned = self.turn(&mut session, changed, Answers::Allow, Meanwhile::Nothing).await;
         let (changed, asked) = (is_there(CHANGED), is_there(ASKED));
         let seen = format!("`{CHANGED}` is {}, `{ASKED}`, as the model asked, is {}", there(changed), there(asked));
         self.answer(Claim::ChangedArguments, changed && !asked, turned.seen(&seen));
 
-        let turned = self.turn(&mut session, &turns.own_tool, Answers::Allow, Meanwhile::Nothing).await;
+        let turned = self.turn(&mut session, own_tool, Answers::Allow, Meanwhile::Nothing).await;
         let held = self.heard(ANSWERED, &turned);
         self.answer(Claim::OwnTool, held, turned.seen(&format!("the model was {} the answer", told(held))));
 
-        let turned = self.turn(&mut session, &turns.message, Answers::Allow, Meanwhile::Message).await;
+        let turned = self.turn(&mut session, message, Answers::Allow, Meanwhile::Message).await;
         let held = turned.meanwhile && self.heard(MESSAGE, &turned);
         let seen = match turned.meanwhile {
             true => format!("the model was {} the message in the same turn", told(held)),
@@ -220,7 +199,7 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
         };
         self.answer(Claim::MessageWhileWorking, held, turned.seen(&seen));
 
-        let turned = self.turn(&mut session, &turns.killed, Answers::Allow, Meanwhile::Kill).await;
+        let turned = self.turn(&mut session, killed, Answers::Allow, Meanwhile::Kill).await;
         let ended = self.end(engine, session).await;
         if turned.meanwhile {
             self.resumed(plain).await;

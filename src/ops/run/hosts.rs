@@ -147,3 +147,62 @@ impl Mirror for CloneMirror {
         self.clone.show(commit).map_err(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::task::JoinSet;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    fn hosts(slots: &[usize]) -> Arc<Hosts> {
+        let free = slots.iter().enumerate().map(|(at, slots)| (format!("h{at}"), *slots)).collect();
+        Arc::new(Hosts { free: Mutex::new(free), freed: Notify::new() })
+    }
+
+    /// Agents with times and hosts of their own: no host has more than its slots, none stays idle while one waits for it, and
+    /// whoever stops waiting takes none.
+    #[tokio::test(start_paused = true)]
+    async fn every_slot_is_used_and_none_twice() {
+        for seed in 0..20_u64 {
+            let number = |at: u64, below: u64| {
+                let digest = blake3::hash(format!("{seed} {at}").as_bytes());
+                u64::from(digest.as_bytes()[0]) % below
+            };
+            let slots = [1 + number(0, 4) as usize, 1 + number(1, 4) as usize];
+            let (hosts, mut agents) = (hosts(&slots), JoinSet::new());
+            let working = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
+            let begun = Instant::now();
+            let mut total = 0;
+            for agent in 2..202 {
+                let (hosts, working, time) = (Arc::clone(&hosts), Arc::clone(&working), 1 + number(agent, 5));
+                if number(agent + 1000, 10) == 0 {
+                    // It is cancelled while it waits.
+                    let given_up = tokio::time::timeout(Duration::from_millis(1), hosts.take(&["h0", "h1"])).await;
+                    drop(given_up);
+                    continue;
+                }
+                total += time;
+                agents.spawn(async move {
+                    let slot = hosts.take(&["h0", "h1"]).await;
+                    *working.lock().entry(slot.host.clone()).or_default() += 1;
+                    for (at, slots) in slots.iter().enumerate() {
+                        assert!(working.lock().get(&format!("h{at}")).copied().unwrap_or(0) <= *slots);
+                    }
+                    sleep(Duration::from_secs(time)).await;
+                    *working.lock().entry(slot.host.clone()).or_default() -= 1;
+                });
+            }
+            while let Some(done) = agents.join_next().await {
+                done.expect("it worked");
+            }
+            let all = slots.iter().sum::<usize>() as u64;
+            let ideal = total.div_ceil(all);
+            let took = begun.elapsed().as_secs();
+            assert!(took <= ideal + 6, "seed {seed}: {took} s for {ideal} s on {slots:?}");
+            assert_eq!(hosts.free.lock().values().copied().collect::<Vec<_>>(), slots);
+        }
+    }
+}
