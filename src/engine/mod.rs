@@ -318,7 +318,7 @@ impl Engine {
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
             Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
-            Self::Remote(engine) => engine.name(),
+            Self::Remote(engine) => engine.engine(),
         }
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::readme::{commands, words};
 use crate::support::TestRepo;
 
-const TOPICS: [&str; 8] = ["charters", "routing", "decisions", "ci", "engines", "ledger", "migrate", "rehearsal"];
+const TOPICS: [&str; 9] =
+    ["charters", "routing", "decisions", "ci", "engines", "hosts", "ledger", "migrate", "rehearsal"];
 
 #[test]
 fn every_command_of_a_topic_is_understood() {

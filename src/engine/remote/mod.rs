@@ -130,7 +130,7 @@ impl Remote {
         Link::start(options, Timeouts::default()).await.map(Self)
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn engine(&self) -> &str {
         &self.0.options.order.engine
     }
 

@@ -131,12 +131,17 @@ impl Drop for Hosts {
             for (id, _) in all {
                 // Slurm's own process beside a job has another title, no environment, and stays for a while.
                 for id in parent(id).filter(|parent| title(*parent).starts_with("slurmstepd")).into_iter().chain([id]) {
-                    let _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
+                    kill(id);
                 }
             }
             thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// Kills a process that may have ended already.
+fn kill(process: u32) {
+    let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
 }
 
 fn title(process: u32) -> String {

@@ -7,11 +7,14 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Hosts, NAME};
+use super::{Hosts, NAME, kill};
 use crate::repository::TestRepo;
 use crate::support::{processes_with, signal};
 
 const AGENTS: [&str; 8] = ["ada", "bob", "cy", "dan", "eve", "fay", "gus", "hal"];
+
+/// Of each host.
+const SLOTS: usize = 2;
 
 /// A team of eight, whose user has these hosts.
 pub(super) fn crew(hosts: &Hosts) -> TestRepo {
@@ -25,7 +28,7 @@ pub(super) fn crew(hosts: &Hosts) -> TestRepo {
     // Not committed, and yet the agents have it.
     repo.write("draft.txt", "draft\n");
     repo.write("ignored.txt", "mine\n");
-    configure(&repo, hosts, 2);
+    configure(&repo, hosts, SLOTS);
     repo
 }
 
@@ -112,8 +115,8 @@ struct Outcome {
     tree: String,
 }
 
-/// `repeats`: an agent may have decided twice what it was told to check.
-fn outcome(repo: &TestRepo, events: &[Value], told: &str, repeats: bool) -> Outcome {
+/// `is_twice`: an agent may have decided twice what it was told to check.
+fn outcome(repo: &TestRepo, events: &[Value], told: &str, is_twice: bool) -> Outcome {
     let last = events.last().expect(told);
     assert_eq!((&last["type"], &last["status"]), (&json!("run.completed"), &json!("completed")), "{told}");
     let work = last["work"].as_array().expect("a list").iter();
@@ -134,7 +137,7 @@ fn outcome(repo: &TestRepo, events: &[Value], told: &str, repeats: bool) -> Outc
     let decisions: Value = serde_json::from_slice(&decisions.expect("squad runs").stdout).expect("JSON");
     let listed = decisions["decisions"].as_array().expect("a list");
     let titles: BTreeSet<&str> = listed.iter().filter_map(|decision| decision["title"].as_str()).collect();
-    assert!(repeats || titles.len() == listed.len(), "one twice: {listed:?}\n{told}");
+    assert!(is_twice || titles.len() == listed.len(), "one twice: {listed:?}\n{told}");
     repo.assert_sound();
     // squad's merge leaves the work tree alone where uncommitted changes are in its way.
     let merged = format!("refs/heads/squad/{run}");
@@ -154,14 +157,20 @@ fn arguments<'a>(script: &'a str, where_: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
-fn run(hosts: &Hosts, wait: &str, on: &[&str], disturb: impl FnOnce(&TestRepo, &mut Running)) -> (Outcome, Vec<Value>) {
+fn run(
+    hosts: &Hosts,
+    wait: &str,
+    on: &[&str],
+    is_twice: bool,
+    disturb: impl FnOnce(&TestRepo, &mut Running),
+) -> (Outcome, Vec<Value>) {
     let repo = crew(hosts);
     repo.write("../script.toml", &script(wait));
     let mut running = Running::start(&repo, &arguments("../script.toml", on));
     disturb(&repo, &mut running);
     let (events, code, told) = running.end();
     assert_eq!(code, Some(0), "{told}\n{}", hosts.logs());
-    (outcome(&repo, &events, &told, false), events)
+    (outcome(&repo, &events, &told, is_twice), events)
 }
 
 /// The machines on which commands ran; empty: this one.
@@ -172,43 +181,48 @@ pub(super) fn places(events: &[Value]) -> BTreeSet<&str> {
 
 /// Eight agents on two hosts, two at a time on each, do what they do here.
 pub(super) fn are_the_same(hosts: &Hosts) {
-    let (here, events) = run(hosts, "", &["--isolation", "clone"], |_, _| {});
+    let (here, events) = run(hosts, "", &["--isolation", "clone"], false, |_, _| {});
     assert_eq!(places(&events), BTreeSet::from([""]));
     assert_eq!((here.decisions, here.changed.len()), (AGENTS.len(), AGENTS.len() + 1), "{here:?}");
     assert!(here.tree.contains("120000") && here.tree.contains("100755"), "{here:?}");
-    let (there, events) = run(hosts, "", &["--on", "any"], |_, _| {});
+    let (there, events) = run(hosts, "", &["--on", "any"], false, |_, _| {});
     assert_eq!(places(&events), super::NAMES.into());
     assert_eq!(there, here);
-    let (there, events) = run(hosts, "", &["--on", "two"], |_, _| {});
+    let (there, events) = run(hosts, "", &["--on", "two"], false, |_, _| {});
     assert_eq!(places(&events), ["two"].into());
     assert_eq!(there, here);
     assert_eq!(hosts.workers(), [], "nothing is left there");
 }
 
-/// Launchers that are killed in the middle are started again, and nothing is lost or done twice.
-pub(super) fn survive_their_launchers(hosts: &Hosts, launcher: &str) {
-    let (here, _) = run(hosts, "", &["--isolation", "clone"], |_, _| {});
+/// The user's launchers.
+pub(super) fn launchers(repo: &TestRepo, program: &str) -> Vec<(u32, String)> {
+    let mut all = processes_with(&format!("HOME={}", repo.home().display()));
+    all.retain(|(_, line)| line.split(' ').next().is_some_and(|path| path.rsplit('/').next() == Some(program)));
+    all
+}
+
+/// Whatever is killed in the middle is started again, and nothing is lost. `is_twice`: an agent that is told to check may
+/// decide again what it had decided.
+pub(super) fn survive(hosts: &Hosts, found: impl Fn(&Hosts, &TestRepo) -> Vec<(u32, String)>, is_twice: bool) {
+    let (here, _) = run(hosts, "", &["--isolation", "clone"], false, |_, _| {});
     let kill = |repo: &TestRepo, running: &mut Running| {
-        running.wait_for("decision.logged");
-        let mark = format!("HOME={}", repo.home().display());
-        let launchers: Vec<u32> = processes_with(&mark)
-            .into_iter()
-            .filter(|(_, line)| line.split(' ').next().is_some_and(|program| program.ends_with(launcher)))
-            .map(|(id, _)| id)
-            .collect();
-        assert!(!launchers.is_empty());
-        launchers.into_iter().for_each(|id| signal(id, "KILL"));
+        // As many as there are slots.
+        (0..2 * SLOTS).for_each(|_| running.wait_for("decision.logged"));
+        let found = found(hosts, repo);
+        assert!(!found.is_empty());
+        found.into_iter().for_each(|(id, _)| kill(id));
     };
-    let (there, events) = run(hosts, "{ wait = \"3s\" },", &["--on", "any"], kill);
+    let (there, events) = run(hosts, "{ wait = \"5s\" },", &["--on", "any"], is_twice, kill);
     assert_eq!(there, here);
     assert!(events.iter().any(|event| event["type"] == "connection.lost"), "{events:?}");
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    assert_eq!(hosts.workers(), [], "nothing is left there");
 }
 
 /// squad and its launchers are killed in the middle: `--resume` brings the work that went on without them.
 pub(super) fn survive_squad(hosts: &Hosts) {
-    let (here, _) = run(hosts, "", &["--isolation", "clone"], |_, _| {});
+    let (here, _) = run(hosts, "", &["--isolation", "clone"], false, |_, _| {});
     let repo = crew(hosts);
     repo.write("../script.toml", &script("{ wait = \"3s\" },"));
     let mut running = Running::start(&repo, &arguments("../script.toml", &["--on", "any"]));

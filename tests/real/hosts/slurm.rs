@@ -74,7 +74,12 @@ fn agents_behind_slurm_do_what_they_do_here() {
 
 #[test]
 fn agents_behind_slurm_survive_their_launchers() {
-    runs::survive_their_launchers(&start(), "/srun");
+    runs::survive(&start(), |_, repo| runs::launchers(repo, "srun"), false);
+}
+
+#[test]
+fn agents_behind_slurm_survive_their_workers() {
+    runs::survive(&start(), |hosts, _| hosts.workers(), true);
 }
 
 #[test]

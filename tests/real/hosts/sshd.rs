@@ -62,7 +62,12 @@ fn agents_behind_ssh_do_what_they_do_here() {
 
 #[test]
 fn agents_behind_ssh_survive_their_launchers() {
-    runs::survive_their_launchers(&start(&[]), "/ssh");
+    runs::survive(&start(&[]), |_, repo| runs::launchers(repo, "ssh"), false);
+}
+
+#[test]
+fn agents_behind_ssh_survive_their_workers() {
+    runs::survive(&start(&[]), |hosts, _| hosts.workers(), true);
 }
 
 #[test]
