@@ -95,12 +95,20 @@ impl Running {
         while self.next().is_some() {}
         let code = self.child.wait().expect("a child").code();
         let told = self.told();
-        (self.events, code, told)
+        (std::mem::take(&mut self.events), code, told)
     }
 
     fn told(&self) -> String {
         let events: Vec<String> = self.events.iter().map(Value::to_string).collect();
         format!("{}\n{}", events.join("\n"), std::fs::read_to_string(&self.errors).unwrap_or_default())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, unless the test has failed: it would look for its hosts for an hour.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
