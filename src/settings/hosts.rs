@@ -2,11 +2,7 @@
 
 use toml::Value;
 
-use super::Settings;
-use super::keys::{arguments, integer, plain_name, texts};
-
-/// Stands for every host.
-pub(crate) const ANY_HOST: &str = "any";
+use super::keys::{arguments, integer, texts};
 
 #[derive(Clone, Debug)]
 pub(crate) struct HostSettings {
@@ -49,13 +45,4 @@ impl HostSettings {
         let lacks = "does not say how to start a worker, such as `launch = [\"ssh\", \"build1\", \"--\", \"squad\", \"worker\"]`";
         self.launch.is_empty().then_some(lacks)
     }
-}
-
-pub(super) fn host(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
-    let (host, field) = name.split_once('.').ok_or("must be a table with `launch`")?;
-    plain_name(host)?;
-    if host == ANY_HOST {
-        return Err("needs another name: `any` stands for every host".to_owned());
-    }
-    settings.hosts.entry(host.to_owned()).or_default().put(field, value)
 }

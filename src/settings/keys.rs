@@ -184,7 +184,7 @@ pub(super) const KEYS: &[Key] = &[
         s.agent_hosts.insert(agent.to_lowercase(), text(v)?);
         Ok(())
     }),
-    guarded_key("hosts.*", super::hosts::host),
+    guarded_key("hosts.*", host),
     guarded_key("hooks.*", |s, name, v| {
         let (hook, field) = name.split_once('.').ok_or("must be a table with `on` and `run`")?;
         plain_name(hook)?;
@@ -236,11 +236,23 @@ pub(super) fn owner(name: &str) -> &str {
     end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
+/// Stands for every host.
+pub(crate) const ANY_HOST: &str = "any";
+
 /// The code of a value that is not valid for its setting.
 pub(crate) const BAD_VALUE: &str = "config-bad-value";
 
 /// Engines that are no command lines.
 pub(crate) const SESSION_ENGINES: [&str; 2] = ["copilot", "rehearsal"];
+
+fn host(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
+    let (host, field) = name.split_once('.').ok_or("must be a table with `launch`")?;
+    plain_name(host)?;
+    if host == ANY_HOST {
+        return Err("needs another name: `any` stands for every host".to_owned());
+    }
+    settings.hosts.entry(host.to_owned()).or_default().put(field, value)
+}
 
 /// Checks the name of a table of settings.
 pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {

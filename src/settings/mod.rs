@@ -23,9 +23,9 @@ pub(crate) use engine_profile::{
     StreamKind, ToolsWay,
 };
 pub(crate) use hooks::{HookPoint, HookSettings};
-pub(crate) use hosts::{ANY_HOST, HostSettings};
-pub(crate) use keys::BAD_VALUE;
+pub(crate) use hosts::HostSettings;
 pub(crate) use keys::SESSION_ENGINES;
+pub(crate) use keys::{ANY_HOST, BAD_VALUE};
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
 pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 

@@ -114,7 +114,7 @@ fn permissions_hold_on_a_host() {
         let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", "one"];
         let output = squad(&repo, &[&given[..], &["--permissions", mode, "--no-commit", "write it"]].concat());
         let events = TestRepo::events(&output);
-        let ends = [of(&events, "agent.completed"), of(&events, "agent.failed")].concat();
+        let ends = [of(&events, "agent.completed"), of(&events, "agent.stopped")].concat();
         let end = ends[0];
         assert_eq!(end["changed"].as_array().expect("a list").len(), changed, "{mode}: {output}");
         assert_eq!(output.code, code, "{mode}: {output}");
@@ -141,7 +141,7 @@ steps = [{ say = "All is done." }]
     for branch in ["feat", "feat/x"] {
         repo.git(&["checkout", "-qb", branch]);
         let mut command = repo.command(BINARY, &repo.root());
-        command.args(["orchestrate", "--json"]).args(given).arg("@ada builds it, then @bob looks at it");
+        command.args(["orchestrate", "--json"]).args(given).arg("@ada builds it, then @bob polishes it");
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("squad runs");
         wait_for(&mut child, "sleep 1");
         repo.git(&["commit", "-q", "--allow-empty", "-m", "beside"]);

@@ -515,7 +515,8 @@ impl Basis {
             lease: LEASE.as_secs(),
         };
         let root = project.folder.root.display().to_string();
-        let mirror = CloneMirror::of(&self.project.repository, clone, &self.run, agent);
+        let references = ["sent", "work"].map(|kind| format!("{REFS}{}_{kind}/{agent}", self.run));
+        let mirror = CloneMirror::of(&self.project.repository, clone, references);
         Ok(engines::on_host(project, |engine| remote::Options {
             launch: launch.clone(),
             order: Order { engine: engine.to_owned(), ..order.clone() },

@@ -10,9 +10,8 @@ use tokio::sync::Notify;
 use crate::engine::remote::{Launch, Mirror};
 use crate::env::Env;
 use crate::git::Repository;
-use crate::model::{Member, RunId, Slug, list};
+use crate::model::{Member, Slug, list};
 use crate::ops::Project;
-use crate::ops::run::clones::REFS;
 use crate::ops::run::own_commands::program;
 use crate::pool::{Permit, Permits, Priority};
 use crate::program::Programs;
@@ -132,17 +131,13 @@ pub(super) struct CloneMirror {
     /// The user's, which has the clone's objects.
     store: Repository,
     clone: Repository,
-    run: RunId,
-    agent: Slug,
+    /// Where in it what is sent is kept, and what comes back.
+    references: [String; 2],
 }
 
 impl CloneMirror {
-    pub(super) fn of(store: &Repository, clone: &Repository, run: &RunId, agent: &Slug) -> Arc<dyn Mirror> {
-        Arc::new(Self { store: store.clone(), clone: clone.clone(), run: run.clone(), agent: agent.clone() })
-    }
-
-    fn reference(&self, kind: &str) -> String {
-        format!("{REFS}{}_{kind}/{}", self.run, self.agent)
+    pub(super) fn of(store: &Repository, clone: &Repository, references: [String; 2]) -> Arc<dyn Mirror> {
+        Arc::new(Self { store: store.clone(), clone: clone.clone(), references })
     }
 }
 
@@ -157,13 +152,13 @@ impl Mirror for CloneMirror {
 
     fn bundle(&self, commit: &str, has: &[String], file: &Path) -> Result<(), String> {
         let known: Vec<String> = has.iter().filter(|commit| self.store.has_commit(commit)).cloned().collect();
-        let reference = self.reference("sent");
-        self.store.keep(&reference, commit).and_then(|()| self.store.bundle(&reference, &known, file)).map_err(text)
+        let [reference, _] = &self.references;
+        self.store.keep(reference, commit).and_then(|()| self.store.bundle(reference, &known, file)).map_err(text)
     }
 
     fn take(&self, file: &Path, commit: &str) -> Result<(), String> {
         let base = self.base()?;
-        self.store.take_work(file, (commit, &self.reference("work")), &base).map_err(text)?;
+        self.store.take_work(file, (commit, &self.references[1]), &base).map_err(text)?;
         self.clone.show(commit).map_err(text)
     }
 }
