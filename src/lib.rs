@@ -54,6 +54,7 @@
 //! mcp ─ order, go ─→ runner ──────────────────────────┤  standard input and output
 //! orchestrate without a watch: its own host ──────────┘
 //! cancel, status, a line to an agent ─→ any run         socket in .git/squad/runs, named by its lease
+//! a host's agents ─ launcher ─→ worker ─ socket ─→ the process that works, in a clone there
 //! ```
 //!
 //! Three things go through files, because they outlive a process or cross a sandbox: leases and places, whose locks the

@@ -1,9 +1,9 @@
 //! Engines: the programs that run agent sessions.
 //!
 //! An adapter is the only code that knows its engine's own types. It opens sessions and reports facts; what a fact
-//! means for the run is decided elsewhere (`pool`). Three adapters: [`copilot`], a JSON-RPC client of the Copilot
-//! CLI's server mode, [`command`], which starts a command-line agent for each message, and [`rehearsal`], which plays a
-//! script in process.
+//! means for the run is decided elsewhere (`pool`). [`copilot`], [`claude`] and [`codex`] talk with a program that stays;
+//! [`command`] starts one for each message; [`rehearsal`] plays a script in process; [`remote`] has a worker on another
+//! machine do one of these.
 //!
 //! ```text
 //! Engine::start ─→ Engine ── open(Opening) ─→ Session ── send(prompt) ─→
