@@ -104,6 +104,24 @@ steps = [{ say = "All is done." }]
     }
 }
 
+/// What an agent takes back after it was sent is taken back here, be there anything else or not.
+#[test]
+fn what_is_taken_back_there_is_taken_back_here() {
+    let repo = repo();
+    for (more, left) in [("", 0), ("; echo more > more.txt", 1)] {
+        let script = format!(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"gone.txt\", text = \"x\" }}, {{ error = \"once\" }}, \
+             {{ run = \"rm gone.txt{more}\" }}, {{ say = \"Done.\" }}]\n"
+        );
+        repo.write("../script.toml", &script);
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", "one"];
+        let output = squad(&repo, &[&given[..], &["--permissions", "allow", "--no-commit", "write it"]].concat());
+        let events = TestRepo::events(&output);
+        let end = of(&events, "agent.completed")[0];
+        assert_eq!(end["changed"].as_array().expect("a list").len(), left, "{end}");
+    }
+}
+
 /// Refused there as it is here, in each mode.
 #[test]
 fn permissions_hold_on_a_host() {

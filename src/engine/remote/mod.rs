@@ -147,6 +147,7 @@ impl Adapter for Remote {
         let (number, facts) = link.registry.add(opening.clone());
         let opened = link.open(number, &opening).await;
         let opened = opened.inspect_err(|_| link.registry.remove(number))?;
+        link.registry.opened(number);
         Ok(Session { link, number, opened, facts, turns: 0, lost: None })
     }
 

@@ -55,6 +55,8 @@ struct Bundle {
 struct Live {
     facts: mpsc::UnboundedSender<Fact>,
     opening: Opening,
+    /// The host has opened it.
+    is_open: bool,
     is_working: bool,
 }
 
@@ -124,12 +126,18 @@ impl Registry {
         let mut inner = self.inner.lock();
         inner.last_session += 1;
         let number = inner.last_session;
-        inner.sessions.insert(number, Live { facts, opening, is_working: false });
+        inner.sessions.insert(number, Live { facts, opening, is_open: false, is_working: false });
         (number, received)
     }
 
     pub(super) fn remove(&self, session: u64) {
         self.inner.lock().sessions.remove(&session);
+    }
+
+    pub(super) fn opened(&self, session: u64) {
+        if let Some(live) = self.inner.lock().sessions.get_mut(&session) {
+            live.is_open = true;
+        }
     }
 
     pub(super) fn begin_turn(&self, session: u64) {
@@ -145,7 +153,8 @@ impl Registry {
     /// How each open session would be opened again, and whether it is at work.
     pub(super) fn sessions(&self) -> Vec<(u64, Opening, bool)> {
         let inner = self.inner.lock();
-        inner.sessions.iter().map(|(number, live)| (*number, live.opening.clone(), live.is_working)).collect()
+        let open = inner.sessions.iter().filter(|(_, live)| live.is_open);
+        open.map(|(number, live)| (*number, live.opening.clone(), live.is_working)).collect()
     }
 
     pub(super) fn report(&self, session: u64, fact: Fact) {

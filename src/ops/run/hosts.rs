@@ -158,7 +158,9 @@ impl Mirror for CloneMirror {
 
     fn take(&self, file: &Path, commit: &str) -> Result<(), String> {
         let base = self.base()?;
-        self.store.take_work(file, (commit, &self.references[1]), &base).map_err(text)?;
+        if commit != base {
+            self.store.take_work(file, (commit, &self.references[1]), &base).map_err(text)?;
+        }
         self.clone.show(commit).map_err(text)
     }
 }

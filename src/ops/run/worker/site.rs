@@ -50,9 +50,16 @@ struct State {
     /// The number of snapshots.
     count: usize,
     last: Option<WorkTreeSnapshot>,
-    /// The commit that the client has.
-    sent: Option<String>,
+    sent: Sent,
     left_out: Vec<SkippedFile>,
+}
+
+/// What the client has of the agent's work.
+enum Sent {
+    Nothing,
+    /// It was sent something by a process that is gone.
+    Unknown,
+    Commit(String),
 }
 
 /// Changes for the client.
@@ -116,7 +123,11 @@ impl Site {
         let name = format!("{}.{agent}", order.run);
         let count = repository.last_snapshot(&name).map_err(text)?;
         let base = repository.head().map_err(text)?.commit.ok_or("its clone has no commit")?;
-        let state = State { base, count, last: None, sent: None, left_out: Vec::new() };
+        let sent = match repository.reference(&works(&name)).map_err(text)? {
+            Some(_) => Sent::Unknown,
+            None => Sent::Nothing,
+        };
+        let state = State { base, count, last: None, sent, left_out: Vec::new() };
         Ok(Self {
             redactor: secrets::redactor(env, &project.folder.root),
             root: project.folder.root.clone(),
@@ -136,7 +147,7 @@ impl Site {
             let now = self.snapshot(&mut state)?;
             self.repository.set_clone(&now, base).map_err(text)?;
             base.clone_into(&mut state.base);
-            (state.last, state.sent) = (None, None);
+            (state.last, state.sent) = (None, Sent::Nothing);
         }
         Ok(())
     }
@@ -148,19 +159,20 @@ impl Site {
         let base = self.repository.snapshot_at(&state.base).map_err(text)?;
         let commit = now.commit();
         let is_known = match &state.sent {
-            Some(sent) => *sent == commit,
-            None => now.has_tree_of(&base),
+            Sent::Nothing => now.has_tree_of(&base),
+            Sent::Unknown => false,
+            Sent::Commit(sent) => *sent == commit,
         };
         if is_known {
             return Ok(None);
         }
-        let (bundle, reference) = (NamedTempFile::new().map_err(text)?, format!("refs/squad/works/{}", self.name));
-        self.repository.keep(&reference, &commit).map_err(text)?;
-        // The client may have it already, as a commit that it made itself.
-        if commit == state.base {
-            return Ok(None);
+        let bundle = NamedTempFile::new().map_err(text)?;
+        // What was sent was taken back: the client has that commit, and no bundle of nothing can be made.
+        if commit != state.base {
+            let reference = works(&self.name);
+            self.repository.keep(&reference, &commit).map_err(text)?;
+            self.repository.bundle(&reference, &[state.base.clone()], bundle.path()).map_err(text)?;
         }
-        self.repository.bundle(&reference, &[state.base.clone()], bundle.path()).map_err(text)?;
         let mut left_out = now.left_out();
         left_out.retain(|file| !state.left_out.contains(file));
         state.left_out.extend(left_out.iter().cloned());
@@ -168,7 +180,7 @@ impl Site {
     }
 
     pub(super) fn sent(&self, commit: &str) {
-        self.state.lock().sent = Some(commit.to_owned());
+        self.state.lock().sent = Sent::Commit(commit.to_owned());
     }
 
     fn snapshot(&self, state: &mut State) -> Result<WorkTreeSnapshot, String> {
@@ -207,6 +219,11 @@ impl Site {
     pub(super) async fn stop(self) {
         self.engine.stop().await;
     }
+}
+
+/// The ref of what an agent's clone holds.
+fn works(name: &str) -> String {
+    format!("refs/squad/works/{name}")
 }
 
 /// Makes the clone, or finds it as it is. Also returns where its objects are.
