@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::engine::Fact;
 use crate::engine::connection::{CallError, Connection};
@@ -83,14 +83,21 @@ impl Outbox {
         self.kept.lock().file.set_len(0)
     }
 
-    /// Returns when no client has been there for so long.
+    /// Returns when no client has been there for so long. The lease may change meanwhile: it comes with the order, and a
+    /// client that brings a large repository is there only once all is ready.
     pub(super) async fn is_abandoned(&self, lease: impl Fn() -> Duration) {
         let mut connection = self.connection.subscribe();
         loop {
             let _ = connection.wait_for(Option::is_none).await;
-            let again = timeout(lease(), connection.wait_for(Option::is_some)).await.is_ok();
-            if !again {
-                return;
+            let since = Instant::now();
+            loop {
+                let left = lease().saturating_sub(since.elapsed());
+                if left.is_zero() {
+                    return;
+                }
+                if timeout(left, connection.wait_for(Option::is_some)).await.is_ok() {
+                    break;
+                }
             }
         }
     }
@@ -121,4 +128,31 @@ fn lines(file: &File) -> std::io::Result<impl Iterator<Item = Value>> {
     let mut file = file.try_clone()?;
     file.seek(SeekFrom::Start(0))?;
     Ok(BufReader::new(file).lines().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_comes_late_counts_from_the_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outbox = Outbox::open(&folder.path().join("facts")).expect("a file");
+        for (order_after, lease, ends_after) in [(60, 3600, 3600), (60, 30, 120), (500, 3600, 120)] {
+            let seconds = AtomicU64::new(120);
+            let begun = Instant::now();
+            let ordered = async {
+                sleep(Duration::from_secs(order_after)).await;
+                seconds.store(lease, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = outbox.is_abandoned(|| Duration::from_secs(seconds.load(Ordering::Relaxed))) => {}
+                () = ordered => {}
+            }
+            assert_eq!(begun.elapsed().as_secs(), ends_after, "an order after {order_after} s with {lease} s");
+        }
+    }
 }
