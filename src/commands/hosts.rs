@@ -77,7 +77,8 @@ fn offer(report: &HostReport) -> Vec<String> {
         Some(busy) => format!("{} of {} free", report.slots.saturating_sub(busy), plural(report.slots, "slot")),
         None => plural(report.slots, "slot"),
     };
-    let parts = version.chain(platform).chain([slots]).chain(report.labels.iter().cloned());
+    let mode = (report.mode != "stream").then(|| report.mode.to_owned());
+    let parts = version.chain(platform).chain(mode).chain([slots]).chain(report.labels.iter().cloned());
     parts.chain(report.engines.iter().cloned()).collect()
 }
 

@@ -341,6 +341,7 @@ impl Command {
         match self {
             Self::Init(_) => true,
             Self::Adopt(args) => args.write.writes(),
+            Self::Export(args) => args.writes(),
             Self::Upgrade(args) => args.write.writes(),
             Self::Agents(args) => args.writes_to_the_branch(),
             Self::Orchestrate(args) => args.writes_to_the_branch(),

@@ -17,21 +17,31 @@ pub(super) struct Args {
     /// Remove the clones of ended orders
     #[arg(long)]
     gc: bool,
+    /// Carry out the order on this ref of a remote, and leave its result there: for jobs that nobody talks to
+    #[arg(long, value_name = "REF", conflicts_with_all = ["list", "gc"])]
+    order: Option<String>,
+    /// The remote with the order [default: the one that `squad sync` uses]
+    #[arg(long, value_name = "REMOTE", requires = "order")]
+    remote: Option<String>,
     /// Carry out the order ID; squad starts this itself
-    #[arg(long, value_name = "ID", hide = true, conflicts_with_all = ["list", "gc"])]
+    #[arg(long, value_name = "ID", hide = true, conflicts_with_all = ["list", "gc", "order"])]
     serve: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   squad worker --list    Show which orders are, or were, at work on this machine
-  squad worker --gc      Remove what ended orders left";
+  squad worker --gc      Remove what ended orders left
+  squad worker --order refs/squad/orders/ID
+                         In a job's clone of the repository: carry out the order of `mode = \"batch\"`";
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (env, ui) = (context.env, &mut context.ui);
         if let Some(id) = self.serve {
             worker::serve(env, &id)?;
+        } else if let Some(order) = self.order {
+            worker::batch(env, &context.directory, &order, self.remote.as_deref())?;
         } else if self.list {
             let orders = worker::list(env);
             if ui.json() {

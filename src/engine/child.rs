@@ -29,6 +29,13 @@ pub(super) struct ServingChild {
     reader: JoinHandle<()>,
 }
 
+/// The last line of what a program said, for a message.
+pub(super) fn last_line(output: &[u8]) -> String {
+    let text = printable(&String::from_utf8_lossy(output));
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    first_line(last, 200)
+}
+
 impl ServingChild {
     /// The error says why the program does not serve: "the program … cannot be run: …".
     pub(super) fn start(
@@ -81,10 +88,7 @@ impl ServingChild {
     }
 
     fn last_line(&self) -> String {
-        let bytes: Vec<u8> = self.recorded.lock().iter().copied().collect();
-        let text = printable(&String::from_utf8_lossy(&bytes));
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        first_line(last, 200)
+        last_line(&self.recorded.lock().iter().copied().collect::<Vec<u8>>())
     }
 
     /// Ends the process within `grace`: closes its input, then signals it, then kills it.

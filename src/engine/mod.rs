@@ -236,6 +236,7 @@ pub(crate) enum Engine {
     Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
+    Batch(remote::batch::Batch),
     Remote(remote::Remote),
 }
 
@@ -246,6 +247,7 @@ pub(crate) enum Session {
     Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
+    Batch(Box<remote::batch::Session>),
     Remote(Box<remote::Session>),
 }
 
@@ -273,7 +275,10 @@ impl Startable {
             Self::Rehearsal(script, surroundings) => {
                 Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script).with_commands(*surroundings)))
             }
-            Self::Remote(options) => remote::Remote::start(*options).await.map(Engine::Remote),
+            Self::Remote(options) => match options.mailbox.clone() {
+                Some(mailbox) => Ok(Engine::Batch(remote::batch::Batch::new(*options, mailbox))),
+                None => remote::Remote::start(*options).await.map(Engine::Remote),
+            },
             Self::Not(error) => Err(error),
         }
     }
@@ -298,7 +303,7 @@ impl Startable {
             }
             Self::Copilot(options) => copilot::locate(options).map(Some),
             Self::Rehearsal(..) => Ok(None),
-            Self::Remote(options) => Ok(Some(options.launch.program.clone())),
+            Self::Remote(options) => Ok(options.launch.program.clone()),
             Self::Not(error) => Err(error.clone()),
         }
     }
@@ -318,6 +323,7 @@ impl Engine {
             Self::Command(engine) => engine.name(),
             Self::Copilot(_) => EngineKind::Copilot.name(),
             Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
+            Self::Batch(engine) => engine.engine(),
             Self::Remote(engine) => engine.engine(),
         }
     }
@@ -330,6 +336,7 @@ impl Engine {
             Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
             Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
+            Self::Batch(engine) => engine.version(),
             Self::Remote(engine) => engine.version(),
         }
     }
@@ -344,6 +351,7 @@ macro_rules! each {
             Self::Command($adapter) => $call,
             Self::Copilot($adapter) => $call,
             Self::Rehearsal($adapter) => $call,
+            Self::Batch($adapter) => $call,
             Self::Remote($adapter) => $call,
         }
     };
@@ -359,6 +367,7 @@ impl Adapter for Engine {
             Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),
+            Self::Batch(engine) => engine.open(opening).await.map(|session| Session::Batch(Box::new(session))),
             Self::Remote(engine) => engine.open(opening).await.map(|session| Session::Remote(Box::new(session))),
         }
     }

@@ -43,6 +43,7 @@ mod diff;
 mod discover;
 mod disk;
 mod error;
+mod exchange;
 mod foreign;
 mod history;
 mod incoming;

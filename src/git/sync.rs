@@ -43,8 +43,8 @@ const FETCH_RETRIES: [u64; 4] = [20, 100, 400, 1_000];
 
 /// A remote's ledger, as this clone knows it.
 pub(crate) struct Remote<'a> {
-    repository: &'a Repository,
-    name: String,
+    pub(super) repository: &'a Repository,
+    pub(super) name: String,
 }
 
 /// How this clone's ledger differs from a remote's, as of the last fetch.
@@ -161,7 +161,7 @@ impl Remote<'_> {
     }
 
     /// Where the remote's ledger is read: where it is pushed to. Read elsewhere, it would lack what we pushed.
-    fn place(&self) -> Result<String, Error> {
+    pub(super) fn place(&self) -> Result<String, Error> {
         let key = |name: &str| format!("remote.{}.{name}", self.name);
         let all = |name: &str| Ok::<_, Error>(self.repository.call(&["config", "--get-all", &key(name)]).run()?.text());
         let (pushed, fetched) = (all("pushurl")?, all("url")?);

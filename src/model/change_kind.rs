@@ -29,6 +29,8 @@ pub(crate) enum ChangeKind {
     RenameAgent { from: String, to: String },
     #[serde(rename = "agents export")]
     Export { to: Vec<String> },
+    #[serde(rename = "export --to actions")]
+    ExportWorkflow,
     #[serde(rename = "decisions import")]
     ImportDecisions,
     #[serde(rename = "decisions land")]
@@ -87,6 +89,7 @@ impl Display for ChangeKind {
             Self::RetireAgent { name } => write!(f, "agents retire {}", quoted(name)),
             Self::RenameAgent { from, to } => write!(f, "agents rename {} {}", quoted(from), quoted(to)),
             Self::Export { to } => write!(f, "agents export --to {}", to.join(",")),
+            Self::ExportWorkflow => f.write_str("export --to actions"),
             Self::ImportDecisions => f.write_str("decisions import"),
             Self::LandDecisions => f.write_str("decisions land"),
             Self::RetireNote { id } => write!(f, "knowledge retire {id}"),

@@ -6,10 +6,11 @@ use super::PathScope;
 use crate::model::Access;
 
 /// How to answer a request that no rule decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Permissions {
     /// Ask the person at the terminal
+    #[default]
     Ask,
     /// Allow everything the agents ask for: an agent can do what you can do
     Allow,

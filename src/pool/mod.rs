@@ -44,16 +44,14 @@ pub(crate) use always_allowed::AlwaysAllowed;
 pub(crate) use budget::Budget;
 pub(crate) use cancel::{Cancel, Canceller};
 pub(crate) use colleagues::{Colleagues, HandOnRequest, HandedBy, JobRequest};
-pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
+pub(crate) use dispatcher::{Dispatcher, Journal, Message, Reports, Show};
 pub(crate) use engines::Engines;
 pub(crate) use hooks::{FileState, Hook, HookPlace, Hooks};
 pub(crate) use notices::Notices;
 pub(crate) use permits::{Permit, Permits, Priority};
 pub(crate) use place::{Place, Places};
 pub(crate) use quotas::{QuotaPolicy, Quotas, UsedUp};
-#[cfg(test)]
-use requests::Requester;
-pub(crate) use requests::{Ask, Keep, Notes, Question, Recorded, RequestHandler, in_project};
+pub(crate) use requests::{Ask, Keep, Notes, Question, Recorded, RequestHandler, Requester, in_project};
 pub(crate) use session_id::{run_of_session, session_id, standing_session_id};
 pub(crate) use session_memory::SessionStore;
 pub(crate) use session_pool::SessionPool;

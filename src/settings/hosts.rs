@@ -7,8 +7,10 @@ use super::keys::{arguments, integer, texts};
 #[derive(Clone, Debug)]
 pub(crate) struct HostSettings {
     /// A program and its arguments that start `squad worker` there and pass on its standard input and output and its exit
-    /// code.
+    /// code. Of a batch host, what hands a job in; empty: something else looks for orders.
     pub(crate) launch: Vec<String>,
+    /// Nobody talks to the worker while it works: its order and its result lie on a remote.
+    pub(crate) is_batch: bool,
     /// How many agents may work there at the same time.
     pub(crate) slots: usize,
     pub(crate) labels: Vec<String>,
@@ -19,7 +21,7 @@ pub(crate) struct HostSettings {
 impl Default for HostSettings {
     fn default() -> Self {
         // squad does not know what a machine can bear, and one agent's build may use all of it. CI runners begin with one, too.
-        Self { launch: Vec::new(), slots: 1, labels: Vec::new(), engines: Vec::new() }
+        Self { launch: Vec::new(), is_batch: false, slots: 1, labels: Vec::new(), engines: Vec::new() }
     }
 }
 
@@ -33,9 +35,16 @@ impl HostSettings {
                 let count = usize::try_from(number).ok().filter(|count| (1..=1000).contains(count));
                 self.slots = count.ok_or_else(|| format!("must be from 1 to 1000, not {number}"))?;
             }
+            "mode" => {
+                self.is_batch = match value.as_str() {
+                    Some("stream") => false,
+                    Some("batch") => true,
+                    _ => return Err(format!("must be \"stream\" or \"batch\", not {value}")),
+                }
+            }
             "labels" => self.labels = texts(value)?,
             "engines" => self.engines = texts(value)?,
-            _ => return Err("must be one of `launch`, `slots`, `labels` and `engines`".to_owned()),
+            _ => return Err("must be one of `launch`, `mode`, `slots`, `labels` and `engines`".to_owned()),
         }
         Ok(())
     }
@@ -43,6 +52,6 @@ impl HostSettings {
     /// What it lacks, to follow its name.
     pub(super) fn lack(&self) -> Option<&'static str> {
         let lacks = "does not say how to start a worker, such as `launch = [\"ssh\", \"build1\", \"--\", \"squad\", \"worker\"]`";
-        self.launch.is_empty().then_some(lacks)
+        (self.launch.is_empty() && !self.is_batch).then_some(lacks)
     }
 }

@@ -5,6 +5,8 @@ mod agents;
 mod answers;
 mod attach;
 mod bad_input;
+#[cfg(unix)]
+mod batch;
 mod bombs;
 mod budget;
 mod cancel;

@@ -28,7 +28,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
+use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, AvailableModels, SandboxLevel};
 
 /// Incremented when older versions cannot understand newer messages.
@@ -106,6 +106,20 @@ pub(crate) struct Order {
     pub(crate) script: Option<String>,
     /// Seconds that a worker goes on without its client.
     pub(crate) lease: u64,
+}
+
+/// An order with all that is said to the worker, for a host that nobody talks to while it works.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BatchOrder {
+    pub(crate) order: Order,
+    /// The project's root where the order comes from.
+    pub(crate) root: String,
+    pub(crate) opening: Opening,
+    pub(crate) send: OfSession,
+    /// The number of turns that the agent has completed: the rehearsal engine goes on after them.
+    pub(crate) turns: usize,
+    /// Whether the agent may do what nothing on the host forbids. Otherwise it changes nothing.
+    pub(crate) may_act: bool,
 }
 
 /// The answer to an order.

@@ -55,13 +55,14 @@ pub(super) async fn launch(
     timeouts: Timeouts,
 ) -> Result<(ServingChild, Arc<Connection>, Hello), EngineError> {
     let unusable = |why: String| EngineError::Unusable { reason: format!("host {}: {why}", launch.host), hint: None };
-    let mut command = Command::from(launch.program.command());
+    let program = launch.program.as_ref().ok_or_else(|| unusable("it has no `launch`".to_owned()))?;
+    let mut command = Command::from(program.command());
     command.args(&launch.arguments).current_dir(&launch.directory).env_clear().envs(&launch.variables);
     let hello = watch::Sender::new(None);
     let mut said = hello.subscribe();
     let receiver = Arc::new(Receiver { registry, hello });
     let (mut child, connection) = ServingChild::start(&mut command, Dialect::Lines, receiver)
-        .map_err(|why| unusable(format!("{} {why}", launch.program.path().display())))?;
+        .map_err(|why| unusable(format!("{} {why}", program.path().display())))?;
     let first = async {
         match said.wait_for(Option::is_some).await.ok().and_then(|hello| hello.clone()) {
             Some(hello) => hello,
@@ -309,11 +310,13 @@ async fn ask<T: for<'de> Deserialize<'de>>(
     serde_json::from_value(answer).map_err(|error| format!("its answer to `{method}` cannot be read: {error}"))
 }
 
-async fn is_set(flag: &mut watch::Receiver<bool>) {
+pub(super) async fn is_set(flag: &mut watch::Receiver<bool>) {
     // Its sender is a field of the link.
     let _ = flag.wait_for(|is_set| *is_set).await;
 }
 
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
     tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
 }

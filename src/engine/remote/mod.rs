@@ -10,6 +10,7 @@
 //! The agent's clone here mirrors the one on the host. Whatever names a path in one names it in the other: texts are
 //! translated on the way, so that nothing else here knows that the work is done elsewhere.
 
+pub(crate) mod batch;
 pub(crate) mod frames;
 mod link;
 mod registry;
@@ -28,6 +29,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio::time::timeout;
 
+use self::batch::Mailbox;
 use self::frames::{Attached, Hello, OfSession, Opened, Order, method};
 use self::link::Link;
 use super::{Account, Adapter, AdapterSession, EngineError, Fact, Opening, Recall};
@@ -51,7 +53,8 @@ pub(crate) trait Mirror: Send + Sync {
 pub(crate) struct Launch {
     /// As the configuration calls it.
     pub(crate) host: String,
-    pub(crate) program: Program,
+    /// `None`: something else looks for the orders of a batch host.
+    pub(crate) program: Option<Program>,
     pub(crate) arguments: Vec<String>,
     pub(crate) directory: PathBuf,
     pub(crate) variables: Variables,
@@ -65,6 +68,8 @@ pub(crate) struct Options {
     /// The project's root in the mirror.
     pub(crate) root: String,
     pub(crate) mirror: Arc<dyn Mirror>,
+    /// Of a batch host.
+    pub(crate) mailbox: Option<Arc<dyn Mailbox>>,
 }
 
 impl Options {
@@ -160,6 +165,16 @@ impl Adapter for Remote {
     }
 }
 
+/// Attached files with their contents.
+fn attached(directory: &Path, attachments: &[Attachment]) -> Result<Vec<Attached>, EngineError> {
+    let read = |Attachment { path, .. }: &Attachment| {
+        let refused = |error| EngineError::Request { what: format!("reading {path}"), reason: format!("{error}") };
+        let bytes = fs::read(directory.join(path)).map_err(refused)?;
+        Ok(Attached { path: path.clone(), data: STANDARD.encode(bytes) })
+    };
+    attachments.iter().map(read).collect()
+}
+
 impl Session {
     async fn ask<T: DeserializeOwned>(&self, method: &str, text: &str) -> Result<T, EngineError> {
         let about = OfSession { session: self.number, text: text.to_owned(), ..OfSession::default() };
@@ -189,12 +204,7 @@ impl AdapterSession for Session {
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
-        let mut attached = Vec::new();
-        for Attachment { path, .. } in attachments {
-            let read = fs::read(self.link.options.launch.directory.join(path));
-            let refused = |error| EngineError::Request { what: format!("reading {path}"), reason: format!("{error}") };
-            attached.push(Attached { path: path.clone(), data: STANDARD.encode(read.map_err(refused)?) });
-        }
+        let attached = attached(&self.link.options.launch.directory, attachments)?;
         self.turns += 1;
         self.link.registry.begin_turn(self.number);
         let text = prompt.to_owned();

@@ -290,7 +290,8 @@ impl Exchange<'_> {
     }
 }
 
-fn choose(repository: &Repository, wanted: Option<&str>) -> Result<String, Failure> {
+/// The remote of a name, or the one that is used without one.
+pub(in crate::ops) fn choose(repository: &Repository, wanted: Option<&str>) -> Result<String, Failure> {
     let names = repository.remotes()?;
     match wanted {
         Some(wanted) => names.iter().find(|name| *name == wanted).cloned().ok_or_else(|| {

@@ -31,7 +31,7 @@ use crate::model::{Content, EventKind, Position, RunId, SkippedFile, Slug, Sort,
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::run::clone_setup;
-use crate::ops::run::hosts::{self, CloneMirror, Hosts, Slot};
+use crate::ops::run::hosts::{self, CloneMirror, Hosts, RemoteMailbox, Slot};
 use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::{engines, sandbox};
@@ -440,7 +440,7 @@ impl Basis {
         let project = self.project.moved_to(repository.clone(), work_dir);
         let sandbox = self.bounds(&project)?;
         let engines = match host {
-            Some(host) => self.engines_on(host, agent, (&project, &repository))?,
+            Some(host) => self.engines_on(host, agent, place, (&project, &repository))?,
             None => self.engines_here(place, &project, own, sandbox.as_ref())?,
         };
         let hooks = self.hooks.moved_to(&project.folder.root, sandbox.as_ref());
@@ -486,6 +486,7 @@ impl Basis {
         &self,
         host: &str,
         agent: &Slug,
+        place: &Path,
         (project, clone): (&Project, &Repository),
     ) -> Result<Engines, String> {
         let launch = hosts::launch(&self.env, &self.project.folder.root, &self.project.settings, host)?;
@@ -514,6 +515,12 @@ impl Basis {
             script: self.script.as_ref().map(|script| script.text.clone()),
             lease: LEASE.as_secs(),
         };
+        let is_batch = settings.hosts.get(host).is_some_and(|host| host.is_batch);
+        let mailbox = is_batch.then(|| {
+            let store = &self.project.repository;
+            RemoteMailbox::of(&self.env, store, order.id.clone(), place)
+        });
+        let mailbox = mailbox.transpose()?;
         let root = project.folder.root.display().to_string();
         let references = ["sent", "work"].map(|kind| format!("{REFS}{}_{kind}/{agent}", self.run));
         let mirror = CloneMirror::of(&self.project.repository, clone, references);
@@ -522,6 +529,7 @@ impl Basis {
             order: Order { engine: engine.to_owned(), ..order.clone() },
             root: root.clone(),
             mirror: Arc::clone(&mirror),
+            mailbox: mailbox.clone(),
         }))
     }
 

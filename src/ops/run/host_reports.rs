@@ -10,7 +10,7 @@ use crate::engine::remote;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{list, printable, seconds};
-use crate::ops::run::hosts::launch;
+use crate::ops::run::hosts::{self, launch};
 use crate::ops::{Project, own_settings, runtime};
 use crate::settings::{HostSettings, Layer, Settings};
 
@@ -18,6 +18,8 @@ use crate::settings::{HostSettings, Layer, Settings};
 #[derive(Debug, Serialize)]
 pub(crate) struct HostReport {
     pub(crate) name: String,
+    /// `stream`, or `batch`: nobody talks to the worker while it works.
+    pub(crate) mode: &'static str,
     /// `None`: it was not tried.
     pub(crate) reachable: Option<bool>,
     /// The version of squad there.
@@ -42,6 +44,7 @@ impl HostReport {
     fn of(name: &str, host: &HostSettings) -> Self {
         Self {
             name: name.to_owned(),
+            mode: if host.is_batch { "batch" } else { "stream" },
             reachable: None,
             version: None,
             platform: None,
@@ -53,6 +56,12 @@ impl HostReport {
             seconds: None,
             problem: None,
         }
+    }
+
+    /// Whether orders can be left for it: no job is started.
+    fn try_remote(mut self, remote: Result<(), String>) -> Self {
+        (self.reachable, self.problem) = (Some(remote.is_ok()), remote.err().map(|reason| printable(&reason)));
+        self
     }
 
     /// Starts a worker there, which ends at once.
@@ -115,6 +124,11 @@ impl Known {
         runtime(env)?.block_on(async {
             let mut tries = JoinSet::new();
             for report in reports {
+                if report.mode == "batch" {
+                    let remote = hosts::try_remote(env, &self.directory);
+                    tries.spawn(async move { report.try_remote(remote) });
+                    continue;
+                }
                 let launch = launch(env, &self.directory, &self.settings, &report.name);
                 tries.spawn(report.try_it(launch, limit));
             }

@@ -1,21 +1,40 @@
 //! The machines on which the agents of a run work: which one, and how many at the same time.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use parking_lot::Mutex;
+use tempfile::NamedTempFile;
 use tokio::sync::Notify;
 
+use crate::engine::remote::batch::{Mailbox, Received};
 use crate::engine::remote::{Launch, Mirror};
-use crate::env::Env;
+use crate::env::{Clock, Env};
 use crate::git::Repository;
 use crate::model::{Member, Slug, list};
 use crate::ops::Project;
+use crate::ops::ledger::journal::writer;
+use crate::ops::ledger::sync::choose;
 use crate::ops::run::own_commands::program;
+use crate::ops::team::workspace::git_environment;
 use crate::pool::{Permit, Permits, Priority};
 use crate::program::Programs;
 use crate::settings::{HostSettings, Origin, Settings};
+
+/// The refs of orders on a remote, and those of their results.
+pub(super) const ORDERS: &str = "refs/squad/orders/";
+pub(super) const RESULTS: &str = "refs/squad/results/";
+/// The files on them.
+pub(super) const ORDER_FILE: &str = "order.json";
+pub(super) const FACTS_FILE: &str = "facts.ndjson";
+pub(super) const WORK_FILE: &str = "work.bundle";
+/// The file with the number of an agent's completed turns.
+pub(super) const TURNS: &str = "turns";
+/// Most bytes of each: they are read into memory.
+pub(super) const MAX_FACTS: u64 = 64 << 20;
+pub(super) const MAX_WORK: u64 = 512 << 20;
 
 /// The free slots of the user's hosts, in this run.
 pub(super) struct Hosts {
@@ -119,10 +138,14 @@ pub(super) fn slots(settings: &Settings) -> Option<usize> {
 /// How to start a worker on a host.
 pub(in crate::ops) fn launch(env: &Env, directory: &Path, settings: &Settings, host: &str) -> Result<Launch, String> {
     let configured = settings.hosts.get(host).ok_or_else(|| format!("there is no host `{host}` any more"))?;
-    let (name, arguments) = configured.launch.split_first().ok_or_else(|| format!("host {host} has no `launch`"))?;
     let variables = env.os_variables();
-    let program = program(name, directory, &Programs::new(directory, &variables))?;
-    let (host, arguments) = (host.to_owned(), arguments.to_vec());
+    let (program, arguments) = match configured.launch.split_first() {
+        Some((name, arguments)) => {
+            (Some(program(name, directory, &Programs::new(directory, &variables))?), arguments.to_vec())
+        }
+        None => (None, Vec::new()),
+    };
+    let host = host.to_owned();
     Ok(Launch { host, program, arguments, directory: directory.to_owned(), variables })
 }
 
@@ -162,6 +185,106 @@ impl Mirror for CloneMirror {
             self.store.take_work(file, (commit, &self.references[1]), &base).map_err(text)?;
         }
         self.clone.show(commit).map_err(text)
+    }
+}
+
+/// An agent's orders and their results on a remote.
+pub(super) struct RemoteMailbox {
+    /// The user's.
+    repository: Repository,
+    remote: String,
+    /// What the ids of the agent's orders begin with.
+    agent: String,
+    /// The file with the number of turns that the agent has completed.
+    turns: PathBuf,
+    clock: Clock,
+}
+
+impl RemoteMailbox {
+    /// `place`: the folder for what is kept of the agent's clone here.
+    pub(super) fn of(
+        env: &Env,
+        repository: &Repository,
+        agent: String,
+        place: &Path,
+    ) -> Result<Arc<dyn Mailbox>, String> {
+        let remote = choose(repository, None).map_err(|failure| failure.message)?;
+        let (repository, turns, clock) = (repository.clone(), place.join(TURNS), env.clock.clone());
+        Ok(Arc::new(Self { repository, remote, agent, turns, clock }))
+    }
+}
+
+/// Whether the remote answers on which orders are left.
+pub(super) fn try_remote(env: &Env, directory: &Path) -> Result<(), String> {
+    let repository = Repository::discover(directory, &git_environment(env, directory)).map_err(text)?;
+    let remote = choose(&repository, None).map_err(|failure| failure.message)?;
+    repository.remote(&remote).posted(ORDERS).map(drop).map_err(text)
+}
+
+impl Mailbox for RemoteMailbox {
+    fn pending(&self) -> Result<Option<String>, String> {
+        let ids = self.repository.references_below(ORDERS).map_err(text)?;
+        let ids = ids.iter().filter_map(|name| name.strip_prefix(ORDERS));
+        // Other agents' names may begin as this one's.
+        let is_own = |id: &&str| id.strip_prefix(&self.agent).is_some_and(|rest| rest.rfind('-') == Some(0));
+        let Some(id) = ids.filter(is_own).next_back() else { return Ok(None) };
+        let remote = self.repository.remote(&self.remote);
+        let is_there = |kind: &str| remote.posted(&format!("{kind}{id}")).map(|posted| posted.is_some()).map_err(text);
+        if is_there(ORDERS)? || is_there(RESULTS)? {
+            return Ok(Some(id.to_owned()));
+        }
+        // It never got there.
+        self.repository.delete_references(&[self.reference(id)]).map_err(text)?;
+        Ok(None)
+    }
+
+    fn reference(&self, id: &str) -> String {
+        format!("{ORDERS}{id}")
+    }
+
+    fn send(&self, id: &str, order: &[u8], base: &str) -> Result<(), String> {
+        let (reference, remote) = (self.reference(id), self.repository.remote(&self.remote));
+        let files = vec![(ORDER_FILE, order.to_vec())];
+        let posted = remote.post(&reference, files, Some(base), None, (&writer(), self.clock.now()));
+        match posted.map_err(text).and_then(|posted| posted.ok_or_else(|| "it has such an order already".to_owned())) {
+            Ok(_) => Ok(()),
+            Err(why) => {
+                self.repository.delete_references(&[reference]).map_err(text)?;
+                Err(format!("the order cannot be left on {}: {why}", self.remote))
+            }
+        }
+    }
+
+    fn receive(&self, id: &str, known: Option<&str>) -> Result<Option<Received>, String> {
+        let (reference, remote) = (format!("{RESULTS}{id}"), self.repository.remote(&self.remote));
+        let now = remote.posted(&reference).map_err(text)?;
+        if now.is_none() || now.as_deref() == known {
+            return Ok(None);
+        }
+        let posted = remote.fetch_post(&reference, &reference).map_err(text)?;
+        let facts = posted.file(FACTS_FILE, MAX_FACTS).map_err(text)?.unwrap_or_default();
+        let work = posted.file(WORK_FILE, MAX_WORK).map_err(text)?.map(|bytes| {
+            let file = NamedTempFile::new()?;
+            fs::write(file.path(), bytes)?;
+            Ok::<_, io::Error>(file)
+        });
+        Ok(Some(Received { identity: posted.commit, facts, work: work.transpose().map_err(text)? }))
+    }
+
+    fn clear(&self, id: &str) -> Result<(), String> {
+        let references = [self.reference(id), format!("{RESULTS}{id}")];
+        self.repository.delete_references(&references).map_err(text)?;
+        self.repository.remote(&self.remote).unpost(&references).map_err(text)
+    }
+
+    fn turns(&self) -> usize {
+        let turns = fs::read_to_string(&self.turns).ok().and_then(|turns| turns.trim().parse().ok());
+        turns.unwrap_or(0)
+    }
+
+    fn count_turn(&self) {
+        // Only what the rehearsal engine plays next depends on it.
+        let _ = fs::write(&self.turns, (self.turns() + 1).to_string());
     }
 }
 

@@ -18,6 +18,7 @@ use crate::route::RouteOptions;
 use crate::settings::{self, Layer};
 
 /// A run as the user asked for it.
+#[derive(Default)]
 pub(crate) struct Order {
     pub(crate) message: String,
     pub(crate) route_options: RouteOptions,

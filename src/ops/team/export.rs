@@ -6,10 +6,31 @@ use serde::Serialize;
 
 use crate::env::{Env, real};
 use crate::error::Failure;
-use crate::model::{Problem, Severity, Source, plural};
+use crate::model::{ChangeKind, Problem, Severity, Source, plural};
+use crate::ops::change::{Change, Changed, FileChange, WriteMode};
 use crate::ops::ledger::journal::writer;
 use crate::ops::team::secrets;
-use crate::ops::{Workspace, write_file};
+use crate::ops::{Workspace, repository, write_file};
+
+/// The GitHub workflow that carries out work orders.
+const WORKFLOW: &str = ".github/workflows/squad-worker.yml";
+static WORKFLOW_TEXT: &[u8] = include_bytes!("../../../templates/ci/squad-worker.yml");
+
+/// Nothing more is to be said of it than what changed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Workflow {}
+
+/// Writes the workflow that makes runners of GitHub Actions a host.
+pub(crate) fn export_workflow(env: &Env, directory: &Path, mode: WriteMode) -> Result<Changed<Workflow>, Failure> {
+    let (repository, work_dir) = repository(env, directory)?;
+    if work_dir.join(WORKFLOW).symlink_metadata().is_ok() {
+        return Err(Failure::usage("the file is there already").at(WORKFLOW).hint("delete it to have it written anew"));
+    }
+    let message = "squad: carry out work orders in CI\n\nA run's agents may work in jobs of GitHub Actions.\n";
+    let change =
+        Change::new(ChangeKind::ExportWorkflow, message, vec![FileChange::added(WORKFLOW.to_owned(), WORKFLOW_TEXT)]);
+    Ok(Changed { change: change.apply(env, &repository, mode)?, kind: change.kind, details: Workflow {} })
+}
 
 #[derive(Debug)]
 pub(crate) struct Options {

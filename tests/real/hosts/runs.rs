@@ -271,3 +271,28 @@ pub(super) fn fail_where_a_host_is_gone(hosts: &mut Hosts) {
     let failed = events.iter().find(|event| event["type"] == "agent.failed").expect(&told).to_string();
     assert!(failed.contains("host two") && failed.contains("Connection refused"), "{failed}");
 }
+
+/// Eight agents in jobs that a launcher only hands in, two at a time, do what they do here. `submit`: what hands in a
+/// command line, by host.
+pub(super) fn jobs_are_the_same(hosts: &Hosts, submit: impl Fn(usize, &str) -> Vec<String>) {
+    let (here, _) = run(hosts, "", &["--isolation", "clone"], false, |_, _| {});
+    let repo = crew(hosts);
+    let (remote, clone) = (repo.home().join("remote.git"), repo.home().join("clone"));
+    let (remote, clone) = (remote.display().to_string(), clone.display().to_string());
+    repo.git(&["init", "--quiet", "--bare", &remote]);
+    repo.git(&["remote", "add", "origin", &remote]);
+    repo.git(&["push", "--quiet", "origin", "HEAD"]);
+    repo.git(&["clone", "--quiet", &remote, &clone]);
+    let tables = super::NAMES.into_iter().enumerate().map(|(number, name)| {
+        let launch = json!(submit(number, &format!("cd {clone} && squad worker --order {{order}}")));
+        format!("[hosts.{name}]\nmode = \"batch\"\nlaunch = {launch}\nslots = {SLOTS}\n")
+    });
+    repo.write("../home/config/squad/config.toml", &tables.collect::<String>());
+    repo.write("../script.toml", &script(""));
+    let running = Running::start(&repo, &arguments("../script.toml", &["--on", "any"]));
+    let (events, code, told) = running.end();
+    assert_eq!(code, Some(0), "{told}\n{}", hosts.logs());
+    assert_eq!(places(&events), super::NAMES.into());
+    assert_eq!(outcome(&repo, &events, &told, false), here);
+    assert_eq!(repo.git(&["ls-remote", "origin", "refs/squad/*"]), "");
+}

@@ -86,3 +86,14 @@ fn agents_behind_slurm_survive_their_workers() {
 fn agents_behind_slurm_survive_squad() {
     runs::survive_squad(&start());
 }
+
+#[test]
+fn agents_in_jobs_do_what_they_do_here() {
+    let hosts = start();
+    runs::jobs_are_the_same(&hosts, |host, line| {
+        let (srun, sbatch) = (hosts.program("srun"), hosts.program("sbatch"));
+        let mut call = hosts.launch(host, &["--output", &hosts.path("job-%j.txt"), "--wrap", line]);
+        call.iter_mut().filter(|word| **word == srun).for_each(|word| word.clone_from(&sbatch));
+        call
+    });
+}

@@ -7,6 +7,7 @@
 //! The process that a launcher starts only passes on what is said: when the launcher's connection breaks, it ends, and
 //! the one that works does not. The next launch finds that one by the order's id, or takes up what it left.
 
+mod batch;
 mod outbox;
 mod serve;
 mod session;
@@ -110,6 +111,11 @@ fn close(stream: &Stream) -> bool {
 #[cfg(not(unix))]
 fn close(_: &Stream) -> bool {
     false
+}
+
+/// Carries out the order on a ref of a remote, and leaves its result there.
+pub(crate) fn batch(env: &Env, directory: &Path, reference: &str, remote: Option<&str>) -> Result<(), Failure> {
+    batch::carry_out(env, directory, reference, remote)
 }
 
 /// Carries out the order of an id.

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -103,11 +101,7 @@ impl Task {
     }
 
     async fn send(&mut self, of: OfSession) -> Result<Value, String> {
-        let read = of.attachments.into_iter().map(|file| {
-            let bytes = STANDARD.decode(&file.data).map_err(|error| error.to_string())?;
-            Ok((file, bytes))
-        });
-        let attachments = self.site.attach(read.collect::<Result<_, String>>()?)?;
+        let attachments = self.site.attach(of.attachments)?;
         value(self.session.send(&of.text, &attachments).await)
     }
 

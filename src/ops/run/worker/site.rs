@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use tempfile::NamedTempFile;
 
@@ -20,6 +22,7 @@ use crate::env::{Env, lock, real};
 use crate::git::{Repository, WorkTreeSnapshot, clone_folders};
 use crate::model::{Attachment, RunId, SkippedFile, Slug};
 use crate::ops::ledger::journal::{aside, writer};
+use crate::ops::run::hosts::TURNS;
 use crate::ops::run::{clone_setup, snapshots};
 use crate::ops::team::workspace::git_environment;
 use crate::ops::team::{engines, sandbox, secrets};
@@ -27,8 +30,6 @@ use crate::ops::{Project, Workspace};
 use crate::policy::Redactor;
 use crate::store::TeamFolder;
 
-/// The file with the number of turns that the agent has completed.
-const TURNS: &str = "turns";
 /// The folder for attached files.
 const ATTACHED: &str = "attached";
 
@@ -36,6 +37,7 @@ pub(super) struct Site {
     env: Env,
     folder: PathBuf,
     pub(super) engine: Engine,
+    pub(super) project: Project,
     repository: Repository,
     /// The project's root.
     pub(super) root: PathBuf,
@@ -134,6 +136,7 @@ impl Site {
             env: env.clone(),
             folder: folder.to_owned(),
             engine,
+            project,
             repository,
             name,
             state: Mutex::new(state),
@@ -194,10 +197,11 @@ impl Site {
     }
 
     /// Puts attached files where the agent can read them.
-    pub(super) fn attach(&self, files: Vec<(Attached, Vec<u8>)>) -> Result<Vec<Attachment>, String> {
+    pub(super) fn attach(&self, files: Vec<Attached>) -> Result<Vec<Attachment>, String> {
         let folder = self.folder.join(ATTACHED);
         let mut attachments = Vec::new();
-        for (at, (Attached { path, .. }, bytes)) in files.into_iter().enumerate() {
+        for (at, Attached { path, data }) in files.into_iter().enumerate() {
+            let bytes = STANDARD.decode(data).map_err(text)?;
             let name = Path::new(&path).file_name().ok_or("an attached file has no name")?;
             let folder = folder.join(at.to_string());
             fs::create_dir_all(&folder).map_err(text)?;
