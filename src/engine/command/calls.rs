@@ -25,7 +25,7 @@ use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run_limited};
 use super::spool::{Spool, Tail};
-use crate::engine::{Approval, Fact, NO_ANSWER, Reply, Request, ToolCall};
+use crate::engine::{Approval, Fact, NO_ANSWER, Reply, Request, ToolCall, spawn};
 use crate::env::files::open_regular;
 use crate::model::{Access, from_json, to_json};
 use crate::program::{Program, Programs, Variables};
@@ -126,7 +126,7 @@ impl Calls {
     /// Has the run perform a call.
     fn relay(&self, Relayed { call, tool, arguments }: Relayed, facts: mpsc::UnboundedSender<Fact>) {
         let answers = self.answers.clone();
-        tokio::spawn(async move {
+        spawn(async move {
             let id = call.clone();
             let result = match (ToolCall { call, tool, arguments }).allowed(|fact| tell(&facts, fact)).await {
                 Ok(call) => perform(&facts, call).await,
@@ -140,7 +140,7 @@ impl Calls {
     fn ask(&self, planned: Planned, facts: mpsc::UnboundedSender<Fact>) {
         let answers = self.answers.clone();
         let Planned { call, tool, access, detail, writes } = planned;
-        tokio::spawn(async move {
+        spawn(async move {
             let arguments = json!({ (if access == Access::Shell { "command" } else { "path" }): detail });
             let planned = ToolCall { call: call.clone(), tool: tool.clone(), arguments };
             let may_be_made = match planned.clone().allowed(|fact| tell(&facts, fact)).await {
