@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::engine::remote::{Launch, Mirror};
 use crate::env::Env;
 use crate::git::Repository;
-use crate::model::{Member, Slug, list};
+use crate::model::{IntoMap, Member, Slug, list};
 use crate::ops::Project;
 use crate::ops::run::own_commands::program;
 use crate::pool::{Permit, Permits, Priority};
@@ -45,12 +45,12 @@ impl Drop for Slot {
 
 impl Hosts {
     pub(super) fn new(env: &Env, settings: &Settings) -> Arc<Self> {
-        let free = settings.hosts.iter().map(|(name, host)| (name.clone(), host.slots)).collect();
+        let free = settings.hosts.iter().map(|(name, host)| (name.clone(), host.slots)).into_map();
         let folder = env.user_state().map(|folder| folder.join("hosts"));
         let permits = |(name, host): (&String, &HostSettings)| {
             Some((name.clone(), Permits::shared(host.slots, &folder.as_ref()?.join(name))))
         };
-        let shared = settings.hosts.iter().filter_map(permits).collect();
+        let shared = settings.hosts.iter().filter_map(permits).into_map();
         Arc::new(Self { free: Mutex::new(free), shared, freed: Notify::new() })
     }
 
