@@ -24,7 +24,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::model::SandboxLevel;
+use crate::model::{SandboxLevel, from_json, to_json};
 use crate::program::Program;
 
 /// The hidden command by which squad starts a program in the sandbox.
@@ -174,7 +174,7 @@ impl Sandbox {
     pub(crate) fn command(&self, program: &Program) -> Command {
         let mut command = self.squad.command();
         // Text and paths have a form in JSON unless they are not Unicode; then the program is not started.
-        let rules = serde_json::to_string(&self.rules).unwrap_or_default();
+        let rules = to_json(&self.rules).unwrap_or_default();
         command.arg(COMMAND).arg(rules).arg(program.path());
         command
     }
@@ -227,7 +227,7 @@ pub(crate) fn command_in(sandbox: Option<&Sandbox>, program: &Program) -> Comman
 
 /// Bounds this process and becomes the program. Returns only if that fails, with the reason and the exit code.
 pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (String, u8) {
-    let entered = serde_json::from_str(rules).map_err(|error| format!("the rules cannot be read: {error}"));
+    let entered = from_json(rules).map_err(|error| format!("the rules cannot be read: {error}"));
     let entered = entered.and_then(|rules: Rules| enter(&rules).map(|()| rules));
     let rules = match entered {
         Ok(rules) => rules,

@@ -10,7 +10,7 @@ use super::choice::{Selected, Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head};
 use super::topic::{Hits, Topic};
-use crate::model::{ContextItem, Decision, DecisionId, DecisionState, IntoMap, Sort, plural, quote};
+use crate::model::{ContextItem, Decision, DecisionId, DecisionState, IntoMap, IntoSet, Sort, plural, quote};
 
 /// How many of the newest decisions are candidates for every task.
 const RECENT: usize = 20;
@@ -181,6 +181,6 @@ pub(super) fn input(decision: &Decision, tokens: usize, included: bool, why: Str
 /// Decisions that are neither superseded by another nor ended by their own text, newest first.
 pub(crate) fn in_force(decisions: &[Decision]) -> Vec<&Decision> {
     let superseded: std::collections::BTreeSet<&DecisionId> =
-        decisions.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
+        decisions.iter().filter_map(|decision| decision.supersedes.as_ref()).into_set();
     decisions.iter().filter(|decision| !superseded.contains(&decision.id) && decision.ended().is_none()).collect()
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::naming::Naming;
 use super::{NewMember, refusal};
-use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, list};
+use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, list, to_json};
 use crate::parse::{Files, is_blank, remark};
 
 /// The code of rules that lead to nobody.
@@ -50,7 +50,7 @@ pub(super) fn snapshot(team: &Team) -> Vec<String> {
 
 /// As in `squad agents --json`.
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    to_json(value).unwrap_or_default()
 }
 
 /// The lines for a new member.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
+use crate::model::IntoSet;
 use crate::settings::SessionProtocol;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +81,7 @@ impl Capabilities {
 
 impl FromIterator<Capability> for Capabilities {
     fn from_iter<T: IntoIterator<Item = Capability>>(capabilities: T) -> Self {
-        Self(capabilities.into_iter().collect())
+        Self(capabilities.into_set())
     }
 }
 

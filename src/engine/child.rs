@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::connection::{Connection, Incoming};
 use super::dialect::Dialect;
 use super::process_group::{Ending, ProcessGroup};
+use crate::engine::spawn;
 use crate::model::{first_line, printable};
 
 /// Bytes of stderr that are kept for messages.
@@ -50,7 +51,7 @@ impl ServingChild {
             return Err("has no standard streams".to_owned());
         };
         let recorded = Arc::default();
-        let reader = tokio::spawn(record_stderr(errors, Arc::clone(&recorded)));
+        let reader = spawn(record_stderr(errors, Arc::clone(&recorded)));
         Ok((Self { child, group, recorded, reader }, Connection::start(dialect, input, output, incoming)))
     }
 

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use super::dialect::{Dialect, METHOD_NOT_FOUND, Message};
 use super::traffic;
 use super::{EngineError, Fact};
+use crate::engine::spawn;
 
 /// Receives requests and notifications from the other side. Neither method may block.
 pub(crate) trait Incoming: Send + Sync + 'static {
@@ -152,8 +153,8 @@ impl Connection {
             pending: Mutex::default(),
             closed: watch::Sender::new(None),
         });
-        tokio::spawn(write(input, frames));
-        tokio::spawn(Self::read(Arc::clone(&connection), output, incoming));
+        spawn(write(input, frames));
+        spawn(Self::read(Arc::clone(&connection), output, incoming));
         connection
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::processes::{Birth, Process, Processes};
+use crate::engine::spawn_blocking;
 
 /// The processes that carry these variables in their environment, but no `git`: that holds locks, and ends by itself.
 pub(super) struct Descendants {
@@ -90,7 +91,7 @@ impl Scans {
         if last.0 < number {
             let before = self.asked.load(Ordering::SeqCst);
             // It fails only when the program ends, and then nothing else is awaited.
-            let found = tokio::task::spawn_blocking(Processes::read).await.unwrap_or_default();
+            let found = spawn_blocking(Processes::read).await.unwrap_or_default();
             *last = (before, Arc::new(found));
         }
         Arc::clone(&last.1)

@@ -36,6 +36,7 @@ mod quota;
 pub(crate) mod rehearsal;
 pub(crate) mod remote;
 mod stores;
+mod task;
 mod traffic;
 mod writes;
 
@@ -56,6 +57,7 @@ pub(crate) use guardian::guard;
 use prove::wires;
 pub(crate) use quota::{Account, Reset, quota_error};
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
+pub(crate) use task::{spawn, spawn_blocking};
 
 use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, SessionSpec};
 use crate::program::{Program, Programs};

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{files, lock};
+use crate::model::{from_json, to_json};
 
 /// How long the lock may be held by others: they hold it only while they read and write.
 const LOCKED: Duration = Duration::from_secs(5);
@@ -46,7 +47,7 @@ impl<T: Serialize + DeserializeOwned + Clone + PartialEq> SharedFile<T> {
             return Ok(None);
         }
         let bytes = files::read_regular(&self.path, MOST).ok_or_else(|| self.says("cannot be read"))?;
-        let Versioned { version, content } = serde_json::from_slice::<Versioned<T>>(&bytes)
+        let Versioned { version, content } = from_json::<Versioned<T>>(bytes)
             .map_err(|error| self.says(&format!("is not as squad writes it: {error}")))?;
         match version {
             VERSION => Ok(Some(content)),
@@ -67,8 +68,8 @@ impl<T: Serialize + DeserializeOwned + Clone + PartialEq> SharedFile<T> {
         if content != before
             && let Some(content) = content
         {
-            let text = serde_json::to_vec(&Versioned { version: VERSION, content });
-            files::replace(&self.path, &text.map_err(|problem| error(problem.into()))?).map_err(error)?;
+            let text = to_json(&Versioned { version: VERSION, content });
+            files::replace(&self.path, text.map_err(|problem| error(problem.into()))?.as_bytes()).map_err(error)?;
         }
         Ok(changed)
     }

@@ -25,7 +25,7 @@ use super::{
     repository::Repository,
 };
 use crate::env::lock::{self, Holder};
-use crate::model::ChangeKind;
+use crate::model::{ChangeKind, to_json};
 use crate::program::PROCESS_MARK;
 
 /// The format that this version writes, and the newest it reads. In format 1, a kind was the command's text.
@@ -155,7 +155,8 @@ impl Intent {
         let (folder, path) = (repository.state_folder(), repository.intent_path());
         disk::make_folder(&folder, repository.sharing()).map_err(Error::io("create", &folder))?;
         let draft = folder.join(format!("intent-{}", self.token));
-        let mut bytes = serde_json::to_vec(&self).map_err(|cause| Error::io("write", &path)(cause.into()))?;
+        let header = to_json(self).map_err(|cause| Error::io("write", &path)(cause.into()))?;
+        let mut bytes = header.into_bytes();
         bytes.push(b'\n');
         bytes.extend(contents.values().flatten());
         let written = disk::create_new(&draft).and_then(|mut file| {

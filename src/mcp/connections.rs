@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::server::{Body, Server};
+use crate::engine::spawn;
 
 pub(super) struct Limits {
     /// Maximum open connections.
@@ -47,7 +48,7 @@ pub(super) async fn accept(listener: TcpListener, server: Arc<Server>, limits: L
         let _ = stream.set_nodelay(true);
         make_room(&mut connections, limits.connections).await;
         let requests = Arc::new(());
-        let task = tokio::spawn(serve(stream, Arc::clone(&server), Arc::downgrade(&requests), limits.headers));
+        let task = spawn(serve(stream, Arc::clone(&server), Arc::downgrade(&requests), limits.headers));
         connections.push_back(Connection { task: task.abort_handle(), requests });
     }
 }
@@ -140,7 +141,7 @@ mod tests {
         let server = Arc::new(Server::new(Arc::new(stub), vec!["127.0.0.1".to_owned()], "secret".to_owned()));
         // Nothing ends by itself here.
         let limits = Limits { connections: MOST, headers: Duration::from_secs(24 * 3600) };
-        tokio::spawn(accept(listener, server, limits));
+        spawn(accept(listener, server, limits));
         let client =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client});

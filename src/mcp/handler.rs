@@ -15,16 +15,19 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::call::Call;
 use super::fault::Fault;
 use super::service::Service;
 use super::signal::Calls;
+use crate::engine::spawn_blocking;
 
 /// Maximum calls in progress, over all connections.
 const MAX_CALLS: usize = 64;
+
+/// Puts its result aside.
+type Work = Box<dyn FnOnce(&dyn Service, &Call) + Send>;
 
 /// The server of one connection.
 pub(super) struct Handler {
@@ -62,6 +65,18 @@ impl Handler {
         answers: Option<InputResponses>,
         work: impl FnOnce(&dyn Service, &Call) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ErrorData> {
+        let (sender, result) = oneshot::channel();
+        self.perform(context, answers, Box::new(|service, call| drop(sender.send(work(service, call))))).await?;
+        result.await.map_err(internal)?.map_err(|Fault(error)| error)
+    }
+
+    /// [`Self::run`] for work of any result, compiled once.
+    async fn perform(
+        &self,
+        context: RequestContext<RoleServer>,
+        answers: Option<InputResponses>,
+        work: Work,
+    ) -> Result<(), ErrorData> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
             ErrorData::internal_error(format!("{MAX_CALLS} calls are in progress; try again later"), None)
         })?;
@@ -84,8 +99,12 @@ impl Handler {
         }
         let result = running.await;
         self.calls.end(&context.id);
-        result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?.map_err(|Fault(error)| error)
+        result.map_err(internal)
     }
+}
+
+fn internal(error: impl std::error::Error) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }
 
 /// Returns when the client disconnects, if the request has a connection of its own. This does not cancel the request:
@@ -98,7 +117,7 @@ async fn disconnected(context: &RequestContext<RoleServer>) {
 
 /// Converts the service's JSON to a type of `rmcp`.
 fn convert<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
-    serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    serde_json::from_value(value).map_err(internal)
 }
 
 impl ServerHandler for Handler {

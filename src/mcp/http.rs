@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use super::connections::{self, Limits};
 use super::server::{PATH, Server};
 use super::service::Service;
+use crate::engine::spawn;
 
 /// The environment variable with the user's own token.
 pub(crate) const TOKEN_VARIABLE: &str = "SQUAD_MCP_TOKEN";
@@ -59,7 +60,7 @@ pub(crate) fn serve_http(service: Arc<dyn Service>, runtime: &Runtime, endpoint:
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let server = Arc::new(Server::new(service, hosts, token));
         let sessions = Arc::clone(&server);
-        tokio::spawn(async move { sessions.end_idle_sessions().await });
+        spawn(async move { sessions.end_idle_sessions().await });
         let limits = Limits { connections: MAX_CONNECTIONS, headers: HEADER_LIMIT };
         match connections::accept(listener, server, limits).await {}
     })

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 use super::{
     Access, Claim, ConnectionState, Damage, Decision, DecisionId, End, EntryId, Forecast, GivenMember, HookAnswered,
@@ -79,7 +82,7 @@ macro_rules! kinds {
     )*) => {
         /// The kinds of event. Their names are a stable interface.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "type")]
+        #[serde(remote = "Self")]
         pub(crate) enum EventKind {
             $(
                 $(#[$doc])*
@@ -399,12 +402,47 @@ kinds! {
     };
 }
 
+// serde has tags beside the fields too, for seven times the code: `remote` keeps its implementations for these.
+impl Serialize for EventKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_map().map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of_map(Map::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
+const TYPE: &str = "type";
+
 impl EventKind {
+    /// Its fields, after its type.
+    fn to_map(&self) -> serde_json::Result<Map<String, Value>> {
+        let mut map = Map::new();
+        // Every kind is a map with its name as the only key.
+        if let Value::Object(named) = Self::serialize(self, serde_json::value::Serializer)? {
+            for (name, fields) in named {
+                map.insert(TYPE.to_owned(), name.into());
+                map.extend(Map::deserialize(fields)?);
+            }
+        }
+        Ok(map)
+    }
+
+    fn of_map(mut map: Map<String, Value>) -> serde_json::Result<Self> {
+        match map.shift_remove(TYPE) {
+            Some(Value::String(name)) => Self::deserialize(json!({ name: map })),
+            _ => Err(serde_json::Error::missing_field(TYPE)),
+        }
+    }
+
     /// The names of the events for the ends of agents' work.
     pub(crate) const END_NAMES: [&str; 8] = [
         "agent.completed",

@@ -15,6 +15,7 @@ mod hidden;
 mod hook;
 mod ids;
 mod interval;
+mod json;
 mod line_diff;
 mod lists;
 mod nearest;
@@ -51,6 +52,7 @@ pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_lin
 pub(crate) use hook::{HookAnswered, HookEffect};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
+pub(crate) use json::{from_json, to_json};
 pub(crate) use line_diff::LineDiff;
 pub(crate) use lists::List;
 pub(crate) use nearest::nearest;

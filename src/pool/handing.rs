@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::colleagues::{Admitted, Caller, HandOnRequest, HandedBy, OpenWork, WaitGuard};
 use super::requests::{Requester, result};
 use super::workers::{Job, Work, Workers};
-use crate::engine::{Approval, Request, ToolCall};
+use crate::engine::{Approval, Request, ToolCall, spawn};
 use crate::model::{Access, EventKind, Outcome, Slug, list};
 use crate::policy::is_in_inbox;
 use crate::tools::{self, Handing, Intent};
@@ -108,7 +108,7 @@ impl Workers {
 
     fn begin(self, job: Job, open: OpenWork<Job, Work>) -> WorkReceiver {
         let (sender, done) = watch::channel(None);
-        tokio::spawn(async move {
+        spawn(async move {
             let work = self.perform(job).await;
             self.colleagues.end(work.clone());
             sender.send_replace(Some(work));

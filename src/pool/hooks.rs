@@ -18,7 +18,7 @@ use super::{Cancel, Reports};
 use crate::engine::command::OwnCommand;
 use crate::engine::{ToolCall, ToolResult};
 use crate::env::{files, real};
-use crate::model::{EventKind, HookAnswered, HookEffect, RunId, Slug, first_line, quote, without_hidden};
+use crate::model::{EventKind, HookAnswered, HookEffect, RunId, Slug, first_line, from_json, quote, without_hidden};
 use crate::program::{Program, Variables};
 use crate::sandbox::Sandbox;
 use crate::settings::{HookPoint, HookSettings};
@@ -96,7 +96,7 @@ impl Answer {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let answer: Self = serde_json::from_str(text).map_err(|error| format!("its answer cannot be read: {error}"))?;
+        let answer: Self = from_json(text).map_err(|error| format!("its answer cannot be read: {error}"))?;
         let Self { deny, arguments, result, context } = &answer;
         let given = [
             ("deny", deny.is_some()),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::session_id::standing_session_id;
 use crate::env::files::{read_regular, replace};
 use crate::env::lock;
-use crate::model::{ContextItem, DecisionId, RunId, Slug, first_line};
+use crate::model::{ContextItem, DecisionId, RunId, Slug, first_line, from_json, to_json};
 
 /// A session remembers the last of its runs, and of the context it was told.
 const MOST_SERVED: usize = 20;
@@ -183,7 +183,7 @@ impl SessionStore {
         if !lock::try_take(&lock).ok()? {
             return None;
         }
-        let known = read_regular(&path, LARGEST).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let known = read_regular(&path, LARGEST).and_then(|bytes| from_json(bytes).ok());
         let known = known.filter(|memory: &SessionMemory| memory.engine == engine);
         // One that cannot be read, or that another engine has, is replaced.
         let anew =
@@ -201,7 +201,7 @@ impl SessionStore {
             let name = name.to_string_lossy();
             let Some(agent) = name.strip_prefix(&prefix).and_then(|name| name.strip_suffix(".json")) else { continue };
             let memory = read_regular(&entry.path(), LARGEST);
-            let memory = memory.and_then(|bytes| serde_json::from_slice::<SessionMemory>(&bytes).ok());
+            let memory = memory.and_then(|bytes| from_json::<SessionMemory>(bytes).ok());
             if memory.is_some_and(|memory| memory.is_used()) {
                 names.push(agent.to_owned());
                 last = last.max(entry.metadata().and_then(|about| about.modified()).ok());
@@ -215,8 +215,7 @@ impl SessionStore {
 impl HeldMemory {
     /// A failure costs the session, and nothing else.
     pub(super) fn write(&self) {
-        let written =
-            serde_json::to_vec(&self.memory).map_err(Into::into).and_then(|bytes| replace(&self.path, &bytes));
+        let written = to_json(&self.memory).map_err(Into::into).and_then(|text| replace(&self.path, text.as_bytes()));
         if let Err(error) = written {
             tracing::debug!("{} cannot be written: {error}", self.path.display());
             let _ = fs::remove_file(&self.path);

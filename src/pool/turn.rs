@@ -12,7 +12,7 @@ use super::requests::in_project;
 use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers, unknown_end};
 use crate::compile::{self, PastCall};
-use crate::engine::{AdapterSession, EngineError, Fact, RESTART_WAIT, Request, Session};
+use crate::engine::{AdapterSession, EngineError, Fact, RESTART_WAIT, Request, Session, spawn};
 use crate::model::{Access, Attachment, EventKind, Outcome, Slug, Written, change_by, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
@@ -361,7 +361,7 @@ impl Workers {
         let is_hooks = matches!(request, Request::BeforeTool(..) | Request::AfterTool(..));
         let wait = (!is_hooks).then(|| waits.begin());
         let (workers, requester) = (self.clone(), Arc::clone(&work.requester));
-        tokio::spawn(async move {
+        spawn(async move {
             let _wait = wait;
             workers.answer(requester, request).await;
         });

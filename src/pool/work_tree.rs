@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Reports;
+use crate::engine::{spawn, spawn_blocking};
 use crate::git::{Landing, WorkTreeSnapshot};
 use crate::model::{
     Change, Content, EventKind, GitChanges, IntoMap, OtherRuns, SkippedFile, Slug, TakenSnapshot, seconds,
@@ -127,7 +128,7 @@ impl WorkTree {
     /// Takes the first snapshot in the background.
     pub(crate) fn begin(self: &Arc<Self>) {
         let tree = Arc::clone(self);
-        tokio::spawn(async move {
+        spawn(async move {
             let _guard = tree.cutting.lock().await;
             if !tree.cut().await {
                 tree.activity.lock().lacks_first = true;
@@ -278,7 +279,7 @@ impl WorkTree {
         self.stop_running(&mut activity, agent);
         if activity.running.is_empty() {
             let (tree, ended) = (Arc::clone(self), activity.cuts);
-            tokio::spawn(async move {
+            spawn(async move {
                 let _guard = tree.cutting.lock().await;
                 // The next command, or the agent's end, may have cut here already.
                 if tree.activity.lock().cuts == ended {
@@ -566,7 +567,7 @@ impl WorkTree {
         if !self.threads {
             return work();
         }
-        tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string()).flatten()
+        spawn_blocking(work).await.map_err(|error| error.to_string()).flatten()
     }
 
     fn warn(&self, reason: &str) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, first_line};
+use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, first_line, from_json};
 
 #[derive(Deserialize)]
 struct Choice {
@@ -48,7 +48,7 @@ pub(crate) enum Chosen {
 
 /// Applies the coordinator's choice to the plan, or tells what is wrong with the answer.
 pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, String> {
-    let choice: Choice = serde_json::from_str(json_object(answer))
+    let choice: Choice = from_json(json_object(answer))
         .map_err(|_| in_its_words("the coordinator did not answer in the form it was asked for", answer))?;
     let steps = if choice.steps.is_empty() { std::slice::from_ref(&choice.agents) } else { &choice.steps };
     let slugs = |names: &[String]| names.iter().map(|name| startable(team, name).ok_or(name.clone())).collect();

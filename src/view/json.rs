@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::model::hidden;
+use crate::model::{hidden, to_json};
 
 /// Writes a value as one line of JSON. Strings keep every character; invisible ones are escaped, so that the line is
 /// safe to print on a terminal.
 pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
-    let line = serde_json::to_string(value)?;
+    let line = to_json(value)?;
     let (mut safe, mut rest) = (String::with_capacity(line.len()), 0);
     // All of them are in strings: JSON has none elsewhere.
     for (at, c) in hidden(&line) {

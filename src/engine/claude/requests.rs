@@ -20,7 +20,7 @@ use crate::engine::command::content;
 use crate::engine::connection::{Connection, Incoming, Responder};
 use crate::engine::copilot::McpServers;
 use crate::engine::writes::writes;
-use crate::engine::{Approval, Fact, NO_ANSWER, Opening, Reply, Request, ToolCall, ToolResult, subject};
+use crate::engine::{Approval, Fact, NO_ANSWER, Opening, Reply, Request, ToolCall, ToolResult, spawn, subject};
 
 /// The ids of squad's hooks.
 const BEFORE: &str = "before";
@@ -77,7 +77,7 @@ impl Requests {
         let is_own = matches!(tool, Tool::Squad(_));
         let call = ToolCall { call, tool: tool.shown(), arguments };
         let conversation = Arc::clone(&self.conversation);
-        tokio::spawn(async move {
+        spawn(async move {
             let id = call.call.clone();
             let tell = |fact| conversation.lock().report(fact);
             let call = match call.allowed(tell).await {
@@ -132,7 +132,7 @@ impl Requests {
         let allowed = |input: Value| json!({ "behavior": "allow", "updatedInput": input });
         let conversation = Arc::clone(&self.conversation);
         if tool == Tool::Own(ASK) {
-            tokio::spawn(async move { responder.answer(asked(&conversation, input).await) });
+            spawn(async move { responder.answer(asked(&conversation, input).await) });
             return;
         }
         if matches!(tool, Tool::Squad(_)) {
@@ -142,7 +142,7 @@ impl Requests {
         let (reply, answer) = Reply::channel();
         let request = Request::Permission { call: Some(call.clone()), access, tool: tool.shown(), detail, reply };
         conversation.lock().report(Fact::Request(request));
-        tokio::spawn(async move {
+        spawn(async move {
             responder.answer(match answer.await {
                 Ok(Approval::Allow) => allowed(input),
                 Ok(Approval::Deny(reason)) => {
@@ -168,7 +168,7 @@ impl Requests {
             let call = ToolCall { call: call.to_owned(), tool: name, arguments: params["arguments"].clone() };
             self.conversation.lock().report(Fact::Request(Request::Tool(call, reply)));
         }
-        tokio::spawn(async move {
+        spawn(async move {
             let result = answer.await.unwrap_or_else(|_| ToolResult { ok: false, text: NO_ANSWER.to_owned() });
             let content = json!([{ "type": "text", "text": result.text }]);
             let answer = tools::reply(&id, &json!({ "content": content, "isError": !result.ok }));
@@ -192,7 +192,7 @@ impl Requests {
         let (reply, instead) = Reply::channel();
         let (ok, shape) = (result.ok, Shape::of(Tool::parse(name)));
         conversation.report(Fact::Request(Request::AfterTool(call, result, reply)));
-        tokio::spawn(async move {
+        spawn(async move {
             let Ok(Some(text)) = instead.await else { return responder.answer(json!({})) };
             let mut output = json!({ "hookEventName": event });
             match shape {

@@ -21,7 +21,7 @@ use crate::engine::connection::{CallError, Connection, Incoming, turn_ended};
 use crate::engine::copilot::{DEFAULT_IDENTITY, McpServer, McpServers, NOTIFICATIONS};
 use crate::engine::descendants::Descendants;
 use crate::engine::dialect::Dialect;
-use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, backoff};
+use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, backoff, spawn};
 use crate::env::files::read_within;
 use crate::model::{Attachment, IntoMap, SandboxLevel, Tier, ToolChoice, printable};
 use crate::sandbox::level_of;
@@ -260,7 +260,7 @@ impl Session {
         let Some(mut running) = self.running.take() else { return };
         let (conversation, name) = (Arc::clone(&self.conversation), self.shared.profile.name.clone());
         let mut descendants = self.shared.descendants(&self.requests.opening.session);
-        tokio::spawn(async move {
+        spawn(async move {
             descendants.look();
             let report = running.child.exit_report().await;
             running.child.kill().await;

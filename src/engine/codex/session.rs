@@ -19,8 +19,11 @@ use super::{Timeouts, prompt, refused};
 use crate::engine::command::{Chat, Shared, is_session_id, model_of, with_attachments};
 use crate::engine::connection::{CallError, Connection, FactQueue, Incoming, LinkState, Responder, turn_ended};
 use crate::engine::copilot::is_format_refusal;
-use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, ToolResult, backoff};
-use crate::model::{Attachment, SandboxLevel, printable};
+use crate::engine::{
+    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, ToolResult, backoff, spawn,
+    spawn_blocking,
+};
+use crate::model::{Attachment, IntoSet, SandboxLevel, printable};
 use crate::sandbox::level_of;
 
 /// How often to try to restore a lost process.
@@ -98,14 +101,14 @@ impl Session {
             let what = format!("opening session `{session}`");
             return Err(EngineError::Request { what, reason: format!("`{}` is not a model name", printable(&model)) });
         }
-        let own_tools = opening.tools.iter().map(|tool| tool.name.clone()).collect();
+        let own_tools = opening.tools.iter().map(|tool| tool.name.clone()).into_set();
         let (conversation, facts) = Conversation::new((&session, &opening.spec), opening.directory.clone(), own_tools);
         let (conversation, state) = (Mutex::new(conversation), watch::Sender::new(LinkState::Reconnecting));
         let core = Core { shared, opening, model, timeouts, conversation, state, record: Mutex::default() };
         let core = Arc::new(core);
         let (process, opened) = core.start(thread.as_deref()).await?;
         let (stop, stopped) = oneshot::channel();
-        let supervisor = Some(tokio::spawn(supervise(Arc::clone(&core), process, stopped)));
+        let supervisor = Some(spawn(supervise(Arc::clone(&core), process, stopped)));
         let model = opened.model.unwrap_or_else(|| core.model.clone());
         let facts = FactQueue::new(facts);
         Ok(Self { model, core, facts, supervisor, stop: Some(stop), prompt_with_form: None })
@@ -149,7 +152,7 @@ impl Session {
                 Some(input) => {
                     self.core.conversation.lock().begin_turn();
                     let (core, params) = (Arc::clone(&self.core), self.turn_params(&input, false));
-                    tokio::spawn(async move {
+                    spawn(async move {
                         if let Err(error) = core.start_turn(&params).await {
                             core.conversation.lock().end_turn(Fact::Failed(error.to_string()));
                         }
@@ -510,7 +513,7 @@ impl Incoming for Reader {
         let task = self.0.conversation.lock().notified(method, &params);
         if let Some(task) = task {
             let (core, connection) = (Arc::clone(&self.0), Arc::clone(connection));
-            tokio::spawn(async move { core.perform(&connection, task).await });
+            spawn(async move { core.perform(&connection, task).await });
         }
     }
 
@@ -520,7 +523,7 @@ impl Incoming for Reader {
             None => responder.unknown_method(method),
             Some(pending) => {
                 let (core, connection) = (Arc::clone(&self.0), responder.connection());
-                tokio::spawn(async move { core.answer(&connection, responder, pending).await });
+                spawn(async move { core.answer(&connection, responder, pending).await });
             }
         }
     }
@@ -555,7 +558,7 @@ impl AdapterSession for Session {
     async fn recall(&mut self, prompt: &str) -> Option<Recall> {
         let record = self.core.record.lock().clone()?;
         let prompt = prompt.to_owned();
-        tokio::task::spawn_blocking(move || super::recall::read(&record, &prompt)).await.ok()?
+        spawn_blocking(move || super::recall::read(&record, &prompt)).await.ok()?
     }
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {

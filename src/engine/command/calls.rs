@@ -25,9 +25,9 @@ use super::chats::is_session_id;
 use super::environment;
 use super::run::{Ended, Output, run_limited};
 use super::spool::{Spool, Tail};
-use crate::engine::{Approval, Fact, NO_ANSWER, Reply, Request, ToolCall};
+use crate::engine::{Approval, Fact, NO_ANSWER, Reply, Request, ToolCall, spawn};
 use crate::env::files::open_regular;
-use crate::model::Access;
+use crate::model::{Access, from_json, to_json};
 use crate::program::{Program, Programs, Variables};
 
 const CALLS: &str = "calls";
@@ -111,7 +111,7 @@ impl Calls {
     /// Reports new calls.
     pub(super) fn read(&mut self, facts: &mpsc::UnboundedSender<Fact>) {
         while let Ok(Some(lines)) = self.tail.lines() {
-            for line in lines.iter().filter_map(|line| serde_json::from_str(line).ok()) {
+            for line in lines.iter().filter_map(|line| from_json(line).ok()) {
                 match line {
                     Line::Relayed(relayed) => self.relay(relayed, facts.clone()),
                     Line::Planned(planned) => self.ask(planned, facts.clone()),
@@ -126,7 +126,7 @@ impl Calls {
     /// Has the run perform a call.
     fn relay(&self, Relayed { call, tool, arguments }: Relayed, facts: mpsc::UnboundedSender<Fact>) {
         let answers = self.answers.clone();
-        tokio::spawn(async move {
+        spawn(async move {
             let id = call.clone();
             let result = match (ToolCall { call, tool, arguments }).allowed(|fact| tell(&facts, fact)).await {
                 Ok(call) => perform(&facts, call).await,
@@ -140,7 +140,7 @@ impl Calls {
     fn ask(&self, planned: Planned, facts: mpsc::UnboundedSender<Fact>) {
         let answers = self.answers.clone();
         let Planned { call, tool, access, detail, writes } = planned;
-        tokio::spawn(async move {
+        spawn(async move {
             let arguments = json!({ (if access == Access::Shell { "command" } else { "path" }): detail });
             let planned = ToolCall { call: call.clone(), tool: tool.clone(), arguments };
             let may_be_made = match planned.clone().allowed(|fact| tell(&facts, fact)).await {
@@ -190,10 +190,9 @@ fn tell(facts: &mpsc::UnboundedSender<Fact>, fact: Fact) {
 }
 
 fn write_line(mut file: File, value: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
+    let line = to_json(value)? + "\n";
     // A single write, because several tasks and processes append to the file.
-    file.write_all(&line)
+    file.write_all(line.as_bytes())
 }
 
 /// The server's end of the connection.
@@ -209,7 +208,7 @@ impl ToolHost {
         let number = number.parse().ok().filter(|_| is_session_id(session))?;
         let spool = Spool::of(local, session, number);
         let context = spool.tail(ANSWERS).ok()?.lines().ok()??.into_iter().next()?;
-        Some(Self { context: serde_json::from_str(&context).ok()?, spool })
+        Some(Self { context: from_json(&context).ok()?, spool })
     }
 
     /// Has the run perform a call of one of the tools in [`TurnContext::relayed`].
@@ -236,7 +235,7 @@ impl ToolHost {
         self.write(line).map_err(lost)?;
         while !*stop.borrow() {
             let lines = answers.lines().map_err(lost)?.unwrap_or_default();
-            let mut lines = lines.iter().filter_map(|line| serde_json::from_str::<Answer>(line).ok());
+            let mut lines = lines.iter().filter_map(|line| from_json::<Answer>(line).ok());
             if let Some(answer) = lines.find(|answer| answer.call == call) {
                 return answer.result;
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::env::files::replace;
-use crate::model::Usage;
+use crate::model::{Usage, from_json, to_json};
 
 /// A folder with a file for each session that can be continued.
 #[derive(Clone, Debug)]
@@ -36,13 +36,13 @@ impl Chats {
     /// The chat of a session; `None`: there is no usable one.
     pub(crate) fn find(&self, session: &str) -> Option<Chat> {
         let text = fs::read_to_string(self.file(session)?).ok()?;
-        let chat: Chat = serde_json::from_str(&text).ok()?;
+        let chat: Chat = from_json(&text).ok()?;
         is_chat_id(&chat.chat).then_some(chat)
     }
 
     pub(in crate::engine) fn store(&self, session: &str, chat: &Chat) -> io::Result<()> {
         let file = self.file(session).ok_or(io::ErrorKind::InvalidInput)?;
-        replace(&file, &serde_json::to_vec(chat)?)
+        replace(&file, to_json(chat)?.as_bytes())
     }
 
     pub(in crate::engine) fn remove(&self, session: &str) {

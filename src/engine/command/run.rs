@@ -9,6 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::spool::Spool;
 use crate::engine::process_group::{Ending, ProcessGroup};
+use crate::engine::spawn;
 
 /// How long a process has to end after it was asked to. Windows has no way to ask.
 const GRACE: Duration = Duration::from_secs(if cfg!(windows) { 0 } else { 5 });
@@ -90,7 +91,7 @@ pub(super) async fn run_limited(
     cancelled: &watch::Receiver<bool>,
 ) -> std::io::Result<(Ended, bool)> {
     let (mut cancelled, (stop, mut stopped)) = (cancelled.clone(), watch::channel(false));
-    let timer = tokio::spawn(async move {
+    let timer = spawn(async move {
         let is_timeout = tokio::select! {
             () = sleep(limit) => true,
             _ = cancelled.wait_for(|stop| *stop) => false,

@@ -23,6 +23,7 @@ use super::{Profile, SESSION_VARIABLE, Shared, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{
     AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, Reset, backoff, quota_error,
+    spawn,
 };
 use crate::env::files::open_regular;
 use crate::model::{
@@ -136,7 +137,7 @@ impl AdapterSession for Session {
         self.stop = watch::Sender::new(false);
         let (turn, stop) = (Arc::clone(&self.turn), self.stop.subscribe());
         let task = with_attachments(prompt, attachments);
-        self.running = Some(tokio::spawn(async move {
+        self.running = Some(spawn(async move {
             let last = turn.perform(task, stop).await.unwrap_or_else(failed);
             // This fails if the session was closed during the turn.
             let _ = turn.sender.send(last);

@@ -49,6 +49,7 @@ pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;
 use super::{Adapter, EngineError, Opening};
+use crate::engine::spawn;
 use crate::model::{AvailableModels, ConnectionState, SandboxLevel};
 
 /// A running Copilot CLI that is ready for use.
@@ -81,7 +82,7 @@ impl Copilot {
             });
         }
         let (server, stop, watcher) = Server::watch(options, running);
-        Ok(Self { server, stop, watcher: tokio::spawn(watcher) })
+        Ok(Self { server, stop, watcher: spawn(watcher) })
     }
 
     /// Starts the CLI to inspect it, and ends it again. Unlike [`Copilot::start`], needs no login.

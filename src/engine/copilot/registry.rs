@@ -12,7 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::conversation::{Conversation, HookAnswer, PendingAnswer};
 use super::wire::{Event, EventParams, HookCall, OpenParams, UserInput, lenient};
 use crate::engine::connection::{Connection, Incoming, Responder};
-use crate::engine::{Approval, EngineError, Fact, ToolResult};
+use crate::engine::{Approval, EngineError, Fact, ToolResult, spawn};
+use crate::model::IntoSet;
 
 /// The answer for the model when nobody answers its question.
 const NO_ANSWER: &str = "Nobody is available to answer. Continue on your own judgement, and state what you assumed.";
@@ -42,7 +43,7 @@ impl Registry {
             let reason = "a session with this id is already open".to_owned();
             return Err(EngineError::Request { what: format!("session `{id}`"), reason });
         }
-        let (conversation, facts) = Conversation::new(params, own_tools.into_iter().collect());
+        let (conversation, facts) = Conversation::new(params, own_tools.into_set());
         sessions.insert(id, conversation);
         Ok(facts)
     }
@@ -86,14 +87,14 @@ impl Registry {
         });
         let Some((pending, working, unchecked_turn)) = pending else {
             // The session is gone, so nobody can answer; without an answer, the CLI would wait for ever.
-            return drop(tokio::spawn(refuse(Arc::clone(connection), session_id, event, self.deadline)));
+            return drop(spawn(refuse(Arc::clone(connection), session_id, event, self.deadline)));
         };
         if let Some(pending) = pending {
-            tokio::spawn(answer(Arc::clone(connection), session_id.clone(), pending, self.deadline));
+            spawn(answer(Arc::clone(connection), session_id.clone(), pending, self.deadline));
         }
         if let Some(turn) = unchecked_turn {
             let sessions = Arc::clone(&self.sessions);
-            tokio::spawn(end_when_idle(sessions, Arc::clone(connection), session_id.clone(), turn, self.deadline));
+            spawn(end_when_idle(sessions, Arc::clone(connection), session_id.clone(), turn, self.deadline));
         }
         if working && matches!(event.r#type.as_str(), "tool.execution_start" | "tool.execution_complete") {
             // The CLI writes a turn's events 100 to 200 ms late, and it is most likely to be killed during a tool call.
@@ -116,14 +117,14 @@ impl Incoming for Registry {
                 let hook: HookCall = lenient(params);
                 match self.with(&hook.session_id, |session| session.hook_called(&hook)) {
                     Some(HookAnswer::Now(output)) => responder.answer(output),
-                    Some(hooked) => drop(tokio::spawn(async move { responder.answer(hooked.answer().await) })),
+                    Some(hooked) => drop(spawn(async move { responder.answer(hooked.answer().await) })),
                     None => responder.invalid("there is no such session"),
                 }
             }
             "userInput.request" => {
                 let question: UserInput = lenient(params);
                 match self.with(&question.session_id, |session| session.question_requested(&question)) {
-                    Some(answer) => drop(tokio::spawn(async move {
+                    Some(answer) => drop(spawn(async move {
                         let answer = answer.await.ok().flatten().unwrap_or_else(|| NO_ANSWER.to_owned());
                         let freeform = !question.choices.contains(&answer);
                         responder.answer(json!({ "answer": answer, "wasFreeform": freeform }));

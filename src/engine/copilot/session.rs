@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
 use crate::engine::connection::{CallError, Connection, FactQueue, turn_ended};
-use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall};
+use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall, spawn};
 use crate::model::{Attachment, SandboxLevel};
 use crate::program::repository_file;
 use crate::sandbox::level_of;
@@ -142,7 +142,7 @@ impl Session {
     fn send_without_format(&self, prompt: String) {
         self.server.registry.with(&self.id, |session| session.begin_turn());
         let (server, id) = (Arc::clone(&self.server), self.id.clone());
-        tokio::spawn(async move {
+        spawn(async move {
             let params = json!({ "sessionId": id, "prompt": prompt });
             let sent = match server.connection().await {
                 Ok(connection) => {

@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::turn::{Deed, Turn};
 use super::wires::{self, Wire};
+use crate::engine::spawn;
 
 /// Bytes of a request.
 const MOST: usize = 32 << 20;
@@ -42,11 +43,11 @@ impl LoopbackModel {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let (address, shared) = (listener.local_addr()?, Arc::new(Shared::default()));
         let serving = Arc::clone(&shared);
-        let accepting = tokio::spawn(async move {
+        let accepting = spawn(async move {
             // It fails when there is no free file descriptor; then no engine works either.
             while let Ok((stream, _)) = listener.accept().await {
                 let serving = Arc::clone(&serving);
-                tokio::spawn(async move {
+                spawn(async move {
                     let service = service_fn(|request| async { Ok::<_, Infallible>(serving.receive(request).await) });
                     // A client that goes away is how an engine ends that was killed.
                     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;

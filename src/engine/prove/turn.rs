@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::to_json;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Turn(pub(crate) Vec<Deed>);
 
@@ -27,7 +29,7 @@ const MARK: &str = "SQUAD-PROOF ";
 impl Turn {
     /// One line.
     pub(super) fn prompt(&self) -> String {
-        format!("{MARK}{}", serde_json::to_string(self).unwrap_or_default())
+        format!("{MARK}{}", to_json(self).unwrap_or_default())
     }
 
     /// The turn of a prompt, around which an engine may have written more.

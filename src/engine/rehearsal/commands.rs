@@ -6,8 +6,8 @@ use std::process::Stdio;
 use tokio::process::Command;
 use tokio::sync::Mutex;
 
-use crate::engine::Opening;
 use crate::engine::process_group::{Mark, apart};
+use crate::engine::{Opening, spawn_blocking};
 use crate::model::SandboxLevel;
 use crate::program::{Programs, SHELL, Variables};
 use crate::sandbox::{Sandbox, command_in, level_of};
@@ -70,7 +70,7 @@ impl Commands {
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         apart(&mut command);
         // On a thread of its own, because a test's clock stands still meanwhile. What is abandoned ends with its session.
-        let status = tokio::task::spawn_blocking(move || command.as_std_mut().status()).await;
+        let status = spawn_blocking(move || command.as_std_mut().status()).await;
         let status = status.map_err(|error| error.to_string())?.map_err(|error| format!("{line}: {error}"))?;
         Ok((status.code(), text(output)))
     }

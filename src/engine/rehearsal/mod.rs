@@ -39,6 +39,7 @@ pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening};
+use crate::engine::spawn;
 use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, Slug};
 use commands::Commands;
 use play::ScriptedPanic;
@@ -181,7 +182,7 @@ impl AdapterSession for Session {
         let player = play::TurnPlayer { opening, facts, commands, dead, steering };
         let (mut abort, mut dead) = (self.abort.subscribe(), self.dead.subscribe());
         let facts = self.sender.clone();
-        tokio::spawn(async move {
+        spawn(async move {
             let last = tokio::select! {
                 biased;
                 _ = dead.wait_for(|dead| *dead) => Ok(lost()),

@@ -25,9 +25,9 @@ use super::frames::{Ask, BatchOrder, Hello, NumberedFact, OfSession, PROTOCOL, m
 use super::link::{aside, is_set};
 use super::{Launch, Options, attached};
 use crate::engine::child::last_line;
-use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Reply, Request, backoff};
+use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Reply, Request, backoff, spawn};
 use crate::env::unique_id;
-use crate::model::{Attachment, AvailableModels, SandboxLevel};
+use crate::model::{Attachment, AvailableModels, SandboxLevel, from_json, to_json};
 
 /// What stands for the order's ref in a launcher's arguments.
 const PLACEHOLDER: &str = "{order}";
@@ -197,7 +197,7 @@ impl AdapterSession for Session {
             earlier: Arc::clone(&self.earlier),
         };
         let send = OfSession { session: 1, text: prompt.to_owned(), attachments, turn: 1 };
-        self.running = Some(tokio::spawn(turn.run(send)));
+        self.running = Some(spawn(turn.run(send)));
         Ok(())
     }
 
@@ -352,7 +352,7 @@ impl Turn {
         let (id, base) = (order.id.clone(), order.base.clone());
         let turns = self.mailbox.turns();
         let order = BatchOrder { order, root: root.clone(), opening, send, turns, may_act };
-        let order = serde_json::to_vec(&order).map_err(|error| error.to_string())?;
+        let order = to_json(&order).map_err(|error| error.to_string())?.into_bytes();
         let (mailbox, of) = (Arc::clone(&self.mailbox), id.clone());
         aside(move || mailbox.send(&of, &order, &base)).await?;
         Ok(id)
@@ -364,7 +364,7 @@ impl Turn {
         let all: Vec<&[u8]> = facts.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         for line in all.get(reading.lines..).unwrap_or_default() {
             reading.lines += 1;
-            let Line { method, params } = serde_json::from_slice(line).map_err(unread)?;
+            let Line { method, params } = from_json(line).map_err(unread)?;
             let params = match &reading.root {
                 Some(there) => moved(params, there, &self.options.root),
                 None => params,

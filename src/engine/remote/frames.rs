@@ -28,7 +28,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing};
+use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, spawn};
 use crate::model::{Access, AvailableModels, SandboxLevel};
 
 /// Incremented when older versions cannot understand newer messages.
@@ -281,7 +281,7 @@ impl Asked {
     pub(crate) fn request(self, answer: impl FnOnce(Value) + Send + 'static) -> Request {
         fn from<T: Serialize + Send + 'static>(answer: impl FnOnce(Value) + Send + 'static) -> Reply<T> {
             let (reply, given) = Reply::channel();
-            tokio::spawn(async move {
+            spawn(async move {
                 if let Ok(given) = given.await {
                     answer(serde_json::to_value(given).unwrap_or_default());
                 }

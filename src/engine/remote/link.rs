@@ -19,7 +19,7 @@ use super::{Launch, Options, Timeouts};
 use crate::engine::child::ServingChild;
 use crate::engine::connection::{CallError, Connection, LinkState};
 use crate::engine::dialect::Dialect;
-use crate::engine::{EngineError, Fact, Opening, backoff};
+use crate::engine::{EngineError, Fact, Opening, backoff, spawn, spawn_blocking};
 use crate::env::unique_id;
 
 /// The longest wait before a host is tried again is the first one times two to the power of this, less one.
@@ -100,7 +100,7 @@ impl Link {
             stop: watch::Sender::new(false),
             over: watch::Sender::new(false),
         });
-        tokio::spawn(Arc::clone(&link).supervise(child, connection));
+        spawn(Arc::clone(&link).supervise(child, connection));
         Ok(link)
     }
 
@@ -318,5 +318,5 @@ pub(super) async fn is_set(flag: &mut watch::Receiver<bool>) {
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
+    spawn_blocking(work).await.map_err(|error| error.to_string())?
 }

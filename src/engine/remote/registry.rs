@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use super::Mirror;
 use super::frames::{Ask, Hello, NumberedFact, Work, method, moved};
 use crate::engine::connection::{Connection, Incoming, Responder};
-use crate::engine::{Fact, Opening};
+use crate::engine::{Fact, Opening, spawn_blocking};
 
 /// Bytes of one bundle. A host must not fill the disk.
 const MAX_WORK: u64 = 4 << 30;
@@ -289,7 +289,7 @@ impl Incoming for Receiver {
                             responder.invalid(&why);
                         }
                     };
-                    drop(tokio::task::spawn_blocking(take));
+                    drop(spawn_blocking(take));
                 }
                 Err(error) => responder.invalid(&error.to_string()),
             },

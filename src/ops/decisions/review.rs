@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::error::Failure;
-use crate::model::{Decision, DecisionId, IntoSet, Problem, RunId, Severity, plural};
+use crate::model::{Decision, DecisionId, IntoMap, IntoSet, Problem, RunId, Severity, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::as_recorded;
@@ -240,7 +240,7 @@ fn conflicts(changes: &Changes, before: &[Decision], after: &[Decision], target:
     let known = &(&ids(before) | &here) | &there;
     conflicts.extend(review::dangling(&ours, &known));
     let old = old_conflicts(changes, before);
-    conflicts.retain(|conflict| !old.contains(&(conflict.code, conflict.decisions.iter().collect())));
+    conflicts.retain(|conflict| !old.contains(&(conflict.code, conflict.decisions.iter().into_set())));
     conflicts
 }
 
@@ -258,10 +258,10 @@ fn old_conflicts<'d>(
         .iter()
         .map(|decision| (&decision.id, &decision.id))
         .chain(changes.changed.iter().map(|changed| (&changed.before.id, &changed.after.id)))
-        .collect();
+        .into_map();
     let mut old = review::within(&earlier, before);
     old.extend(review::dangling(&earlier, &ids(before)));
-    let now = |conflict: &Conflict| conflict.decisions.iter().filter_map(|id| ids_now.get(id).copied()).collect();
+    let now = |conflict: &Conflict| conflict.decisions.iter().filter_map(|id| ids_now.get(id).copied()).into_set();
     old.iter().map(|conflict| (conflict.code, now(conflict))).into_set()
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::engine::spawn_blocking;
 use crate::git::{Identity, Repository};
 use crate::model::{Decision, Event, EventKind, plural};
 use crate::policy::Redactor;
@@ -45,7 +46,7 @@ pub(in crate::ops) async fn aside<T: Send + 'static>(
     if !threads {
         return Ok(work());
     }
-    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())
+    spawn_blocking(work).await.map_err(|error| error.to_string())
 }
 
 impl Journal for LedgerJournal {

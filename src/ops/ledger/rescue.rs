@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{FileStatus, NewRescue, Repository, Rescue, RescuedFile, TargetState};
-use crate::model::{ChangeKind, SkippedFile, list, plural};
+use crate::model::{ChangeKind, SkippedFile, from_json, list, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::team::secrets;
 use crate::ops::team::workspace::path_below;
@@ -78,8 +78,7 @@ pub(crate) struct Listed {
 impl Listed {
     fn new(rescue: &Rescue) -> Self {
         // Rescues without our metadata are listed and restorable too.
-        let note: Note =
-            rescue.message.lines().last().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+        let note: Note = rescue.message.lines().last().and_then(|line| from_json(line).ok()).unwrap_or_default();
         Self {
             id: rescue.id.clone(),
             at: rescue.at,
@@ -100,7 +99,7 @@ impl Listed {
 pub(in crate::ops) fn message_after_scrub(rescue: &Rescue, paths: &[String], clean: impl Fn(&str) -> String) -> String {
     let message = clean(&rescue.message);
     let (rest, last) = message.trim_end().rsplit_once('\n').unwrap_or((&message, ""));
-    match serde_json::from_str::<Note>(last) {
+    match from_json::<Note>(last) {
         Ok(mut note) => {
             note.scrubbed
                 .extend(paths.iter().filter(|path| !note.scrubbed.contains(path)).cloned().collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::git::{OwnWrite, Repository};
-use crate::model::{ChangeKind, GitChanges, OtherRuns, Slug};
+use crate::model::{ChangeKind, GitChanges, OtherRuns, Slug, from_json, to_json};
 use crate::ops::run::lease::{self, RunFiles};
 use crate::pool::Action;
 
@@ -142,9 +142,9 @@ impl Actions {
 
 /// Appends a line with one call, so that no reader sees lines of two writers mixed.
 fn append(file: &Option<File>, line: &Line) {
-    if let (Some(mut file), Ok(mut bytes)) = (file.as_ref(), serde_json::to_vec(line)) {
-        bytes.push(b'\n');
-        let _ = file.write_all(&bytes);
+    if let (Some(mut file), Ok(mut line)) = (file.as_ref(), to_json(line)) {
+        line.push('\n');
+        let _ = file.write_all(line.as_bytes());
     }
 }
 
@@ -180,7 +180,7 @@ impl Other {
         let mut done = OtherRuns::default();
         while self.reader.read_line(&mut self.partial).is_ok_and(|bytes| bytes > 0) && self.partial.ends_with('\n') {
             let line = std::mem::take(&mut self.partial);
-            match serde_json::from_str(&line) {
+            match from_json(&line) {
                 Ok(Line::In(place)) => self.is_here = place == work_tree,
                 Ok(Line::Begin(agent)) => {
                     done.commands.insert(agent.clone());

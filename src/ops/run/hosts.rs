@@ -13,7 +13,7 @@ use crate::engine::remote::batch::{Mailbox, Received};
 use crate::engine::remote::{Launch, Mirror};
 use crate::env::{Clock, Env};
 use crate::git::Repository;
-use crate::model::{Member, Slug, list};
+use crate::model::{IntoMap, Member, Slug, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::sync::choose;
@@ -64,12 +64,12 @@ impl Drop for Slot {
 
 impl Hosts {
     pub(super) fn new(env: &Env, settings: &Settings) -> Arc<Self> {
-        let free = settings.hosts.iter().map(|(name, host)| (name.clone(), host.slots)).collect();
+        let free = settings.hosts.iter().map(|(name, host)| (name.clone(), host.slots)).into_map();
         let folder = env.user_state().map(|folder| folder.join("hosts"));
         let permits = |(name, host): (&String, &HostSettings)| {
             Some((name.clone(), Permits::shared(host.slots, &folder.as_ref()?.join(name))))
         };
-        let shared = settings.hosts.iter().filter_map(permits).collect();
+        let shared = settings.hosts.iter().filter_map(permits).into_map();
         Arc::new(Self { free: Mutex::new(free), shared, freed: Notify::new() })
     }
 

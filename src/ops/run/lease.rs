@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::env::lock;
-use crate::model::{RunId, Sort};
+use crate::model::{RunId, Sort, from_json, to_json};
 use crate::ops::run::host::Endpoint;
 
 /// Held while a run lives.
@@ -99,7 +99,7 @@ impl Lease {
         }
         let endpoint = Endpoint::new(&folder, run.run.as_str())?;
         let (team, known) = (Some(prefix.to_owned()), Some(endpoint.clone()));
-        let content = serde_json::to_vec(&LeaseFile { run: run.clone(), team, endpoint: known })?;
+        let content = to_json(&LeaseFile { run: run.clone(), team, endpoint: known })?.into_bytes();
         let file = Mutex::new(write_locked(&folder, &files.lease, &content)?);
         Ok(Self { local: local.to_owned(), files, endpoint, content, file, is_kept: AtomicBool::new(false) })
     }
@@ -273,7 +273,7 @@ fn leases(local: &Path) -> impl Iterator<Item = (PathBuf, File)> {
 fn read(mut file: &File) -> Option<LeaseFile> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    from_json(bytes).ok()
 }
 
 #[cfg(test)]

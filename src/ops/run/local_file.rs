@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::files;
 use crate::git::Repository;
+use crate::model::{from_json, to_json};
 
 /// A hash of the work tree and the team, for file names. `team`: its folder, relative to the repository's root.
 pub(super) fn place_key(repository: &Repository, team: &str) -> String {
@@ -17,9 +18,9 @@ pub(super) fn place_key(repository: &Repository, team: &str) -> String {
 
 /// Replaces a file in one step.
 pub(super) fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    files::replace(path, &serde_json::to_vec(value)?)
+    files::replace(path, to_json(value)?.as_bytes())
 }
 
 pub(super) fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    from_json(fs::read(path).ok()?).ok()
 }

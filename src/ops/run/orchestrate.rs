@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use crate::compile::{Learnings, OfferedNote, Task};
+use crate::engine::spawn;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
@@ -177,7 +178,7 @@ async fn carry_out(
         show,
         sessions: Arc::clone(&sessions),
     };
-    let dispatching = tokio::spawn(dispatcher.serve(messages));
+    let dispatching = spawn(dispatcher.serve(messages));
     let user_messages = Arc::new(UserMessages::with_past(&past.events));
     let requests = Requests {
         lease: Arc::downgrade(&prepared.lease),

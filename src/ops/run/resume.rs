@@ -301,7 +301,7 @@ impl Past {
             .iter()
             .filter(|event| matches!(event.kind, EventKind::RouteRequested { .. }))
             .map(|event| &event.id)
-            .collect();
+            .into_set();
         let mut is_handed_on = false;
         self.events.iter().filter(move |event| event.agent.as_ref() == Some(agent)).filter(move |event| {
             if opens_session(event) {

@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::Plan;
+use crate::model::{Plan, to_json};
 use crate::ops::run::past;
 use crate::ops::{Project, write_text};
 use crate::route::evaluate::{self, Case, Evaluation};
@@ -53,7 +53,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 pub(crate) fn write(path: &Path, cases: &[Case]) -> Result<(), Failure> {
     let mut lines = String::new();
     for case in cases {
-        lines += &serde_json::to_string(case).map_err(|error| Failure::failed(error.to_string()))?;
+        lines += &to_json(case).map_err(|error| Failure::failed(error.to_string()))?;
         lines.push('\n');
     }
     write_text(path, None, &lines)

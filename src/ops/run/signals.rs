@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::engine::spawn;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::DamageLog;
@@ -87,7 +88,7 @@ impl SignalGuard {
     fn listening(interrupt: &Canceller, env: &Env, said: Arc<Notify>, log: Option<DamageLog>) -> Result<Self, Failure> {
         let signals = env.signals.then(Signals::listen).transpose();
         let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
-        Ok(Self(signals.map(|signals| tokio::spawn(signals.obey(interrupt.clone(), said, log)))))
+        Ok(Self(signals.map(|signals| spawn(signals.obey(interrupt.clone(), said, log)))))
     }
 }
 

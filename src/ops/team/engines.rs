@@ -203,7 +203,7 @@ fn prove(
 pub(crate) fn on_host(project: &Project, options: impl Fn(&str) -> remote::Options) -> Engines {
     let settings = &project.settings;
     let startable = named(project).map(|name| (name.clone(), Startable::Remote(Box::new(options(name)))));
-    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable.collect())
+    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable.into_map())
 }
 
 /// The engines that a project names.

@@ -18,7 +18,7 @@ use crate::compile::{in_force, suspicion};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::ForeignRepository;
-use crate::model::{Decision, DecisionId, IntoMap, IntoSet, NoteEvidence, NoteLink, Sort, Source};
+use crate::model::{Decision, DecisionId, IntoMap, IntoSet, NoteEvidence, NoteLink, Sort, Source, from_json};
 use crate::ops::Project;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::journal::writer;
@@ -106,7 +106,7 @@ pub(crate) fn own_ids(project: &Project, links: &[Link]) -> Result<BTreeSet<Deci
 /// What cannot be read counts as not fetched: the next sync replaces it.
 fn fetched(project: &Project, name: &str) -> Result<Option<Fetched>, Failure> {
     let file = project.repository.kept_file(&format!("{REFERENCES}{name}"), FILE, LARGEST)?;
-    Ok(file.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    Ok(file.and_then(|bytes| from_json(bytes).ok()))
 }
 
 /// What became of a link.

@@ -19,7 +19,7 @@ use crate::env::Env;
 use crate::env::files::{read_regular, replace};
 use crate::env::{real, unique_id};
 use crate::error::Failure;
-use crate::model::{Sort, list, printable_line};
+use crate::model::{Sort, from_json, list, printable_line, to_json};
 use crate::ops::Workspace;
 use crate::ops::team::workspace::{below, project_path};
 use crate::store;
@@ -82,13 +82,13 @@ pub(in crate::ops) fn remember(env: &Env, workspace: &Workspace) {
 fn add(env: &Env, folder: &Path, workspace: &Workspace, path: &Path) -> std::io::Result<bool> {
     let path = stored(env, path);
     let file = folder.join(format!("{}.json", hash(path.as_bytes())));
-    let known = read_regular(&file, LARGEST).and_then(|bytes| serde_json::from_slice::<IndexFile>(&bytes).ok());
+    let known = read_regular(&file, LARGEST).and_then(|bytes| from_json::<IndexFile>(bytes).ok());
     let project = IndexFile { path, id: project_id(workspace) };
     // Another project may have taken the place of the one that was there.
     if known.is_some_and(|known| known.id == project.id) {
         return Ok(false);
     }
-    replace(&file, &serde_json::to_vec(&project)?)?;
+    replace(&file, to_json(&project)?.as_bytes())?;
     Ok(true)
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn all(env: &Env) -> Vec<KnownProject> {
     let folder = env.user_data().map(|folder| folder.join("projects"));
     let files = folder.into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let read = |file: PathBuf| {
-        let IndexFile { path, id, .. } = serde_json::from_slice(&read_regular(&file, LARGEST)?).ok()?;
+        let IndexFile { path, id, .. } = from_json(read_regular(&file, LARGEST)?).ok()?;
         let path = expanded(env, &path)?;
         let state = if has_team(&path) { Found::Here } else { Found::Gone };
         Some(KnownProject { path, state, id, file })

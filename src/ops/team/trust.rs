@@ -12,7 +12,7 @@ use toml::Value;
 
 use crate::env::{Env, files, real};
 use crate::error::Failure;
-use crate::model::{IntoSet, Problem};
+use crate::model::{IntoSet, Problem, from_json};
 use crate::ops::Workspace;
 use crate::ops::team::layers::team_layers;
 use crate::ops::team::projects::project_id;
@@ -112,8 +112,8 @@ fn change(env: &Env, workspace: &Workspace, change: impl FnOnce(&mut BTreeMap<St
     approvals.repository = workspace.repository.common_dir().display().to_string();
     change(&mut approvals.approved);
     let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
-        let text = serde_json::to_vec_pretty(&approvals)?;
-        files::replace(&path, &text)
+        let approvals = serde_json::to_value(&approvals)?;
+        files::replace(&path, format!("{approvals:#}").as_bytes())
     });
     written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
@@ -201,5 +201,5 @@ fn place(env: &Env, workspace: &Workspace) -> Option<PathBuf> {
 
 /// Approvals that cannot be read are none.
 fn kept(path: &Path) -> Approvals {
-    fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    fs::read(path).ok().and_then(|text| from_json(text).ok()).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{IntoSet, Problem, Severity, Slug, Source, Team, list};
+use crate::model::{IntoSet, Problem, Severity, Slug, Source, Team, from_json, list};
 
 /// The label of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Case {
         if !text.trim_start().starts_with('{') {
             return Err(("case-not-json", "not a JSON object".to_owned()));
         }
-        let case = serde_json::from_str::<Self>(text).map_err(|error| {
+        let case = from_json::<Self>(text).map_err(|error| {
             // The line is the file's, not the one that the JSON reader counts.
             let reason = error.to_string();
             let reason = reason.split(" at line ").next().unwrap_or_default();

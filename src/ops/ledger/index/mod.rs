@@ -36,7 +36,7 @@ use self::head::Head;
 pub(in crate::ops) use self::head::{Place, Span};
 pub(in crate::ops) use self::unlanded::{Unlanded, unlanded};
 use crate::git::{Error, Repository, Snapshot};
-use crate::model::{Damage, DamageKind, RunId};
+use crate::model::{Damage, DamageKind, IntoSet, RunId};
 use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
@@ -114,7 +114,7 @@ struct Runs {
 
 impl Runs {
     fn of(span: &Span, rows: &[Row<EntryHeader>]) -> Self {
-        let runs = rows.iter().filter_map(|row| row.value.as_ref()?.run.clone()).collect();
+        let runs = rows.iter().filter_map(|row| row.value.as_ref()?.run.clone()).into_set();
         Self { span: span.key.clone(), runs, is_whole: rows.iter().all(|row| row.value.is_some()) }
     }
 }

@@ -28,6 +28,7 @@ use super::engine_key::EngineKey;
 use crate::error::Failure;
 use crate::model::{
     Attachment, ConnectionState, Event, Proposal, RunActivity, RunId, SessionState, SessionStatus, Slug, Tier,
+    from_json, to_json,
 };
 use crate::ops::decisions::landing::Landed;
 use crate::ops::run::order::{Conversation, Ended, NamedMember, Order};
@@ -171,7 +172,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
 /// The message of a whole line.
 fn read<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     let line = line.strip_suffix(b"\n")?;
-    serde_json::from_slice(line).inspect_err(|error| tracing::debug!("not a message of squad's: {error}")).ok()
+    from_json(line).inspect_err(|error| tracing::debug!("not a message of squad's: {error}")).ok()
 }
 
 /// The next message, for a thread that may block.
@@ -184,9 +185,7 @@ pub(in crate::ops) fn next<T: DeserializeOwned>(input: &mut dyn BufRead) -> Opti
 /// A message as a line.
 pub(in crate::ops) fn to_line(message: &impl Serialize) -> Vec<u8> {
     // Every message can be serialized.
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
+    (to_json(message).unwrap_or_default() + "\n").into_bytes()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::McpServer;
 use super::uri::{encoded, output as output_uri};
 use crate::mcp::Fault;
-use crate::model::{RunId, first_line};
+use crate::model::{RunId, first_line, to_json};
 use crate::ops::ledger::log::{self, Choice};
 use crate::ops::run::members::{MemberResult, RunResult};
 use crate::ops::run::squads;
@@ -51,7 +51,7 @@ impl McpServer {
 
     pub(super) fn squad_contents(&self, uri: &str, name: &str) -> Result<Vec<Value>, Fault> {
         let squad = squads::one(&self.env, name).map_err(|_| Fault::no_resource(uri))?;
-        let text = serde_json::to_string(&squad).map_err(|error| Fault::internal(error.to_string()))?;
+        let text = to_json(&squad).map_err(|error| Fault::internal(error.to_string()))?;
         Ok(vec![json!({"uri": uri, "mimeType": "application/json", "text": text})])
     }
 

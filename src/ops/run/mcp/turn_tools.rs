@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::engine::command::{Performed, Planned, ToolHost, confined};
-use crate::engine::{ToolCall, added};
+use crate::engine::{ToolCall, added, spawn};
 use crate::env::Env;
 use crate::mcp::{Object, Signal};
 use crate::model::{Access, without_hidden};
@@ -109,7 +109,7 @@ fn planned(tool: &str, access: Access, detail: String) -> Planned {
 fn stop(signal: &Arc<Signal>) -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
     let signal = Arc::clone(signal);
-    tokio::spawn(async move {
+    spawn(async move {
         tokio::select! {
             () = signal.abandoned() => { sender.send_replace(true); }
             () = sender.closed() => {}

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use super::lease::{WatchFiles, Watcher};
+use crate::engine::spawn;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunId};
@@ -82,7 +83,7 @@ async fn order_from(env: &Env, project: &Project, order: &Order, watcher: &Watch
     let (receiver, sender) = tokio::io::split(stream);
     let mut incoming = Incoming::new(receiver);
     let (lines, queue) = mpsc::unbounded_channel();
-    let writing = tokio::spawn(write(sender, queue));
+    let writing = spawn(write(sender, queue));
     let _ = lines.send(to_line(&FromClient::Orchestrate(Box::new(request(env, project, order)))));
     let mut interrupted = cancel.clone();
     // Without the word to go, a stopped process does nothing when it continues.
@@ -198,7 +199,7 @@ impl Conversation<'_> {
         let (sender, answer) = oneshot::channel();
         ask(question, sender);
         let lines = self.lines.clone();
-        let answering = tokio::spawn(async move {
+        let answering = spawn(async move {
             let text = answer.await.ok();
             let _ = lines.send(to_line(&FromClient::Answer { id, text }));
         });

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::Watch;
 use super::peer::Feed;
 use crate::engine::rehearsal::Script;
+use crate::engine::spawn;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{ConnectionState, Event, EventKind, RunId};
@@ -39,7 +40,7 @@ pub(super) fn report(
         show: Box::new(Redacting::new(Box::new(feed), secrets::redactor(env, &project.folder.root))),
         sessions: Arc::new(LiveSessions::default()),
     };
-    let reporting = tokio::spawn(async move { drop(dispatcher.serve(messages).await) });
+    let reporting = spawn(async move { drop(dispatcher.serve(messages).await) });
     (reports, reporting)
 }
 

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::lock;
 use crate::git::Repository;
+use crate::model::from_json;
 use crate::ops::Workspace;
 use crate::ops::run::host::{Endpoint, FromClient, FromHost, WatchState, ask, listen};
 use crate::ops::run::local_file::{self, place_key};
@@ -77,7 +78,7 @@ impl WatchFiles {
         if !is_held(&self.lock) {
             return None;
         }
-        serde_json::from_slice(&fs::read(&self.info).ok()?).ok()
+        from_json(fs::read(&self.info).ok()?).ok()
     }
 
     /// Acquires the lease. `None`: another watch holds it.

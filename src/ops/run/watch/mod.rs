@@ -37,6 +37,7 @@ use peer::Client;
 use team::KnownTeam;
 
 use crate::engine::rehearsal::Script;
+use crate::engine::spawn;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{ConnectionState, Event, EventKind, RunId};
@@ -169,7 +170,7 @@ async fn serve(
     let (canceller, mut cancel) = Cancel::channel();
     let _signals = SignalGuard::by_or(&canceller, env, Arc::clone(&channels.end))?;
     if channels.answers {
-        tokio::spawn(terminal::forward_signals(channels.sender.clone()));
+        spawn(terminal::forward_signals(channels.sender.clone()));
     }
     let listener = lease.listen().map_err(|error| {
         Failure::failed(format!("cannot listen for other squad processes: {error}"))

@@ -16,7 +16,7 @@ use crate::engine::{Adapter, AdapterSession, Approval, Fact, Opening, Reply, Req
 use crate::env::{Clock, Env, lock};
 use crate::error::Failure;
 use crate::git::{Error, Head, Repository};
-use crate::model::{Access, Slug};
+use crate::model::{Access, Slug, from_json};
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::ledger::sync::choose;
 use crate::ops::run::hosts::{FACTS_FILE, MAX_FACTS, MAX_WORK, ORDER_FILE, ORDERS, RESULTS, TURNS, WORK_FILE};
@@ -91,7 +91,7 @@ pub(super) fn carry_out(env: &Env, directory: &Path, reference: &str, remote: Op
     let kept = [format!("{JOBS}{id}"), format!("{JOBS}{id}_base")];
     let posted = there.fetch_post(reference, &kept[0])?;
     let bytes = posted.file(ORDER_FILE, MAX_ORDER)?.unwrap_or_default();
-    let batch: BatchOrder = serde_json::from_slice(&bytes)
+    let batch: BatchOrder = from_json(&bytes)
         .map_err(|error| Failure::usage(format!("{reference} holds no order that can be read: {error}")))?;
     if batch.order.protocol != PROTOCOL || batch.order.id != id {
         let own = env!("CARGO_PKG_VERSION");

@@ -28,9 +28,10 @@ use super::{ENDPOINT, LOCK, ORDER, folder_of};
 use crate::engine::connection::{Connection, Incoming, Responder};
 use crate::engine::dialect::Dialect;
 use crate::engine::remote::frames::{Begun, Objects, OfSession, Opened, Order, PROTOCOL, Taken, method};
-use crate::engine::{Adapter, AdapterSession, EngineError, Opening};
+use crate::engine::{Adapter, AdapterSession, EngineError, Opening, spawn};
 use crate::env::{Env, lock};
 use crate::error::Failure;
+use crate::model::IntoMap;
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::host::{Endpoint, listen};
 use crate::ops::run::local_file;
@@ -134,7 +135,7 @@ impl Worker {
         let client = Client { worker: Arc::clone(self), bundle: Mutex::default(), is_known: Mutex::default() };
         let connection = Connection::start(Dialect::Lines, input, output, Arc::new(Receiver(Arc::new(client))));
         let outbox = Arc::clone(&self.outbox);
-        tokio::spawn(async move {
+        spawn(async move {
             connection.closed().await;
             outbox.detach(&connection);
         });
@@ -188,7 +189,7 @@ impl Client {
         *worker.order.lock() = Some(order);
         let open = &worker.sessions.lock().open;
         let sessions =
-            open.iter().map(|(number, handle)| (*number, handle.working.load(Ordering::Relaxed) > 0)).collect();
+            open.iter().map(|(number, handle)| (*number, handle.working.load(Ordering::Relaxed) > 0)).into_map();
         Ok(json!(Taken { lacks, has, sessions }))
     }
 
@@ -302,7 +303,7 @@ impl Receiver {
     ) {
         let client = Arc::clone(&self.0);
         match serde_json::from_value(params) {
-            Ok(params) => drop(tokio::spawn(async move {
+            Ok(params) => drop(spawn(async move {
                 match work(client, params).await {
                     Ok(answer) => responder.answer(answer),
                     Err(why) => responder.invalid(&why),

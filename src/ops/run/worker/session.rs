@@ -11,7 +11,7 @@ use super::outbox::Outbox;
 use super::site::{Changes, Site};
 use crate::engine::connection::Responder;
 use crate::engine::remote::frames::{Ask, Asked, OfSession, Opened, Parts, Work, method};
-use crate::engine::{AdapterSession, EngineError, Fact, Session, ToolCall, ToolResult};
+use crate::engine::{AdapterSession, EngineError, Fact, Session, ToolCall, ToolResult, spawn};
 use crate::ops::ledger::journal::aside;
 use crate::tools::Tool;
 
@@ -119,7 +119,7 @@ impl Task {
                     return answer(json!(ToolResult { ok: false, text }));
                 }
                 let id = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-                tokio::spawn(async move {
+                spawn(async move {
                     let ask = serde_json::to_value(Ask { id, session: number, asked }).unwrap_or_default();
                     if let Some(given) = outbox.ask(method::ASK, &ask).await {
                         answer(given);

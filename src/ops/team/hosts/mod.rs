@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{ChangeKind, IntoMap, Problem, Severity, SkippedFile, Source, list};
+use crate::model::{ChangeKind, IntoMap, IntoSet, Problem, Severity, SkippedFile, Source, list};
 use crate::ops::change::{Change, Changed, Conflict, FileChange, WriteMode};
 use crate::ops::{Project, Workspace};
 use crate::store::TeamFolder;
@@ -53,7 +53,7 @@ pub(crate) fn export(
     let record = source.record(&workspace)?;
     let before = record.clone().unwrap_or_else(Record::new);
     let targets: BTreeSet<Target> =
-        if targets.is_empty() { before.targets.clone() } else { targets.iter().copied().collect() };
+        if targets.is_empty() { before.targets.clone() } else { targets.iter().copied().into_set() };
     if targets.is_empty() {
         return Err(Failure::usage("this team was not exported yet: name the hosts with --to")
             .hint("for example `squad agents export --to claude`"));

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Contents;
 use crate::error::Failure;
 use crate::git::NewFile;
-use crate::model::{Problem, Severity, Slug, Source};
+use crate::model::{Problem, Severity, Slug, Source, from_json};
 use crate::ops::team::export::MAX_SIZE;
 
 #[derive(Deserialize)]
@@ -41,8 +41,8 @@ pub(super) fn read(file: &Path) -> Result<Contents, Failure> {
         return Err(failed(format!("its size is {} MiB, more than any team's export", length >> 20)));
     }
     let bytes = fs::read(file).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    let export: Export = serde_json::from_slice(&bytes)
-        .map_err(|error| failed(format!("it is neither a git bundle nor a team's export: {error}")))?;
+    let export: Export =
+        from_json(bytes).map_err(|error| failed(format!("it is neither a git bundle nor a team's export: {error}")))?;
     if export.version != "1.0" {
         return Err(failed(format!("its format version is {:?}, and squad reads only 1.0", export.version)));
     }
