@@ -118,7 +118,7 @@ pub(crate) struct Work {
     /// See [`End`].
     sandbox: Option<SandboxLevel>,
     /// See [`End`].
-    model: Option<WorkModel>,
+    pub(super) model: Option<WorkModel>,
     /// It called a tool of squad's, or asked for something.
     pub(super) has_requested: bool,
     /// Tool calls in progress, by call id.

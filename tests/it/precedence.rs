@@ -71,6 +71,7 @@ const KEYS: &[Key] = &[
     key("budget.repository.time", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("budget.repository.tokens", [("2", "2"), ("3", "3")]),
     key("budget.repository.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
+    Key { name: "prices.small.input", values: [("2.5", "2.5"), ("3.5", "3.5")], is_guarded: true },
     Key { name: "check.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "isolation.bring", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "isolation.setup", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
@@ -172,6 +173,7 @@ fn variable(name: &str) -> Option<String> {
         | "engines.mine.program"
         | "agents.ada.engine"
         | "agents.ada.host"
+        | "prices.small.input"
         | "hosts.one.launch"
         | "policy.kept.shop"
         | "hooks.guard.run"
