@@ -120,6 +120,7 @@ fn plan() -> Plan {
             weight: 2.5,
         }],
         ceremonies: Vec::new(),
+        overlaps: Vec::new(),
     }
 }
 

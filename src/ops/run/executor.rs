@@ -28,7 +28,7 @@ use crate::pool::{
 };
 use crate::route::asks_for_work;
 use crate::route::choice::{self, Chosen};
-use crate::route::{self, ceremonies};
+use crate::route::{self, ceremonies, overlaps};
 use crate::sandbox::level_of;
 use crate::tools::Tool;
 
@@ -151,6 +151,7 @@ impl Executor<'_> {
     fn plan_chosen(&self, plan: &mut Plan) {
         route::appoint_reviewers(&self.project.team, plan, &self.order.message);
         ceremonies::add(&self.project.team, plan, &self.order.message);
+        overlaps::add(&self.project.team, plan);
         plan.evidence.extend(self.compiler.model_evidence(plan));
         self.tell(None, EventKind::RoutePlanned(plan.clone()));
     }

@@ -49,7 +49,7 @@ use crate::pool::{
     Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Places, QuotaPolicy, Reports, RequestHandler,
     SessionOwner, SessionPool, Show, UserMessages, WorkTree, Workers,
 };
-use crate::route::{Request, RouteOptions, Router, ceremonies};
+use crate::route::{Request, RouteOptions, Router, ceremonies, overlaps};
 use crate::settings::Isolation;
 use crate::view::Redacting;
 
@@ -70,6 +70,7 @@ pub(super) fn plan(
     let mut plan = router.plan(&Request::new(&order.message), &order.route_options);
     lockouts::bind(&mut plan, lockouts, &order.message);
     ceremonies::add(&project.team, &mut plan, &order.message);
+    overlaps::add(&project.team, &mut plan);
     let answer = match plan.kind {
         // squad cannot answer from attached files.
         PlanKind::Direct if order.attachments.is_empty() => direct::answer(project, &router, &order.message, run)?,
