@@ -49,7 +49,7 @@ pub(crate) use engines::Engines;
 pub(crate) use hooks::{FileState, Hook, HookPlace, Hooks};
 pub(crate) use notices::Notices;
 pub(crate) use permits::{Permit, Permits, Priority};
-pub(crate) use place::{Place, Places};
+pub(crate) use place::{FoundPlace, Place, Places};
 pub(crate) use quotas::{QuotaPolicy, Quotas, UsedUp};
 #[cfg(test)]
 use requests::Requester;

@@ -23,7 +23,7 @@ pub(super) struct Key {
 impl Key {
     /// Whether no agent starts while its value cannot be read: to leave it out would let more happen.
     pub(super) fn fails_closed(&self) -> bool {
-        let tables = [HOOKS, HOSTS, "agents.*.host", "check.", "budget.", PRICES, "isolation."];
+        let tables = [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation."];
         self.adds_up || tables.iter().any(|table| self.name.starts_with(table))
     }
 }
@@ -90,10 +90,12 @@ pub(super) const KEYS: &[Key] = &[
         };
         put(&mut s.sandbox.opens_git, opens)
     }),
-    free("isolation.mode", |s, _, v| {
-        let name = text(v)?;
-        let mode = Isolation::parse(&name);
-        put(&mut s.isolation.mode, mode.ok_or_else(|| format!("is project or clone, not `{name}`")))
+    free("isolation.mode", |s, _, v| put(&mut s.isolation.mode, isolation(v))),
+    free("isolation.tiers.*", |s, tier, v| {
+        let known = Tier::of_work(tier);
+        let known = known.ok_or_else(|| format!("names no tier: use lightweight, standard or full, not `{tier}`"))?;
+        s.isolation.tiers.insert(known, isolation(v)?);
+        Ok(())
     }),
     guarded_key("isolation.host", |s, _, v| put(&mut s.isolation.host, text(v).map(Some))),
     guarded_key("isolation.bring", |s, _, v| put(&mut s.isolation.bring, texts(v))),
@@ -194,6 +196,10 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("engines.*", engine_profile),
     free("agents.*.engine", |s, agent, v| {
         s.agent_engines.insert(agent.to_lowercase(), text(v)?);
+        Ok(())
+    }),
+    free("agents.*.isolation", |s, agent, v| {
+        s.agent_isolation.insert(agent.to_lowercase(), isolation(v)?);
         Ok(())
     }),
     guarded_key("agents.*.host", |s, agent, v| {
@@ -394,6 +400,11 @@ fn fraction(value: &Value) -> Result<f64, String> {
     let number = number(value)?;
     let is_inside = number > 0.0 && number < 1.0;
     is_inside.then_some(number).ok_or_else(|| format!("must be a fraction between 0 and 1, not {number}"))
+}
+
+fn isolation(value: &Value) -> Result<Isolation, String> {
+    let name = text(value)?;
+    Isolation::parse(&name).ok_or_else(|| format!("is project or clone, not `{name}`"))
 }
 
 fn tier(value: &Value) -> Result<Option<Tier>, String> {

@@ -97,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) agent_engines: BTreeMap<String, String>,
     /// The host of each agent, by its name or role in lower case: a host's name, a label, or [`ANY_HOST`].
     pub(crate) agent_hosts: BTreeMap<String, String>,
+    /// Where each agent works, by its name or role in lower case.
+    pub(crate) agent_isolation: BTreeMap<String, Isolation>,
     /// Other machines, by name.
     pub(crate) hosts: BTreeMap<String, HostSettings>,
     /// The effective value and its origin, by key.
@@ -165,6 +167,8 @@ pub(crate) struct SandboxSettings {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IsolationSettings {
     pub(crate) mode: Isolation,
+    /// By tier, where it differs.
+    pub(crate) tiers: BTreeMap<Tier, Isolation>,
     /// Where agents without a host of their own work: a host, a label, or any host; `None`: on this machine.
     pub(crate) host: Option<String>,
     /// What git ignores and each clone gets a copy of: files and folders below the project's.
@@ -526,6 +530,7 @@ impl Settings {
             engines: BTreeMap::new(),
             agent_engines: BTreeMap::new(),
             agent_hosts: BTreeMap::new(),
+            agent_isolation: BTreeMap::new(),
             hosts: BTreeMap::new(),
             values: BTreeMap::new(),
             added: Vec::new(),
@@ -605,6 +610,26 @@ impl Settings {
             return all;
         }
         names.iter().find_map(|name| self.agent_hosts.get(name)).map(String::as_str).or(all)
+    }
+
+    /// What is said of an agent alone, by its name, role or tier; a flag is said of each. A repository does not take an agent
+    /// out of the clone that the user wants for all.
+    pub(crate) fn isolation_of(&self, names: &[String], tier: Tier) -> Option<Isolation> {
+        let mode = self.isolation.mode;
+        let origin = self.origin("isolation.mode");
+        let is_by_user = !matches!(origin, Origin::Default | Origin::Project(..));
+        let of_agent =
+            names.iter().find_map(|name| Some((format!("agents.{name}.isolation"), *self.agent_isolation.get(name)?)));
+        let own = of_agent.or_else(|| Some((format!("isolation.tiers.{tier}"), *self.isolation.tiers.get(&tier)?)));
+        let is_of_repository = |key: &str| {
+            let mut origins = self.values.iter().filter(|(name, _)| name.eq_ignore_ascii_case(key));
+            origins.any(|(_, (_, origin))| matches!(origin, Origin::Project(..)))
+        };
+        match own {
+            _ if matches!(origin, Origin::Flag(_) | Origin::Variable(_)) => Some(mode),
+            Some((key, _)) if is_by_user && mode == Isolation::Clone && is_of_repository(&key) => Some(mode),
+            own => own.map(|(_, own)| own),
+        }
     }
 
     /// The origin of the first value in a table.

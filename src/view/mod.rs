@@ -190,6 +190,13 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::CloneCommitted { conflicts, .. } if !conflicts.is_empty() => {
             (LineStyle::Warning, format!("its work is set aside: it conflicts in {}", list(conflicts)))
         }
+        EventKind::WorkSetAside { conflicts, check, .. } => {
+            let why = match check {
+                Some(check) => format!("`{}` {} with it", first_line(&check.command, 80), check.result()),
+                None => format!("it conflicts in {}", list(conflicts)),
+            };
+            (LineStyle::Warning, format!("its work is not merged: {why}"))
+        }
         EventKind::HostAssigned { host } => (LineStyle::Faint, format!("works on {host}")),
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),

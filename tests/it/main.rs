@@ -17,6 +17,7 @@ mod clones;
 mod colleagues;
 mod commits;
 mod config;
+mod conflicts;
 mod convergence;
 #[cfg(unix)]
 mod conversation;
@@ -82,6 +83,7 @@ mod mcp_roles;
 mod mcp_tasks;
 mod mcp_tools;
 mod membership;
+mod mixed;
 mod odd_places;
 mod orchestrate;
 mod outcome;
@@ -127,6 +129,8 @@ mod sync;
 #[path = "../support/terminal.rs"]
 mod terminal;
 #[cfg(unix)]
+#[cfg(unix)]
+mod train;
 mod trust;
 mod undo;
 mod unmerged;

@@ -77,6 +77,7 @@ const KEYS: &[Key] = &[
     Key { name: "isolation.setup", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     guarded("isolation.host"),
     key("isolation.mode", [("\"clone\"", "clone"), ("\"project\"", "project")]),
+    key("isolation.tiers.full", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
@@ -110,6 +111,7 @@ const KEYS: &[Key] = &[
     guarded("engines.mine.program"),
     Key { name: "hosts.one.launch", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "agents.ada.host", values: [("\"one\"", "one"), ("\"any\"", "any")], is_guarded: true },
+    key("agents.ada.isolation", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("agents.ada.engine", [("\"rehearsal\"", "rehearsal"), ("\"copilot\"", "copilot")]),
     Key { name: "hooks.guard.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     guarded("mcp.servers.tides.command"),
@@ -173,6 +175,8 @@ fn variable(name: &str) -> Option<String> {
         | "engines.mine.program"
         | "agents.ada.engine"
         | "agents.ada.host"
+        | "agents.ada.isolation"
+        | "isolation.tiers.full"
         | "prices.small.input"
         | "hosts.one.launch"
         | "policy.kept.shop"
