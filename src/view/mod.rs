@@ -25,7 +25,7 @@ mod watched;
 pub(crate) use ask::{Terminal, asker};
 pub(crate) use card::{Card, counted, lines_changed, mark_of, used};
 pub(crate) use channel::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView};
-pub(crate) use html::HtmlPage;
+pub(crate) use html::{Bar, Chart, HtmlPage, chart_page};
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};

@@ -175,3 +175,62 @@ fn a_merge_gives_a_conflict_with_the_branch_back() {
         repo.assert_sound();
     }
 }
+
+/// Agents side by side end in any order; what is merged is what the plan's order says. Some change the same line: of those,
+/// the first in the plan has it. `SQUAD_INTERLEAVINGS=50,20` plays so many agents so many times.
+#[test]
+fn the_order_of_a_merge_is_the_plans_however_agents_end() {
+    let asked = std::env::var("SQUAD_INTERLEAVINGS").unwrap_or_default();
+    let asked = asked.split_once(',').and_then(|(agents, times)| Some((agents.parse().ok()?, times.parse().ok()?)));
+    let (count, times): (u64, u64) = asked.unwrap_or((10, 3));
+    let mut trees = std::collections::BTreeSet::new();
+    let base: Vec<String> = (0..4 * count).map(|line| format!("line {line}")).collect();
+    // Every fifth agent wants the line of the one before it.
+    let line_of = |agent: u64| 4 * (if agent % 5 == 4 { agent - 1 } else { agent }) as usize;
+    let text = |lines: &[String]| lines.join("\n") + "\n";
+    let mut model = base.clone();
+    let mut left = Vec::new();
+    for agent in 0..count {
+        match model[line_of(agent)] == base[line_of(agent)] {
+            true => model[line_of(agent)] = format!("of {agent}"),
+            false => left.push(format!("dev{agent:02}x")),
+        }
+    }
+    for seed in 0..times {
+        let repo = TestRepo::empty();
+        let state = repo.home().join("state").display().to_string();
+        let mut repo = repo;
+        repo.variables.insert("XDG_STATE_HOME".into(), state);
+        let names: Vec<String> = (0..count).map(|agent| format!("dev{agent:02}x")).collect();
+        let rows: String = names.iter().map(|name| format!("| {name} | Developer | Active |\n")).collect();
+        repo.write(".squad/team.md", &format!("# Big\n\n| Name | Role | Status |\n|---|---|---|\n{rows}"));
+        repo.write("notes.txt", &text(&base));
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-qm", "team"]);
+        let mut script = String::new();
+        for agent in 0..count {
+            let mut lines = base.clone();
+            lines[line_of(agent)] = format!("of {agent}");
+            let wait = (agent + 1) * (seed * 7 + 3) % 11 + 1;
+            let notes = text(&lines).replace('\n', "\\n");
+            script += &format!(
+                "[[turn]]\nagent = \"dev{agent:02}x\"\nsteps = [{{ wait = \"{wait}s\" }}, {{ write = \"notes.txt\", text = \"{notes}\" }}, {{ say = \"Done.\" }}]\n"
+            );
+            let leaves = format!("[[turn]]\nagent = \"dev{agent:02}x\"\nsteps = [{{ say = \"I leave it.\" }}]\n");
+            script += &leaves.repeat(2);
+        }
+        script += "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"All is done.\" }]\n";
+        let agents = names.join(",");
+        let flags = ["--permissions", "allow", "--isolation", "clone", "--json", "--agent", &agents, "Write it"];
+        let output = repo.rehearse(&script, &flags);
+        assert_eq!(output.code, 0, "{seed}: {output}");
+        let run = TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned();
+        let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&merged.out).expect("JSON");
+        let aside = report["left"].as_array().expect("a list").iter();
+        let aside: Vec<String> = aside.map(|left| left["agent"].as_str().expect("a name").to_owned()).collect();
+        assert_eq!((repo.read("notes.txt"), aside), (text(&model), left.clone()), "{seed}");
+        trees.insert(repo.git(&["rev-parse", "HEAD^{tree}"]));
+    }
+    assert_eq!(trees.len(), 1, "the same, whatever the order");
+}

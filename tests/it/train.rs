@@ -65,7 +65,7 @@ fn check(run: &str) -> String {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("JSON: {output}"))
+    serde_json::from_str(&output.out).expect("JSON")
 }
 
 #[test]

@@ -54,6 +54,20 @@ fn usage_is_summed_up_by_day_agent_model_and_run() {
         shown.out.contains("agent  ada") && shown.out.contains("900 tokens in, 100 out, $0.50; 1 message"),
         "{shown}"
     );
+    // The same as a page, and of today in the status.
+    let page = repo.squad(&["log", "--usage", "--html", "use.html"]);
+    assert!(page.code == 0 && page.err.contains("Wrote use.html."), "{page}");
+    let html = repo.read("use.html");
+    for part in ["Tokens by day", "Cost by agent", "<span>bob</span>", "$0.50", "width=500 ", "1.0k tokens"] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(!html.contains("<script") && !html.contains("Forecast"), "{html}");
+    assert_eq!(repo.squad(&["log", "--usage", "--html", "use.html"]).code, 2, "it is there");
+    assert_eq!(repo.squad(&["log", "--html", "other.html"]).code, 2);
+    let status = squad(&repo, &["status"]);
+    assert!(status.out.contains("today") && status.out.contains("1.3k tokens in, 200 out, $1.00"), "{status}");
+    let another_day = json(&repo.squad(&["status", "--json"]));
+    assert!(another_day["today"].is_null(), "{another_day}");
     let none = json(&TestRepo::with_small_team().squad(&["log", "--usage", "--json"]));
     assert_eq!(none["usage"]["total"]["turns"], 0);
 }

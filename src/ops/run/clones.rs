@@ -293,8 +293,11 @@ pub(super) fn require(env: &Env, project: &Project, plan: &Plan, cloned: &BTreeS
     let is_cloned = |agent: &Slug| cloned.contains(agent);
     // Whoever is chosen or asked for help later fails by itself, unless all have to.
     let all = || !cloned.is_empty() && project.team.startable().all(|member| is_cloned(&member.slug));
-    let is_needed = plan.agents.iter().chain(plan.reviewers()).any(is_cloned);
-    if !is_needed && !(plan.kind == PlanKind::Abstain && all()) {
+    let is_needed = match plan.kind {
+        PlanKind::Abstain => all(),
+        PlanKind::Agents | PlanKind::Direct => plan.agents.iter().chain(plan.reviewers()).any(is_cloned),
+    };
+    if !is_needed {
         return Ok(());
     }
     let refused = |why: String| Failure::team(format!("agents cannot work in clones: {why}"));
