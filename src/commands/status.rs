@@ -13,7 +13,7 @@ use crate::ops::run::host::WatchState;
 use crate::ops::team::manifest::Due;
 use crate::ops::team::workspace::restoring;
 use crate::ui::Ui;
-use crate::view::{LineStyle, Mark, Text, mark_of};
+use crate::view::{LineStyle, Mark, Text, mark_of, used};
 
 /// Less than these bytes of what runs have left is not worth a line.
 const MENTIONED: u64 = 1_000_000;
@@ -187,6 +187,9 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
     if let Some(WatchStatus { watcher, state }) = &status.watch {
         let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
         page.add(Mark::Good, "watch", &format!("process {}, {state}", watcher.pid), "");
+    }
+    if let Some(used) = status.today.as_ref().and_then(used) {
+        page.add(Mark::Neutral, "today", &used, "squad log --usage");
     }
     for CloneStatus { run, agent, size, unmerged, .. } in &status.clones {
         let more = if size.is_whole { "" } else { "more than " };

@@ -113,7 +113,7 @@ mod tests {
         let compiler =
             Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings, knowledge: &[] }, &task);
         let (kind, tier) = (PlanKind::Abstain, Tier::Standard);
-        let (agents, steps, ceremonies) = Default::default();
+        let (agents, steps, ceremonies, overlaps) = Default::default();
         let plan = Plan {
             kind,
             agents,
@@ -124,6 +124,7 @@ mod tests {
             confidence: 0.4,
             evidence,
             ceremonies,
+            overlaps,
         };
         compiler.choice_prompt(message, &plan)
     }

@@ -44,8 +44,9 @@ pub(crate) use decisions::in_force;
 pub(crate) use knowledge::{NoteRank, OfferedNote, suspicion};
 pub(crate) use past_calls::{PastCall, PastCalls, unknown_calls};
 pub(crate) use prompt::{
-    Colleague, Part, Rejection, ReviewedWork, answer_prompt, continuation_prompt, handed_prompt, hook_addition,
-    interrupted_prompt, meeting_prompt, review_prompt, reviser_prompt, revision_prompt, task_prompt, user_additions,
+    Colleague, Part, Rejection, ReviewedWork, answer_prompt, conflict_prompt, continuation_prompt, handed_prompt,
+    hook_addition, interrupted_prompt, meeting_prompt, review_prompt, reviser_prompt, revision_prompt, task_prompt,
+    user_additions,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
 pub(crate) use situation::{Situation, changed_by_others, earlier_turns, new_task, recorded_work, written_by_others};

@@ -3,7 +3,7 @@
 use super::past_calls::{MAX_DETAIL, PastCall};
 use crate::model::{
     AgentGitChanges, Ceremony, CeremonyTiming, Change, Member, Outcome, PlannedCeremony, ProjectCheck, Slug, Verdict,
-    first_line, list, printable, quote, without_hidden,
+    first_line, list, printable, printable_line, quote, without_hidden,
 };
 
 /// The coordinator's own prompt, to which the team is added.
@@ -239,6 +239,29 @@ pub(crate) fn revision_prompt(
     prompt.push_str(&quote(cut(reasons, MAX_REPORT).0));
     push_work(&mut prompt, work);
     push_check(&mut prompt, *check);
+    prompt.push_str(&format!("\nProject root: {directory}\nRun: {run}\n"));
+    prompt
+}
+
+/// Gives an agent its work back, which conflicts with what colleagues did before. `sides`: the commits of theirs and its own.
+pub(crate) fn conflict_prompt(
+    message: &str,
+    colleagues: &[Colleague<'_>],
+    paths: &[String],
+    (theirs, own): (&str, &str),
+    directory: &str,
+    run: &str,
+) -> String {
+    let files: String = paths.iter().map(|path| format!("- {}\n", printable_line(path))).collect();
+    let mut prompt = format!(
+        "{}\n\n---\nYour part of this is done, but it cannot be merged with what colleagues did at the same time. These \
+         files conflict:\n\n{files}\nThe project's files now have everybody's work. Where both changed the same lines, a \
+         file has both sides: theirs after `<<<<<<<`, yours after `=======`, up to `>>>>>>>`. A file that one side deleted, \
+         or that is no text, has one side. `git show {theirs}:PATH` shows theirs, `git show {own}:PATH` yours. Keep what both \
+         wanted, remove the marks, and change nothing else. Say in your report what you decided.\n",
+        message.trim(),
+    );
+    push_work(&mut prompt, colleagues);
     prompt.push_str(&format!("\nProject root: {directory}\nRun: {run}\n"));
     prompt
 }

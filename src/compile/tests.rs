@@ -171,6 +171,7 @@ fn it_is_reported_that_the_premium_model_overrides_the_charter() {
                 confidence: 1.0,
                 evidence: Vec::new(),
                 ceremonies: Vec::new(),
+                overlaps: Vec::new(),
             };
             compiler.model_evidence(&plan).remove(0).why
         })

@@ -119,6 +119,15 @@ impl Repository {
         self.check_out(commit)
     }
 
+    /// Sets the clone's files to a commit, whatever else has become of them. Ignored files stay.
+    pub(crate) fn restore_clone(&self, commit: &str) -> Result<(), Error> {
+        self.check_out(commit)?;
+        for command in [&["checkout-index", "--all", "--force", "--quiet"][..], &["clean", "-ffdq"]] {
+            self.call(command).timeout(CHECKOUT_TIMEOUT).succeed()?;
+        }
+        self.set_clone_head(commit)
+    }
+
     /// Counts the clone's state as committed, to which it was just committed.
     pub(crate) fn settle_clone(&self, commit: &str) -> Result<(), Error> {
         self.call(&["read-tree", "--reset", commit]).succeed()?;
@@ -152,24 +161,47 @@ impl Repository {
         (committer, at): (&Identity, Timestamp),
         message: &str,
     ) -> Result<MergedWork, Error> {
-        let theirs = self.parse_commit(&work.commit)?;
         if ours == work.base {
-            self.keep_commit(reference, theirs, &NewObjects::new(self.hash()))?;
+            self.set_aside(reference, work)?;
             return Ok(MergedWork::Merged { commit: work.commit.clone() });
         }
+        let (commit, objects, conflicts) = self.merged_commit((ours, work), (committer, at), message)?;
+        if !conflicts.is_empty() {
+            return Ok(MergedWork::Conflict(conflicts.into_iter().collect()));
+        }
+        self.keep_commit(reference, commit, &objects)?;
+        Ok(MergedWork::Merged { commit: commit.to_string() })
+    }
+
+    /// The same, but where both sides conflict, the files have both. Returns the commit, and those files.
+    pub(crate) fn merge_with_conflicts(
+        &self,
+        reference: &str,
+        (ours, work): (&str, &ClonedWork),
+        (committer, at): (&Identity, Timestamp),
+    ) -> Result<(String, Vec<String>), Error> {
+        let (commit, objects, conflicts) = self.merged_commit((ours, work), (committer, at), "both sides")?;
+        self.keep_commit(reference, commit, &objects)?;
+        Ok((commit.to_string(), conflicts.into_iter().collect()))
+    }
+
+    /// What was done from `base` to `theirs`, merged into `ours`.
+    fn merged_commit(
+        &self,
+        (ours, work): (&str, &ClonedWork),
+        (committer, at): (&Identity, Timestamp),
+        message: &str,
+    ) -> Result<(ObjectId, NewObjects, BTreeSet<String>), Error> {
+        let theirs = self.parse_commit(&work.commit)?;
         let (ours, base) = (self.parse_commit(ours)?, self.parse_commit(&work.base)?);
         let store = self.objects();
         let trees = (store.tree_of(&base)?, store.tree_of(&ours)?, store.tree_of(&theirs)?);
         let quarantine = Quarantine::new(self)?;
         let MergedTree { tree, conflicts } = self.merge_trees(&quarantine, trees, (committer, at))?;
-        if !conflicts.is_empty() {
-            return Ok(MergedWork::Conflict(conflicts.into_iter().collect()));
-        }
         let mut objects = self.merged_objects(&quarantine, tree, trees.1)?;
         let encoded = commit::encode(tree, &[ours, theirs], committer, at, message);
         let commit = objects.add(objs::Kind::Commit, encoded)?;
-        self.keep_commit(reference, commit, &objects)?;
-        Ok(MergedWork::Merged { commit: commit.to_string() })
+        Ok((commit, objects, conflicts))
     }
 
     /// Keeps work that is not merged.

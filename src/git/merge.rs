@@ -97,11 +97,11 @@ impl Repository {
         Ok(self.tree_steps(&trees, None)?.pop().unwrap_or_default())
     }
 
-    /// Merges works into a commit, in order. Writes nothing.
+    /// Merges those of the works with these indices into a commit, in order. Writes nothing.
     pub(crate) fn plan_merge(
         &self,
         onto: &str,
-        works: &[WorkToMerge<'_>],
+        (works, indices): (&[WorkToMerge<'_>], &[usize]),
         (committer, at): (&Identity, Timestamp),
     ) -> Result<MergePlan<'_>, Error> {
         let store = self.objects();
@@ -111,7 +111,8 @@ impl Repository {
         let mut objects = NewObjects::new(self.hash());
         let (mut last, mut tree) = (onto, before);
         let (mut merged, mut conflicts) = (Vec::new(), Vec::new());
-        for (index, WorkToMerge { work, message }) in works.iter().enumerate() {
+        for index in indices.iter().copied() {
+            let Some(WorkToMerge { work, message }) = works.get(index) else { continue };
             let side = |commit: &str| store.tree_of(&self.parse_commit(commit)?);
             let trees = (side(&work.base)?, tree, side(&work.commit)?);
             let MergedTree { tree: result, conflicts: paths } =
@@ -178,6 +179,13 @@ impl Repository {
         self.keep_commit(&name, commit, &plan.objects)?;
         let (branch, commit) = (target.aside.to_owned(), commit.to_string());
         Ok(Ok(MergedTo { branch, commit, aside: Some(reason) }))
+    }
+
+    /// Stores what a plan has made, as a ref of squad's own, without merging it. Returns its last commit
+    /// and the tree of that.
+    pub(crate) fn keep_plan(&self, plan: &MergePlan<'_>, reference: &str) -> Result<(String, String), Error> {
+        self.keep_commit(reference, plan.last, &plan.objects)?;
+        Ok((plan.last.to_string(), plan.tree.to_string()))
     }
 
     /// The commits of a branch with this line in their message, since a commit, the newest first, each with the values of

@@ -102,7 +102,7 @@ pub(crate) use self::{
     intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     maintenance::Extent,
-    merge::{MergeTarget, MergedFile, WorkToMerge},
+    merge::{MergePlan, MergeTarget, MergedFile, WorkToMerge},
     mode::is_executable,
     objects::sha1_of_blob,
     program::Environment,

@@ -391,6 +391,14 @@ kinds! {
     };
     /// A person took the run's changes out of the work tree, or brought them back.
     "run.undone" AtOnce RunUndone(Undone);
+    /// `squad merge` left out work of an agent: it conflicts, or a check of the project is red with it and green without.
+    "work.set_aside" AtOnce WorkSetAside {
+        commit: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        conflicts: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        check: Option<Box<ProjectCheck>>,
+    };
     /// What its agents did in their clones was merged.
     "run.merged" AtOnce RunMerged {
         branch: String,
@@ -399,6 +407,9 @@ kinds! {
         /// Agents whose work is not in it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<Slug>,
+        /// Of all that is in it, before it was merged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        check: Option<Box<ProjectCheck>>,
     };
 }
 

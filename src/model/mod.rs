@@ -61,7 +61,7 @@ pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, Judgement, Outcome, Usage,
     Verdict, WorkModel, WorkReport, seconds,
 };
-pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Plan, PlanKind, PlannedCeremony};
+pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Overlap, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use project_check::{ProjectCheck, command_line};
 pub(crate) use proposal::Proposal;

@@ -53,6 +53,19 @@ pub(crate) struct Plan {
     /// The team's automatic meetings for this work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ceremonies: Vec<PlannedCeremony>,
+    /// Agents that work side by side on the same paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) overlaps: Vec<Overlap>,
+}
+
+/// Agents of one step whose modules overlap.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Overlap {
+    pub(crate) agents: Vec<Slug>,
+    /// Where they do, as the team's files write it.
+    pub(crate) paths: Vec<String>,
+    /// `FILE:LINE`
+    pub(crate) source: String,
 }
 
 /// A meeting that the team's files require.
@@ -118,6 +131,14 @@ impl Plan {
     /// The meeting held in a step.
     pub(crate) fn ceremony(&self, step: u32) -> Option<&PlannedCeremony> {
         self.ceremonies.iter().find(|ceremony| ceremony.step == Some(step))
+    }
+
+    /// One line about each pair of agents that may change the same files at once.
+    pub(crate) fn overlap_warnings(&self) -> impl Iterator<Item = String> {
+        self.overlaps.iter().map(|Overlap { agents, paths, source }| {
+            let (agents, paths) = (list(agents), list(paths));
+            format!("{agents} work side by side, and both on {paths} ({source}): their changes may conflict")
+        })
     }
 
     /// One line about the meetings left to people.

@@ -120,6 +120,7 @@ fn plan() -> Plan {
             weight: 2.5,
         }],
         ceremonies: Vec::new(),
+        overlaps: Vec::new(),
     }
 }
 
@@ -377,6 +378,17 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             commit: commit(),
             merged: vec![slug("backend")],
             left: vec![slug("tester")],
+            check: None,
+        },
+        EventKind::WorkSetAside {
+            commit: commit(),
+            conflicts: Vec::new(),
+            check: Some(Box::new(ProjectCheck {
+                command: text("cargo test"),
+                exit_code: Some(101),
+                output: text("test api ... FAILED\n"),
+                ..ProjectCheck::default()
+            })),
         },
     ]
 }

@@ -233,6 +233,11 @@ impl Budget {
         self.state.lock().calls.get(&(agent.clone(), call.to_owned())) == Some(&false)
     }
 
+    /// What a model call cost, by the engine or else by the user's prices.
+    pub(super) fn cost_of(&self, models: [Option<&str>; 2], usage: &Usage) -> Option<f64> {
+        self.limits.cost_of(models, usage)
+    }
+
     /// Counts what a model call has used.
     pub(super) fn settle(&self, agent: &Slug, usage: &Usage) {
         let mut state = self.state.lock();

@@ -49,7 +49,7 @@ pub(crate) use engines::Engines;
 pub(crate) use hooks::{FileState, Hook, HookPlace, Hooks};
 pub(crate) use notices::Notices;
 pub(crate) use permits::{Permit, Permits, Priority};
-pub(crate) use place::{Place, Places};
+pub(crate) use place::{FoundPlace, Place, Places};
 pub(crate) use quotas::{QuotaPolicy, Quotas, UsedUp};
 pub(crate) use requests::{Ask, Keep, Notes, Question, Recorded, RequestHandler, Requester, in_project};
 pub(crate) use session_id::{run_of_session, session_id, standing_session_id};

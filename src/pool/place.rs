@@ -17,10 +17,13 @@ pub(crate) struct Place {
     pub(crate) tree: Arc<WorkTree>,
 }
 
-/// Gives each agent its place.
+/// A place that is being made; `None`: the project.
+pub(crate) type FoundPlace<'p> = Pin<Box<dyn Future<Output = Result<Option<Arc<Place>>, String>> + Send + 'p>>;
+
+/// Gives agents their places.
 pub(crate) trait Places: Send + Sync {
     /// The agent's place for work that begins now; the error is why it has none.
-    fn place(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = Result<Arc<Place>, String>> + Send + '_>>;
+    fn place(&self, agent: &Slug) -> FoundPlace<'_>;
 
     /// The agent has done what it got its place for.
     fn leave(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

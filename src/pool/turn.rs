@@ -422,7 +422,10 @@ impl Workers {
             }
             Fact::Exited(exited) => tell(EventKind::EngineExited(exited)),
             Fact::Usage(usage) => {
-                let usage = usage.bounded();
+                let mut usage = usage.bounded();
+                let models =
+                    work.model.as_ref().map_or([None; 2], |model| [model.used.as_deref(), model.asked.as_deref()]);
+                usage.cost_usd = self.budget.cost_of(models, &usage);
                 work.usage += &usage;
                 work.usage.context = usage.context.or(work.usage.context);
                 self.budget.settle(&work.agent, &usage);

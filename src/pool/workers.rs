@@ -118,7 +118,7 @@ pub(crate) struct Work {
     /// See [`End`].
     sandbox: Option<SandboxLevel>,
     /// See [`End`].
-    model: Option<WorkModel>,
+    pub(super) model: Option<WorkModel>,
     /// It called a tool of squad's, or asked for something.
     pub(super) has_requested: bool,
     /// Tool calls in progress, by call id.
@@ -178,7 +178,7 @@ pub(crate) struct Workers {
     pub(crate) colleagues: Arc<Colleagues<Job, Work>>,
     /// Tracks what agents change in the work tree.
     pub(crate) tree: Option<Arc<WorkTree>>,
-    /// Gives each agent a clone; `None`: all work in the project.
+    /// Gives agents clones; `None`: all work in the project.
     pub(crate) places: Option<Arc<dyn Places>>,
     /// The clone of the agent that these work for.
     pub(crate) place: Option<Arc<Place>>,
@@ -302,7 +302,7 @@ impl Workers {
     async fn placed(&self, job: &mut Job, work: &mut Work) -> Result<Self, String> {
         let is_any = job.kind != WorkKind::Answer && job.opening.spec.tools != ToolChoice::Nothing;
         let Some(places) = self.places.as_ref().filter(|_| is_any) else { return Ok(self.clone()) };
-        let place = places.place(&work.agent).await?;
+        let Some(place) = places.place(&work.agent).await? else { return Ok(self.clone()) };
         for attachment in &mut job.attachments {
             // The project may have a file that the clone has not.
             let path = Path::new(&self.requests.project).join(&attachment.path);

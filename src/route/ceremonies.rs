@@ -166,6 +166,7 @@ mod tests {
             confidence: 1.0,
             evidence: Vec::new(),
             ceremonies: Vec::new(),
+            overlaps: Vec::new(),
         };
         let ceremony = Ceremony {
             name: "Design Review".to_owned(),

@@ -40,6 +40,7 @@ mod hard;
 mod index;
 mod lines;
 mod message;
+pub(crate) mod overlaps;
 mod parts;
 mod reviewers;
 mod score;

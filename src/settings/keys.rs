@@ -23,7 +23,7 @@ pub(super) struct Key {
 impl Key {
     /// Whether no agent starts while its value cannot be read: to leave it out would let more happen.
     pub(super) fn fails_closed(&self) -> bool {
-        let tables = [HOOKS, HOSTS, "agents.*.host", "check.", "budget.", "isolation."];
+        let tables = [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation."];
         self.adds_up || tables.iter().any(|table| self.name.starts_with(table))
     }
 }
@@ -90,10 +90,12 @@ pub(super) const KEYS: &[Key] = &[
         };
         put(&mut s.sandbox.opens_git, opens)
     }),
-    free("isolation.mode", |s, _, v| {
-        let name = text(v)?;
-        let mode = Isolation::parse(&name);
-        put(&mut s.isolation.mode, mode.ok_or_else(|| format!("is project or clone, not `{name}`")))
+    free("isolation.mode", |s, _, v| put(&mut s.isolation.mode, isolation(v))),
+    free("isolation.tiers.*", |s, tier, v| {
+        let known = Tier::of_work(tier);
+        let known = known.ok_or_else(|| format!("names no tier: use lightweight, standard or full, not `{tier}`"))?;
+        s.isolation.tiers.insert(known, isolation(v)?);
+        Ok(())
     }),
     guarded_key("isolation.host", |s, _, v| put(&mut s.isolation.host, text(v).map(Some))),
     guarded_key("isolation.bring", |s, _, v| put(&mut s.isolation.bring, texts(v))),
@@ -137,6 +139,22 @@ pub(super) const KEYS: &[Key] = &[
     free("budget.repository.tokens", |s, _, v| put(&mut s.budget.repository.tokens, amount(v))),
     free("budget.repository.cost_usd", |s, _, v| put(&mut s.budget.repository.cost_usd, fractional_amount(v))),
     free("budget.repository.billed.*", |s, unit, v| billed(&mut s.budget.repository, unit, v)),
+    guarded_key("prices.*", |s, name, v| {
+        let fields = "must be a table with `input`, `output` and, if that differs, `cached`";
+        let (model, field) = name.rsplit_once('.').ok_or(fields)?;
+        let number = number(v)?;
+        let amount = Some(number).filter(|number| number.is_finite() && *number >= 0.0);
+        let amount = amount.ok_or_else(|| format!("must be 0 or more, not {number}"))?;
+        let price = s.budget.prices.entry(model.to_lowercase()).or_default();
+        let place = match field {
+            "input" => &mut price.input,
+            "output" => &mut price.output,
+            "cached" => &mut price.cached,
+            _ => return Err(fields.to_owned()),
+        };
+        *place = Some(amount);
+        Ok(())
+    }),
     guarded_key("check.run", |s, _, v| put(&mut s.check, arguments(v))),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
@@ -178,6 +196,10 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("engines.*", engine_profile),
     free("agents.*.engine", |s, agent, v| {
         s.agent_engines.insert(agent.to_lowercase(), text(v)?);
+        Ok(())
+    }),
+    free("agents.*.isolation", |s, agent, v| {
+        s.agent_isolation.insert(agent.to_lowercase(), isolation(v)?);
         Ok(())
     }),
     guarded_key("agents.*.host", |s, agent, v| {
@@ -225,6 +247,9 @@ pub(super) const MCP_SERVERS: &str = "mcp.servers.";
 
 /// Prefix of the settings of hooks.
 pub(super) const HOOKS: &str = "hooks.";
+
+/// Prefix of the prices of models.
+pub(super) const PRICES: &str = "prices.";
 
 /// Prefix of the settings of hosts.
 pub(super) const HOSTS: &str = "hosts.";
@@ -377,6 +402,11 @@ fn fraction(value: &Value) -> Result<f64, String> {
     is_inside.then_some(number).ok_or_else(|| format!("must be a fraction between 0 and 1, not {number}"))
 }
 
+fn isolation(value: &Value) -> Result<Isolation, String> {
+    let name = text(value)?;
+    Isolation::parse(&name).ok_or_else(|| format!("is project or clone, not `{name}`"))
+}
+
 fn tier(value: &Value) -> Result<Option<Tier>, String> {
     let name = text(value)?;
     match Tier::of_work(&name) {
@@ -425,7 +455,7 @@ const APPROVE: &str = "`squad trust` shows what it would do, and approves it; or
 
 /// Whether no approval gives a repository's value an effect: the user's own choices, and the git that reads the repository.
 pub(super) fn is_for_users_alone(name: &str) -> bool {
-    ["models.override.", "policy.kept.", "git.program"].iter().any(|own| name.starts_with(own))
+    ["models.override.", "policy.kept.", PRICES, "git.program"].iter().any(|own| name.starts_with(own))
 }
 
 /// Whether a value of a limit, or of the sandbox, lets agents do more than `built_in`.

@@ -29,7 +29,7 @@ pub(crate) use keys::{ANY_HOST, BAD_VALUE};
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
 pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
-use crate::model::{Claim, Problem, SandboxLevel, Severity, Source, Tier};
+use crate::model::{Claim, Problem, SandboxLevel, Severity, Source, Tier, Usage};
 
 /// Where a value came from, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) agent_engines: BTreeMap<String, String>,
     /// The host of each agent, by its name or role in lower case: a host's name, a label, or [`ANY_HOST`].
     pub(crate) agent_hosts: BTreeMap<String, String>,
+    /// Where each agent works, by its name or role in lower case.
+    pub(crate) agent_isolation: BTreeMap<String, Isolation>,
     /// Other machines, by name.
     pub(crate) hosts: BTreeMap<String, HostSettings>,
     /// The effective value and its origin, by key.
@@ -165,6 +167,8 @@ pub(crate) struct SandboxSettings {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IsolationSettings {
     pub(crate) mode: Isolation,
+    /// By tier, where it differs.
+    pub(crate) tiers: BTreeMap<Tier, Isolation>,
     /// Where agents without a host of their own work: a host, a label, or any host; `None`: on this machine.
     pub(crate) host: Option<String>,
     /// What git ignores and each clone gets a copy of: files and folders below the project's.
@@ -210,9 +214,45 @@ pub(crate) struct BudgetSettings {
     pub(crate) day: BudgetLimits,
     /// Of all runs of a team in its clone, ever.
     pub(crate) repository: BudgetLimits,
+    /// The user's, by model, for engines that do not tell what their calls cost.
+    pub(crate) prices: BTreeMap<String, Price>,
+}
+
+/// What a model's tokens cost, in US dollars for a million.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Price {
+    pub(crate) input: Option<f64>,
+    pub(crate) output: Option<f64>,
+    /// Input that the engine's provider has cached; `None`: as other input.
+    pub(crate) cached: Option<f64>,
+}
+
+impl Price {
+    /// What it lacks to be one.
+    fn lack(&self) -> Option<&'static str> {
+        let is_whole = self.input.is_some() && self.output.is_some();
+        (!is_whole).then_some("needs `input` and `output`, in US dollars for a million tokens")
+    }
+
+    /// What these tokens cost; `None`: the engine told none. Cached input is a part of the input.
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<f64> {
+        const MILLION: f64 = 1_000_000.0;
+        let (input, output) = (self.input?, self.output?);
+        let cached = usage.cache_read_tokens.min(usage.input_tokens);
+        let fresh = usage.input_tokens - cached;
+        let sum =
+            fresh as f64 * input + cached as f64 * self.cached.unwrap_or(input) + usage.output_tokens as f64 * output;
+        (usage.input_tokens + usage.output_tokens > 0).then_some(sum / MILLION)
+    }
 }
 
 impl BudgetSettings {
+    /// What a model call cost, if the engine does not tell and the user's table has the model, by one of these names.
+    pub(crate) fn cost_of(&self, models: [Option<&str>; 2], usage: &Usage) -> Option<f64> {
+        let price = models.into_iter().flatten().find_map(|model| self.prices.get(&model.to_lowercase()));
+        usage.cost_usd.or_else(|| price?.cost(usage))
+    }
+
     /// Whether anything is limited beyond a single run.
     pub(crate) fn spans_runs(&self) -> bool {
         [&self.day, &self.repository].into_iter().any(|limits| *limits != BudgetLimits::default())
@@ -409,7 +449,9 @@ impl Settings {
         }
         let hooks = settings.hooks.iter().map(|(name, hook)| (format!("{}{name}", keys::HOOKS), hook.lack()));
         let hosts = settings.hosts.iter().map(|(name, host)| (format!("{}{name}", keys::HOSTS), host.lack()));
-        for (name, lack) in hooks.chain(hosts) {
+        let prices =
+            settings.budget.prices.iter().map(|(name, price)| (format!("{}{name}", keys::PRICES), price.lack()));
+        for (name, lack) in hooks.chain(hosts).chain(prices) {
             // What cannot be read has been reported.
             let is_reported = problems.iter().any(|problem| problem.message.contains(&format!("`{name}.")));
             if let (Some(lack), false) = (lack, is_reported) {
@@ -488,6 +530,7 @@ impl Settings {
             engines: BTreeMap::new(),
             agent_engines: BTreeMap::new(),
             agent_hosts: BTreeMap::new(),
+            agent_isolation: BTreeMap::new(),
             hosts: BTreeMap::new(),
             values: BTreeMap::new(),
             added: Vec::new(),
@@ -567,6 +610,26 @@ impl Settings {
             return all;
         }
         names.iter().find_map(|name| self.agent_hosts.get(name)).map(String::as_str).or(all)
+    }
+
+    /// What is said of an agent alone, by its name, role or tier; a flag is said of each. A repository does not take an agent
+    /// out of the clone that the user wants for all.
+    pub(crate) fn isolation_of(&self, names: &[String], tier: Tier) -> Option<Isolation> {
+        let mode = self.isolation.mode;
+        let origin = self.origin("isolation.mode");
+        let is_by_user = !matches!(origin, Origin::Default | Origin::Project(..));
+        let of_agent =
+            names.iter().find_map(|name| Some((format!("agents.{name}.isolation"), *self.agent_isolation.get(name)?)));
+        let own = of_agent.or_else(|| Some((format!("isolation.tiers.{tier}"), *self.isolation.tiers.get(&tier)?)));
+        let is_of_repository = |key: &str| {
+            let mut origins = self.values.iter().filter(|(name, _)| name.eq_ignore_ascii_case(key));
+            origins.any(|(_, (_, origin))| matches!(origin, Origin::Project(..)))
+        };
+        match own {
+            _ if matches!(origin, Origin::Flag(_) | Origin::Variable(_)) => Some(mode),
+            Some((key, _)) if is_by_user && mode == Isolation::Clone && is_of_repository(&key) => Some(mode),
+            own => own.map(|(_, own)| own),
+        }
     }
 
     /// The origin of the first value in a table.

@@ -104,15 +104,8 @@ impl HtmlPage {
         let about = self.head.get(1).map(paragraph).unwrap_or_default();
         let card: String = self.past.end(state, COLUMNS).iter().map(paragraph).collect();
         let answer = self.past.answer().map(markdown).unwrap_or_default();
-        let title = escaped(&title);
-        let mut page = format!(
-            "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n\
-             <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n\
-             <style>{STYLE}</style></head>\n<body><h1>{title}</h1>{about}\n<section>{card}</section>\n\
-             <article>{answer}</article>\n{}",
-            self.timeline.drawn()
-        );
+        let mut page =
+            format!("{about}\n<section>{card}</section>\n<article>{answer}</article>\n{}", self.timeline.drawn());
         let patches = diff.iter().map(|(head, patch)| paragraph(head) + &colored(patch)).collect::<String>();
         for (heading, is_open, text) in [
             ("Plan and why", false, &self.plan),
@@ -126,8 +119,62 @@ impl HtmlPage {
                 page += &format!("<details{open} class=part><summary><h2>{heading}</h2></summary>\n{text}</details>\n");
             }
         }
-        page + "</body></html>\n"
+        whole(&title, &page)
     }
+}
+
+/// A page of HTML.
+fn whole(title: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n\
+         <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n\
+         <style>{STYLE}</style></head>\n<body><h1>{title}</h1>{body}</body></html>\n"
+    )
+}
+
+/// Amounts side by side.
+pub(crate) struct Chart {
+    pub(crate) heading: &'static str,
+    pub(crate) bars: Vec<Bar>,
+}
+
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    /// The amount in words.
+    pub(crate) text: String,
+    pub(crate) amount: f64,
+    /// From and to what it was expected to be.
+    pub(crate) expected: Option<(f64, f64)>,
+}
+
+/// Charts as one page, without scripts and without anything to load.
+pub(crate) fn chart_page(title: &str, about: &str, charts: &[Chart]) -> String {
+    let mut body = paragraph(&Text::default().plain(about));
+    for Chart { heading, bars } in charts.iter().filter(|chart| !chart.bars.is_empty()) {
+        let ends = bars.iter().map(|bar| bar.expected.map_or(bar.amount, |(_, to)| to.max(bar.amount)));
+        let most = ends.fold(0.0, f64::max);
+        let width = |amount: f64| if most > 0.0 { (amount / most * 1000.0).round().clamp(0.0, 1000.0) } else { 0.0 };
+        let _ = write!(body, "\n<h2>{}</h2>\n<div class=times>", escaped(heading));
+        for Bar { name, text, amount, expected } in bars {
+            let expected = expected.map(|(from, to)| {
+                let (from, to) = (width(from), width(to));
+                format!("<rect class=wait x={from} y=0 width={} height=20/>", (to - from).max(2.0))
+            });
+            let _ = write!(
+                body,
+                "<span>{}</span><div><svg viewBox=\"0 0 1000 20\" preserveAspectRatio=none>\
+                 <rect class=bar x=0 y=0 width={} height=20/>{}</svg>{}</div>",
+                escaped(name),
+                width(*amount),
+                expected.unwrap_or_default(),
+                escaped(text)
+            );
+        }
+        body += "</div>\n";
+    }
+    whole(title, &body)
 }
 
 /// Why each agent was chosen.

@@ -72,7 +72,10 @@ impl<S: Screen> Lines<S> {
             }
             EventKind::EngineStarted { engine, version, warm, .. } => self.engine_started(engine, version, *warm),
             EventKind::RoutePlanned(plan) => {
-                plan.left_to_people().iter().map(|text| self.story.note(None, text)).collect()
+                let left = plan.left_to_people();
+                let left = left.iter().map(|text| self.story.note(None, text));
+                let warn = |text: String| self.story.note(Some((Mark::Attention, LineStyle::Warning)), &text);
+                left.chain(plan.overlap_warnings().map(warn)).collect()
             }
             _ => Vec::new(),
         }

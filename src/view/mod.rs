@@ -25,7 +25,7 @@ mod watched;
 pub(crate) use ask::{Terminal, asker};
 pub(crate) use card::{Card, counted, lines_changed, mark_of, used};
 pub(crate) use channel::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView};
-pub(crate) use html::HtmlPage;
+pub(crate) use html::{Bar, Chart, HtmlPage, chart_page};
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
@@ -189,6 +189,13 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::MemoryLogged { text, .. } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
         EventKind::CloneCommitted { conflicts, .. } if !conflicts.is_empty() => {
             (LineStyle::Warning, format!("its work is set aside: it conflicts in {}", list(conflicts)))
+        }
+        EventKind::WorkSetAside { conflicts, check, .. } => {
+            let why = match check {
+                Some(check) => format!("`{}` {} with it", first_line(&check.command, 80), check.result()),
+                None => format!("it conflicts in {}", list(conflicts)),
+            };
+            (LineStyle::Warning, format!("its work is not merged: {why}"))
         }
         EventKind::HostAssigned { host } => (LineStyle::Faint, format!("works on {host}")),
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),

@@ -19,6 +19,7 @@ mod clones;
 mod colleagues;
 mod commits;
 mod config;
+mod conflicts;
 mod convergence;
 #[cfg(unix)]
 mod conversation;
@@ -84,6 +85,7 @@ mod mcp_roles;
 mod mcp_tasks;
 mod mcp_tools;
 mod membership;
+mod mixed;
 mod odd_places;
 mod orchestrate;
 mod outcome;
@@ -129,6 +131,8 @@ mod sync;
 #[path = "../support/terminal.rs"]
 mod terminal;
 #[cfg(unix)]
+#[cfg(unix)]
+mod train;
 mod trust;
 mod undo;
 mod unmerged;

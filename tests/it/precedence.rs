@@ -71,11 +71,13 @@ const KEYS: &[Key] = &[
     key("budget.repository.time", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("budget.repository.tokens", [("2", "2"), ("3", "3")]),
     key("budget.repository.cost_usd", [("1.5", "1.5"), ("2.5", "2.5")]),
+    Key { name: "prices.small.input", values: [("2.5", "2.5"), ("3.5", "3.5")], is_guarded: true },
     Key { name: "check.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "isolation.bring", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "isolation.setup", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     guarded("isolation.host"),
     key("isolation.mode", [("\"clone\"", "clone"), ("\"project\"", "project")]),
+    key("isolation.tiers.full", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
@@ -109,6 +111,7 @@ const KEYS: &[Key] = &[
     guarded("engines.mine.program"),
     Key { name: "hosts.one.launch", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     Key { name: "agents.ada.host", values: [("\"one\"", "one"), ("\"any\"", "any")], is_guarded: true },
+    key("agents.ada.isolation", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("agents.ada.engine", [("\"rehearsal\"", "rehearsal"), ("\"copilot\"", "copilot")]),
     Key { name: "hooks.guard.run", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     guarded("mcp.servers.tides.command"),
@@ -172,6 +175,9 @@ fn variable(name: &str) -> Option<String> {
         | "engines.mine.program"
         | "agents.ada.engine"
         | "agents.ada.host"
+        | "agents.ada.isolation"
+        | "isolation.tiers.full"
+        | "prices.small.input"
         | "hosts.one.launch"
         | "policy.kept.shop"
         | "hooks.guard.run"

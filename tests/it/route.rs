@@ -379,3 +379,28 @@ fn what_a_rehearsal_improvised_teaches_nothing() {
     assert_eq!(json(&repo.squad(&["route", "--json", "Make it better"])), before);
     assert_eq!(repo.squad(&["log", "--export-routing"]).out, "");
 }
+
+/// Agents side by side whose modules overlap: said before anybody starts, and only of those.
+#[test]
+fn agents_side_by_side_on_the_same_paths_are_named() {
+    let repo = TestRepo::with_small_team();
+    let modules = "\n## Modules\n\n| Module | Primary | Secondary |\n|---|---|---|\n| `src/api/**` | Ada | |\n\
+                   | `src/api/tests` | Bob | |\n| `docs` | Rex | |\n";
+    let routing = repo.read(".squad/routing.md");
+    repo.write(".squad/routing.md", &(routing + modules));
+    let says = "ada and bob work side by side, and both on src/api/tests";
+    for (message, is_said) in
+        [("@ada and @bob do it", true), ("@ada does it, then @bob tests it", false), ("@ada and @rex do it", false)]
+    {
+        let routed = repo.squad(&["route", message]);
+        assert_eq!(routed.err.contains(says), is_said, "{routed}");
+        let json: Value = serde_json::from_str(&repo.squad(&["route", "--json", message]).out).expect("JSON");
+        assert_eq!(json["overlaps"][0]["agents"] == serde_json::json!(["ada", "bob"]), is_said, "{json}");
+        let dry = repo.squad(&["orchestrate", "--engine", "rehearsal", "--dry-run", message]);
+        assert_eq!(dry.err.contains(says), is_said, "{dry}");
+        let run = repo.squad(&["orchestrate", "--engine", "rehearsal", message]);
+        let (warned, begun) = (run.err.find(says), run.err.find("asks for"));
+        assert_eq!(warned.is_some(), is_said, "{run}");
+        assert!(begun.is_none_or(|begun| warned.is_none_or(|warned| warned < begun)), "{run}");
+    }
+}

@@ -54,6 +54,20 @@ fn usage_is_summed_up_by_day_agent_model_and_run() {
         shown.out.contains("agent  ada") && shown.out.contains("900 tokens in, 100 out, $0.50; 1 message"),
         "{shown}"
     );
+    // The same as a page, and of today in the status.
+    let page = repo.squad(&["log", "--usage", "--html", "use.html"]);
+    assert!(page.code == 0 && page.err.contains("Wrote use.html."), "{page}");
+    let html = repo.read("use.html");
+    for part in ["Tokens by day", "Cost by agent", "<span>bob</span>", "$0.50", "width=500 ", "1.0k tokens"] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(!html.contains("<script") && !html.contains("Forecast"), "{html}");
+    assert_eq!(repo.squad(&["log", "--usage", "--html", "use.html"]).code, 2, "it is there");
+    assert_eq!(repo.squad(&["log", "--html", "other.html"]).code, 2);
+    let status = squad(&repo, &["status"]);
+    assert!(status.out.contains("today") && status.out.contains("1.3k tokens in, 200 out, $1.00"), "{status}");
+    let another_day = json(&repo.squad(&["status", "--json"]));
+    assert!(another_day["today"].is_null(), "{another_day}");
     let none = json(&TestRepo::with_small_team().squad(&["log", "--usage", "--json"]));
     assert_eq!(none["usage"]["total"]["turns"], 0);
 }
@@ -77,4 +91,57 @@ fn five_runs_of_the_same_agents_make_a_forecast() {
     let output = run(&repo, "ada", 8_900, &[]);
     let told = "3.0k tokens, up to 5.0k; $0.50, up to $0.50 (5 runs like it); used 9.0k, above that";
     assert!(output.err.contains(&format!("forecast   {told}")), "{output}");
+}
+
+/// What a call costs: the engine's own word, else the user's price of the model, else nothing. In the outcome, the sums and
+/// the budget alike.
+#[test]
+fn prices_are_the_engines_or_the_users_and_never_invented() {
+    let repo = team();
+    let user = "../home/config/squad/config.toml";
+    let plain = repo.read(user);
+    let price = "[prices.\"M-1\"]\ninput = 2.0\noutput = 10\ncached = 0.5\n";
+    let silent = AGENT
+        .replace(",\\\"total_cost_usd\\\":0.5", "")
+        .replace("\\\"output_tokens\\\":100", "\\\"output_tokens\\\":100,\\\"cache_read_input_tokens\\\":400000");
+    let speaks = repo.read("../bin/my-agent");
+    for (program, prices, model, expected) in [
+        (&speaks, price, "m-1", json!(0.5)),
+        (&silent, price, "m-1", json!(1.401)),
+        (&silent, "[prices.m-1]\ninput = 2\noutput = 10\n", "m-1", json!(2.001)),
+        (&silent, price, "m-2", Value::Null),
+        (&silent, "", "m-1", Value::Null),
+    ] {
+        repo.write("../bin/my-agent", program);
+        repo.write(user, &format!("{plain}\n{prices}"));
+        let output = run(&repo, "ada", 1_000_000, &["--json", "--model", model]);
+        let end = TestRepo::events(&output).pop().expect("an end");
+        let cost = &end["work"][0]["usage"]["cost_usd"];
+        let is_it = cost.as_f64().zip(expected.as_f64()).map_or(*cost == expected, |(a, b)| (a - b).abs() < 1e-9);
+        assert!(is_it, "{prices} {model}: {cost}, not {expected}\n{output}");
+    }
+    let sums = json(&repo.squad(&["log", "--usage", "--json"]))["usage"].clone();
+    assert!((sums["total"]["cost_usd"].as_f64().expect("a number") - 3.902).abs() < 1e-9, "{sums}");
+    // At the budget nothing new starts.
+    repo.write(user, &format!("{plain}\n{price}\n[budget.repository]\ncost_usd = 2.5\n"));
+    let stopped = run(&repo, "bob", 1_000, &["--model", "m-1"]);
+    assert_eq!(stopped.code, 5, "{stopped}");
+    for (wrong, says) in [
+        ("[prices.m]\ninput = \"cheap\"\noutput = 1\n", "`prices.m.input` needs a number"),
+        ("[prices.m]\ninput = 1\noutput = -1\n", "`prices.m.output` must be 0 or more, not -1"),
+        ("[prices.m]\ninput = 1\n", "`prices.m` needs `input` and `output`"),
+        ("[prices.m]\ninput = nan\noutput = 1\n", "must be 0 or more, not NaN"),
+    ] {
+        repo.write(user, &format!("{plain}\n{wrong}"));
+        let refused = run(&repo, "ada", 1, &[]);
+        assert!(
+            refused.code == 3 && refused.err.contains(says) && refused.err.contains("config.toml:"),
+            "{wrong}: {refused}"
+        );
+    }
+    // A repository brings no prices.
+    repo.write(user, &plain);
+    repo.write(".squad/config.toml", price);
+    let output = run(&repo, "ada", 1_000, &["--json", "--model", "m-1"]);
+    assert!(TestRepo::events(&output).pop().expect("an end")["usage"]["cost_usd"].is_null(), "{output}");
 }

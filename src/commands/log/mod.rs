@@ -37,12 +37,14 @@ Examples:
   squad log 602796 --html run.html One page without scripts, to look at in a browser or to send
   squad log --agent backend --since yesterday
   squad log --usage --since 1w     Tokens and cost of the last week
+  squad log --usage --html use.html The same as pictures, by day and agent, with forecasts
   squad log --follow               Whatever any squad in this repository records from now on
   squad log --follow --json | jq 'select(.type == \"decision.logged\")'
   squad log --json | jq '.runs[0]'
   squad log --export-routing cases.jsonl && squad route --eval cases.jsonl
 
 WHEN is today, yesterday, a day (2026-01-05), an RFC 3339 time, or how long ago: 90s, 45m, 2h, 3d, 1w.")]
+#[command(group(clap::ArgGroup::new("shown").args(["run", "usage"])))]
 pub(super) struct Args {
     /// The run's short or whole id, or a prefix of it
     run: Option<String>,
@@ -66,11 +68,10 @@ pub(super) struct Args {
     /// Sum up what agents used, by day, agent, model and run
     #[arg(long, conflicts_with_all = ["run", "limit", "follow", "all", "export_routing"])]
     usage: bool,
-    /// Write RUN as a page of HTML to a new FILE
+    /// Write RUN, or with --usage the sums, as a page of HTML to a new FILE
     ///
     /// The page has no scripts and loads nothing; it can be sent to others as it is.
-    #[arg(long, value_name = "FILE", requires = "run")]
-    #[arg(conflicts_with_all = ["limit", "agent", "since", "follow", "events"])]
+    #[arg(long, value_name = "FILE", requires = "shown", conflicts_with_all = ["limit", "follow", "events"])]
     html: Option<PathBuf>,
     /// Overwrite an existing FILE of --html
     #[arg(long, requires = "html")]
@@ -104,6 +105,12 @@ impl Args {
         let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
         if self.usage {
             let sums = log::usage(repository, &prefix, &choice, &context.env.clock)?;
+            if let Some(file) = &self.html {
+                let forecasts = log::forecasts(repository, &prefix, &sums.runs)?;
+                let page = page::usage_html(&sums, &forecasts);
+                write_text(&context.directory.join(file), Some(self.force), &page)?;
+                return Self::wrote(context, file, &serde_json::json!({ "usage": sums, "file": file }));
+            }
             page::usage(&mut context.ui, &sums);
             return Ok(0);
         }
@@ -129,6 +136,10 @@ impl Args {
         }
         let mut timeline = log::timeline(repository, &prefix, Some(&run), &choice)?;
         if let Some(file) = &self.html {
+            if choice != Choice::default() {
+                let failure = Failure::usage("--html shows a run as a whole, without --agent and --since");
+                return Err(failure.hint("`squad log --usage --html FILE` knows both"));
+            }
             return self.write_html(context, &workspace, &run, &timeline, file);
         }
         timeline.keep_last(self.limit.map_or(usize::MAX, |limit| limit as usize));
@@ -170,10 +181,13 @@ impl Args {
         let patches: Vec<_> = files.iter().map(|file| (diff::head(file, (0, 0)), file.patch.as_str())).collect();
         let page = page.finish(workspace.leases().status(run), &patches);
         write_text(&context.directory.join(file), Some(self.force), &page)?;
-        if context.ui.json() {
-            context.value(serde_json::json!({ "run": run, "file": file }));
-        } else {
-            context.ui.say(&format!("Wrote {}.", printable_line(&file.display().to_string())));
+        Self::wrote(context, file, &serde_json::json!({ "run": run, "file": file }))
+    }
+
+    fn wrote(context: &mut Context<'_>, file: &Path, value: &serde_json::Value) -> Ended {
+        match context.ui.json() {
+            true => context.value(value),
+            false => context.ui.say(&format!("Wrote {}.", printable_line(&file.display().to_string()))),
         }
         Ok(0)
     }

@@ -6,12 +6,12 @@ use jiff::tz::TimeZone;
 use super::while_read;
 use crate::env::Clock;
 use crate::model::{
-    self, End, EventKind, Outcome, RunId, Slug, Usage, failure, first_line, indented, list, plural, printable,
+    self, End, EventKind, Forecast, Outcome, RunId, Slug, Usage, failure, first_line, indented, list, plural, printable,
 };
 use crate::ops::ledger::log::{RunSummary, Sum, UsageSums};
 use crate::record::{Entry, Read};
 use crate::ui::{FAINT, STRONG, Ui};
-use crate::view::{LineStyle, Mark, PastRun, Text, counted, mark_of, used, zone_name};
+use crate::view::{Bar, Chart, LineStyle, Mark, PastRun, Text, chart_page, counted, mark_of, used, zone_name};
 
 /// The columns before a run's message, and the fewest that are left for it.
 const MESSAGE: usize = 20;
@@ -126,6 +126,44 @@ pub(super) fn usage(ui: &mut Ui, sums: &UsageSums) {
             ui.texts(&[line.plain(&format!("  {used}; {counts}, {}", model::clock(usage.seconds as u64)))]);
         }
     }
+}
+
+/// Sums of usage as pictures.
+pub(super) fn usage_html(sums: &UsageSums, forecasts: &[(RunId, Forecast, Usage)]) -> String {
+    let tokens = |usage: &Usage| (usage.input_tokens + usage.output_tokens) as f64;
+    let cost = |usage: &Usage| usage.cost_usd.unwrap_or_default();
+    let short = |amount: f64| format!("{} tokens", model::abbreviated(amount as u64));
+    let dollars = |amount: f64| format!("${amount:.2}");
+    let bars = |sums: &[Sum], amount: &dyn Fn(&Usage) -> f64, words: &dyn Fn(f64) -> String| -> Vec<Bar> {
+        let bar = |Sum { of, usage }: &Sum| {
+            let (name, amount) = (if of.is_empty() { "unknown" } else { of }.to_owned(), amount(usage));
+            Bar { name, text: words(amount), amount, expected: None }
+        };
+        sums.iter().map(bar).collect()
+    };
+    let is_priced = sums.total.cost_usd.is_some();
+    let mut charts = Vec::new();
+    for (tokens_of, cost_of, sums) in [
+        ("Tokens by day", "Cost by day", &sums.days),
+        ("Tokens by agent", "Cost by agent", &sums.agents),
+        ("Tokens by model", "Cost by model", &sums.models),
+    ] {
+        charts.push(Chart { heading: tokens_of, bars: bars(sums, &tokens, &short) });
+        if is_priced {
+            charts.push(Chart { heading: cost_of, bars: bars(sums, &cost, &dollars) });
+        }
+    }
+    let expected = forecasts.iter().map(|(run, forecast, usage)| Bar {
+        name: run.short().to_owned(),
+        text: format!("{}; expected {}", short(tokens(usage)), forecast.text()),
+        amount: tokens(usage),
+        expected: Some((forecast.tokens.median, forecast.tokens.p90)),
+    });
+    charts.push(Chart { heading: "Forecast (light) against what was used", bars: expected.collect() });
+    let used = used(&sums.total).unwrap_or_else(|| "no tokens known".to_owned());
+    let counts = [(sums.total.turns, "message"), (sums.total.tool_calls, "tool call")];
+    let counts = counts.map(|(count, noun)| plural(count as usize, noun)).join(", ");
+    chart_page("What agents used", &format!("{used}; {counts}"), &charts)
 }
 
 /// Shows entries, one by one.

@@ -121,7 +121,9 @@ impl Args {
         context.ui.problems(&project.problems);
         project.require_sound()?;
         engines::check_names(&project)?;
-        self.require_check(&project)?;
+        if self.check {
+            project.require_check()?;
+        }
         let script = engines::script(&project.settings, &context.directory)?;
         let script = script.map(|script| match &resumed {
             Some(interrupted) => script.after(interrupted.past.played()),
@@ -182,19 +184,6 @@ impl Args {
             project = open(Some(&resumed))?;
         }
         Ok((project, Some(resumed)))
-    }
-
-    fn require_check(&self, project: &Project) -> Result<(), Failure> {
-        if !self.check || !project.settings.check.is_empty() {
-            return Ok(());
-        }
-        let brought = project.problems.iter().find(|problem| problem.message.contains("`check.run` is ignored"));
-        Err(match brought {
-            Some(problem) => Failure::team(format!("--check: the check of {} is not approved", problem.file))
-                .hint("squad trust approve check.run"),
-            None => Failure::team("--check: no check is configured")
-                .hint("squad config set --user check.run cargo,test; or write it in .squad/config.toml and approve it"),
-        })
     }
 
     fn attachments(

@@ -8,7 +8,7 @@ use crate::model::{Plan, Tier};
 use crate::ops::Project;
 use crate::ops::run::{lockouts, past, routing};
 use crate::ops::team::members::named_agents;
-use crate::route::{Considered, Request, RouteOptions, Router, ceremonies};
+use crate::route::{Considered, Request, RouteOptions, Router, ceremonies, overlaps};
 use crate::settings::Layer;
 
 /// Show who would work on a message, and why
@@ -108,6 +108,7 @@ impl Args {
         let lockouts = lockouts::binding(&project, &message, &route_options.agents, || context.env.clock.now())?;
         lockouts::bind(&mut plan, &lockouts, &named);
         ceremonies::add(&project.team, &mut plan, &message);
+        overlaps::add(&project.team, &mut plan);
         let considered = self.explain.then(|| router.considered(&request, &plan));
         let ui = &mut context.ui;
         if ui.json() {

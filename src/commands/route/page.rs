@@ -17,6 +17,7 @@ pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool, message
         head.truncate(1);
     }
     ui.texts(&head);
+    plan.overlap_warnings().for_each(|text| ui.warning(&printable(&text)));
     if !explain || plan.evidence.is_empty() {
         return;
     }

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use jiff::SignedDuration;
 use serde::{Serialize, Serializer};
 
 use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
-use crate::model::{AgentState, IntoMap, LiveCheck, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug};
+use crate::model::{
+    AgentState, IntoMap, LiveCheck, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug, Usage,
+};
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::gc::left_by_runs;
@@ -27,7 +30,7 @@ use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::left_out;
 use crate::ops::{Workspace, repository, team_settings};
 use crate::parse;
-use crate::pool::UsedUp;
+use crate::pool::{UsedUp, date};
 
 /// So many files take about 5 ms.
 const MOST_MEASURED: usize = 4_000;
@@ -63,6 +66,9 @@ pub(crate) struct Status {
     /// The sessions of live runs and of `squad watch`.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
+    /// What agents have used today, by the user's calendar, as far as engines tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) today: Option<Usage>,
     /// Accounts of the user's whose quota is used up, on which nothing starts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) quotas: Vec<UsedUp>,
@@ -181,7 +187,9 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         Ok(quotas) => (quotas.into_values().collect(), None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
+    let today = last.as_ref().and_then(|last| used_today(env, &repository, &prefix, last));
     Ok(Status {
+        today,
         repository: work_dir.display().to_string(),
         branch: head.branch,
         commit: head.commit,
@@ -204,6 +212,20 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),
     })
+}
+
+/// What agents have used today, if engines have told anything; `last` is the newest run that has ended.
+fn used_today(env: &Env, repository: &Repository, prefix: &str, last: &RunSummary) -> Option<Usage> {
+    // Today began no more than a day before that run, whatever the zone's clocks did meanwhile.
+    let since = last.started.checked_sub(SignedDuration::from_hours(26)).ok();
+    let sums = log::usage(repository, prefix, &Choice { since, agent: None }, &env.clock).ok()?;
+    let is_known =
+        |used: &Usage| used.input_tokens + used.output_tokens > 0 || used.cost_usd.is_some() || !used.billed.is_empty();
+    if !is_known(&sums.total) {
+        return None;
+    }
+    let today = date(&env.clock, env.clock.now());
+    sums.days.into_iter().find(|day| day.of == today).map(|day| day.usage).filter(is_known)
 }
 
 fn keys<S: Serializer>(runs: &BTreeMap<RunId, Option<String>>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -29,6 +29,8 @@ pub(in crate::ops) struct Piece {
     how: Option<ChangeEvidence>,
     /// Another run may have changed it at the same time.
     pub(in crate::ops) is_beside: bool,
+    /// It is in a clone, and not in the work tree.
+    pub(in crate::ops) is_in_clone: bool,
 }
 
 /// A run's changes, in the order in which they were made.
@@ -36,8 +38,6 @@ pub(in crate::ops) struct RunChanges {
     pub(in crate::ops) run: RunId,
     pub(in crate::ops) events: Vec<Event>,
     pub(in crate::ops) is_live: bool,
-    /// Its agents worked in clones.
-    pub(in crate::ops) is_cloned: bool,
     pub(in crate::ops) pieces: Vec<Piece>,
     /// The last snapshot.
     pub(in crate::ops) last: WorkTreeSnapshot,
@@ -153,12 +153,10 @@ impl RunChanges {
             }
         }
         let mut pieces = pieces.all;
-        let works = clones::works(repository, &run)?;
-        let is_cloned = !works.is_empty();
-        for AgentWork { agent, work } in works {
+        for AgentWork { agent, work } in clones::works(repository, &run)? {
             let piece = |step| {
                 let (class, by, how) = (ChangeClass::Own, BTreeSet::from([agent.clone()]), None);
-                Piece { step, class, by, how, is_beside: false }
+                Piece { step, class, by, how, is_beside: false, is_in_clone: true }
             };
             pieces.extend(repository.steps_of_work(&work)?.into_iter().map(piece));
         }
@@ -169,7 +167,7 @@ impl RunChanges {
         let why = |path: &String| left_out_at(&left_out, path).cloned().unwrap_or_default();
         let not_covered = not_covered.into_iter().map(|path| SkippedFile { why: why(&path), path }).collect();
         let last = snapshots.pop().unwrap_or(before.first);
-        Ok(Self { run, events, is_live, is_cloned, pieces, last, not_covered })
+        Ok(Self { run, events, is_live, pieces, last, not_covered })
     }
 
     /// The agent of this name that the run had.
@@ -197,7 +195,7 @@ impl Pieces {
             None => {
                 self.last.insert(step.path.clone(), self.all.len());
                 let is_beside = interval.is_beside(&step.path);
-                self.all.push(Piece { step, class, by, how, is_beside });
+                self.all.push(Piece { step, class, by, how, is_beside, is_in_clone: false });
             }
         }
     }

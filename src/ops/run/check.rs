@@ -7,24 +7,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::engine::command::OwnCommand;
-use crate::env::real;
-use crate::model::{Change, ChangeClass, EventKind, IntoSet, Position, ProjectCheck, Slug, command_line, seconds};
+use crate::model::{Change, ChangeClass, EventKind, Position, ProjectCheck, Slug, command_line};
 use crate::ops::run::checked::Checked;
+use crate::ops::run::clones;
 use crate::ops::run::executor::{Executor, Results};
-use crate::ops::run::own_commands::{program, require_approved};
-use crate::ops::team::trust;
-use crate::pool::{Action, Places, SessionPool, Work, WorkTree, session_id};
-use crate::program::Programs;
-
-/// The setting.
-pub(crate) const SETTING: &str = "check.run";
-/// Bytes of the end of its output that are kept in the record.
-const SHOWN: u64 = 4 * 1024;
-/// Stands for an agent where processes and their output are told apart by agents.
-const NAME: &str = "check";
-/// The clone that it is run in, where agents have clones.
-const CLONE: &str = "squad-check";
+use crate::ops::run::own_commands::{self, CHECKER};
+use crate::pool::{Action, SessionPool, Work, WorkTree};
 
 /// Where the check is run.
 struct CheckedPlace {
@@ -64,14 +52,15 @@ impl Executor<'_> {
         let command = command_line(&self.project.settings.check);
         let is_of_team = |path: &String| Path::new(path).starts_with(self.project.folder_in_repository());
         // Snapshots of work do not tell what became of the team's own files.
-        let has_own_files = self.named().any(|path| is_of_team(&path));
+        let named = own_commands::named_by_check(self.project);
+        let has_own_files = named.iter().any(is_of_team);
         let standing = last.filter(|last| {
             last.command == command && !has_own_files && self.are_alike(last.snapshot.as_deref(), before.as_deref())
         });
         let check = match standing {
             Some(check) => Some(check),
             None => self.check_now(position, &checked, before, &written).await.map(|check| {
-                let rewritten = self.named().filter(|path| written.contains(path.as_str())).collect();
+                let rewritten = named.into_iter().filter(|path| written.contains(path.as_str())).collect();
                 let check = ProjectCheck { rewritten, ..check };
                 self.workers.reports.at(position).tell(None, EventKind::CheckCompleted(check.clone()));
                 check
@@ -82,11 +71,11 @@ impl Executor<'_> {
 
     /// Where the work is checked: in the project, or in a clone of all that is merged so far. `None`: nowhere.
     async fn checked_place(&self) -> Option<CheckedPlace> {
-        let Some(clones) = self.clones else {
+        let Some(clones) = self.used_clones() else {
             let (root, pool) = (self.project.folder.root.clone(), Arc::clone(&self.workers.pool));
             return Some(CheckedPlace { root, pool, tree: self.workers.tree.clone()? });
         };
-        let place = clones.place(&Slug::fold(CLONE)?).await;
+        let place = clones.clone_of(&Slug::fold(clones::CHECK)?).await;
         let place = place.inspect_err(|reason| self.complain(&format!("the work cannot be checked: {reason}"))).ok()?;
         let (pool, tree) = (Arc::clone(&place.pool), Arc::clone(&place.tree));
         Some(CheckedPlace { root: PathBuf::from(&place.project), pool, tree })
@@ -122,14 +111,15 @@ impl Executor<'_> {
         written: &BTreeSet<&str>,
     ) -> Option<ProjectCheck> {
         let reports = self.workers.reports.at(position);
-        let arguments = &self.project.settings.check;
-        let command = command_line(arguments);
+        let command = command_line(&self.project.settings.check);
         reports.tell(None, EventKind::CheckStarted { command: command.clone() });
         let tree = &checked.tree;
         // A constant that folds to itself.
-        let name = Slug::fold(NAME)?;
+        let name = Slug::fold(CHECKER)?;
         tree.announce(Action::Begin(&name));
-        let ran = self.run_check(arguments, &name, checked).await;
+        let (root, sandbox) = (&checked.root, checked.pool.sandbox());
+        let whose = (self.env, self.project, self.run);
+        let ran = own_commands::check(whose, root, sandbox, self.workers.cancel.clone()).await;
         tree.announce(Action::End(&name));
         let mut check = match ran {
             Ok(None) => return None,
@@ -148,57 +138,5 @@ impl Executor<'_> {
             }
         }
         Some(check)
-    }
-
-    /// The files of the project that the check's arguments name, relative to the repository's root.
-    fn named(&self) -> impl Iterator<Item = String> {
-        let (root, top) = (real(&self.project.folder.root), real(&self.project.work_dir));
-        let named = self.project.settings.check.iter().flat_map(|text| trust::named_in(text, (&root, &top)));
-        let inner = |path: String| Some(real(&root.join(path)).strip_prefix(&top).ok()?.to_str()?.to_owned());
-        let named: BTreeSet<String> = named.filter_map(inner).into_set();
-        named.into_iter()
-    }
-
-    /// Fails closed: the error is the reason why it could not be run. `None`: the run is being cancelled.
-    async fn run_check(
-        &self,
-        arguments: &[String],
-        name: &Slug,
-        checked: &CheckedPlace,
-    ) -> Result<Option<ProjectCheck>, String> {
-        let Self { env, project, .. } = self;
-        require_approved(env, project, SETTING)?;
-        let (variables, root) = (env.os_variables(), &checked.root);
-        let programs = Programs::new(root, &variables);
-        let program = program(arguments.first().map(String::as_str).unwrap_or_default(), root, &programs)?;
-        let (local, session) = (project.local(), session_id(name, self.run));
-        let command = OwnCommand {
-            program,
-            arguments: arguments.get(1..).unwrap_or_default(),
-            directory: root,
-            variables,
-            sandbox: checked.pool.sandbox(),
-            squad: env.program.as_deref(),
-            local: &local,
-            session: &session,
-            input: None,
-            kept: SHOWN,
-        };
-        let mut cancel = self.workers.cancel.clone();
-        let ended = command.run(project.settings.sessions.tool_limit, cancel.wait()).await;
-        if self.workers.cancel.is_set() {
-            return Ok(None);
-        }
-        let ended = ended.map_err(|error| format!("it cannot be started: {error}"))?;
-        Ok(Some(ProjectCheck {
-            passed: ended.exit_code == Some(0),
-            exit_code: ended.exit_code,
-            reason: ended.reason,
-            seconds: seconds(ended.duration),
-            output: ended.output,
-            output_bytes: ended.output_bytes,
-            output_file: Some(ended.output_file),
-            ..ProjectCheck::default()
-        }))
     }
 }

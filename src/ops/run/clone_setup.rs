@@ -11,8 +11,9 @@ use crate::git::Repository;
 use crate::model::{EventKind, RunId, Slug, command_line, seconds};
 use crate::ops::Project;
 use crate::ops::run::own_commands::{program, require_approved};
-use crate::pool::{Cancel, Place, Reports, session_id};
+use crate::pool::{Cancel, session_id};
 use crate::program::Programs;
+use crate::sandbox::Sandbox;
 
 const SETUP: &str = "isolation.setup";
 const BRING: &str = "isolation.bring";
@@ -46,12 +47,11 @@ fn first_port(name: &str) -> u16 {
 /// Brings what git ignores, and runs the set-up. The error says why the clone is not ready.
 pub(super) async fn prepare(
     (env, project, run): (&Env, &Project, &RunId),
-    (agent, place, clone): (&Slug, &Place, &Repository),
+    (agent, (root, sandbox), clone): (&Slug, (&Path, Option<&Sandbox>), &Repository),
     own: &[(String, String)],
-    reports: &Reports,
+    tell: &(dyn Fn(EventKind) + Sync),
     mut cancel: Cancel,
 ) -> Result<(), String> {
-    let root = Path::new(&place.project);
     for path in &project.settings.isolation.bring {
         bring(project, path, root).map_err(|why| format!("`{BRING}` cannot bring `{path}`: {why}"))?;
     }
@@ -67,7 +67,7 @@ pub(super) async fn prepare(
         arguments: &arguments[1..],
         directory: root,
         variables,
-        sandbox: place.pool.sandbox(),
+        sandbox,
         squad: env.program.as_deref(),
         local: &local,
         session: &session,
@@ -90,7 +90,7 @@ pub(super) async fn prepare(
         output: ended.output,
         output_file: ended.output_file,
     };
-    reports.tell(Some(agent), prepared);
+    tell(prepared);
     if let Some(why) = why {
         return Err(why);
     }

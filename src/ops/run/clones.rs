@@ -5,10 +5,13 @@
 //!       ─→ clone of bob ─ work ─→ commit ─┴→ merged, in the plan's order ─→ clones of the next step …
 //! ```
 //!
+//! Where some agents work in the project, what is done there is merged in after each step, as work of no agent. Work that
+//! conflicts is set aside, until its agent has resolved that: then its commit names the one in whose place it stands.
+//!
 //! All commits are refs below `refs/squad/runs`: an agent's last work as `RUN/AGENT`, the merged work as `RUN_merged/N`,
 //! and as `RUN_aside/N` what conflicts with it. The user's work tree, index and branches are not touched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -17,27 +20,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::engine::rehearsal::Script;
 use crate::engine::remote;
 use crate::engine::remote::frames::{Order, PROTOCOL};
-use crate::env::files::{Measured, measure};
+use crate::env::files::{Measured, measure, read_regular};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
-use crate::model::{Content, EventKind, Position, RunId, SkippedFile, Slug, Sort, seconds};
+use crate::model::{
+    Content, EventKind, IntoSet, Member, Plan, PlanKind, Position, RunId, SkippedFile, Slug, Sort, seconds,
+};
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::run::clone_setup;
 use crate::ops::run::hosts::{self, CloneMirror, Hosts, RemoteMailbox, Slot};
 use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
-use crate::ops::team::{engines, sandbox};
+use crate::ops::team::engines;
+use crate::ops::team::sandbox::{self, Bounds};
 use crate::policy::Redactor;
-use crate::pool::{Cancel, Engines, Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
+use crate::pool::{Cancel, Engines, FoundPlace, Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
 use crate::sandbox::Sandbox;
+use crate::settings::Isolation;
 
 /// Where the refs of all runs are.
 pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
@@ -51,8 +58,18 @@ const LEASE: Duration = Duration::from_secs(60 * 60);
 /// The file with the name of the host that an agent works on.
 const HOST: &str = "host";
 
+/// Stands for an agent where the work of all is checked.
+pub(super) const CHECK: &str = "squad-check";
+
+/// The file that names the work whose conflicts an agent resolves in its clone.
+const CONFLICT: &str = "conflict.json";
+/// The trailer of a commit that stands in place of work that was set aside.
+const RESOLVES: &str = "Squad-Resolves: ";
+/// Bytes of a file in which marks of a conflict are looked for.
+const LARGEST: u64 = 8 << 20;
+
 /// The file that says that a clone is set up.
-const READY: &str = "ready";
+pub(super) const READY: &str = "ready";
 
 /// What the clones of a run are made of.
 pub(super) struct Basis {
@@ -72,6 +89,8 @@ pub(super) struct Basis {
     /// The project's, whose first snapshot is the start.
     pub(super) tree: Arc<WorkTree>,
     pub(super) hosts: Arc<Hosts>,
+    /// Who works in clones.
+    pub(super) cloned: BTreeSet<Slug>,
 }
 
 pub(in crate::ops) struct Clones {
@@ -80,6 +99,10 @@ pub(in crate::ops) struct Clones {
     folder: PathBuf,
     /// Each agent's, once it is made. Its lock is held while it is.
     made: Mutex<BTreeMap<Slug, Arc<tokio::sync::Mutex<Option<Made>>>>>,
+    /// Agents of the project that have to see, or go on with, what is in clones.
+    joined: Mutex<BTreeSet<Slug>>,
+    /// What work is merged with, if that is not what the run has merged so far.
+    onto: Mutex<Option<String>>,
 }
 
 struct Made {
@@ -96,10 +119,42 @@ struct Committed {
     conflicts: Vec<String>,
 }
 
+/// Work that conflicts with what others did, in its agent's clone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct OpenConflict {
+    /// The agent's work, and what it is merged with.
+    pub(super) work: String,
+    pub(super) onto: String,
+    /// The files in conflict.
+    pub(super) paths: Vec<String>,
+}
+
 /// The folder of a repository's clones; `None`: squad has no folder of its own.
 fn folder_of(env: &Env, repository: &Repository) -> Option<PathBuf> {
     let key = blake3::hash(repository.common_dir().as_os_str().as_encoded_bytes());
     Some(sandbox::state_folder(env)?.join(FOLDER).join(&key.to_hex()[..12]))
+}
+
+/// The folder of a run's clones.
+pub(super) fn folder_of_run(env: &Env, repository: &Repository, run: &RunId) -> Option<PathBuf> {
+    Some(folder_of(env, repository)?.join(run.as_str()))
+}
+
+/// What bounds programs to a clone.
+pub(super) fn bounds(
+    (env, project, run): (&Env, &Project, &RunId),
+    clone: &Project,
+    attached: &[PathBuf],
+    report: impl FnOnce(&Bounds),
+) -> Result<Option<Sandbox>, String> {
+    // The objects that the clone reads are there.
+    let source = [&*project.work_dir, project.repository.common_dir()].map(real);
+    let readable: Vec<PathBuf> = attached.iter().cloned().chain(source).collect();
+    let bounds = sandbox::of_run(env, clone, run.as_str(), &readable).map_err(|failure| failure.message)?;
+    report(&bounds);
+    // What git ignores there is no business of those that work here.
+    let hidden = sandbox::ignored_environment_files(project)?;
+    Ok(bounds.sandbox.map(|sandbox| sandbox.hiding(hidden)))
 }
 
 /// An agent's clone, as it lies there.
@@ -219,8 +274,32 @@ fn is_committed(repository: &Repository, place: &Path) -> Result<(), String> {
     }
 }
 
-/// Fails if agents cannot work in clones of this project.
-pub(super) fn require(env: &Env, project: &Project) -> Result<(), Failure> {
+/// The agents of a team that work in clones in a run with this plan.
+pub(super) fn cloned(project: &Project, plan: &Plan) -> BTreeSet<Slug> {
+    let (settings, team) = (&project.settings, &project.team);
+    let planned = plan.agents.iter().chain(plan.reviewers()).filter_map(|slug| team.member(slug));
+    // Where some work on other machines, the others are in clones too, unless something else is said of them.
+    let general = if hosts::is_any_away(settings, planned) { Isolation::Clone } else { settings.isolation.mode };
+    let is_cloned = |member: &&Member| {
+        let names = member.names();
+        let mode = settings.isolation_of(&names, plan.tier).unwrap_or(general);
+        mode == Isolation::Clone || settings.host_of(&names).is_some()
+    };
+    team.startable().filter(is_cloned).map(|member| member.slug.clone()).into_set()
+}
+
+/// Fails if those agents cannot work in clones of this project, or those in the project would not see their work.
+pub(super) fn require(env: &Env, project: &Project, plan: &Plan, cloned: &BTreeSet<Slug>) -> Result<(), Failure> {
+    let is_cloned = |agent: &Slug| cloned.contains(agent);
+    // Whoever is chosen or asked for help later fails by itself, unless all have to.
+    let all = || !cloned.is_empty() && project.team.startable().all(|member| is_cloned(&member.slug));
+    let is_needed = match plan.kind {
+        PlanKind::Abstain => all(),
+        PlanKind::Agents | PlanKind::Direct => plan.agents.iter().chain(plan.reviewers()).any(is_cloned),
+    };
+    if !is_needed {
+        return Ok(());
+    }
     let refused = |why: String| Failure::team(format!("agents cannot work in clones: {why}"));
     if folder_of(env, &project.repository).is_none() {
         return Err(refused("squad has no folder for them".to_owned()).hint("set HOME, or XDG_STATE_HOME"));
@@ -229,19 +308,69 @@ pub(super) fn require(env: &Env, project: &Project) -> Result<(), Failure> {
         return Err(refused(reason.to_owned()).hint("leave out `--isolation clone`: they work in the project then"));
     }
     let is_number = |slug: &&Slug| slug.as_str().chars().all(|character| character.is_ascii_digit());
-    if let Some(slug) = project.team.startable().map(|member| &member.slug).find(is_number) {
+    if let Some(slug) = cloned.iter().find(is_number) {
         return Err(refused(format!("the agent `{slug}` is called as a snapshot is")).hint("rename it"));
+    }
+    require_order(plan, cloned)
+}
+
+/// Fails if an agent in the project comes after one in a clone: squad brings nothing from a clone to the user's work tree
+/// by itself. Whoever only reviews or talks is given a clone.
+fn require_order(plan: &Plan, cloned: &BTreeSet<Slug>) -> Result<(), Failure> {
+    let mut earlier: Option<&Slug> = None;
+    for (number, agents) in (1..).zip(&plan.steps) {
+        let mut workers = agents.iter().filter(|agent| plan.ceremony(number).is_none() && !plan.is_reviewer(agent));
+        if let (Some(before), Some(agent)) = (earlier, workers.clone().find(|agent| !cloned.contains(*agent))) {
+            let message = format!("{agent} works in the project and after {before}, whose work stays in a clone");
+            let hint = format!("set `agents.{agent}.isolation = \"clone\"`, or `--isolation` for all of them");
+            return Err(Failure::team(message).hint(hint));
+        }
+        earlier = earlier.or_else(|| workers.find(|agent| cloned.contains(*agent)));
     }
     Ok(())
 }
 
 impl Clones {
     pub(super) fn new(basis: Basis) -> Result<Arc<Self>, String> {
-        let folder = folder_of(&basis.env, &basis.project.repository)
+        let folder = folder_of_run(&basis.env, &basis.project.repository, &basis.run)
             .ok_or("squad has no folder for clones: HOME is not set")?;
-        let folder = folder.join(basis.run.as_str());
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Arc::new(Self { basis: Arc::new(basis), folder: real(&folder), made: Mutex::default() }))
+        Ok(Arc::new(Self {
+            basis: Arc::new(basis),
+            folder: real(&folder),
+            made: Mutex::default(),
+            joined: Mutex::default(),
+            onto: Mutex::default(),
+        }))
+    }
+
+    /// Whether some agents of the team work in the project.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.basis.project.team.startable().any(|member| !self.basis.cloned.contains(&member.slug))
+    }
+
+    /// Whether an agent works in a clone.
+    pub(super) fn is_for(&self, agent: &Slug) -> bool {
+        let is_made = || {
+            let (git_dir, work_dir) = self.folders(agent);
+            self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made()
+        };
+        self.basis.cloned.contains(agent) || self.joined.lock().contains(agent) || is_made()
+    }
+
+    /// Whether agents have worked in clones so far, and not all in the project.
+    pub(super) fn is_used(&self) -> bool {
+        agents(&self.folder).iter().any(|(agent, _)| agent != CHECK)
+    }
+
+    /// From now on, the agent works in a clone.
+    pub(super) fn join(&self, agent: &Slug) {
+        self.joined.lock().insert(agent.clone());
+    }
+
+    /// Fails if a plan that was made in the run cannot be carried out.
+    pub(super) fn require_order(&self, plan: &Plan) -> Result<(), Failure> {
+        require_order(plan, &self.basis.cloned)
     }
 
     /// The project's root in an agent's clone, whether or not that is made.
@@ -265,6 +394,9 @@ impl Clones {
         let tip = self.tip().await?;
         let (git_dir, work_dir) = self.folders(agent);
         let repository = self.basis.project.repository.clone_at(&git_dir, &work_dir);
+        if let Some(reason) = self.basis.project.repository.obstacle_to_clones() {
+            return Err(format!("agents cannot work in clones: {reason}"));
+        }
         let asked = Instant::now();
         let (basis, made, at) = (Arc::clone(&self.basis), repository.clone(), tip.clone());
         let is_new = aside(self.basis.env.threads, move || {
@@ -291,8 +423,10 @@ impl Clones {
         let ready = self.folder.join(agent.as_str()).join(READY);
         if made.slot.is_none() && !ready.exists() {
             let Basis { env, project, run, reports, cancel, .. } = &*self.basis;
-            let whose = (&agent, &*made.place, &made.repository);
-            let prepared = clone_setup::prepare((env, project, run), whose, &own, reports, cancel.clone()).await;
+            let place = (Path::new(&made.place.project), made.place.pool.sandbox());
+            let whose = (&agent, place, &made.repository);
+            let tell = |kind| reports.tell(Some(&agent), kind);
+            let prepared = clone_setup::prepare((env, project, run), whose, &own, &tell, cancel.clone()).await;
             let prepared = prepared.and_then(|()| fs::write(&ready, "").map_err(|error| error.to_string()));
             prepared.map_err(|why| format!("its clone is not ready: {why}"))?;
         }
@@ -333,8 +467,67 @@ impl Clones {
         let set = aside(self.basis.env.threads, move || repository.set_clone(&now, &at)).await?;
         set.map_err(|error| format!("its clone cannot be set to what the others did: {error}"))?;
         let base = made.repository.snapshot_at(&tip).map_err(|error| error.to_string())?;
+        self.begin_again(agent, made, base).await
+    }
+
+    /// Puts work that is set aside, or that is given, into its agent's clone again, merged with all that the others did. Where both changed the
+    /// same, the files have both sides. `None`: not here, as on another machine.
+    pub(super) async fn reopen(&self, agent: &Slug, given: Option<&str>) -> Result<Option<OpenConflict>, String> {
+        let failed = |error: Error| error.to_string();
+        let (repository, run) = (&self.basis.project.repository, &self.basis.run);
         let place = self.folder.join(agent.as_str());
-        let tree = self.basis.tree_of(agent, &place, &made.repository)?;
+        let works = works(repository, run).map_err(failed)?;
+        let left = set_aside(repository, run).map_err(failed)?;
+        let is_it = |commit: &String| given.map_or_else(|| left.contains(commit), |given| given == commit);
+        let of_agent = works.into_iter().rev().find(|it| it.agent == *agent && is_it(&it.work.commit));
+        let Some(AgentWork { work, .. }) = of_agent.filter(|_| !place.join(HOST).exists()) else { return Ok(None) };
+        let slot = self.slot(agent);
+        let mut slot = slot.lock().await;
+        if slot.is_none() {
+            *slot = Some(self.open(agent).await?);
+        }
+        let (tip, Some(made)) = (self.tip().await?, &mut *slot) else { return Ok(None) };
+        let committer = (&repository.identity().unwrap_or_else(writer), self.basis.env.clock.now());
+        let reference = format!("{REFS}{run}_conflict/{agent}");
+        let (both, paths) = repository.merge_with_conflicts(&reference, (&tip, &work), committer).map_err(failed)?;
+        let conflict = OpenConflict { work: work.commit, onto: tip, paths };
+        let text = serde_json::to_string(&conflict).map_err(|error| error.to_string())?;
+        fs::write(place.join(CONFLICT), text).map_err(|error| error.to_string())?;
+        let at = conflict.onto.clone();
+        let clone = made.repository.clone();
+        let threads = self.basis.env.threads;
+        let set = aside(threads, move || clone.restore_clone(&at).and_then(|()| clone.show(&both))).await?;
+        set.map_err(failed)?;
+        let base = made.repository.snapshot_at(&conflict.onto).map_err(failed)?;
+        self.begin_again(agent, made, base).await?;
+        Ok(Some(conflict))
+    }
+
+    /// Leaves the conflicts of an agent unresolved: its clone is as it was.
+    pub(super) async fn give_up(&self, agent: &Slug) -> Result<(), String> {
+        let slot = self.slot(agent);
+        let mut slot = slot.lock().await;
+        match &mut *slot {
+            Some(made) => self.close_conflict(agent, made).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn close_conflict(&self, agent: &Slug, made: &mut Made) -> Result<(), String> {
+        let Some(conflict) = self.conflict(agent) else { return Ok(()) };
+        let restored = made.repository.restore_clone(&conflict.work);
+        let base = restored.and_then(|()| made.repository.snapshot_at(&conflict.work));
+        self.begin_again(agent, made, base.map_err(|error| error.to_string())?).await?;
+        fs::remove_file(self.folder.join(agent.as_str()).join(CONFLICT)).map_err(|error| error.to_string())
+    }
+
+    fn conflict(&self, agent: &Slug) -> Option<OpenConflict> {
+        serde_json::from_slice(&fs::read(self.folder.join(agent.as_str()).join(CONFLICT)).ok()?).ok()
+    }
+
+    /// Counts what happens in a clone from now on from another commit.
+    async fn begin_again(&self, agent: &Slug, made: &mut Made, base: WorkTreeSnapshot) -> Result<(), String> {
+        let tree = self.basis.tree_of(agent, &self.folder.join(agent.as_str()), &made.repository)?;
         let Place { project, hooks, pool, .. } = &*made.place;
         let (project, hooks, pool) = (project.clone(), hooks.clone(), Arc::clone(pool));
         made.place = Arc::new(Place { project, hooks, pool, tree });
@@ -342,8 +535,16 @@ impl Clones {
         Ok(())
     }
 
+    /// From now on, work is merged with this commit and what comes on top of it.
+    pub(super) fn merge_onto(&self, commit: &str) {
+        *self.onto.lock() = Some(commit.to_owned());
+    }
+
     /// The commit of all that is merged so far, or of the start.
     async fn tip(&self) -> Result<String, String> {
+        if let Some(onto) = self.onto.lock().clone() {
+            return Ok(onto);
+        }
         self.basis.tree.is_ready().await;
         let Basis { project, run, .. } = &*self.basis;
         let missing = || "the project's first snapshot could not be taken".to_owned();
@@ -353,21 +554,48 @@ impl Clones {
         merged.into_iter().next_back().or(start).ok_or_else(missing)
     }
 
-    /// Commits what these agents, and then others, left in their clones, and merges it in that order. Says what has to
-    /// be set aside.
-    pub(super) async fn collect(&self, order: &[Slug]) {
+    /// Commits what these agents, and then others, left in their clones, and merges it in that order. Returns whose work
+    /// conflicts, and is set aside.
+    pub(super) async fn collect(&self, order: &[Slug]) -> Vec<Slug> {
+        let is_whole = self.onto.lock().is_none();
+        if is_whole
+            && self.is_mixed()
+            && let Err(reason) = self.take_in_project().await
+        {
+            let reason = format!("agents in clones do not see what was done in the project: {reason}");
+            self.basis.reports.tell(None, EventKind::SessionError { session: String::new(), reason });
+        }
         // Work that was handed on, also in a process that was killed.
         let others = agents(&self.folder).into_iter().filter_map(|(agent, _)| Slug::fold(&agent));
-        let others: Vec<Slug> = others.filter(|agent| !order.contains(agent)).collect();
+        let others: Vec<Slug> = others.filter(|agent| is_whole && !order.contains(agent)).collect();
+        let mut conflicting = Vec::new();
         for agent in order.iter().chain(&others) {
-            if let Err(reason) = self.collect_from(agent).await {
-                let reason = format!("what {agent} left in its clone could not be committed: {reason}");
-                self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+            match self.collect_from(agent).await {
+                Ok(true) => {}
+                Ok(false) => conflicting.push(agent.clone()),
+                Err(reason) => {
+                    let reason = format!("what {agent} left in its clone could not be committed: {reason}");
+                    self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+                }
             }
+        }
+        conflicting
+    }
+
+    /// Merges what was done in the project since the last time, so that those who work in clones from now on have it.
+    async fn take_in_project(&self) -> Result<(), String> {
+        self.basis.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
+        let (tip, now) = (self.tip().await?, self.basis.tree.last());
+        let (Some(now), basis) = (now, Arc::clone(&self.basis)) else { return Ok(()) };
+        let taken = aside(self.basis.env.threads, move || basis.take_in_project(&tip, &now)).await?;
+        match taken.map_err(|error| error.to_string())? {
+            MergedWork::Merged { .. } => Ok(()),
+            MergedWork::Conflict(paths) => Err(format!("it conflicts with theirs in {}", paths.join(", "))),
         }
     }
 
-    async fn collect_from(&self, agent: &Slug) -> Result<(), String> {
+    /// `false`: it conflicts.
+    async fn collect_from(&self, agent: &Slug) -> Result<bool, String> {
         let slot = self.slot(agent);
         let mut slot = slot.lock().await;
         let (git_dir, work_dir) = self.folders(agent);
@@ -375,12 +603,20 @@ impl Clones {
             Some(made) => made,
             // Of a process that was killed.
             None if self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made() => {
-                slot.insert(self.open(agent).await?)
+                let made = slot.insert(self.open(agent).await?);
+                self.close_conflict(agent, made).await?;
+                made
             }
-            None => return Ok(()),
+            None => return Ok(true),
         };
+        let conflict = self.conflict(agent);
+        if let Some(conflict) = &conflict
+            && conflict.paths.iter().any(|path| has_marks(&work_dir.join(path)))
+        {
+            return Ok(false);
+        }
         made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
-        let Some(now) = made.place.tree.last() else { return Ok(()) };
+        let Some(now) = made.place.tree.last() else { return Ok(true) };
         // Its clone began without any.
         for SkippedFile { path, why } in now.left_out() {
             let reason = format!("{path} stays in the clone of {agent} and is in no commit: {why}");
@@ -388,13 +624,23 @@ impl Clones {
         }
         let tip = self.tip().await?;
         let (basis, name, repository) = (Arc::clone(&self.basis), agent.clone(), made.repository.clone());
-        let committed = aside(self.basis.env.threads, move || basis.commit((&name, &tip), &repository, &now));
-        if let Some(Committed { reference, work, conflicts }) = committed.await?.map_err(|error| error.to_string())? {
+        let resolves = conflict.as_ref().map(|conflict| conflict.work.clone());
+        let commit = move || basis.commit((&name, &tip), &repository, &now, resolves.as_deref());
+        let committed = aside(self.basis.env.threads, commit).await?.map_err(|error| error.to_string())?;
+        let mut is_merged = true;
+        if let Some(Committed { reference, work, conflicts }) = committed {
+            is_merged = conflicts.is_empty();
             let committed = EventKind::CloneCommitted { reference, commit: work.commit.clone(), conflicts };
             self.basis.reports.record(Some(agent), committed).await?;
             made.repository.settle_clone(&work.commit).map_err(|error| error.to_string())?;
+            if let Some(onto) = self.onto.lock().as_mut().filter(|_| is_merged) {
+                *onto = work.commit;
+            }
         }
-        Ok(())
+        if conflict.is_some() {
+            fs::remove_file(self.folder.join(agent.as_str()).join(CONFLICT)).map_err(|error| error.to_string())?;
+        }
+        Ok(is_merged)
     }
 
     /// The changed lines of these files, from the start to what is merged so far.
@@ -438,7 +684,8 @@ impl Basis {
         host: Option<&str>,
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
-        let sandbox = self.bounds(&project)?;
+        let whose = (&self.env, &self.project, &self.run);
+        let sandbox = bounds(whose, &project, &self.attached, |bounds| bounds.report(&self.reports))?;
         let engines = match host {
             Some(host) => self.engines_on(host, agent, place, (&project, &repository))?,
             None => self.engines_here(place, &project, own, sandbox.as_ref())?,
@@ -451,19 +698,6 @@ impl Basis {
         let project = project.folder.root.display().to_string();
         let place = Arc::new(Place { project, hooks, pool, tree });
         Ok((Made { repository, place, slot: None }, base, agent.clone()))
-    }
-
-    /// What bounds programs to a clone.
-    fn bounds(&self, project: &Project) -> Result<Option<Sandbox>, String> {
-        // The objects that the clone reads are there.
-        let source = [&*self.project.work_dir, self.project.repository.common_dir()].map(real);
-        let readable: Vec<PathBuf> = self.attached.iter().cloned().chain(source).collect();
-        let bounds = sandbox::of_run(&self.env, project, self.run.as_str(), &readable);
-        let bounds = bounds.map_err(|failure| failure.message)?;
-        bounds.report(&self.reports);
-        // What git ignores there is no business of agents that work here.
-        let hidden = sandbox::ignored_environment_files(&self.project)?;
-        Ok(bounds.sandbox.map(|sandbox| sandbox.hiding(hidden)))
     }
 
     /// Engines on this machine, bound to the clone.
@@ -551,26 +785,54 @@ impl Basis {
         (agent, tip): (&Slug, &str),
         clone: &Repository,
         now: &WorkTreeSnapshot,
+        resolves: Option<&str>,
     ) -> Result<Option<Committed>, Error> {
         let (repository, run, at) = (&self.project.repository, &self.run, self.env.clock.now());
         let committer = repository.identity().unwrap_or_else(writer);
         let reference = format!("{REFS}{run}/{agent}");
-        let message = format!("work tree of run {run}.{agent}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n");
+        let resolves = resolves.map(|work| format!("{RESOLVES}{work}\n")).unwrap_or_default();
+        let message = format!("work tree of run {run}.{agent}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n{resolves}");
         let Some(work) = clone.commit_clone((&reference, now), (&committer, at), &message)? else { return Ok(None) };
-        let numbered = |kind: &str| -> Result<String, Error> {
-            let name = format!("{run}_{kind}");
-            Ok(format!("{REFS}{name}/{}", repository.last_snapshot(&name)? + 1))
-        };
-        let merge = format!("work tree of run {run}, merged\n\nSquad-Run: {run}\n");
-        let merged = repository.merge_work(&numbered("merged")?, (tip, &work), (&committer, at), &merge)?;
+        let merged = self.merge(tip, &work)?;
         let conflicts = match merged {
             MergedWork::Merged { .. } => Vec::new(),
             MergedWork::Conflict(paths) => {
-                repository.set_aside(&numbered("aside")?, &work)?;
+                repository.set_aside(&self.next("aside")?, &work)?;
                 paths
             }
         };
         Ok(Some(Committed { reference, work, conflicts }))
+    }
+
+    fn merge(&self, tip: &str, work: &ClonedWork) -> Result<MergedWork, Error> {
+        let (repository, run, at) = (&self.project.repository, &self.run, self.env.clock.now());
+        let committer = repository.identity().unwrap_or_else(writer);
+        let message = format!("work tree of run {run}, merged\n\nSquad-Run: {run}\n");
+        repository.merge_work(&self.next("merged")?, (tip, work), (&committer, at), &message)
+    }
+
+    /// The next ref of a kind.
+    fn next(&self, kind: &str) -> Result<String, Error> {
+        let name = format!("{}_{kind}", self.run);
+        Ok(format!("{REFS}{name}/{}", self.project.repository.last_snapshot(&name)? + 1))
+    }
+
+    fn take_in_project(&self, tip: &str, now: &WorkTreeSnapshot) -> Result<MergedWork, Error> {
+        let (repository, run) = (&self.project.repository, &self.run);
+        let mut base = repository.first_snapshot(run.as_str())?;
+        for commit in merged(repository, run)?.iter().rev() {
+            // What is no agent's is the project's.
+            let of_project = repository.cloned_work(commit)?.filter(|(_, message)| agent_of(message).is_none());
+            if let Some((taken, _)) = of_project {
+                base = Some(taken.commit);
+                break;
+            }
+        }
+        let base = base.unwrap_or_else(|| tip.to_owned());
+        if repository.snapshot_at(&base)?.has_tree_of(now) {
+            return Ok(MergedWork::Merged { commit: tip.to_owned() });
+        }
+        self.merge(tip, &ClonedWork { base, commit: now.commit() })
     }
 }
 
@@ -585,28 +847,38 @@ impl Clones {
     }
 }
 
-impl Places for Clones {
-    fn place(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = Result<Arc<Place>, String>> + Send + '_>> {
-        let agent = agent.clone();
-        Box::pin(async move {
-            let slot = self.slot(&agent);
-            let mut slot = slot.lock().await;
-            match &mut *slot {
-                Some(made) => {
-                    self.advance(&agent, made).await?;
-                    if made.slot.is_none() {
-                        made.slot = self.host_slot(&agent).await?;
-                    }
-                }
-                None => {
-                    let mut made = self.open(&agent).await?;
-                    // It may be there since an earlier step of a run that was killed.
-                    self.advance(&agent, &mut made).await?;
-                    *slot = Some(made);
+impl Clones {
+    /// An agent's clone, set to what is merged so far.
+    pub(super) async fn clone_of(&self, agent: &Slug) -> Result<Arc<Place>, String> {
+        let slot = self.slot(agent);
+        let mut slot = slot.lock().await;
+        match &mut *slot {
+            Some(made) => {
+                self.advance(agent, made).await?;
+                if made.slot.is_none() {
+                    made.slot = self.host_slot(agent).await?;
                 }
             }
-            let place = slot.as_ref().map(|made| Arc::clone(&made.place));
-            place.ok_or_else(|| "its clone is gone".to_owned())
+            None => {
+                let mut made = self.open(agent).await?;
+                // It may be there since an earlier step of a run that was killed.
+                self.advance(agent, &mut made).await?;
+                *slot = Some(made);
+            }
+        }
+        let place = slot.as_ref().map(|made| Arc::clone(&made.place));
+        place.ok_or_else(|| "its clone is gone".to_owned())
+    }
+}
+
+impl Places for Clones {
+    fn place(&self, agent: &Slug) -> FoundPlace<'_> {
+        let agent = agent.clone();
+        Box::pin(async move {
+            match self.is_for(&agent) {
+                true => self.clone_of(&agent).await.map(Some),
+                false => Ok(None),
+            }
         })
     }
 
@@ -626,14 +898,27 @@ pub(in crate::ops) struct AgentWork {
 /// What agents did in clones, in the order in which it is to be merged; last what was set aside. Empty: they worked in
 /// the project, or changed nothing.
 pub(in crate::ops) fn works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
-    let mut works: Vec<AgentWork> = Vec::new();
+    let (mut works, mut resolved) = (Vec::new(), BTreeSet::new());
     for commit in merged(repository, run)?.into_iter().chain(set_aside(repository, run)?) {
         let Some((work, message)) = repository.cloned_work(&commit)? else { continue };
-        let agent = message.lines().find_map(|line| line.strip_prefix("Squad-Agent: "));
-        let Some(agent) = agent.and_then(Slug::fold) else { continue };
+        let Some(agent) = agent_of(&message) else { continue };
+        resolved.extend(message.lines().filter_map(|line| Some(line.strip_prefix(RESOLVES)?.to_owned())));
         works.push(AgentWork { agent, work });
     }
+    works.retain(|work: &AgentWork| !resolved.contains(&work.work.commit));
     Ok(works)
+}
+
+/// Whether a file still has both sides of a conflict.
+fn has_marks(path: &Path) -> bool {
+    let text = read_regular(path, LARGEST).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    ["<<<<<<< ", ">>>>>>> "].iter().all(|mark| text.lines().any(|line| line.starts_with(mark)))
+}
+
+/// The agent whose work a commit is, by its message.
+fn agent_of(message: &str) -> Option<Slug> {
+    message.lines().find_map(|line| line.strip_prefix("Squad-Agent: ")).and_then(Slug::fold)
 }
 
 /// The commits of a run's merged work, in order.

@@ -28,7 +28,7 @@ use crate::pool::{
 };
 use crate::route::asks_for_work;
 use crate::route::choice::{self, Chosen};
-use crate::route::{self, ceremonies};
+use crate::route::{self, ceremonies, overlaps};
 use crate::sandbox::level_of;
 use crate::tools::Tool;
 
@@ -40,7 +40,7 @@ pub(in crate::ops) struct Executor<'a> {
     pub(in crate::ops) run: &'a RunId,
     pub(in crate::ops) compiler: &'a Compiler<'a>,
     pub(in crate::ops) workers: &'a Workers,
-    /// `None`: all agents work in the project.
+    /// `None`: no agent of the team works in a clone.
     pub(in crate::ops) clones: Option<&'a Clones>,
     /// What the run had done before it was interrupted.
     pub(in crate::ops) past: &'a Past,
@@ -81,6 +81,11 @@ impl Executor<'_> {
                 self.tell(None, EventKind::RoutePlanned(plan.clone()));
             }
         }
+        if let Some(returned) = &self.past.returned {
+            results.work.clear();
+            self.return_works(&plan, returned, &mut results.work).await;
+            return self.finish(results, started).await;
+        }
         match plan.kind {
             PlanKind::Agents if !self.order.members.is_empty() => self.members(&mut results).await,
             PlanKind::Agents => {
@@ -91,7 +96,10 @@ impl Executor<'_> {
             PlanKind::Abstain => {
                 if let Some(plan) = self.choose(&plan, &mut results).await {
                     results.forecast = forecast(self.project, &plan);
-                    self.agents(&plan, &mut results).await;
+                    match self.clones.map_or(Ok(()), |clones| clones.require_order(&plan)) {
+                        Ok(()) => self.agents(&plan, &mut results).await,
+                        Err(failure) => results.unchosen = Some(failure),
+                    }
                 }
             }
         }
@@ -151,6 +159,7 @@ impl Executor<'_> {
     fn plan_chosen(&self, plan: &mut Plan) {
         route::appoint_reviewers(&self.project.team, plan, &self.order.message);
         ceremonies::add(&self.project.team, plan, &self.order.message);
+        overlaps::add(&self.project.team, plan);
         plan.evidence.extend(self.compiler.model_evidence(plan));
         self.tell(None, EventKind::RoutePlanned(plan.clone()));
     }
@@ -285,6 +294,7 @@ impl Executor<'_> {
         let forecast = results.forecast.map(Box::new);
         let end =
             EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error };
+        let end = if self.past.returned.is_some() { self.past.end_with(end) } else { end };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let run = self.run.clone();
         let error = unchosen;
@@ -304,13 +314,23 @@ impl Executor<'_> {
 
     /// The project's root where an agent works.
     pub(super) fn directory_of(&self, agent: &Slug) -> String {
-        self.clones.map_or_else(|| self.workers.requests.project.clone(), |clones| clones.root(agent))
+        match self.clones.filter(|clones| clones.is_for(agent)) {
+            Some(clones) => clones.root(agent),
+            None => self.workers.requests.project.clone(),
+        }
+    }
+
+    /// The clones, if there is work in them.
+    pub(super) fn used_clones(&self) -> Option<&Clones> {
+        self.clones.filter(|clones| clones.is_used())
     }
 
     /// Brings together what these agents did, for those who come after them.
-    pub(super) async fn collect(&self, agents: &[Slug]) {
-        if let Some(clones) = self.clones {
-            clones.collect(agents).await;
+    /// Returns whose work conflicts.
+    pub(super) async fn collect(&self, agents: &[Slug]) -> Vec<Slug> {
+        match self.clones {
+            Some(clones) => clones.collect(agents).await,
+            None => Vec::new(),
         }
     }
 
@@ -349,8 +369,8 @@ impl Executor<'_> {
         let asks = self.workers.requests.ask.is_some();
         let situation = match kind {
             WorkKind::Answer => String::new(),
-            WorkKind::Review => self.situation(REVIEWING),
-            WorkKind::Work => self.situation(self.workers.requests.permissions.explained(asks)),
+            WorkKind::Review => self.situation(&spec.agent, REVIEWING),
+            WorkKind::Work => self.situation(&spec.agent, self.workers.requests.permissions.explained(asks)),
         };
         let earlier = self.order.conversation.as_ref().map(|conversation| EarlierTurns {
             conversation: conversation.id.clone(),
@@ -376,12 +396,13 @@ impl Executor<'_> {
     }
 
     /// What agents are told about this run.
-    fn situation(&self, permissions: &str) -> String {
+    fn situation(&self, agent: &Slug, permissions: &str) -> String {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
         let (branch, limits) = (requests.branch.as_deref(), [silence, tool, work]);
         let level = level_of(self.workers.pool.sandbox());
-        let sandbox = sandbox::explained(level, &self.project.settings.sandbox, requests.may_commit);
+        let may_commit = requests.may_commit && self.clones.is_none_or(|clones| !clones.is_for(agent));
+        let sandbox = sandbox::explained(level, &self.project.settings.sandbox, may_commit);
         Situation { user, branch, permissions, sandbox, limits }.text()
     }
 }

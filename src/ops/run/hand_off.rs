@@ -160,8 +160,9 @@ impl Executor<'_> {
         }
         let workers = self.workers.at(position);
         let Submission { now, all } = submission;
+        let clones = self.used_clones().inspect(|clones| clones.join(&reviewer.slug));
         let others = match &workers.tree {
-            Some(tree) if self.clones.is_none() => tree.of_others().await,
+            Some(tree) if clones.is_none() => tree.of_others().await,
             _ => Vec::new(),
         };
         let changed = changed_by(all).chain(&others);
@@ -169,7 +170,7 @@ impl Executor<'_> {
         files.sort();
         files.dedup();
         let shown: Vec<String> = files.iter().take(FILES).cloned().collect();
-        let (diff, contents) = match (self.clones, &workers.tree) {
+        let (diff, contents) = match (clones, &workers.tree) {
             (Some(clones), _) => {
                 let read = (clones.diff(&shown).await, clones.contents(&files).await);
                 read.0.as_ref().err().or(read.1.as_ref().err()).iter().for_each(|reason| self.complain(reason));
@@ -331,6 +332,9 @@ impl Executor<'_> {
             return workers.recorded(&member.slug, end.clone());
         }
         let goes_on = self.past.interrupted(&member.slug, position);
+        if let Some(clones) = self.clones.filter(|clones| judged.iter().any(|work| clones.is_for(&work.agent))) {
+            clones.join(&member.slug);
+        }
         let prompt = compile::revision_prompt(
             &self.order.message,
             &reports_of(judged),

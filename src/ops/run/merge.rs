@@ -1,23 +1,37 @@
 //! `squad merge`: brings what a run's agents did in their clones to the user's branch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::env::Env;
-use crate::error::Failure;
-use crate::git::{ClonedWork, MergeTarget, MergedFile, WorkToMerge};
+use crate::error::{Failure, FailureKind};
+use crate::git::{ClonedWork, MergePlan, MergeTarget, MergedFile, WorkToMerge};
 use crate::model::{
-    ChangeKind, Event, EventKind, IntoSet, Outcome, Position, RunId, SkippedFile, Slug, first_line, list, plural,
+    ChangeKind, Event, EventKind, IntoSet, Outcome, Position, ProjectCheck, RunId, SkippedFile, Slug, command_line,
+    first_line, list, plural, printable_line,
 };
-use crate::ops::Workspace;
 use crate::ops::change::lock;
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::log::{Choice, one_run, timeline};
 use crate::ops::ledger::{lost, undone};
+use crate::ops::run::check_clone::CheckClone;
 use crate::ops::run::clones::{self, AgentWork};
+use crate::ops::run::conflicts::{RETURNS, is_return};
+use crate::ops::run::lease::{Lease, LiveRun};
+use crate::ops::run::orchestrate;
+use crate::ops::run::order::{Order, flag_settings};
+use crate::ops::run::own_commands::named_by_check;
+use crate::ops::run::resume::{self, Returned};
+use crate::ops::run::signals::SignalGuard;
+use crate::ops::run::train::{self, Train};
+use crate::ops::team::{engines, secrets};
+use crate::ops::{Project, Workspace, runtime};
+use crate::policy::Permissions;
+use crate::pool::{Cancel, Show};
 use crate::record::Read;
+use crate::settings::Layer;
 
 /// Files that programs run, or take commands from, when a person opens a folder, builds, tests or commits. A name that
 /// ends in `/` is a folder, one that begins with `*` is an ending.
@@ -76,6 +90,21 @@ pub(crate) struct Options<'a> {
     pub(crate) run: &'a str,
     pub(crate) dry_run: bool,
     pub(crate) squash: bool,
+    /// `--check` and `--no-check`; `None`: where a check is configured, and it is no dry run.
+    pub(crate) check: Option<bool>,
+    /// Work that conflicts goes back to its agents.
+    pub(crate) returns: bool,
+}
+
+/// What a merge says and asks while it goes on.
+pub(crate) trait Talk {
+    fn say(&mut self, text: &str);
+
+    /// Whether agents may be started.
+    fn may_return(&mut self, question: &str) -> bool;
+
+    /// Fails unless the user agrees to what would happen.
+    fn agree(&mut self, report: &MergeReport) -> Result<(), Failure>;
 }
 
 /// What a merge did, or would do.
@@ -94,6 +123,11 @@ pub(crate) struct MergeReport {
     /// The branch that has the work; `None`: none.
     pub(crate) branch: Option<String>,
     pub(crate) commit: Option<String>,
+    /// The project's check of all that is merged; `None`: it was not checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<Box<ProjectCheck>>,
+    /// How often it was run.
+    pub(crate) checks: usize,
     /// Why it is not on the checked-out branch.
     pub(crate) aside: Option<String>,
 }
@@ -105,16 +139,19 @@ pub(crate) struct LeftWork {
     /// The files in conflict.
     pub(crate) conflicts: Vec<String>,
     pub(crate) why: String,
+    /// The project's check, which is red with it and green without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<Box<ProjectCheck>>,
     /// The commit of the work.
     pub(crate) commit: String,
 }
 
-/// Merges a run's work, once `agree` agrees to what would happen.
+/// Merges a run's work, once the user agrees to what would happen.
 pub(crate) fn merge(
     env: &Env,
     directory: &Path,
     options: &Options<'_>,
-    agree: impl FnOnce(&MergeReport) -> Result<(), Failure>,
+    talk: &mut dyn Talk,
 ) -> Result<MergeReport, Failure> {
     let workspace = Workspace::find(env, directory)?;
     let (repository, team) = (&workspace.repository, workspace.ledger_prefix());
@@ -124,7 +161,7 @@ pub(crate) fn merge(
         return Err(Failure::usage(format!("run {run} goes on, so its work cannot be merged yet"))
             .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
     }
-    let events = events_of(&workspace, &run)?;
+    let mut events = events_of(&workspace, &run)?;
     let works = clones::works(repository, &run)?;
     if works.is_empty() {
         return Err(nothing(&run, &events));
@@ -138,7 +175,7 @@ pub(crate) fn merge(
     let aside = format!("squad/{run}");
     let merges = merges_in(&workspace, &run, &events, &onto)?;
     if let (Some((commit, _)), false) = (merges.first(), options.dry_run) {
-        note_merge(env, &workspace, &run, &events, (head.branch.as_deref(), commit))?;
+        note_merge(env, &workspace, &run, &mut events, (head.branch.as_deref(), commit))?;
     }
     // What an earlier merge left may go now.
     let works: Vec<AgentWork> = works.into_iter().filter(|work| !clones::is_in(&merges, work)).collect();
@@ -159,7 +196,49 @@ pub(crate) fn merge(
     let message = |work: &AgentWork| message_of(&run, &events, &work.agent);
     let to_merge: Vec<WorkToMerge<'_>> =
         ready.iter().map(|work| WorkToMerge { work: &work.work, message: message(work) }).collect();
-    let plan = repository.plan_merge(&onto, &to_merge, (&signer, at)).map_err(|error| gone(&run, &ready, &error))?;
+    let plan_of = |indices: &[usize]| {
+        let planned = repository.plan_merge(&onto, (&to_merge, indices), (&signer, at));
+        planned.map_err(|error| gone(&run, &ready, &error))
+    };
+    let all: Vec<usize> = (0..ready.len()).collect();
+    let mut plan = plan_of(&all)?;
+    let was_returned = |agent: &Slug| {
+        let ends = events.iter().filter(|event| event.agent.as_ref() == Some(agent) && event.kind.end().is_some());
+        ends.filter(|event| is_return(event.position)).count() >= RETURNS
+    };
+    let conflicting = plan.conflicts.iter().filter_map(|(index, _)| ready.get(*index));
+    let returned: Vec<(Slug, String)> = conflicting
+        .filter(|work| !was_returned(&work.agent))
+        .map(|work| (work.agent.clone(), work.work.commit.clone()))
+        .collect();
+    if options.returns && !options.dry_run && !returned.is_empty() {
+        let reference = format!("{}{run}_onto/1", clones::REFS);
+        let (onto, _) = repository.keep_plan(&plan, &reference)?;
+        if let Err(reason) = return_work(env, directory, &run, Returned { onto, works: returned }, talk) {
+            talk.say(&format!("no conflict is given back to its agent: {reason}"));
+        }
+        // What they resolved is there now.
+        return merge(env, directory, &Options { returns: false, ..*options }, talk);
+    }
+    let (mut train, mut checks) = (Train::default(), 0);
+    if let Some(project) = checked_project(env, directory, options)?.filter(|_| plan.changes_anything()) {
+        let command = command_line(&project.settings.check);
+        let mut note = |number: usize, works: usize, check: &ProjectCheck| {
+            checks = number;
+            talk.say(&format!("check {number}, of {}: `{command}` {}", plural(works, "piece of work"), check.result()));
+        };
+        train = checked_train((env, &project, &run), &onto, ready.len(), &plan_of, &mut note)?;
+        if let Some(base) = train.base.take() {
+            let last = base.output.trim_end().lines().next_back().unwrap_or_default();
+            let message = format!(
+                "`{command}` {} without any of the work: {}",
+                base.result(),
+                printable_line(&first_line(last, 200))
+            );
+            return Err(Failure::failed(message).hint("mend that first, or leave the check out: --no-check"));
+        }
+        plan = plan_of(&train.kept)?;
+    }
     let merged_works = || plan.merged.iter().filter_map(|index| ready.get(*index));
     let agents = || -> Vec<Slug> {
         let mut found: Vec<Slug> = Vec::new();
@@ -175,12 +254,22 @@ pub(crate) fn merge(
         agent: work.agent.clone(),
         conflicts: paths.clone(),
         why: format!("it conflicts in {}", list(paths)),
+        check: None,
+        commit: work.work.commit.clone(),
+    });
+    let red = train.red.into_iter().filter_map(|(index, check)| Some((ready.get(index)?, check)));
+    let red = red.map(|(work, check)| LeftWork {
+        agent: work.agent.clone(),
+        conflicts: Vec::new(),
+        why: format!("`{}` {} with it, and passed without", check.command, check.result()),
+        check: Some(Box::new(check)),
         commit: work.work.commit.clone(),
     });
     let unfinished = unfinished.into_iter().map(|AgentWork { agent, work: ClonedWork { commit, .. } }| LeftWork {
         why: format!("{agent} did not complete its work"),
         agent,
         conflicts: Vec::new(),
+        check: None,
         commit,
     });
     let files = plan.files();
@@ -188,17 +277,27 @@ pub(crate) fn merge(
         run: run.clone(),
         dry_run: options.dry_run,
         merged: agents(),
-        left: conflicts.chain(unfinished).collect(),
+        left: conflicts.chain(red).chain(unfinished).collect(),
         runs_by_itself: files.iter().filter_map(runs_by_itself).collect(),
         files: files.into_iter().map(|file| file.path).collect(),
         branch: None,
         commit: None,
+        check: train.check.map(Box::new),
+        checks,
         aside: repository.obstacle_to_merge(&plan, head.branch.as_deref())?,
     };
-    if options.dry_run || !plan.changes_anything() {
+    if options.dry_run {
         return Ok(report);
     }
-    agree(&report)?;
+    for left in report.left.iter().filter(|left| left.check.is_some()) {
+        let (commit, conflicts, check) = (left.commit.clone(), left.conflicts.clone(), left.check.clone());
+        let kind = EventKind::WorkSetAside { commit, conflicts, check };
+        record(env, &workspace, &run, &mut events, Some(&left.agent), kind)?;
+    }
+    if !plan.changes_anything() {
+        return Ok(report);
+    }
+    talk.agree(&report)?;
     let Some(committer) = committer else {
         return Err(Failure::failed("git does not know who you are")
             .hint("git config --global user.name 'Your Name' && git config --global user.email you@example.com"));
@@ -216,25 +315,153 @@ pub(crate) fn merge(
         merged.map_err(|(reason, hint)| Failure::usage(format!("run {run} cannot be merged: {reason}")).hint(hint))?;
     let left = report.left.iter().map(|left| left.agent.clone()).collect();
     let (branch, commit) = (merged.branch.clone(), merged.commit.clone());
-    let kind = EventKind::RunMerged { branch, commit, merged: report.merged.clone(), left };
-    record(env, &workspace, &run, &events, kind)?;
+    let (merged_agents, check) = (report.merged.clone(), report.check.clone());
+    let kind = EventKind::RunMerged { branch, commit, merged: merged_agents, left, check };
+    record(env, &workspace, &run, &mut events, None, kind)?;
     (report.branch, report.commit, report.aside) = (Some(merged.branch), Some(merged.commit), merged.aside);
     Ok(report)
 }
 
-fn record(env: &Env, workspace: &Workspace, run: &RunId, events: &[Event], kind: EventKind) -> Result<(), Failure> {
+/// Has agents resolve the conflicts of their work, in the run that it is from. The error says why none does.
+fn return_work(
+    env: &Env,
+    directory: &Path,
+    run: &RunId,
+    returned: Returned,
+    talk: &mut dyn Talk,
+) -> Result<(), String> {
+    let failed = |failure: Failure| failure.message;
+    let project = Project::open(env, directory, Layer::default()).map_err(failed)?;
+    let agents = list(returned.works.iter().map(|(agent, _)| agent));
+    let interrupted = resume::returning(&project, run, returned).map_err(failed)?;
+    let project = Project::open(env, directory, flag_settings(&interrupted.flags)).map_err(failed)?;
+    project.require_sound().map_err(failed)?;
+    if interrupted.permissions != Some(Permissions::Allow) {
+        return Err("its run was not under `--permissions allow`, and nobody can be asked here".to_owned());
+    }
+    if !talk.may_return(&format!("The work of {agents} conflicts. Have {agents} resolve that?")) {
+        return Err("you did not ask for it".to_owned());
+    }
+    talk.say(&format!("{agents} resolves what conflicts"));
+    let script = engines::script(&project.settings, &project.folder.root).map_err(failed)?;
+    let script = script.map(|script| script.after(interrupted.past.played()));
+    let order = Order {
+        message: interrupted.message.clone(),
+        route_options: interrupted.route_options.clone(),
+        flags: interrupted.flags.clone(),
+        attachments: Vec::new(),
+        permissions: Permissions::Allow,
+        script,
+        commit: false,
+        ask: None,
+        land: None,
+        conversation: None,
+        fresh: false,
+        resumed: Some(interrupted),
+        members: Vec::new(),
+        described: None,
+    };
+    let ended = orchestrate::run(env, &project, order, Unseen).1.map_err(failed)?;
+    ended.error.map_or(Ok(()), |failure| Err(failed(failure)))
+}
+
+/// Nobody watches: what comes of it is in the report.
+struct Unseen;
+
+impl Show for Unseen {
+    fn show(&mut self, _: &Event) {}
+}
+
+/// The project whose check is to be run. `None`: none is.
+fn checked_project(env: &Env, directory: &Path, options: &Options<'_>) -> Result<Option<Project>, Failure> {
+    let is_wanted = options.check.unwrap_or(!options.dry_run);
+    if !is_wanted {
+        return Ok(None);
+    }
+    let project = Project::open(env, directory, Layer::default())?;
+    project.require_settings()?;
+    if options.check == Some(true) {
+        project.require_check()?;
+    }
+    Ok(Some(project).filter(|project| !project.settings.check.is_empty()))
+}
+
+/// Checks works on top of each other, in a clone of their own. The run's lease is held meanwhile: nobody else merges it.
+fn checked_train<'p>(
+    (env, project, run): (&Env, &Project, &RunId),
+    onto: &str,
+    count: usize,
+    plan_of: &dyn Fn(&[usize]) -> Result<MergePlan<'p>, Failure>,
+    note: &mut dyn FnMut(usize, usize, &ProjectCheck),
+) -> Result<Train, Failure> {
+    let failed = |why: String| {
+        let message = format!("the work of run {run} cannot be checked, so nothing is merged: {why}");
+        Failure::failed(message).hint("--no-check merges it unchecked")
+    };
+    let (message, pid) = (format!("squad merge {run}"), std::process::id());
+    let live = LiveRun { run: run.clone(), pid, started: env.clock.now(), message, endpoint: None };
+    let _lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
+        let is_taken = error.kind() == std::io::ErrorKind::AlreadyExists;
+        failed(if is_taken { "another process merges it".to_owned() } else { error.to_string() })
+    })?;
+    let (canceller, cancel) = Cancel::channel();
+    let runtime = runtime(env)?;
+    let _entered = runtime.enter();
+    let _signals = SignalGuard::by(&canceller, env)?;
+    let stopped = |cancel: &Cancel| {
+        let message = format!("{} while the work was checked; nothing is merged", cancel.reason());
+        Failure::new(FailureKind::Interrupted, message)
+    };
+    let clone = runtime.block_on(CheckClone::open((env, project, run), onto, cancel.clone()));
+    let clone = clone.map_err(|why| if cancel.is_set() { stopped(&cancel) } else { failed(why) })?;
+    let reference = format!("{}{run}_train/1", clones::REFS);
+    let named = named_by_check(project);
+    let redactor = secrets::redactor(env, &project.folder.root);
+    let mut known: BTreeMap<String, ProjectCheck> = BTreeMap::new();
+    let mut check = |works: &[usize]| {
+        let plan = plan_of(works)?;
+        // Works may come to the same, such as those that conflict.
+        let (commit, tree) = project.repository.keep_plan(&plan, &reference)?;
+        if let Some(known) = known.get(&tree) {
+            return Ok(known.clone());
+        }
+        let checked = runtime.block_on(clone.check(&commit, cancel.clone()));
+        let checked = checked.unwrap_or_else(|reason| {
+            let command = command_line(&project.settings.check);
+            Some(ProjectCheck { command, reason, ..ProjectCheck::default() })
+        });
+        let Some(mut checked) = checked else { return Err(stopped(&cancel)) };
+        checked.output = redactor.text(&checked.output, &mut Vec::new());
+        let changed = plan.files().into_iter().map(|file| file.path);
+        checked.rewritten = changed.filter(|path| named.contains(path)).collect();
+        known.insert(tree, checked.clone());
+        note(known.len(), works.len(), &checked);
+        Ok(checked)
+    };
+    train::checked(count, &mut check)
+}
+
+fn record(
+    env: &Env,
+    workspace: &Workspace,
+    run: &RunId,
+    events: &mut Vec<Event>,
+    agent: Option<&Slug>,
+    kind: EventKind,
+) -> Result<(), Failure> {
     let at = env.clock.now();
     let last = events.last();
     let event = Event {
         seq: last.map_or(1, |event| event.seq + 1),
         at,
         run: run.clone(),
-        agent: None,
+        agent: agent.cloned(),
         kind,
         id: env.ids.entry(at),
         position: Position::default(),
         causes: last.map(|event| event.id.clone()).into_iter().collect(),
     };
+    events.push(event.clone());
     undone::record_event(env, &workspace.repository, &workspace.ledger_prefix(), event)?;
     Ok(())
 }
@@ -259,7 +486,7 @@ fn note_merge(
     env: &Env,
     workspace: &Workspace,
     run: &RunId,
-    events: &[Event],
+    events: &mut Vec<Event>,
     (branch, commit): (Option<&str>, &str),
 ) -> Result<(), Failure> {
     if events.iter().any(|event| matches!(&event.kind, EventKind::RunMerged { commit: known, .. } if known == commit)) {
@@ -270,17 +497,17 @@ fn note_merge(
     let left: BTreeSet<Slug> = clones::works(&workspace.repository, run)?.into_iter().map(|work| work.agent).into_set();
     let left = left.into_iter().filter(|agent| !merged.contains(agent)).collect();
     let (branch, commit) = (branch.unwrap_or_default().to_owned(), commit.to_owned());
-    record(env, workspace, run, events, EventKind::RunMerged { branch, commit, merged, left })
+    record(env, workspace, run, events, None, EventKind::RunMerged { branch, commit, merged, left, check: None })
 }
 
 /// Records a merge that a later command has finished.
 pub(crate) fn settle(env: &Env, directory: &Path, run: &RunId) -> Result<(), Failure> {
     let workspace = Workspace::find(env, directory)?;
-    let events = events_of(&workspace, run)?;
+    let mut events = events_of(&workspace, run)?;
     let head = workspace.repository.head()?;
     let Some(onto) = &head.commit else { return Ok(()) };
     match merges_in(&workspace, run, &events, onto)?.first() {
-        Some((commit, _)) => note_merge(env, &workspace, run, &events, (head.branch.as_deref(), commit)),
+        Some((commit, _)) => note_merge(env, &workspace, run, &mut events, (head.branch.as_deref(), commit)),
         None => Ok(()),
     }
 }
@@ -331,7 +558,9 @@ fn gone(run: &RunId, works: &[AgentWork], error: &crate::git::Error) -> Failure 
 
 /// Whether an agent's last work is complete.
 fn completed(events: &[Event], agent: &Slug) -> bool {
-    let of_agent = events.iter().rev().filter(|event| event.agent.as_ref() == Some(agent));
+    // Whether it resolved a conflict says nothing of the work before.
+    let is_work = |event: &&Event| event.agent.as_ref() == Some(agent) && !is_return(event.position);
+    let of_agent = events.iter().rev().filter(is_work);
     let mut ends = of_agent.filter_map(|event| event.kind.end());
     ends.next().is_some_and(|(outcome, _)| outcome == Outcome::Completed)
 }

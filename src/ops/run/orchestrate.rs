@@ -9,7 +9,7 @@
 //!                             └─ squad answers by itself, without an engine → run.completed
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +21,9 @@ use crate::engine::spawn;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Tier, Usage};
+use crate::model::{
+    AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Slug, Tier, Usage,
+};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::attachments;
@@ -50,8 +52,7 @@ use crate::pool::{
     Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Permits, Places, QuotaPolicy, Reports, RequestHandler,
     SessionOwner, SessionPool, Show, UserMessages, WorkTree, Workers,
 };
-use crate::route::{Request, RouteOptions, Router, ceremonies};
-use crate::settings::Isolation;
+use crate::route::{Request, RouteOptions, Router, ceremonies, overlaps};
 use crate::view::Redacting;
 
 /// Plans who works on an order. Also returns squad's own answer, if no agent is needed.
@@ -71,6 +72,7 @@ pub(super) fn plan(
     let mut plan = router.plan(&Request::new(&order.message), &order.route_options);
     lockouts::bind(&mut plan, lockouts, &order.message);
     ceremonies::add(&project.team, &mut plan, &order.message);
+    overlaps::add(&project.team, &mut plan);
     let answer = match plan.kind {
         // squad cannot answer from attached files.
         PlanKind::Direct if order.attachments.is_empty() => direct::answer(project, &router, &order.message, run)?,
@@ -272,15 +274,15 @@ async fn with_engine(
     }
     let is_standing =
         order.members.is_empty() && (project.settings.sessions.standing || recall::was_standing(past)) && !order.fresh;
-    let is_cloning = is_cloning(project, order, plan);
-    let script = order.script.clone().filter(|_| is_cloning);
+    let cloned = cloned(project, order, plan);
+    let script = order.script.clone().filter(|_| !cloned.is_empty());
     let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, (team, is_standing)).await {
         Ok(pool) => pool,
         Err(not_started) => return (without_engine(not_started, run, reports, &tree).await, None),
     };
     let requests = setup::requests(env, project, order, head, past, lockouts, cancel.clone());
     let hooks = hooks::of_run(env, project, run, pool.sandbox());
-    let clones = is_cloning.then(|| {
+    let clones = (!cloned.is_empty()).then(|| {
         let attached = attachments::absolute(project, &order.attachments).iter().map(PathBuf::from).collect();
         Clones::new(Basis {
             env: env.clone(),
@@ -296,6 +298,7 @@ async fn with_engine(
             cancel: cancel.clone(),
             tree: Arc::clone(&tree),
             hosts: Hosts::new(env, &project.settings),
+            cloned,
         })
     });
     let clones = match clones.transpose() {
@@ -306,7 +309,7 @@ async fn with_engine(
             return (without_engine(NotStarted { engine, failure }, run, reports, &tree).await, Some(pool));
         }
     };
-    let may_commit = requests.may_commit && clones.is_none();
+    let may_commit = requests.may_commit && clones.as_ref().is_none_or(|clones| clones.is_mixed());
     let requests = RequestHandler { user_messages, may_commit, ..requests }.with_hooks(hooks);
     let owner = match &order.conversation {
         Some(conversation) => SessionOwner { id: conversation.id.clone(), is_conversation: true },
@@ -348,11 +351,10 @@ async fn with_engine(
     (ended, Some(workers.pool))
 }
 
-/// Whether each agent gets a clone. Members that a client names work where it says.
-fn is_cloning(project: &Project, order: &Order, plan: &Plan) -> bool {
+/// The agents that work in clones. Members that a client names work where it says.
+fn cloned(project: &Project, order: &Order, plan: &Plan) -> BTreeSet<Slug> {
     let is_any = order.members.is_empty() && plan.kind != PlanKind::Direct;
-    let members = plan.agents.iter().chain(plan.reviewers()).filter_map(|slug| project.team.member(slug));
-    is_any && (project.settings.isolation.mode == Isolation::Clone || hosts::is_any_away(&project.settings, members))
+    if is_any { clones::cloned(project, plan) } else { BTreeSet::new() }
 }
 
 fn work_tree(
@@ -536,9 +538,7 @@ fn begin(env: &Env, project: &Project, order: &Order, starts_engine: bool) -> Re
     if starts_engine && answer.is_none() {
         engines::require_installed(env, project, &run, &plan)?;
     }
-    if is_cloning(project, order, &plan) {
-        clones::require(env, project)?;
-    }
+    clones::require(env, project, &plan, &cloned(project, order, &plan))?;
     let knowledge = match answer {
         Some(_) => Vec::new(),
         None => knowledge::offered(project, &Task::new(&order.message))?,

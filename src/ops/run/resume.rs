@@ -43,6 +43,17 @@ pub(crate) struct Interrupted {
 pub(crate) struct Past {
     /// In order.
     pub(crate) events: Vec<Event>,
+    /// It has ended, and only this is done now.
+    pub(super) returned: Option<Returned>,
+}
+
+/// Work that a merge gives back to its agents.
+#[derive(Clone, Debug)]
+pub(super) struct Returned {
+    /// What it cannot be merged with.
+    pub(super) onto: String,
+    /// Each work's agent and commit.
+    pub(super) works: Vec<(Slug, String)>,
 }
 
 /// A finished review.
@@ -95,10 +106,9 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         return Err(Failure::usage(format!("run {run} has completed: there is nothing to resume"))
             .hint(format!("`squad log {run}` shows it")));
     }
-    let Some(EventKind::RunStarted { text: message, permissions, branch, agents, tier, no_commit, .. }) =
-        past.opening().cloned()
-    else {
-        return Err(Failure::failed(format!("run {run} cannot be resumed: its start is not in the ledger")));
+    let branch = match past.opening() {
+        Some(EventKind::RunStarted { branch, .. }) => branch.clone(),
+        _ => return Err(without_start(&run)),
     };
     if !past.opening().is_some_and(is_resumable) {
         return Err(Failure::usage(format!("run {run} was started by an MCP client, for members that it named"))
@@ -113,7 +123,6 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
             None => failure.hint("check out the commit that it started on, with `git switch --detach`"),
         });
     }
-    let permissions = permissions.and_then(|name| Permissions::from_str(&name, true).ok());
     let planned = past.plan().into_iter().flat_map(|plan| plan.agents.iter().chain(plan.reviewers()));
     let is_gone = |agent: &&Slug| !project.team.startable().any(|member| member.slug == **agent);
     let gone: Vec<&Slug> = planned.filter(is_gone).collect();
@@ -121,9 +130,29 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         return Err(Failure::team(format!("run {run} needs {}, which can no longer be started", list(gone)))
             .hint("put them back on the team, or start the task again"));
     }
+    interrupted(run, past)
+}
+
+/// An ended run in which some work is given back to its agents.
+pub(super) fn returning(project: &Project, run: &RunId, returned: Returned) -> Result<Interrupted, Failure> {
+    let past = read_past(project, &project.ledger_prefix(), run)?;
+    interrupted(run.clone(), Past { returned: Some(returned), ..past })
+}
+
+fn interrupted(run: RunId, past: Past) -> Result<Interrupted, Failure> {
+    let Some(EventKind::RunStarted { text: message, permissions, agents, tier, no_commit, .. }) =
+        past.opening().cloned()
+    else {
+        return Err(without_start(&run));
+    };
+    let permissions = permissions.and_then(|name| Permissions::from_str(&name, true).ok());
     let route_options = RouteOptions { agents, tier, ..RouteOptions::default() };
     let (flags, attachments) = (past.flags(), past.attachments().to_vec());
     Ok(Interrupted { run, message, route_options, no_commit, permissions, flags, attachments, past })
+}
+
+fn without_start(run: &RunId) -> Failure {
+    Failure::failed(format!("run {run} cannot be resumed: its start is not in the ledger"))
 }
 
 /// Records the end of a run that has neither an end nor a lease here, as after `.git/squad` was deleted. Fails if it may be
@@ -419,6 +448,30 @@ impl Past {
     }
 
     /// The coordinator's completed work, in order.
+    /// The run's recorded end, with what was done since.
+    pub(super) fn end_with(&self, more: EventKind) -> EventKind {
+        let is_end = |kind: &&EventKind| matches!(kind, EventKind::RunCompleted { .. });
+        let mut kinds = self.events.iter().rev().map(|event| &event.kind);
+        let (Some(mut end), EventKind::RunCompleted { work: new, usage: used, .. }) =
+            (kinds.find(is_end).cloned(), &more)
+        else {
+            return more;
+        };
+        if let EventKind::RunCompleted { work, usage, .. } = &mut end {
+            work.extend(new.iter().cloned());
+            *usage += used;
+        }
+        end
+    }
+
+    /// What agents of the run, but this one, completed.
+    pub(super) fn completed_by_others(&self, agent: &Slug) -> impl Iterator<Item = (&Slug, &End)> {
+        self.events.iter().filter_map(move |event| match &event.kind {
+            EventKind::Completed(end) => event.agent.as_ref().filter(|other| *other != agent).map(|other| (other, end)),
+            _ => None,
+        })
+    }
+
     pub(super) fn coordinators(&self) -> impl Iterator<Item = &End> {
         self.events
             .iter()
@@ -471,7 +524,7 @@ mod tests {
             (&["a", "b"], "a", true),
             (&["a", "b"], "b", false),
         ] {
-            let past = Past { events: hashes.iter().map(started).collect() };
+            let past = Past { events: hashes.iter().map(started).collect(), returned: None };
             assert_eq!(past.is_remade(&ada, now), is_remade, "{hashes:?} {now}");
             assert!(!past.is_remade(&bob, now));
         }
@@ -506,7 +559,7 @@ mod tests {
             (&["One.", "failed", "Two.", "lost"], Some("Two.")),
             (&["lost"], None),
         ] {
-            let past = Past { events: events.iter().map(event).collect() };
+            let past = Past { events: events.iter().map(event).collect(), returned: None };
             assert_eq!(past.answer(), answer, "{events:?}");
         }
     }

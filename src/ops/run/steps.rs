@@ -133,6 +133,11 @@ impl Executor<'_> {
             workers.reports.tell(None, EventKind::StepStarted { agents: agents.to_vec() });
         }
         let earlier = reports_of(earlier);
+        if plan.ceremony(position.step.unwrap_or(1)).is_some()
+            && let Some(clones) = self.used_clones()
+        {
+            agents.iter().for_each(|agent| clones.join(agent));
+        }
         let members = agents.iter().filter_map(|slug| self.project.team.member(slug));
         let (step, steps) = (position.step.unwrap_or(1), plan.steps.len());
         let part = |agent| Part { agent, at_work: agents, step, steps, earlier: &earlier };
@@ -144,8 +149,9 @@ impl Executor<'_> {
             }
         }
         done.extend(workers.fan_out(jobs).await);
-        self.collect(agents).await;
+        let conflicting = self.collect(agents).await;
         done.stable_sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
+        self.resolve(plan, step, &conflicting, &mut done).await;
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
         if !self.past.has_step(position, true) {
             workers.reports.tell(None, EventKind::StepCompleted { status: status.unwrap_or(Outcome::Completed) });

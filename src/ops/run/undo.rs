@@ -94,12 +94,18 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
     let workspace = Workspace::find(env, directory)?;
     let (repository, team) = (&workspace.repository, workspace.ledger_prefix());
     let run = one_run(repository, &team, options.run)?;
-    let changes = RunChanges::read(env, &workspace, run)?;
-    if changes.is_cloned {
-        let message = format!("the agents of run {} worked in clones: there is nothing in your work tree", changes.run);
-        return Err(Failure::usage(message).hint("what `squad merge` brought to a branch, `git revert` takes back"));
-    }
+    let mut changes = RunChanges::read(env, &workspace, run)?;
     let agent = options.agent.map(|agent| changes.agent(agent)).transpose()?;
+    let is_wanted =
+        |piece: &Piece| piece.class.is_of_agents() && agent.as_ref().is_none_or(|agent| piece.by.contains(agent));
+    if changes.pieces.iter().any(|piece| piece.is_in_clone && is_wanted(piece)) {
+        if !changes.pieces.iter().any(|piece| !piece.is_in_clone && is_wanted(piece)) {
+            let message =
+                format!("the agents of run {} worked in clones: there is nothing in your work tree", changes.run);
+            return Err(Failure::usage(message).hint("what `squad merge` brought to a branch, `git revert` takes back"));
+        }
+        changes.pieces.retain(|piece| !piece.is_in_clone);
+    }
     let is_for_commit = options.commit || options.decisions;
     changes.require_possible(options.redo, is_for_commit, agent.as_ref())?;
     let state = changes.undo_state();

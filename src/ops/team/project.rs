@@ -16,7 +16,7 @@ use crate::ops::team::projects;
 use crate::ops::team::trust;
 use crate::parse;
 use crate::policy::PolicyRules;
-use crate::settings::{Layer, Origin, PolicyEntry, PolicyScope, Sessions, Settings};
+use crate::settings::{BAD_VALUE, Layer, Origin, PolicyEntry, PolicyScope, Sessions, Settings};
 use crate::store::{self, TeamFolder};
 
 pub(crate) struct Project {
@@ -94,6 +94,25 @@ impl Project {
     /// Fails if a file cannot be read or contains conflict markers: the file must not be treated as missing.
     pub(crate) fn require_readable(&self) -> Result<(), Failure> {
         self.fail_on(is_unread)
+    }
+
+    /// Fails if a setting cannot be read that has to be.
+    pub(crate) fn require_settings(&self) -> Result<(), Failure> {
+        self.fail_on(|problem| problem.code == BAD_VALUE)
+    }
+
+    /// Fails for `--check` if there is none.
+    pub(crate) fn require_check(&self) -> Result<(), Failure> {
+        if !self.settings.check.is_empty() {
+            return Ok(());
+        }
+        let brought = self.problems.iter().find(|problem| problem.message.contains("`check.run` is ignored"));
+        Err(match brought {
+            Some(problem) => Failure::team(format!("--check: the check of {} is not approved", problem.file))
+                .hint("squad trust approve check.run"),
+            None => Failure::team("--check: no check is configured")
+                .hint("squad config set --user check.run cargo,test; or write it in .squad/config.toml and approve it"),
+        })
     }
 
     fn fail_on(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {

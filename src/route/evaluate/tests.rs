@@ -26,6 +26,7 @@ fn plan(kind: PlanKind, agents: &[&str], confidence: f64, evidence: &[(&str, &st
             })
             .collect(),
         ceremonies: Vec::new(),
+        overlaps: Vec::new(),
     }
 }
 

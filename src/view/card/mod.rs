@@ -55,8 +55,8 @@ pub(crate) struct Card {
     quotas: BTreeSet<String>,
     end: Option<RunEnd>,
     undone: UndoState,
-    /// Its agents have worked in clones, which have something to merge.
-    is_cloned: bool,
+    /// The agents that have worked in clones, which have something to merge.
+    cloned: BTreeSet<Slug>,
     /// Nothing is there for further commands.
     pub(crate) names_no_commands: bool,
 }
@@ -86,7 +86,7 @@ impl Card {
             self.run = run.cloned();
         }
         match kind {
-            EventKind::CloneCommitted { .. } => self.is_cloned = true,
+            EventKind::CloneCommitted { .. } => self.cloned.extend(agent.cloned()),
             EventKind::RunUndone(undone) => {
                 self.undone.add(undone);
                 return;
@@ -357,7 +357,7 @@ impl Card {
                 remarks.push("it is on disk; its last command may be half done".to_owned());
             }
             Outcome::Skipped | Outcome::Lost => remarks.push(reason),
-            _ if has_changed && self.is_cloned => remarks.push("stays in its clone".to_owned()),
+            _ if has_changed && self.cloned.contains(agent) => remarks.push("stays in its clone".to_owned()),
             _ if has_changed => remarks.push("stays in your work tree".to_owned()),
             // The first line of the card has the reason of one.
             _ if !reason.is_empty() && !self.why(end).contains(&reason) => remarks.push(reason),
@@ -436,13 +436,14 @@ impl Card {
         let merge = (format!("squad merge {id}"), "bring it to your branch".to_owned());
         // `merge` takes the work of those who completed it.
         let has_completed = end.agents.values().any(|outcome| *outcome == Outcome::Completed);
-        let undo = match self.is_cloned {
+        let is_cloned = !self.cloned.is_empty();
+        let undo = match is_cloned {
             true => (is_any && has_completed).then(|| merge.clone()),
             false => is_any.then(|| (format!("squad undo {id}"), "take it back".to_owned())),
         };
         let resume = |options: &str| (format!("squad orchestrate --resume {id}{options}"), self.rest(end));
         match end.status {
-            Outcome::Completed if is_any && self.is_cloned => diff.into_iter().chain([merge]).collect(),
+            Outcome::Completed if is_any && is_cloned => diff.into_iter().chain([merge]).collect(),
             Outcome::Completed if is_any => vec![
                 (format!("squad diff {id}"), "the files are yours to commit".to_owned()),
                 (format!("squad undo {id}"), "take them back".to_owned()),

@@ -62,6 +62,7 @@ fn planned(agents: &[&str], steps: usize) -> EventKind {
         confidence: 1.0,
         evidence: Vec::new(),
         ceremonies: Vec::new(),
+        overlaps: Vec::new(),
     })
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Choice;
+use super::{Choice, timeline};
 use crate::env::Clock;
 use crate::git::{Error, Repository};
-use crate::model::{RunId, Slug, Usage};
+use crate::model::{EventKind, Forecast, RunId, Slug, Usage};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
+use crate::record::Read;
 
 /// Sums of usage. `seconds` are working time of agents, also of those side by side.
 #[derive(Debug, Default, Serialize)]
@@ -52,6 +53,28 @@ pub(crate) fn usage(repository: &Repository, prefix: &str, choice: &Choice, cloc
         }
     }
     Ok(UsageSums { total, days: sums(days), agents: sums(agents), models: sums(models), runs: sums(runs) })
+}
+
+/// Most runs whose forecasts are read.
+const FORECASTS: usize = 50;
+
+/// What the newest of these runs were expected to use, for those with a forecast, and what they used.
+pub(crate) fn forecasts(
+    repository: &Repository,
+    prefix: &str,
+    runs: &[Sum],
+) -> Result<Vec<(RunId, Forecast, Usage)>, Error> {
+    let mut found = Vec::new();
+    for run in runs.iter().rev().take(FORECASTS).filter_map(|sum| RunId::parse(&sum.of)) {
+        for entry in timeline(repository, prefix, Some(&run), &Choice::default())?.entries() {
+            let (_, Read::Entry(entry)) = entry? else { continue };
+            if let Some(EventKind::RunCompleted { forecast: Some(forecast), usage, .. }) = entry.known_kind() {
+                found.push((run.clone(), *forecast, usage));
+            }
+        }
+    }
+    found.reverse();
+    Ok(found)
 }
 
 fn sums<K: ToString>(sums: BTreeMap<K, Usage>) -> Vec<Sum> {

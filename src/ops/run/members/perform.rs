@@ -37,6 +37,7 @@ pub(in crate::ops) fn plan(members: &[NamedMember]) -> Plan {
         confidence: 1.0,
         evidence: evidence.collect(),
         ceremonies: Vec::new(),
+        overlaps: Vec::new(),
     }
 }
 
