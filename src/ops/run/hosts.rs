@@ -224,10 +224,10 @@ pub(super) fn try_remote(env: &Env, directory: &Path) -> Result<(), String> {
 impl Mailbox for RemoteMailbox {
     fn pending(&self) -> Result<Option<String>, String> {
         let ids = self.repository.references_below(ORDERS).map_err(text)?;
-        let ids = ids.iter().filter_map(|name| name.strip_prefix(ORDERS));
+        let mut ids = ids.iter().filter_map(|name| name.strip_prefix(ORDERS));
         // Other agents' names may begin as this one's.
         let is_own = |id: &&str| id.strip_prefix(&self.agent).is_some_and(|rest| rest.rfind('-') == Some(0));
-        let Some(id) = ids.filter(is_own).next_back() else { return Ok(None) };
+        let Some(id) = ids.rfind(is_own) else { return Ok(None) };
         let remote = self.repository.remote(&self.remote);
         let is_there = |kind: &str| remote.posted(&format!("{kind}{id}")).map(|posted| posted.is_some()).map_err(text);
         if is_there(ORDERS)? || is_there(RESULTS)? {
