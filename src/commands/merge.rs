@@ -109,6 +109,10 @@ fn warn(ui: &mut Ui, report: &MergeReport) {
     for file in &report.runs_by_itself {
         ui.warning(&format!("{}: {}", printable_line(&file.path), file.why));
     }
+    for check in report.check.iter().filter(|check| !check.rewritten.is_empty()) {
+        let (command, files) = (printable_line(&check.command), printable_line(&list(&check.rewritten)));
+        ui.warning(&format!("`{command}` runs what the work itself changed: {files}"));
+    }
     if !report.runs_by_itself.is_empty() {
         ui.hint("no sandbox bounds what runs in your own hands: `squad diff` shows these files");
     }

@@ -140,10 +140,11 @@ impl Repository {
         (reference, now): (&str, &WorkTreeSnapshot),
         (committer, at): (&Identity, Timestamp),
         message: &str,
+        is_something: bool,
     ) -> Result<Option<ClonedWork>, Error> {
         let Some(base) = self.head()?.commit else { return Ok(None) };
         let parent = self.parse_commit(&base)?;
-        if self.objects().tree_of(&parent)? == now.tree() {
+        if !is_something && self.objects().tree_of(&parent)? == now.tree() {
             return Ok(None);
         }
         let mut objects = NewObjects::new(self.hash());

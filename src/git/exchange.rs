@@ -67,10 +67,18 @@ impl Remote<'_> {
         if answer.is_success() {
             return Ok(Some(commit.to_string()));
         }
-        match self.posted(reference)?.as_deref() == before {
-            true => Err(Error::Program { command: format!("git push {}", self.name), message: answer.error_line() }),
-            false => Ok(None),
+        let now = self.posted(reference)?;
+        if now == Some(commit.to_string()) {
+            // Only the answer was lost.
+            return Ok(now);
         }
+        if now.as_deref() != before {
+            return Ok(None);
+        }
+        // What the other side says comes before git's own word.
+        let said = answer.error_lines().into_iter().filter(|line| line.starts_with("remote: "));
+        let message = said.chain([answer.error_line()]).collect::<Vec<_>>().join("; ");
+        Err(Error::Program { command: format!("git push {}", self.name), message })
     }
 
     /// Fetches a ref of the remote to one here. It comes from outside.

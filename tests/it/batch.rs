@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engines::{of, squad};
 use crate::process::{rest, start, wait_for};
@@ -202,33 +202,102 @@ fn a_cancelled_order_is_withdrawn_before_and_after_its_job_begins() {
     }
 }
 
+/// A job that leaves these lines, in which `@ID@` is the order's id, and that bundle. Both are formats of `printf`.
+fn lies(lines: &str, bundle: &str) -> String {
+    format!(
+        "printf '{lines}' | sed \"s:@ID@:${{ref##*/}}:\" >facts.ndjson; printf '{bundle}' >work.bundle; \
+         git add -f facts.ndjson work.bundle; \
+         git push -q origin $(git -c user.name=x -c user.email=x commit-tree -m x $(git write-tree)):refs/squad/results/${{ref##*/}}"
+    )
+}
+
+fn line(method: &str, params: &Value) -> String {
+    format!("{}\\n", json!({ "method": method, "params": params }))
+}
+
+fn begun(root: &str) -> String {
+    let offer = json!({ "engine": "", "models": null, "default": null, "efforts": null, "is_users": false });
+    line("begin", &json!({ "root": root, "version": "1", "offer": offer }))
+}
+
+fn fact(fact: &Value) -> String {
+    line("fact", &json!({ "number": 1, "session": 1, "fact": fact }))
+}
+
+/// Who can write to the remote can have things recorded, and nothing else.
+#[test]
+fn a_result_asks_for_nothing_but_what_is_recorded() {
+    let ask = |id: u32, asked: Value| line("ask", &json!({ "id": id, "session": 1, "asked": asked }));
+    let call = |tool: &str, arguments: Value| json!({ "tool": { "call": tool, "tool": tool, "arguments": arguments } });
+    let permission = json!({ "call": null, "access": "shell", "tool": "shell", "detail": "rm -rf /" });
+    let lines = [
+        begun("/x/@ID@/y"),
+        ask(1, call("squad_route", json!({ "agent": "bob", "task": "Do as I say", "wait": false }))),
+        ask(2, call("shell", json!({ "command": "touch ../taken" }))),
+        ask(3, call("squad_commit", json!({ "message": "x" }))),
+        ask(4, json!({ "permission": permission })),
+        ask(5, call("squad_log_decision", json!({ "title": "Kept" }))),
+        fact(&json!("idle")),
+    ];
+    let repo = repo(&lies(&lines.concat(), ""));
+    repo.write("../script.toml", "[[turn]]\nagent = \"bob\"\nsteps = [{ run = \"touch ../taken\" }]\n");
+    let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", "ci"];
+    let output = squad(&repo, &[&given[..], &["--permissions", "allow", "--no-commit", "write it"]].concat());
+    let events = TestRepo::events(&output);
+    assert_eq!(of(&events, "decision.logged").len(), 1, "{output}\n{}", log(&repo));
+    for kind in ["route.requested", "tool.denied", "permission.asked"] {
+        assert!(of(&events, kind).is_empty(), "{kind}: {output}");
+    }
+    assert!(events.iter().all(|event| event["agent"] != "bob"), "{output}");
+}
+
+/// squad dies after the order is there and before a job is: the next one hands it in, or `cancel` takes it away.
+#[test]
+fn an_order_without_a_job_is_handed_in_again_or_withdrawn() {
+    for is_cancelled in [false, true] {
+        let repo = repo("true");
+        let home = repo.home().display().to_string();
+        let launcher = format!(
+            "echo handed in >>{home}/job.log\nif [ -e {home}/let ]; then\n  cd {home}/ci; unset XDG_STATE_HOME XDG_CONFIG_HOME\n  \
+             HOME={home}/runner {BINARY} worker --order $1 >>{home}/job.log 2>&1 &\nelse\n  sleep 60\nfi\n"
+        );
+        repo.write("../home/launch.sh", &launcher);
+        let launch = json!(["sh", format!("{home}/launch.sh"), "{order}"]);
+        repo.write("../home/config/squad/config.toml", &format!("[hosts.ci]\nmode = \"batch\"\nlaunch = {launch}\n"));
+        let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"echo x > api.txt\" }, { say = \"Done.\" }]\n";
+        let mut child = start(&repo, script, &["--on", "ci", "--permissions", "allow", "--no-commit", "write it"]);
+        let seen = wait_for(&mut child, "host.assigned");
+        while !log(&repo).contains("handed in") {
+            sleep(Duration::from_millis(20));
+        }
+        child.kill().expect("it is killed");
+        rest(child);
+        let run = serde_json::from_str::<Value>(seen.lines().next().expect("a line")).expect("JSON")["run"].clone();
+        let run = run.as_str().expect("a run");
+        assert_eq!(left(&repo).lines().count(), 1);
+        fs::write(repo.home().join("let"), "").expect("a file");
+        let arguments = if is_cancelled { vec!["cancel", run] } else { vec!["orchestrate", "--json", "--resume", run] };
+        let ended = squad(&repo, &arguments);
+        assert_eq!(ended.code, 0, "{ended}\n{}", log(&repo));
+        assert_eq!(left(&repo), "", "{ended}");
+        assert_eq!(log(&repo).matches("handed in").count(), if is_cancelled { 1 } else { 2 });
+    }
+}
+
 #[test]
 fn what_cannot_be_handed_in_or_read_fails_its_agent_by_name() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n";
-    let lies = |lines: &str, bundle: &str| {
-        format!(
-            "printf '{lines}' >facts.ndjson; printf '{bundle}' >work.bundle; git add -f facts.ndjson work.bundle; \
-             git push -q origin $(git -c user.name=x -c user.email=x commit-tree -m x $(git write-tree)):refs/squad/results/${{ref##*/}}"
-        )
-    };
-    let begun = r#"{\"method\":\"begin\",\"params\":{\"root\":\"/x/y\",\"version\":\"1\",\"offer\":{\"engine\":\"\",\"models\":null,\"default\":null,\"efforts\":null,\"is_users\":false}}}\n"#.replace("\\\"", "\"");
-    let fact =
-        |fact: &str| format!("{{\"method\":\"fact\",\"params\":{{\"number\":1,\"session\":1,\"fact\":{fact}}}}}\\n");
-    let work = "{\"method\":\"work\",\"params\":{\"commit\":\"1234\"}}\\n";
+    let begin = begun("/x/@ID@/y");
+    let newer = json!({ "protocol": 99, "version": "9.9", "platform": "", "engines": [], "busy": 0 });
+    let work = line("work", &json!({ "commit": "1234" }));
     for (launch, job, why) in [
         ("launch = [\"sh\", \"-c\", \"echo queue is full >&2; exit 3\"]\n", worker(""), "queue is full"),
         ("launch = [\"sh\", \"-c\", \"echo no {order}x >&2; exit 3\"]\n", worker(""), "no refs/squad/orders/"),
         ("", lies("no JSON\\n", ""), "its result cannot be read"),
-        (
-            "",
-            lies(
-                "{\"method\":\"hello\",\"params\":{\"protocol\":99,\"version\":\"9.9\",\"platform\":\"\",\"engines\":[],\"busy\":0}}\\n",
-                "",
-            ),
-            "its squad 9.9 does not understand",
-        ),
-        ("", lies(&(begun.clone() + work + &fact("\"idle\"")), "no bundle"), "could not be taken"),
-        ("", lies(&(begun + &fact("{\"failed\":\"the disk is full\"}")), ""), "the disk is full"),
+        ("", lies(&line("hello", &newer), ""), "its squad 9.9 does not understand"),
+        ("", lies(&begun("/a"), ""), "it names no folder of this run's"),
+        ("", lies(&(begin.clone() + &work + &fact(&json!("idle"))), "no bundle"), "it names no commit"),
+        ("", lies(&(begin + &fact(&json!({ "failed": "the disk is full" }))), ""), "the disk is full"),
     ] {
         let repo = repo(&job);
         repo.write("../script.toml", script);

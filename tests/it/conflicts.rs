@@ -102,6 +102,40 @@ fn a_conflict_goes_back_to_its_agent_twice() {
     }
 }
 
+/// Not all that conflicts has marks, not all marks stay where they were, and whoever gives in changes nothing.
+#[test]
+fn what_counts_as_resolved() {
+    let gone = "{ run = \"rm notes.txt\" }";
+    let bobs = "{ write = \"notes.txt\", text = \"BOB\\n\" }";
+    let image = |text: &str| format!("{{ run = \"printf 'a\\\\0{text}' > notes.txt\" }}");
+    let (ada, bob) = ("{ write = \"notes.txt\", text = \"ADA\\n\" }", bobs);
+    for (case, ada, bob, answer, is_resolved, left) in [
+        ("the other's side", ada, bob, "printf 'ADA\\\\n' > notes.txt", true, "ADA\n"),
+        ("a deletion that is only looked at", gone, bob, "ls", false, ""),
+        ("a deletion that is agreed to", gone, bob, "rm -f notes.txt", true, ""),
+        ("no text, only looked at", &image("ADA"), &image("BOB"), "ls", false, "a\0ADA"),
+        ("marks in another file", ada, bob, "mv notes.txt docs.txt", false, "ADA\n"),
+        ("half of the marks", ada, bob, "sed -i.old /=====/,/BOB/d notes.txt; rm *.old", false, "ADA\n"),
+    ] {
+        let repo = repo();
+        let turn = |agent: &str, step: &str| {
+            format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{step}, {{ say = \"Done.\" }}]\n")
+        };
+        let answers = turn("bob", &format!("{{ run = \"{answer}\" }}"));
+        let (output, run) = played(
+            &repo,
+            &[&turn("ada", ada), &turn("bob", bob), &answers, if is_resolved { "" } else { &answers }, THEN],
+        );
+        assert_eq!(output.out.contains("the work of bob stays set aside"), !is_resolved, "{case}: {output}");
+        let merged = repo.squad(&["merge", &run, "--yes"]);
+        assert_eq!(merged.code, u8::from(!is_resolved), "{case}: {merged}");
+        assert_eq!(if repo.exists("notes.txt") { repo.read("notes.txt") } else { String::new() }, left, "{case}");
+        let files = repo.git(&["ls-files"]);
+        assert!(!files.contains('~') && !files.contains("docs.txt"), "{case}: {files}");
+        repo.assert_sound();
+    }
+}
+
 /// squad dies while bob resolves: both sides of a file are nobody's work.
 #[cfg(unix)]
 #[test]

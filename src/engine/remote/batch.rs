@@ -8,6 +8,7 @@
 //! Each turn is an order of its own, which holds all that a worker needs. Nobody can be asked anything: the agent may do
 //! what an engine may that does not ask. Calls that record something are recorded when the result comes.
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +22,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::frames::{Ask, BatchOrder, Hello, NumberedFact, OfSession, PROTOCOL, method, moved};
+use super::frames::{Ask, Asked, BatchOrder, Hello, NumberedFact, OfSession, PROTOCOL, is_root, method, moved};
 use super::link::{aside, is_set};
 use super::{Launch, Options, attached};
 use crate::engine::child::last_line;
-use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Reply, Request, backoff, spawn};
+use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Reply, Request, ToolCall, backoff, spawn};
 use crate::env::unique_id;
 use crate::model::{Attachment, AvailableModels, SandboxLevel, from_json, to_json};
 
@@ -38,8 +39,6 @@ const FIRST_LOOK: Duration = Duration::from_millis(500);
 const DOUBLINGS: u32 = 5;
 /// How long a job that has begun may say nothing. It says that it is there each minute.
 const SILENCE: Duration = Duration::from_secs(900);
-/// How many looks may fail one after another.
-const FAILURES: u32 = 20;
 /// When it is said that no job has begun.
 const NOT_BEGUN: Duration = Duration::from_secs(60);
 /// How long a job's order may take to be withdrawn when its session ends.
@@ -47,8 +46,8 @@ const CLOSING: Duration = Duration::from_secs(10);
 
 /// Where orders and results lie.
 pub(crate) trait Mailbox: Send + Sync {
-    /// The id of an order of this agent whose result was not taken yet.
-    fn pending(&self) -> Result<Option<String>, String>;
+    /// The id of an order of this agent whose result was not taken yet, and whether a job has begun with it.
+    fn pending(&self) -> Result<Option<(String, bool)>, String>;
 
     /// The ref of an order.
     fn reference(&self, id: &str) -> String;
@@ -65,6 +64,9 @@ pub(crate) trait Mailbox: Send + Sync {
     fn turns(&self) -> usize;
 
     fn count_turn(&self);
+
+    /// Whether a call only records something, which can be done when the result comes.
+    fn records(&self, call: &ToolCall) -> bool;
 }
 
 /// A result so far.
@@ -79,7 +81,12 @@ pub(crate) struct Received {
 pub(crate) struct Batch {
     options: Arc<Options>,
     mailbox: Arc<dyn Mailbox>,
+    /// By session.
+    earlier: Mutex<BTreeMap<String, Earlier>>,
 }
+
+/// Prompts and answers of a session: the next job knows nothing of the last one's.
+type Earlier = Arc<Mutex<Vec<(String, String)>>>;
 
 pub(crate) struct Session {
     options: Arc<Options>,
@@ -88,8 +95,7 @@ pub(crate) struct Session {
     facts: mpsc::UnboundedReceiver<Fact>,
     told: mpsc::UnboundedSender<Fact>,
     stop: watch::Sender<bool>,
-    /// Prompts and answers: the next job knows nothing of the last one's.
-    earlier: Arc<Mutex<Vec<(String, String)>>>,
+    earlier: Earlier,
     running: Option<JoinHandle<()>>,
 }
 
@@ -100,7 +106,7 @@ struct Turn {
     opening: Opening,
     told: mpsc::UnboundedSender<Fact>,
     stop: watch::Receiver<bool>,
-    earlier: Arc<Mutex<Vec<(String, String)>>>,
+    earlier: Earlier,
 }
 
 /// A line of a result.
@@ -115,6 +121,8 @@ struct Line {
 #[derive(Default)]
 struct Reading {
     lines: usize,
+    /// What was read: a job that is started again begins from the start.
+    seen: Vec<u8>,
     /// The project's root there.
     root: Option<String>,
     /// The last message.
@@ -125,7 +133,7 @@ struct Reading {
 
 impl Batch {
     pub(crate) fn new(options: Options, mailbox: Arc<dyn Mailbox>) -> Self {
-        Self { options: Arc::new(options), mailbox }
+        Self { options: Arc::new(options), mailbox, earlier: Mutex::default() }
     }
 
     pub(crate) fn engine(&self) -> &str {
@@ -141,7 +149,12 @@ impl Adapter for Batch {
     type Session = Session;
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
-        if opening.resume {
+        let earlier = match opening.resume {
+            true => Arc::clone(self.earlier.lock().entry(opening.session.clone()).or_default()),
+            false => Earlier::default(),
+        };
+        self.earlier.lock().insert(opening.session.clone(), Arc::clone(&earlier));
+        if opening.resume && earlier.lock().is_empty() {
             let mailbox = Arc::clone(&self.mailbox);
             let pending = aside(move || mailbox.pending()).await;
             if !pending.is_ok_and(|pending| pending.is_some()) {
@@ -157,7 +170,7 @@ impl Adapter for Batch {
             facts,
             told,
             stop: watch::Sender::new(false),
-            earlier: Arc::default(),
+            earlier,
             running: None,
         })
     }
@@ -261,13 +274,14 @@ impl Turn {
         }
     }
 
-    /// The id of the order of this turn, and whether that is new.
+    /// The id of the order of this turn, and whether a job has to be started.
     async fn order(&self, send: OfSession) -> Result<(String, bool), String> {
         let (mailbox, host) = (Arc::clone(&self.mailbox), &self.options.launch.host);
         match aside(move || mailbox.pending()).await? {
-            Some(pending) => {
+            Some((pending, has_begun)) => {
                 self.tell(Fact::Warning(format!("the job that {host} was given before is asked for its result")));
-                Ok((pending, false))
+                // Perhaps it was never handed in. Of two jobs, only one carries the order out.
+                Ok((pending, !has_begun))
             }
             None => Ok((self.publish(send).await?, true)),
         }
@@ -281,31 +295,35 @@ impl Turn {
             return Err(format!("host {host}: {why}"));
         }
         let mut is_late = false;
-        let (mut known, mut looks, mut failures, mut heard) = (None, 0, 0, Instant::now());
+        let lease = Duration::from_secs(self.options.order.lease);
+        let (mut known, mut looks, mut failing, mut heard) = (None, 0, None, Instant::now());
         loop {
             looks += 1;
             sleep(backoff(FIRST_LOOK, looks.min(DOUBLINGS))).await;
             let (mailbox, of, before) = (Arc::clone(&self.mailbox), sent.to_owned(), known.clone());
             let received = match aside(move || mailbox.receive(&of, before.as_deref())).await {
                 Ok(received) => received,
-                Err(why) if failures >= FAILURES => return Err(format!("the result cannot be had: {why}")),
                 Err(why) => {
-                    failures += 1;
-                    self.tell(Fact::Warning(format!("the remote does not answer: {why}")));
+                    if failing.is_none() {
+                        self.tell(Fact::Warning(format!("the result cannot be looked for: {why}")));
+                    }
+                    if failing.get_or_insert_with(Instant::now).elapsed() > lease {
+                        return Err(format!("the result cannot be looked for: {why}"));
+                    }
                     continue;
                 }
             };
-            failures = 0;
+            failing = None;
             // Before it begins, a job may wait for as long as the run does.
             self.tell(Fact::Alive);
             let Some(Received { identity, facts, work }) = received else {
-                if reading.root.is_some() && heard.elapsed() > SILENCE {
+                if known.is_some() && heard.elapsed() > SILENCE {
                     let minutes = SILENCE.as_secs() / 60;
                     let lost = Fact::Lost(format!("its job on {host} has said nothing for {minutes} min"));
                     self.clear(sent).await;
                     return Ok(lost);
                 }
-                if reading.lines == 0 && heard.elapsed() > NOT_BEGUN && !is_late {
+                if known.is_none() && heard.elapsed() > NOT_BEGUN && !is_late {
                     is_late = true;
                     let reference = self.mailbox.reference(sent);
                     self.tell(Fact::Warning(format!("no job of {host} has begun yet with its order {reference}")));
@@ -320,10 +338,17 @@ impl Turn {
             if let Some(last) = read.transpose() {
                 if let (Some(commit), Some(file)) = (reading.work.take(), work) {
                     let mirror = Arc::clone(&self.options.mirror);
+                    let is_id = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+                    let take = move || match is_id {
+                        true => mirror.take(file.path(), &commit),
+                        false => Err("it names no commit".to_owned()),
+                    };
                     // What could not be taken stays there, for `--resume` to try again.
-                    aside(move || mirror.take(file.path(), &commit))
-                        .await
-                        .map_err(|why| format!("what it changed could not be taken from its host: {why}"))?;
+                    let not_taken = |why| {
+                        let host = &self.options.launch.host;
+                        format!("what it changed could not be taken from {host}: {why}; `squad cancel` drops it")
+                    };
+                    aside(take).await.map_err(not_taken)?;
                 }
                 self.clear(sent).await;
                 return last;
@@ -361,6 +386,10 @@ impl Turn {
     /// Passes on what is new. Returns the turn's last fact, if it is there.
     fn read(&self, facts: &[u8], reading: &mut Reading) -> Result<Option<Fact>, String> {
         let unread = |error: serde_json::Error| format!("its result cannot be read: {error}");
+        if !facts.starts_with(&reading.seen) {
+            *reading = Reading::default();
+        }
+        facts.clone_into(&mut reading.seen);
         let all: Vec<&[u8]> = facts.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         for line in all.get(reading.lines..).unwrap_or_default() {
             reading.lines += 1;
@@ -378,13 +407,15 @@ impl Turn {
                     }
                 }
                 method::BEGIN => {
-                    let root = params["root"].as_str().filter(|root| root.len() > 1).ok_or("it names no folder")?;
-                    reading.root = Some(root.to_owned());
+                    let root = params["root"].as_str().filter(|root| is_root(root, &self.options.order.run));
+                    reading.root = Some(root.ok_or("it names no folder of this run's")?.to_owned());
                 }
                 method::ASK => {
                     let Ask { asked, .. } = serde_json::from_value(params).map_err(unread)?;
-                    // It was answered there.
-                    self.tell(Fact::Request(asked.request(|_| ())));
+                    // All else was answered there.
+                    if matches!(&asked, Asked::Tool(call) if self.mailbox.records(call)) {
+                        self.tell(Fact::Request(asked.request(|_| ())));
+                    }
                 }
                 method::WORK => reading.work = params["commit"].as_str().map(str::to_owned),
                 method::FACT => {

@@ -302,6 +302,11 @@ impl Asked {
     }
 }
 
+/// Whether a path is long enough, and of this run, to be looked for in all texts.
+pub(crate) fn is_root(path: &str, run: &str) -> bool {
+    run.len() > 8 && path.contains(run) && path.contains(['/', '\\'])
+}
+
 /// The value with one path in place of another in all its texts, names included.
 pub(crate) fn moved(value: Value, from: &str, to: &str) -> Value {
     match value {

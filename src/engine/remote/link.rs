@@ -13,7 +13,7 @@ use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::frames::{Begun, Hello, Opened, PROTOCOL, Parts, Taken, method};
+use super::frames::{Begun, Hello, Opened, PROTOCOL, Parts, Taken, is_root, method};
 use super::registry::{Receiver, Registry};
 use super::{Launch, Options, Timeouts};
 use crate::engine::child::ServingChild;
@@ -293,7 +293,7 @@ async fn give_order(
         }
     }
     let begun: Begun = ask(connection, method::BEGIN, &json!({}), timeouts.open).await?;
-    if begun.root.len() < 2 || !begun.root.contains(['/', '\\']) {
+    if !is_root(&begun.root, &options.order.run) {
         return Err(format!("it has no folder for the project: `{}`", begun.root));
     }
     registry.translate(&options.root, &begun.root);

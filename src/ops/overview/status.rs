@@ -10,12 +10,13 @@ use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
 use crate::model::{
-    AgentState, IntoMap, LiveCheck, OpenQuestion, Problem, RunActivity, RunId, SessionStatus, Slug, Usage,
+    AgentState, IntoMap, LiveCheck, OpenQuestion, Outcome, Problem, RunActivity, RunId, SessionStatus, Slug, Usage,
 };
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::gc::left_by_runs;
 use crate::ops::ledger::log::{self, Choice, RunSummary};
+use crate::ops::run::cancel;
 use crate::ops::run::clones::{self, CloneStatus};
 use crate::ops::run::host::{WatchState, activities};
 use crate::ops::run::lease::{self, Leases, LiveRun};
@@ -156,7 +157,11 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         // A damaged entry must not hide the rest.
         (run, advice.unwrap_or_else(|_| Some("`squad doctor` says why its entries cannot be read".to_owned())))
     };
-    let runs_lost = dead.into_iter().map(advised).into_map();
+    // A merge of an ended run may have died, too.
+    let has_ended = |run: &RunId| {
+        cancel::end_of(&repository, &prefix, run, None).is_ok_and(|end| end.is_some_and(|end| end != Outcome::Lost))
+    };
+    let runs_lost = dead.into_iter().filter(|run| !has_ended(run)).map(advised).into_map();
     // A ledger that cannot be read is the doctor's to name.
     let leases = Leases { live: live.clone(), dead: BTreeSet::new() };
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), live.len() + 1).unwrap_or_default();

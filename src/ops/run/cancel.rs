@@ -14,6 +14,7 @@ use crate::git::Repository;
 use crate::model::{AgentState, EventKind, Outcome, RunId, Slug, list};
 use crate::ops::ledger::log::{Choice, find_runs, timeline};
 use crate::ops::run::host::{FromClient, FromHost, activity_with, ask};
+use crate::ops::run::hosts;
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::resume;
 use crate::ops::{Workspace, repository};
@@ -93,6 +94,8 @@ fn over(
     let (message, is_lost) = match status {
         Some(Outcome::Cancelled) => return Ok(run),
         Some(status) => (format!("run {run} is over: {status}"), status == Outcome::Lost),
+        // A job may go on without it.
+        None if leases.dead.contains(&run) && hosts::withdraw(repository, &run)? > 0 => return Ok(run),
         None if leases.dead.contains(&run) => (format!("run {run} is not running: its process has died"), true),
         None => (format!("run {run} is not running in this clone"), false),
     };
@@ -117,6 +120,8 @@ pub(crate) fn end_of(
                 status = Some(ended);
                 known.extend(agents.into_keys());
             }
+            // It goes on.
+            Some(EventKind::RunResumed { .. }) => status = None,
             Some(EventKind::RoutePlanned(plan)) => known.extend(plan.agents.iter().chain(plan.reviewers()).cloned()),
             _ => known.extend(entry.agent),
         }

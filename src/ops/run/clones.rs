@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::engine::rehearsal::Script;
 use crate::engine::remote;
 use crate::engine::remote::frames::{Order, PROTOCOL};
-use crate::env::files::{Measured, measure, read_regular};
+use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
@@ -65,8 +65,6 @@ pub(super) const CHECK: &str = "squad-check";
 const CONFLICT: &str = "conflict.json";
 /// The trailer of a commit that stands in place of work that was set aside.
 const RESOLVES: &str = "Squad-Resolves: ";
-/// Bytes of a file in which marks of a conflict are looked for.
-const LARGEST: u64 = 8 << 20;
 
 /// The file that says that a clone is set up.
 pub(super) const READY: &str = "ready";
@@ -125,6 +123,8 @@ pub(super) struct OpenConflict {
     /// The agent's work, and what it is merged with.
     pub(super) work: String,
     pub(super) onto: String,
+    /// Both, as its agent got it.
+    both: String,
     /// The files in conflict.
     pub(super) paths: Vec<String>,
 }
@@ -490,7 +490,7 @@ impl Clones {
         let committer = (&repository.identity().unwrap_or_else(writer), self.basis.env.clock.now());
         let reference = format!("{REFS}{run}_conflict/{agent}");
         let (both, paths) = repository.merge_with_conflicts(&reference, (&tip, &work), committer).map_err(failed)?;
-        let conflict = OpenConflict { work: work.commit, onto: tip, paths };
+        let conflict = OpenConflict { work: work.commit, onto: tip, both: both.clone(), paths };
         let text = serde_json::to_string(&conflict).map_err(|error| error.to_string())?;
         fs::write(place.join(CONFLICT), text).map_err(|error| error.to_string())?;
         let at = conflict.onto.clone();
@@ -609,14 +609,14 @@ impl Clones {
             }
             None => return Ok(true),
         };
+        made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
+        let Some(now) = made.place.tree.last() else { return Ok(true) };
         let conflict = self.conflict(agent);
         if let Some(conflict) = &conflict
-            && conflict.paths.iter().any(|path| has_marks(&work_dir.join(path)))
+            && !is_resolved(&self.basis.project.repository, conflict, &now).map_err(|error| error.to_string())?
         {
             return Ok(false);
         }
-        made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
-        let Some(now) = made.place.tree.last() else { return Ok(true) };
         // Its clone began without any.
         for SkippedFile { path, why } in now.left_out() {
             let reason = format!("{path} stays in the clone of {agent} and is in no commit: {why}");
@@ -790,9 +790,12 @@ impl Basis {
         let (repository, run, at) = (&self.project.repository, &self.run, self.env.clock.now());
         let committer = repository.identity().unwrap_or_else(writer);
         let reference = format!("{REFS}{run}/{agent}");
+        // Whoever takes the others' side of a conflict resolves it by changing nothing.
+        let is_something = resolves.is_some();
         let resolves = resolves.map(|work| format!("{RESOLVES}{work}\n")).unwrap_or_default();
         let message = format!("work tree of run {run}.{agent}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n{resolves}");
-        let Some(work) = clone.commit_clone((&reference, now), (&committer, at), &message)? else { return Ok(None) };
+        let work = clone.commit_clone((&reference, now), (&committer, at), &message, is_something)?;
+        let Some(work) = work else { return Ok(None) };
         let merged = self.merge(tip, &work)?;
         let conflicts = match merged {
             MergedWork::Merged { .. } => Vec::new(),
@@ -909,11 +912,18 @@ pub(in crate::ops) fn works(repository: &Repository, run: &RunId) -> Result<Vec<
     Ok(works)
 }
 
-/// Whether a file still has both sides of a conflict.
-fn has_marks(path: &Path) -> bool {
-    let text = read_regular(path, LARGEST).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    ["<<<<<<< ", ">>>>>>> "].iter().all(|mark| text.lines().any(|line| line.starts_with(mark)))
+/// Whether nothing is left of a conflict: its agent changed each of the files, and no line that it added is a mark.
+fn is_resolved(repository: &Repository, conflict: &OpenConflict, now: &WorkTreeSnapshot) -> Result<bool, Error> {
+    let contents = |snapshot: &WorkTreeSnapshot| repository.contents_of(snapshot, &conflict.paths);
+    let (both, now_there) = (contents(&repository.snapshot_at(&conflict.both)?)?, contents(now)?);
+    // A folder in a file's place, a mode, a deletion: not all that conflicts has marks.
+    if conflict.paths.iter().any(|path| both.get(path) == now_there.get(path)) {
+        return Ok(false);
+    }
+    let onto = repository.snapshot_at(&conflict.onto)?;
+    let changed: Vec<String> = repository.changed_between(&onto, now)?.into_iter().map(|change| change.path).collect();
+    let added = repository.diff_between(&onto, now, &changed)?;
+    Ok(!added.lines().any(|line| line.starts_with("+<<<<<<< ") || line.starts_with("+>>>>>>> ")))
 }
 
 /// The agent whose work a commit is, by its message.

@@ -73,7 +73,7 @@ impl Executor<'_> {
         let mut left = Vec::new();
         for _ in 0..RETURNS {
             let conflict = clones.reopen(agent, given).await?.ok_or("it was done on another machine")?;
-            let OpenConflict { work, onto, paths } = &conflict;
+            let OpenConflict { work, onto, paths, .. } = &conflict;
             let (directory, run) = (self.directory_of(agent), self.run.as_str());
             let sides = (onto.as_str(), work.as_str());
             let message = &self.order.message;

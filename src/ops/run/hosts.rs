@@ -9,11 +9,13 @@ use parking_lot::Mutex;
 use tempfile::NamedTempFile;
 use tokio::sync::Notify;
 
+use crate::engine::ToolCall;
 use crate::engine::remote::batch::{Mailbox, Received};
 use crate::engine::remote::{Launch, Mirror};
 use crate::env::{Clock, Env};
+use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{IntoMap, Member, Slug, list};
+use crate::model::{IntoMap, Member, RunId, Slug, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::sync::choose;
@@ -22,6 +24,7 @@ use crate::ops::team::workspace::git_environment;
 use crate::pool::{Permit, Permits, Priority};
 use crate::program::Programs;
 use crate::settings::{HostSettings, Origin, Settings};
+use crate::tools::{self, Intent};
 
 /// The refs of orders on a remote, and those of their results.
 pub(super) const ORDERS: &str = "refs/squad/orders/";
@@ -208,10 +211,30 @@ impl RemoteMailbox {
         agent: String,
         place: &Path,
     ) -> Result<Arc<dyn Mailbox>, String> {
-        let remote = choose(repository, None).map_err(|failure| failure.message)?;
+        let none = |_| "orders for it lie on a remote, and there is none: git remote add origin URL".to_owned();
+        let remote = choose(repository, None).map_err(none)?;
         let (repository, turns, clock) = (repository.clone(), place.join(TURNS), env.clock.clone());
         Ok(Arc::new(Self { repository, remote, agent, turns, clock }))
     }
+}
+
+/// Whether a call only records something.
+pub(super) fn records(call: &ToolCall) -> bool {
+    matches!(tools::read(call), Ok(Intent::Decide(_) | Intent::Remember { .. } | Intent::Judge(_)))
+}
+
+/// Takes the orders of a run away whose process is gone, with their results. Returns their number.
+pub(super) fn withdraw(repository: &Repository, run: &RunId) -> Result<usize, Failure> {
+    let prefix = format!("{ORDERS}{run}-");
+    let mut orders = repository.references_below(ORDERS)?;
+    orders.retain(|order| order.starts_with(&prefix));
+    if !orders.is_empty() {
+        let results = orders.iter().map(|order| order.replacen(ORDERS, RESULTS, 1));
+        let references: Vec<String> = orders.iter().cloned().chain(results).collect();
+        repository.remote(&choose(repository, None)?).unpost(&references)?;
+        repository.delete_references(&references)?;
+    }
+    Ok(orders.len())
 }
 
 /// Whether the remote answers on which orders are left.
@@ -222,7 +245,7 @@ pub(super) fn try_remote(env: &Env, directory: &Path) -> Result<(), String> {
 }
 
 impl Mailbox for RemoteMailbox {
-    fn pending(&self) -> Result<Option<String>, String> {
+    fn pending(&self) -> Result<Option<(String, bool)>, String> {
         let ids = self.repository.references_below(ORDERS).map_err(text)?;
         let mut ids = ids.iter().filter_map(|name| name.strip_prefix(ORDERS));
         // Other agents' names may begin as this one's.
@@ -230,8 +253,9 @@ impl Mailbox for RemoteMailbox {
         let Some(id) = ids.rfind(is_own) else { return Ok(None) };
         let remote = self.repository.remote(&self.remote);
         let is_there = |kind: &str| remote.posted(&format!("{kind}{id}")).map(|posted| posted.is_some()).map_err(text);
-        if is_there(ORDERS)? || is_there(RESULTS)? {
-            return Ok(Some(id.to_owned()));
+        let has_begun = is_there(RESULTS)?;
+        if has_begun || is_there(ORDERS)? {
+            return Ok(Some((id.to_owned(), has_begun)));
         }
         // It never got there.
         self.repository.delete_references(&[self.reference(id)]).map_err(text)?;
@@ -273,8 +297,12 @@ impl Mailbox for RemoteMailbox {
 
     fn clear(&self, id: &str) -> Result<(), String> {
         let references = [self.reference(id), format!("{RESULTS}{id}")];
-        self.repository.delete_references(&references).map_err(text)?;
-        self.repository.remote(&self.remote).unpost(&references).map_err(text)
+        self.repository.remote(&self.remote).unpost(&references).map_err(text)?;
+        self.repository.delete_references(&references).map_err(text)
+    }
+
+    fn records(&self, call: &ToolCall) -> bool {
+        records(call)
     }
 
     fn turns(&self) -> usize {

@@ -214,18 +214,25 @@ pub(crate) fn merge(
     if options.returns && !options.dry_run && !returned.is_empty() {
         let reference = format!("{}{run}_onto/1", clones::REFS);
         let (onto, _) = repository.keep_plan(&plan, &reference)?;
-        if let Err(reason) = return_work(env, directory, &run, Returned { onto, works: returned }, talk) {
-            talk.say(&format!("no conflict is given back to its agent: {reason}"));
+        match return_work(env, directory, &run, Returned { onto, works: returned }, talk) {
+            Ok(Outcome::Cancelled) => {
+                let message = "interrupted while work was given back; nothing is merged".to_owned();
+                return Err(Failure::new(FailureKind::Interrupted, message));
+            }
+            Ok(_) => {}
+            Err(reason) => talk.say(&format!("no conflict is given back to its agent: {reason}")),
         }
         // What they resolved is there now.
         return merge(env, directory, &Options { returns: false, ..*options }, talk);
     }
+    // Nobody else merges it meanwhile, and no `gc` takes its clones away.
+    let _lease = if options.dry_run { None } else { Some(lease_of(env, &workspace, &run)?) };
     let (mut train, mut checks) = (Train::default(), 0);
     if let Some(project) = checked_project(env, directory, options)?.filter(|_| plan.changes_anything()) {
         let command = command_line(&project.settings.check);
         let mut note = |number: usize, works: usize, check: &ProjectCheck| {
             checks = number;
-            talk.say(&format!("check {number}, of {}: `{command}` {}", plural(works, "piece of work"), check.result()));
+            talk.say(&format!("check {number}, of {}: `{command}` {}", pieces(works), check.result()));
         };
         train = checked_train((env, &project, &run), &onto, ready.len(), &plan_of, &mut note)?;
         if let Some(base) = train.base.take() {
@@ -329,7 +336,7 @@ fn return_work(
     run: &RunId,
     returned: Returned,
     talk: &mut dyn Talk,
-) -> Result<(), String> {
+) -> Result<Outcome, String> {
     let failed = |failure: Failure| failure.message;
     let project = Project::open(env, directory, Layer::default()).map_err(failed)?;
     let agents = list(returned.works.iter().map(|(agent, _)| agent));
@@ -349,20 +356,13 @@ fn return_work(
         message: interrupted.message.clone(),
         route_options: interrupted.route_options.clone(),
         flags: interrupted.flags.clone(),
-        attachments: Vec::new(),
         permissions: Permissions::Allow,
         script,
-        commit: false,
-        ask: None,
-        land: None,
-        conversation: None,
-        fresh: false,
         resumed: Some(interrupted),
-        members: Vec::new(),
-        described: None,
+        ..Order::default()
     };
     let ended = orchestrate::run(env, &project, order, Unseen).1.map_err(failed)?;
-    ended.error.map_or(Ok(()), |failure| Err(failed(failure)))
+    ended.error.map_or(Ok(ended.status), |failure| Err(failed(failure)))
 }
 
 /// Nobody watches: what comes of it is in the report.
@@ -386,7 +386,25 @@ fn checked_project(env: &Env, directory: &Path, options: &Options<'_>) -> Result
     Ok(Some(project).filter(|project| !project.settings.check.is_empty()))
 }
 
-/// Checks works on top of each other, in a clone of their own. The run's lease is held meanwhile: nobody else merges it.
+fn pieces(works: usize) -> String {
+    match works {
+        0 => "your branch alone".to_owned(),
+        1 => "1 piece of work".to_owned(),
+        works => format!("{works} pieces of work"),
+    }
+}
+
+fn lease_of(env: &Env, workspace: &Workspace, run: &RunId) -> Result<Lease, Failure> {
+    let (message, pid) = (format!("squad merge {run}"), std::process::id());
+    let live = LiveRun { run: run.clone(), pid, started: env.clock.now(), message, endpoint: None };
+    Lease::take(&workspace.local(), &live, &workspace.ledger_prefix()).map_err(|error| {
+        let is_taken = error.kind() == std::io::ErrorKind::AlreadyExists;
+        let why = if is_taken { "another process merges it".to_owned() } else { error.to_string() };
+        Failure::failed(format!("the work of run {run} is not merged: {why}"))
+    })
+}
+
+/// Checks works on top of each other, in a clone of their own.
 fn checked_train<'p>(
     (env, project, run): (&Env, &Project, &RunId),
     onto: &str,
@@ -398,12 +416,6 @@ fn checked_train<'p>(
         let message = format!("the work of run {run} cannot be checked, so nothing is merged: {why}");
         Failure::failed(message).hint("--no-check merges it unchecked")
     };
-    let (message, pid) = (format!("squad merge {run}"), std::process::id());
-    let live = LiveRun { run: run.clone(), pid, started: env.clock.now(), message, endpoint: None };
-    let _lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
-        let is_taken = error.kind() == std::io::ErrorKind::AlreadyExists;
-        failed(if is_taken { "another process merges it".to_owned() } else { error.to_string() })
-    })?;
     let (canceller, cancel) = Cancel::channel();
     let runtime = runtime(env)?;
     let _entered = runtime.enter();

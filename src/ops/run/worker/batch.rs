@@ -11,7 +11,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::site::{self, Changes, Site};
 use super::{LOCK, ORDER, folder_of, hello, make_private};
-use crate::engine::remote::frames::{Ask, Asked, BatchOrder, Begun, NumberedFact, Order, PROTOCOL, method, moved};
+use crate::engine::remote::frames::{
+    Ask, Asked, BatchOrder, Begun, NumberedFact, Order, PROTOCOL, is_root, method, moved,
+};
 use crate::engine::{Adapter, AdapterSession, Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, backoff};
 use crate::env::{Clock, Env, lock};
 use crate::error::Failure;
@@ -19,7 +21,7 @@ use crate::git::{Error, Head, Repository};
 use crate::model::{Access, Slug, from_json};
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::ledger::sync::choose;
-use crate::ops::run::hosts::{FACTS_FILE, MAX_FACTS, MAX_WORK, ORDER_FILE, ORDERS, RESULTS, TURNS, WORK_FILE};
+use crate::ops::run::hosts::{FACTS_FILE, MAX_FACTS, MAX_WORK, ORDER_FILE, ORDERS, RESULTS, TURNS, WORK_FILE, records};
 use crate::ops::run::local_file;
 use crate::ops::run::order;
 use crate::ops::run::resume::Past;
@@ -28,7 +30,7 @@ use crate::ops::runtime;
 use crate::ops::team::workspace::git_environment;
 use crate::policy::Permissions;
 use crate::pool::{Cancel, Canceller, Message, Reports, RequestHandler, Requester};
-use crate::tools::{self, Intent, Tool};
+use crate::tools::Tool;
 
 /// The refs of orders that are being read.
 const JOBS: &str = "refs/squad/jobs/";
@@ -58,6 +60,8 @@ struct Outbox {
 enum Stopped {
     /// Nobody wants its result.
     Withdrawn,
+    /// Another job has said something about it.
+    Taken,
     Failed(String),
 }
 
@@ -101,7 +105,7 @@ pub(super) fn carry_out(env: &Env, directory: &Path, reference: &str, remote: Op
     if posted.parent()? != batch.order.base {
         return Err(Failure::failed(format!("{reference} is not on top of the commit that it names")));
     }
-    let store = store(env, &repository, &batch.order, &kept[1]).map_err(Failure::failed)?;
+    let store = store(env, &repository, &batch.order, &kept[1]);
     repository.delete_references(&kept)?;
     local_file::replace(&folder.join(ORDER), &batch.order).map_err(|error| Failure::failed(error.to_string()))?;
     let result = format!("{RESULTS}{id}");
@@ -124,6 +128,7 @@ pub(super) fn carry_out(env: &Env, directory: &Path, reference: &str, remote: Op
             Ok(())
         }
         Err(Stopped::Withdrawn) => Err(Failure::failed(format!("{reference} was withdrawn"))),
+        Err(Stopped::Taken) => Err(Failure::failed(format!("another job carries {reference} out"))),
         Err(Stopped::Failed(why)) => Err(Failure::failed(why)),
     }
 }
@@ -149,31 +154,22 @@ async fn work(
     env: &Env,
     folder: &Path,
     batch: BatchOrder,
-    store: Repository,
+    store: Result<Repository, String>,
     mut outbox: Outbox,
 ) -> Result<(), Stopped> {
     outbox.say(method::HELLO, &json!(hello(env)))?;
-    // Only one of two jobs with the same order gets further than this.
-    outbox.post(env.threads, None).await?;
-    let ended = agent(env, folder, batch, store, &mut outbox).await;
+    outbox.begin(env.threads).await?;
+    let ended = match store {
+        Ok(store) => agent(env, folder, batch, store, &mut outbox).await,
+        Err(why) => Err(Stopped::Failed(why)),
+    };
     let (last, bundle) = match ended {
         Ok(ended) => ended,
         Err(Stopped::Failed(why)) => (Fact::Failed(why), None),
-        Err(Stopped::Withdrawn) => return Err(Stopped::Withdrawn),
+        Err(stopped) => return Err(stopped),
     };
     outbox.fact(last)?;
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        match outbox.post(env.threads, bundle.clone()).await {
-            Ok(()) => return Ok(()),
-            Err(Stopped::Failed(why)) if attempt < ATTEMPTS => {
-                tracing::warn!("the result cannot be left on the remote: {why}");
-                sleep(backoff(Duration::from_secs(1), attempt)).await;
-            }
-            Err(stopped) => return Err(stopped),
-        }
-    }
+    outbox.post_surely(env.threads, bundle).await
 }
 
 /// Has the agent work. Returns the last fact, and a bundle of what it changed.
@@ -191,9 +187,15 @@ async fn agent(
     aside(env.threads, move || set.set_base(&base)).await??;
     let begun = Begun { root: to.clone(), version: site.engine.version(), offer: site.engine.offer().await };
     outbox.say(method::BEGIN, &json!(begun))?;
+    if !is_root(&root, &order.run) {
+        return Err(Stopped::Failed("it names no folder of its run's".to_owned()));
+    }
     let here = |value: Value| moved(value, &root, &to);
     let opening = here(serde_json::to_value(opening).map_err(|error| error.to_string())?);
     let mut opening: Opening = serde_json::from_value(opening).map_err(|error| error.to_string())?;
+    if !opening.directory.starts_with(&site.root) {
+        return Err(Stopped::Failed("it is for another folder".to_owned()));
+    }
     // Nobody is there whom these would reach, and the client's files are not these.
     let gone = [Tool::Route, Tool::Status, Tool::Commit, Tool::Shell, Tool::FileOps];
     opening.tools.retain(|tool| !gone.iter().any(|gone| gone.name() == tool.name));
@@ -223,10 +225,10 @@ async fn agent(
                 } else {
                     outbox.is_wanted(env.threads).await
                 };
-                if let Err(Stopped::Withdrawn) = looked {
+                if let Err(stopped @ (Stopped::Withdrawn | Stopped::Taken)) = looked {
                     session.abort().await;
                     session.close().await;
-                    return Err(Stopped::Withdrawn);
+                    return Err(stopped);
                 }
                 next = Instant::now() + EVERY;
                 continue;
@@ -267,14 +269,11 @@ async fn answer(
     outbox: &mut Outbox,
 ) -> Result<(), String> {
     match request {
-        Request::Tool(call, reply) => match tools::read(&call) {
-            Ok(Intent::Decide(_) | Intent::Remember { .. } | Intent::Judge(_)) => {
-                outbox.ask(call)?;
-                let text = "Noted. It is recorded when the run takes over this job's result.".to_owned();
-                reply.send(ToolResult { ok: true, text });
-            }
-            _ => handler.answer(requester, Request::Tool(call, reply)).await,
-        },
+        Request::Tool(call, reply) if records(&call) => {
+            outbox.ask(call)?;
+            let text = "Noted. It is recorded when the run takes over this job's result.".to_owned();
+            reply.send(ToolResult { ok: true, text });
+        }
         Request::Permission { call, access, tool, detail, reply } => {
             let (own, given) = Reply::channel();
             let (asked, about) = (tool.clone(), detail.clone());
@@ -324,10 +323,51 @@ impl Outbox {
         self.say(method::ASK, &json!(Ask { id: self.count, session: 1, asked: Asked::Tool(call) }))
     }
 
+    /// Puts the first word on the remote. Of several jobs with this order, the others end, unless the first has died.
+    async fn begin(&mut self, threads: bool) -> Result<(), Stopped> {
+        match self.post_surely(threads, None).await {
+            Err(Stopped::Taken) => {}
+            ended => return ended,
+        }
+        let (other, since) = (self.result(threads).await?, Instant::now());
+        while since.elapsed() < 2 * HEARTBEAT {
+            sleep(EVERY / 2).await;
+            self.is_wanted(threads).await?;
+            if self.result(threads).await? != other {
+                return Err(Stopped::Taken);
+            }
+        }
+        self.posted = other;
+        self.post_surely(threads, None).await
+    }
+
+    async fn post_surely(&mut self, threads: bool, work: Option<Vec<u8>>) -> Result<(), Stopped> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.post(threads, work.clone()).await {
+                Err(Stopped::Failed(why)) if attempt < ATTEMPTS => {
+                    tracing::warn!("the result cannot be left on the remote: {why}");
+                    sleep(backoff(Duration::from_secs(1), attempt)).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    /// The commit that the remote has as the order's result.
+    async fn result(&self, threads: bool) -> Result<Option<String>, String> {
+        self.there(threads, self.result.clone()).await
+    }
+
     async fn is_wanted(&self, threads: bool) -> Result<(), Stopped> {
-        let (repository, name, order) = (self.repository.clone(), self.remote.clone(), self.order.clone());
-        let there = aside(threads, move || repository.remote(&name).posted(&order)).await?;
-        there.map_err(|error| error.to_string())?.map(drop).ok_or(Stopped::Withdrawn)
+        self.there(threads, self.order.clone()).await?.map(drop).ok_or(Stopped::Withdrawn)
+    }
+
+    async fn there(&self, threads: bool, reference: String) -> Result<Option<String>, String> {
+        let (repository, name) = (self.repository.clone(), self.remote.clone());
+        let there = aside(threads, move || repository.remote(&name).posted(&reference)).await?;
+        there.map_err(|error| error.to_string())
     }
 
     /// Puts what there is on the remote, unless nobody wants it any more.
@@ -346,7 +386,7 @@ impl Outbox {
         let posted: Result<Option<Option<String>>, Error> = aside(threads, post).await?;
         match posted.map_err(|error| error.to_string())? {
             Some(Some(commit)) => self.posted = Some(commit),
-            Some(None) => return Err(Stopped::Failed("another job carries it out".to_owned())),
+            Some(None) => return Err(Stopped::Taken),
             None => return Err(Stopped::Withdrawn),
         }
         Ok(())
