@@ -210,6 +210,40 @@ fn a_merge_gives_a_conflict_with_the_branch_back() {
     }
 }
 
+/// Ctrl-C while an agent resolves: nothing is merged, and the next merge takes all that it would have taken.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_return_merges_nothing() {
+    const BOB: &str = "[[turn]]\nagent = \"bob\"\nsteps = [{ write = \"notes.txt\", text = \"BOB\\n\" }, { say = \"Done.\" }]\n\
+        [[turn]]\nagent = \"ada\"\nsteps = [{ write = \"ada.txt\", text = \"ada\\n\" }, { say = \"Done.\" }]\n\
+        [[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"All is done.\" }]\n\
+        [[turn]]\nagent = \"bob\"\nsteps = [{ run = \"touch ../../../../begun; sleep 60\" }]\n";
+    let repo = repo();
+    let output =
+        repo.rehearse(BOB, &["--permissions", "allow", "--isolation", "clone", "--json", "@bob and @ada do it"]);
+    let run = TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned();
+    let path = repo.root().with_file_name("script.toml").display().to_string();
+    repo.write("../home/config/squad/config.toml", &format!("[engine.rehearsal]\nscript = '{path}'\n"));
+    repo.write("notes.txt", "USER\n");
+    repo.git(&["commit", "-qam", "mine"]);
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args(["merge", &run, "--yes"]).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+    let child = command.stderr(std::process::Stdio::piped()).spawn().expect("squad runs");
+    let is_at_work = || repo.squad(&["log", &run, "--json"]).out.matches("\"tool.started\"").count() > 2;
+    while !is_at_work() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    crate::process::signal(&child, "INT");
+    let ended = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.contains("nothing is merged"), "{said}");
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+    assert!(!repo.exists("ada.txt"));
+    repo.assert_sound();
+}
+
 /// Agents side by side end in any order; what is merged is what the plan's order says. Some change the same line: of those,
 /// the first in the plan has it. `SQUAD_INTERLEAVINGS=50,20` plays so many agents so many times.
 #[test]

@@ -182,3 +182,25 @@ fn a_hanging_check_and_a_killed_merge_lose_nothing() {
     assert!(repo.exists("dev00x.txt") && repo.exists("dev02x.txt") && !repo.exists("dev01x.txt"));
     repo.assert_sound();
 }
+
+/// Without a check, too, only one of two merges of a run merges it, and none says what is not so.
+#[test]
+fn of_two_merges_at_once_one_merges() {
+    for _ in 0..3 {
+        let (repo, run) = repo(3, &[]);
+        let both = [0, 1].map(|_| command(&repo, &["merge", &run, "--yes"]).spawn().expect("squad runs"));
+        let ended = both.map(|child| child.wait_with_output().expect("it ends"));
+        let texts = ended.map(|output| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+        });
+        assert_eq!(texts.iter().filter(|(_, text)| text.contains("into main, in ")).count(), 1, "{texts:?}");
+        for (_, text) in texts.iter().filter(|(_, text)| !text.contains("into main, in ")) {
+            let is_true =
+                ["another process merges it", "is merged already", "goes on"].iter().any(|why| text.contains(why));
+            assert!(is_true, "{texts:?}");
+        }
+        assert_eq!(repo.git(&["for-each-ref", "refs/heads/squad"]), "");
+        assert_eq!(repo.squad(&["log", &run, "--json"]).out.matches("\"run.merged\"").count(), 1);
+    }
+}
