@@ -190,6 +190,10 @@ fn reply(local: &Path, live: &LiveRun, request: &FromClient) -> Result<Option<Fr
 }
 
 fn silent(live: &LiveRun) -> Failure {
+    if live.is_merged() {
+        return Failure::failed(format!("run {} has ended, and `squad merge` is at it", live.run))
+            .hint(format!("Ctrl-C there stops it; its process id is {}", live.pid));
+    }
     Failure::failed(format!("run {} does not answer", live.run))
         .hint(format!("it acts on this as soon as it can; its process id is {}", live.pid))
 }

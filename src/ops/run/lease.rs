@@ -79,6 +79,18 @@ pub(crate) struct LiveRun {
     pub(crate) endpoint: Option<Endpoint>,
 }
 
+impl LiveRun {
+    /// The run has ended, and its work is being merged by a process.
+    pub(crate) fn merged_by(run: &RunId, started: jiff::Timestamp) -> Self {
+        let (pid, message) = (std::process::id(), format!("squad merge {run}"));
+        Self { run: run.clone(), pid, started, message, endpoint: None }
+    }
+
+    pub(crate) fn is_merged(&self) -> bool {
+        self.message == format!("squad merge {}", self.run)
+    }
+}
+
 /// The content of a lease file. It names the team's folder in the ledger, where a dead run's end is recorded.
 #[derive(Serialize, Deserialize)]
 struct LeaseFile {

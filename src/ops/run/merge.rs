@@ -157,7 +157,10 @@ pub(crate) fn merge(
     let (repository, team) = (&workspace.repository, workspace.ledger_prefix());
     lost::settle(env, repository);
     let run = one_run(repository, &team, options.run)?;
-    if workspace.leases().live(&run).is_some() {
+    if let Some(live) = workspace.leases().live(&run) {
+        if live.is_merged() {
+            return Err(Failure::failed(format!("another process merges run {run}: {}", live.pid)));
+        }
         return Err(Failure::usage(format!("run {run} goes on, so its work cannot be merged yet"))
             .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
     }
@@ -395,8 +398,7 @@ fn pieces(works: usize) -> String {
 }
 
 fn lease_of(env: &Env, workspace: &Workspace, run: &RunId) -> Result<Lease, Failure> {
-    let (message, pid) = (format!("squad merge {run}"), std::process::id());
-    let live = LiveRun { run: run.clone(), pid, started: env.clock.now(), message, endpoint: None };
+    let live = LiveRun::merged_by(run, env.clock.now());
     Lease::take(&workspace.local(), &live, &workspace.ledger_prefix()).map_err(|error| {
         let is_taken = error.kind() == std::io::ErrorKind::AlreadyExists;
         let why = if is_taken { "another process merges it".to_owned() } else { error.to_string() };
