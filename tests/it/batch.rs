@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::engines::{of, squad};
 use crate::process::{rest, start, wait_for};
-use crate::support::{Output, TestRepo};
+use crate::support::TestRepo;
+use crate::workers::result;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
@@ -56,21 +57,6 @@ fn log(repo: &TestRepo) -> String {
 /// What is on the remote beside its branch.
 fn left(repo: &TestRepo) -> String {
     repo.git(&["ls-remote", "origin", "refs/squad/*"])
-}
-
-fn run_of(output: &Output) -> String {
-    TestRepo::events(output)[0]["run"].as_str().expect("a run").to_owned()
-}
-
-/// What a run's agents made together, and how each ended.
-fn result(repo: &TestRepo, output: &Output) -> (String, Vec<String>) {
-    let merged = format!("refs/squad/runs/{}_merged", run_of(output));
-    let last = repo.git(&["for-each-ref", "--format=%(refname)", "--sort=-version:refname", "--count=1", &merged]);
-    let events = TestRepo::events(output);
-    let ends = of(&events, "agent.completed").into_iter().map(|end| format!("{} {}", end["agent"], end["changed"]));
-    let mut ends: Vec<String> = ends.collect();
-    ends.sort();
-    (repo.git(&["ls-tree", "-r", last.trim()]), ends)
 }
 
 #[test]

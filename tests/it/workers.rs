@@ -51,7 +51,7 @@ fn run_of(output: &Output) -> String {
 }
 
 /// What a run's agents made together, and how each ended.
-fn result(repo: &TestRepo, output: &Output) -> (String, Vec<String>) {
+pub(crate) fn result(repo: &TestRepo, output: &Output) -> (String, Vec<String>) {
     let merged = format!("refs/squad/runs/{}_merged", run_of(output));
     let last = repo.git(&["for-each-ref", "--format=%(refname)", "--sort=-version:refname", "--count=1", &merged]);
     let events = TestRepo::events(output);
