@@ -120,7 +120,6 @@ struct Line {
 /// What has been read of a result.
 #[derive(Default)]
 struct Reading {
-    lines: usize,
     /// What was read: a job that is started again begins from the start.
     seen: Vec<u8>,
     /// The project's root there.
@@ -201,6 +200,8 @@ impl AdapterSession for Session {
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let attachments = attached(&self.options.launch.directory, attachments)?;
+        // An earlier turn may have been stopped.
+        self.stop = watch::Sender::new(false);
         let turn = Turn {
             options: Arc::clone(&self.options),
             mailbox: Arc::clone(&self.mailbox),
@@ -330,11 +331,11 @@ impl Turn {
                 }
                 continue;
             };
-            (known, heard) = (Some(identity), Instant::now());
-            if reading.lines == 0 {
+            if known.is_none() {
                 looks = 0;
             }
-            let read = self.read(&facts, reading);
+            (known, heard) = (Some(identity), Instant::now());
+            let read = self.read(facts, reading);
             if let Some(last) = read.transpose() {
                 if let (Some(commit), Some(file)) = (reading.work.take(), work) {
                     let mirror = Arc::clone(&self.options.mirror);
@@ -384,15 +385,15 @@ impl Turn {
     }
 
     /// Passes on what is new. Returns the turn's last fact, if it is there.
-    fn read(&self, facts: &[u8], reading: &mut Reading) -> Result<Option<Fact>, String> {
+    fn read(&self, facts: Vec<u8>, reading: &mut Reading) -> Result<Option<Fact>, String> {
         let unread = |error: serde_json::Error| format!("its result cannot be read: {error}");
         if !facts.starts_with(&reading.seen) {
             *reading = Reading::default();
         }
-        facts.clone_into(&mut reading.seen);
-        let all: Vec<&[u8]> = facts.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        for line in all.get(reading.lines..).unwrap_or_default() {
-            reading.lines += 1;
+        let read = reading.seen.len();
+        reading.seen = facts;
+        let new = reading.seen.get(read..).unwrap_or_default();
+        for line in new.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let Line { method, params } = from_json(line).map_err(unread)?;
             let params = match &reading.root {
                 Some(there) => moved(params, there, &self.options.root),

@@ -14,7 +14,7 @@ use crate::engine::remote::batch::{Mailbox, Received};
 use crate::engine::remote::{Launch, Mirror};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
-use crate::git::Repository;
+use crate::git::{Error, Repository};
 use crate::model::{IntoMap, Member, RunId, Slug, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
@@ -229,12 +229,27 @@ pub(super) fn withdraw(repository: &Repository, run: &RunId) -> Result<usize, Fa
     let mut orders = repository.references_below(ORDERS)?;
     orders.retain(|order| order.starts_with(&prefix));
     if !orders.is_empty() {
-        let results = orders.iter().map(|order| order.replacen(ORDERS, RESULTS, 1));
-        let references: Vec<String> = orders.iter().cloned().chain(results).collect();
-        repository.remote(&choose(repository, None)?).unpost(&references)?;
-        repository.delete_references(&references)?;
+        remove(repository, &choose(repository, None)?, &orders)?;
     }
     Ok(orders.len())
+}
+
+/// Removes orders with their results, first there: what stays there is still known here.
+fn remove(repository: &Repository, remote: &str, orders: &[String]) -> Result<(), Error> {
+    let results = orders.iter().map(|order| order.replacen(ORDERS, RESULTS, 1));
+    let references: Vec<String> = orders.iter().cloned().chain(results).collect();
+    repository.remote(remote).unpost(&references)?;
+    repository.delete_references(&references)
+}
+
+/// The number of turns in a file that [`count_turn`] writes.
+pub(super) fn turns(file: &Path) -> usize {
+    fs::read_to_string(file).ok().and_then(|turns| turns.trim().parse().ok()).unwrap_or(0)
+}
+
+pub(super) fn count_turn(file: &Path) {
+    // Only what the rehearsal engine plays next depends on it.
+    let _ = fs::write(file, (turns(file) + 1).to_string());
 }
 
 /// Whether the remote answers on which orders are left.
@@ -296,9 +311,7 @@ impl Mailbox for RemoteMailbox {
     }
 
     fn clear(&self, id: &str) -> Result<(), String> {
-        let references = [self.reference(id), format!("{RESULTS}{id}")];
-        self.repository.remote(&self.remote).unpost(&references).map_err(text)?;
-        self.repository.delete_references(&references).map_err(text)
+        remove(&self.repository, &self.remote, &[self.reference(id)]).map_err(text)
     }
 
     fn records(&self, call: &ToolCall) -> bool {
@@ -306,13 +319,11 @@ impl Mailbox for RemoteMailbox {
     }
 
     fn turns(&self) -> usize {
-        let turns = fs::read_to_string(&self.turns).ok().and_then(|turns| turns.trim().parse().ok());
-        turns.unwrap_or(0)
+        turns(&self.turns)
     }
 
     fn count_turn(&self) {
-        // Only what the rehearsal engine plays next depends on it.
-        let _ = fs::write(&self.turns, (self.turns() + 1).to_string());
+        count_turn(&self.turns);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::engine::{Adapter, AdapterSession, Approval, Fact, Opening, Reply, Req
 use crate::env::{Clock, Env, lock};
 use crate::error::Failure;
 use crate::git::{Error, Head, Repository};
-use crate::model::{Access, Slug, from_json};
+use crate::model::{Slug, from_json};
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::ledger::sync::choose;
 use crate::ops::run::hosts::{FACTS_FILE, MAX_FACTS, MAX_WORK, ORDER_FILE, ORDERS, RESULTS, TURNS, WORK_FILE, records};
@@ -39,6 +39,8 @@ const MAX_ORDER: u64 = 64 << 20;
 /// How often what happened is put on the remote, if anything did, and that the job is at work if nothing did.
 const EVERY: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(60);
+/// Bytes of the result that are left for how it ended.
+const END: u64 = 1 << 20;
 /// How often the remote may refuse the whole result, with waits that double from one second on.
 const ATTEMPTS: u32 = 10;
 
@@ -168,7 +170,7 @@ async fn work(
         Err(Stopped::Failed(why)) => (Fact::Failed(why), None),
         Err(stopped) => return Err(stopped),
     };
-    outbox.fact(last)?;
+    outbox.end(last);
     outbox.post_surely(env.threads, bundle).await
 }
 
@@ -201,7 +203,7 @@ async fn agent(
     opening.tools.retain(|tool| !gone.iter().any(|gone| gone.name() == tool.name));
     let agent = Slug::fold(&order.agent).ok_or_else(|| "its agent has no valid name".to_owned())?;
     let (reports, messages) = Reports::channel();
-    let drained = tokio::spawn(drain(messages));
+    tokio::spawn(drain(messages));
     let (_canceller, cancel): (Canceller, Cancel) = Cancel::channel();
     let permissions = if may_act { Permissions::Allow } else { Permissions::Deny };
     let asked = order::Order { permissions, ..order::Order::default() };
@@ -234,16 +236,19 @@ async fn agent(
                 continue;
             }
         };
-        match fact {
-            Fact::Request(request) => answer(request, &handler, &requester, outbox).await?,
-            Fact::Alive | Fact::MessageDelta(_) => {}
+        let told = match fact {
+            Fact::Request(request) => answer(request, &handler, &requester, outbox).await,
+            Fact::Alive | Fact::MessageDelta(_) => Ok(()),
             fact if fact.is_last() => break fact,
-            fact => outbox.fact(fact)?,
+            fact => outbox.fact(fact),
+        };
+        if let Err(why) = told {
+            // What it changed so far is not lost.
+            session.abort().await;
+            break Fact::Failed(why);
         }
     };
     session.close().await;
-    drop((handler, requester));
-    drained.abort();
     let changed = Arc::clone(&site);
     let changes = aside(env.threads, move || changed.changes()).await?;
     if let Some(site) = Arc::into_inner(site) {
@@ -280,7 +285,8 @@ async fn answer(
             handler.answer(requester, Request::Permission { call, access, tool, detail, reply: own }).await;
             let approval = given.await.unwrap_or_else(|_| Approval::Deny("nobody answers".to_owned()));
             if let Approval::Deny(reason) = &approval {
-                outbox.denied(access, asked, about, reason.clone())?;
+                let (access, tool, detail, reason) = (Some(access), asked, about, reason.clone());
+                outbox.fact(Fact::Denied { access, tool, detail, reason })?;
             }
             reply.send(approval);
         }
@@ -300,13 +306,18 @@ async fn drain(mut messages: tokio::sync::mpsc::UnboundedReceiver<Message>) {
 
 impl Outbox {
     fn say(&mut self, method: &str, params: &Value) -> Result<(), String> {
-        let line = json!({ "method": method, "params": params }).to_string();
-        if (self.lines.len() + line.len()) as u64 >= MAX_FACTS {
-            return Err(format!("what is reported of it is larger than {MAX_FACTS} bytes"));
+        let before = self.lines.len();
+        self.line(method, params);
+        if self.lines.len() as u64 >= MAX_FACTS - END {
+            self.lines.truncate(before);
+            return Err(format!("what is reported of it is larger than {} bytes", MAX_FACTS - END));
         }
-        self.lines.extend(line.as_bytes());
-        self.lines.push(b'\n');
         Ok(())
+    }
+
+    fn line(&mut self, method: &str, params: &Value) {
+        self.lines.extend(json!({ "method": method, "params": params }).to_string().into_bytes());
+        self.lines.push(b'\n');
     }
 
     fn fact(&mut self, fact: Fact) -> Result<(), String> {
@@ -314,8 +325,16 @@ impl Outbox {
         self.say(method::FACT, &json!(NumberedFact { number: self.count, session: 1, fact }))
     }
 
-    fn denied(&mut self, access: Access, tool: String, detail: String, reason: String) -> Result<(), String> {
-        self.fact(Fact::Denied { access: Some(access), tool, detail, reason })
+    /// The last fact, for which there is always room.
+    fn end(&mut self, fact: Fact) {
+        self.count += 1;
+        let of = |fact| json!(NumberedFact { number: self.count, session: 1, fact });
+        let last = of(fact);
+        let last = match last.to_string().len() as u64 > END / 2 {
+            true => of(Fact::Failed("how it ended is too long to be reported".to_owned())),
+            false => last,
+        };
+        self.line(method::FACT, &last);
     }
 
     fn ask(&mut self, call: ToolCall) -> Result<(), String> {

@@ -22,7 +22,7 @@ use crate::env::{Env, lock, real};
 use crate::git::{Repository, WorkTreeSnapshot, clone_folders};
 use crate::model::{Attachment, RunId, SkippedFile, Slug};
 use crate::ops::ledger::journal::{aside, writer};
-use crate::ops::run::hosts::TURNS;
+use crate::ops::run::hosts::{TURNS, count_turn, turns};
 use crate::ops::run::{clone_setup, snapshots};
 use crate::ops::team::workspace::git_environment;
 use crate::ops::team::{engines, sandbox, secrets};
@@ -115,9 +115,9 @@ impl Site {
         settings.require |= order.requires_sandbox;
         let readable = [real(&source), folder.join(ATTACHED)];
         let bounds = sandbox::of_run(env, &project, run.as_str(), &readable).map_err(|failure| failure.message)?;
-        let turns = fs::read_to_string(folder.join(TURNS)).ok().and_then(|turns| turns.trim().parse().ok());
+        let turns = turns(&folder.join(TURNS));
         let script = order.script.as_deref().map(Script::parse).transpose()?;
-        let script = script.map(|script| script.after(BTreeMap::from([(agent.clone(), turns.unwrap_or(0))])));
+        let script = script.map(|script| script.after(BTreeMap::from([(agent.clone(), turns)])));
         let mut bound = env.clone();
         bound.variables.extend(clone_setup::variables(&run, &agent));
         let startable = engines::startable(&bound, &project, &run, &order.engine, script, bounds.sandbox.as_ref());
@@ -214,10 +214,7 @@ impl Site {
 
     /// Counts a completed turn.
     pub(super) fn completed(&self) {
-        let file = self.folder.join(TURNS);
-        let turns: usize = fs::read_to_string(&file).ok().and_then(|turns| turns.trim().parse().ok()).unwrap_or(0);
-        // Only what the rehearsal engine plays next depends on it.
-        let _ = fs::write(file, (turns + 1).to_string());
+        count_turn(&self.folder.join(TURNS));
     }
 
     pub(super) async fn stop(self) {
