@@ -86,7 +86,9 @@ fn hits_of(decision: &Decision, topic: &Topic) -> (Hits, Hits) {
 
 /// Why a text is not for agents, if it hides something or is meant for a model rather than about work. A list of words
 /// finds the plain cases only; that notes are quoted, and that policy holds, protects from the rest.
-pub(crate) fn suspicion(note: &Decision) -> Option<String> {
+///
+/// `path` is its file in a linked repository, which agents read too.
+pub(crate) fn suspicion(note: &Decision, path: &str) -> Option<String> {
     const PHRASES: [&str; 22] = [
         "ignore previous",
         "ignore all previous",
@@ -116,7 +118,8 @@ pub(crate) fn suspicion(note: &Decision) -> Option<String> {
     let Note { project, evidence, .. } = note.note.clone().unwrap_or_default();
     let by = [note.by.clone(), project].map(Option::unwrap_or_default);
     let about = [&note.tags, &note.scope, &evidence].map(|words| words.join(" "));
-    let text = [&[note.title.clone(), note.text.clone()], &by[..], &about].concat().join("\n");
+    let names = [note.id.to_string(), path.to_owned()];
+    let text = [&[note.title.clone(), note.text.clone()], &names, &by[..], &about].concat().join("\n");
     if let Some(found) = hidden_summary(hidden(&text).map(|(_, c)| c)) {
         return Some(format!("it has {found}"));
     }

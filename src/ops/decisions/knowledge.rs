@@ -58,21 +58,18 @@ pub(crate) fn all(project: &Project) -> Result<Vec<KnownNote>, Failure> {
         };
         let is_in_force = listed.state == DecisionState::InForce;
         let stale = if is_in_force { evidence.stale(&decision)? } else { None };
-        all.push(known(listed, note, stale, suspicion(&decision), None));
+        all.push(known(listed, note, stale, suspicion(&decision, ""), None));
     }
     let stack = OnceCell::new();
     let links = links::all(project)?;
-    let mut ids = links::own_ids(project, &links)?;
-    for link in links {
-        for linked in link.notes.iter().filter(|linked| ids.insert(linked.note.id.clone())) {
-            let Some(note) = linked.note.note.clone() else { continue };
-            let objection = match suspicion(&linked.note) {
-                None => mismatch(project, &linked.note, &stack)?,
-                suspicion => suspicion,
-            };
-            let listed = list::with_state(&linked.note, DecisionState::InForce);
-            all.push(known(listed, note, linked.stale.clone(), objection, Some(link.source_of(linked))));
-        }
+    for (link, linked) in links::notes(project, &links)? {
+        let Some(note) = linked.note.note.clone() else { continue };
+        let objection = match suspicion(&linked.note, &linked.path) {
+            None => mismatch(project, &linked.note, &stack)?,
+            suspicion => suspicion,
+        };
+        let listed = list::with_state(&linked.note, DecisionState::InForce);
+        all.push(known(listed, note, linked.stale.clone(), objection, Some(link.source_of(linked))));
     }
     Ok(all)
 }
@@ -217,7 +214,7 @@ pub(crate) fn add(env: &Env, project: &Project, directory: &Path, new: NewNote) 
 
 /// Why a new note reaches no agent here, if it is so.
 pub(crate) fn doubt(project: &Project, note: &Decision) -> Result<Option<String>, Failure> {
-    Ok(match suspicion(note) {
+    Ok(match suspicion(note, "") {
         None => mismatch(project, note, &OnceCell::new())?,
         suspicion => suspicion,
     })

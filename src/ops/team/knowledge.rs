@@ -52,12 +52,7 @@ fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>)
     let links = links::all(project)?;
     let own = in_force(&project.team.knowledge).into_iter().map(|note| (note, None));
     let mut notes: Vec<(&Decision, Option<(&Link, &LinkedNote)>)> = own.collect();
-    let mut known = links::own_ids(project, &links)?;
-    for link in &links {
-        // Two links may lead to one repository.
-        let new = link.notes.iter().filter(|linked| known.insert(linked.note.id.clone()));
-        notes.extend(new.map(|linked| (&linked.note, Some((link, linked)))));
-    }
+    notes.extend(links::notes(project, &links)?.into_iter().map(|linked| (&linked.1.note, Some(linked))));
     if notes.is_empty() {
         return Ok(Vec::new());
     }
@@ -68,7 +63,8 @@ fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>)
             Some((_, linked)) => linked.stale.clone(),
             None => evidence.stale(note)?,
         };
-        let objection = match (suspicion(note), stale) {
+        let path = link.map_or("", |(_, linked)| &linked.path);
+        let objection = match (suspicion(note, path), stale) {
             (Some(suspicion), _) => Some(suspicion),
             (None, Some(why)) => Some(format!("stale: {why}")),
             (None, None) if link.is_some() => mismatch(project, note, &stack)?,

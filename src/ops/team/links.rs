@@ -94,13 +94,31 @@ pub(crate) fn all(project: &Project) -> Result<Vec<Link>, Failure> {
 
 /// The ids of this project's own notes, also of those that it has retired: no link brings them back. Looks into the ledger
 /// only where a link has notes.
-pub(crate) fn own_ids(project: &Project, links: &[Link]) -> Result<BTreeSet<DecisionId>, Failure> {
+fn own_ids(project: &Project, links: &[Link]) -> Result<BTreeSet<DecisionId>, Failure> {
     let mut ids: BTreeSet<DecisionId> = project.team.knowledge.iter().map(|note| note.id.clone()).into_set();
     if links.iter().any(|link| !link.notes.is_empty()) {
         let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
         ids.extend(logged.into_iter().map(|logged| logged.decision.id));
     }
     Ok(ids)
+}
+
+/// The notes of links that are not this project's own, each once where two links lead to one repository. One link's note
+/// does not hide another's: ids are what their authors wrote.
+pub(crate) fn notes<'l>(project: &Project, links: &'l [Link]) -> Result<Vec<(&'l Link, &'l LinkedNote)>, Failure> {
+    let own = own_ids(project, links)?;
+    let mut known: BTreeMap<&DecisionId, Vec<&Decision>> = BTreeMap::new();
+    let mut notes = Vec::new();
+    for link in links {
+        for linked in link.notes.iter().filter(|linked| !own.contains(&linked.note.id)) {
+            let same = known.entry(&linked.note.id).or_default();
+            if !same.contains(&&linked.note) {
+                same.push(&linked.note);
+                notes.push((link, linked));
+            }
+        }
+    }
+    Ok(notes)
 }
 
 /// What cannot be read counts as not fetched: the next sync replaces it.
@@ -158,8 +176,8 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
     let mut synced = LinkSync { name: link.name.clone(), git: link.git.clone(), ..LinkSync::default() };
     let notes = read(&foreign, &mut synced.left_out)?;
     let own = own_ids(project, &[Link { notes: notes.clone(), ..link.clone() }])?;
-    for LinkedNote { note, stale, .. } in &notes {
-        let reason = match (own.contains(&note.id), suspicion(note), stale) {
+    for LinkedNote { note, path, stale } in &notes {
+        let reason = match (own.contains(&note.id), suspicion(note, path), stale) {
             (true, ..) => "this project's own".to_owned(),
             (false, Some(reason), _) => reason,
             (false, None, Some(_)) => "stale".to_owned(),
