@@ -254,8 +254,8 @@ impl Workers {
                         }
                     }
                     Err(reason) => {
-                        match self.cancel.is_set() {
-                            true => work.end(Outcome::Cancelled, &format!("{} before it began", self.cancel.reason())),
+                        match cancel.is_set() {
+                            true => work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason())),
                             false => work.end(Outcome::Failed, &reason),
                         }
                         work.changed = Some(Vec::new());

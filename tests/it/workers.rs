@@ -171,6 +171,39 @@ steps = [{ say = "All is done." }]
     }
 }
 
+/// Another run has the host's only slot, and keeps it.
+#[test]
+fn who_waits_for_a_slot_is_cancelled_at_once() {
+    const LONG: &str =
+        "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { wait = \"600s\" }, { say = \"Done.\" }]\n";
+    for cancelled in ["run", "agent"] {
+        let repo = repo();
+        let host = launcher(&repo, "one", "unset XDG_STATE_HOME;");
+        repo.write("../home/config/squad/config.toml", &(host + "slots = 1\n"));
+        let given = ["--on", "one", "--no-commit", "build it"];
+        let mut first = start(&repo, LONG, &given);
+        wait_for(&mut first, "Begun.");
+        let mut second = start(&repo, LONG, &given);
+        let begun = wait_for(&mut second, "clone.created");
+        let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
+        let agent: &[&str] = if cancelled == "agent" { &["ada"] } else { &[] };
+        let output = squad(&repo, &[&["cancel", &run], agent].concat());
+        assert_eq!(output.code, 0, "{output}");
+        let (out, code) = rest(second);
+        assert!(out.contains("cancelled by the user before it began"), "{cancelled}: {code:?} {out}");
+        let running = squad(&repo, &["status"]);
+        assert!(running.out.contains("● run "), "the other works on: {running}");
+        // Killed, it would leave a worker that waits for it.
+        assert_eq!(squad(&repo, &["cancel", &live(&repo)]).code, 0);
+        rest(first);
+    }
+}
+
+fn live(repo: &TestRepo) -> String {
+    let status: Value = serde_json::from_str(&squad(repo, &["status", "--json"]).out).expect("JSON");
+    status["runs_live"][0]["run"].as_str().expect("a run").to_owned()
+}
+
 fn kill(pattern: &str) {
     let done = Command::new("pkill").args(["-KILL", "-f", pattern]).status().expect("pkill runs");
     assert!(done.success(), "nothing is called {pattern}");

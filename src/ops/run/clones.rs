@@ -443,7 +443,13 @@ impl Clones {
         if let Some(gone) = hosts.iter().find(|host| !self.basis.project.settings.hosts.contains_key(**host)) {
             return Err(format!("its work is on the host `{gone}`, which is not configured any more"));
         }
-        let slot = self.basis.hosts.take(&hosts).await;
+        // Another run may have all slots for hours.
+        let mut cancel = self.basis.cancel.of(vec![agent.clone()]);
+        let slot = tokio::select! {
+            biased;
+            () = cancel.wait() => return Err(cancel.reason().to_owned()),
+            slot = self.basis.hosts.take(&hosts) => slot,
+        };
         if before.is_none() {
             fs::write(&file, &slot.host).map_err(|error| format!("{}: {error}", file.display()))?;
             self.basis.reports.tell(Some(agent), EventKind::HostAssigned { host: slot.host.clone() });

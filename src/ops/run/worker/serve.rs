@@ -38,8 +38,8 @@ use crate::ops::run::local_file;
 use crate::ops::runtime;
 use crate::program::leave_terminal;
 
-/// How long a worker waits for its order, and a client that never came again is waited for before there is one.
-const NO_ORDER: Duration = Duration::from_secs(120);
+/// How long a worker waits for its order, and for a client that is gone before there is a session: all else is on disk.
+const NO_WORK: Duration = Duration::from_secs(120);
 /// How long sessions may take to close for another client.
 const CLOSING: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(100);
@@ -142,7 +142,9 @@ impl Worker {
     }
 
     fn lease(&self) -> Duration {
-        self.order.lock().as_ref().map_or(NO_ORDER, |order| Duration::from_secs(order.lease))
+        let has_session = !self.sessions.lock().open.is_empty();
+        let order = self.order.lock();
+        order.as_ref().filter(|_| has_session).map_or(NO_WORK, |order| Duration::from_secs(order.lease))
     }
 
     /// Closes the sessions and ends the engine. The clone stays.
