@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use unicode_width::UnicodeWidthStr;
 
 use super::Screen;
 use super::dialog::{Dialog, Pressed};
@@ -49,6 +50,8 @@ struct State {
     waiting: Vec<Output>,
     rows: Rows,
     question: Vec<Text>,
+    /// The line that the person types, which stays last.
+    draft: Option<Text>,
     /// How many have the terminal for themselves: output waits, so that they do not mix. The run goes on.
     pauses: usize,
     drawn: Option<Instant>,
@@ -62,9 +65,11 @@ impl State {
             let size = screen_size();
             let rows = self.rows.lines(size, Instant::now());
             // What scrolls out of the screen could not be taken away again.
-            let taken = region::height(self.question.iter().map(Text::width), size.columns);
+            // A question takes the draft's place.
+            let draft = self.draft.iter().filter(|_| self.question.is_empty());
+            let taken = region::height(self.question.iter().chain(draft.clone()).map(Text::width), size.columns);
             let rows = rows.into_iter().take(size.lines.saturating_sub(1 + taken));
-            let lines: Vec<Text> = self.question.iter().cloned().chain(rows).collect();
+            let lines: Vec<Text> = self.question.iter().cloned().chain(rows).chain(draft.cloned()).collect();
             region::draw(&lines, painter);
             self.drawn = Some(Instant::now());
         }
@@ -96,6 +101,24 @@ impl Terminal {
 
     pub(super) fn queue(&self, waiting: impl IntoIterator<Item = Output>) {
         self.state.lock().waiting.extend(waiting);
+    }
+
+    /// Shows the line that the person types, below all else: of a long one the end. Returns whether the terminal can.
+    pub(crate) fn show_draft(&self, prompt: &str, text: &str) -> bool {
+        if self.is_animated {
+            let room = screen_size().columns.saturating_sub(prompt.len() + 1);
+            let text = printable(text.rsplit('\n').next().unwrap_or(text));
+            let mut shown = text.as_str();
+            while shown.width() > room {
+                let mut letters = shown.chars();
+                letters.next();
+                shown = letters.as_str();
+            }
+            let mut state = self.state.lock();
+            state.draft = (!text.is_empty()).then(|| Text::default().plain(prompt).plain(shown));
+            state.draw(self.painter);
+        }
+        self.is_animated
     }
 
     /// Lets the rows see an event.
@@ -138,7 +161,8 @@ impl Terminal {
     /// Removes what is left of the rows.
     pub(super) fn end(&self) {
         if self.is_animated {
-            self.state.lock().rows = Rows::default();
+            let mut state = self.state.lock();
+            (state.rows, state.draft) = (Rows::default(), None);
             region::clear();
         }
     }

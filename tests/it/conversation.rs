@@ -200,6 +200,42 @@ fn a_question_that_is_cancelled_takes_no_line() {
     assert!(!repo.exists("a.txt"));
 }
 
+/// What is typed when a question comes is kept, and can be gone on with.
+#[test]
+fn a_question_gives_back_the_line_that_was_begun() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"while [ ! -e go ]; do sleep 0.1; done\" }, \
+        { write = \"a.txt\", text = \"x\" }, { listen = true }]\n[[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Tested.\" }]\n";
+    repo.write("../script.toml", script);
+    let mut person = Person::sits_down();
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--script", "../script.toml", "--permissions", "ask"]).env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("squad> ");
+    person.types("@ada begin\r");
+    person.is_asked("ada wants to run");
+    person.types("y");
+    // The question's own last frame has one such line, too.
+    while person.screen.rsplit("? help").next().is_some_and(|after| after.matches("Ctrl-C stops").count() < 2) {
+        person.reads();
+    }
+    person.types("@bob test it aft");
+    person.waits_for("squad> @bob test it aft");
+    repo.write("go", "");
+    person.is_asked("ada wants to write a.txt");
+    person.types("y");
+    person.waits_for("write a.txt");
+    person.types("erwards\r");
+    person.waits_for("squad> @bob test it afterwards");
+    person.waits_for("queued as the next message");
+    person.types("@ada done\r");
+    person.waits_for("Tested.");
+    person.waits_for_times("what happened", 2);
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    assert_eq!(repo.read("a.txt"), "x");
+}
+
 #[test]
 fn an_agent_at_work_is_told_what_is_typed_and_another_line_is_the_next_message() {
     let repo = TestRepo::with_small_team();

@@ -1,7 +1,8 @@
 //! Keyboard input while a run works: lines to agents, lines for later, and answers to questions.
 //!
-//! The run has the terminal until the user begins to type. From the first key to the end of the line the prompt has it,
-//! and the run's output waits.
+//! The run has the terminal. What the user types stands in its last line, below what scrolls, until Enter; a question takes
+//! its place and gives it back. Where nothing can be redrawn, and for keys that move in the line, the prompt has the
+//! terminal to the end of the line, and the run's output waits.
 
 use std::io;
 use std::mem;
@@ -115,13 +116,13 @@ impl Keyboard<'_> {
             let heard = keys.next();
             drop(raw);
             match heard {
-                KeyInput::Key(Key::Char(first)) => self.line(first, &mut keys),
-                KeyInput::Key(_) => {}
+                KeyInput::Key(key) => self.key(key, &mut keys),
                 KeyInput::Woken => questions.try_iter().for_each(|asked| self.answer(asked)),
                 // The prompt will find the end of input.
                 KeyInput::End => std::thread::sleep(LOOK),
             }
         }
+        self.terminal.show_draft(PROMPT, "");
         while let Some(key) = keys.buffered() {
             match key {
                 Key::Char(letter) => self.left.begun.push(letter),
@@ -155,34 +156,57 @@ impl Keyboard<'_> {
         self.terminal.release(&mut Arc::clone(&self.ui));
     }
 
-    /// Handles a line that the user begins to type, or has pasted.
-    fn line(&mut self, first: char, keys: &mut Keys) {
-        let terminal = self.terminal.clone();
-        let paused = terminal.pause();
-        let mut begun = first.to_string();
-        while let Some(key) = keys.buffered() {
+    /// Handles a key of a line that the user types, and those that came with it.
+    fn key(&mut self, key: Key, keys: &mut Keys) {
+        let (mut next, mut needs_prompt) = (Some(key), false);
+        while let Some(key) = next {
+            next = keys.buffered();
+            let draft = &mut self.left.begun;
             match key {
-                Key::Enter => begun.push('\n'),
-                Key::Char(letter) => begun.push(letter),
-                Key::Backspace => drop(begun.pop()),
-                _ => {}
+                Key::Char(letter) => draft.push(letter),
+                Key::Backspace => drop(draft.pop()),
+                // Lines that come at once are pasted, and one message.
+                Key::Enter if next.is_some() || draft.ends_with('\\') => draft.push('\n'),
+                Key::Enter if draft.is_empty() => {}
+                Key::Enter => return self.line(),
+                Key::Control('u') | Key::Escape => draft.clear(),
+                Key::Control('w') => draft.truncate(draft.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1)),
+                _ => needs_prompt = !draft.is_empty(),
             }
         }
-        // Lines that come at once are pasted, and one message.
-        let typed = if begun.ends_with('\n') {
-            let text = begun.trim_end_matches('\n');
-            self.ui.lock().say(&printable(&format!("{PROMPT}{text}")));
-            parse_line(text)
-        } else {
-            self.prompt.read_one(&begun)
-        };
+        if !self.terminal.show_draft(PROMPT, &self.left.begun) || needs_prompt {
+            self.edit();
+        }
+    }
+
+    /// Handles the line that was typed, or pasted.
+    fn line(&mut self) {
+        let text = mem::take(&mut self.left.begun);
+        self.terminal.show_draft(PROMPT, "");
+        self.ui.lock().say(&printable(&format!("{PROMPT}{text}")));
+        self.typed(parse_line(&text));
+    }
+
+    /// Leaves the line to the prompt.
+    fn edit(&mut self) {
+        if self.left.begun.is_empty() {
+            return;
+        }
+        let terminal = self.terminal.clone();
+        terminal.show_draft(PROMPT, "");
+        let paused = terminal.pause();
+        let typed = self.prompt.read_one(&mem::take(&mut self.left.begun));
+        self.typed(typed);
+        drop(paused);
+        self.show_what_waited();
+    }
+
+    fn typed(&mut self, typed: Option<Typed>) {
         if let Some(typed) = typed
             && let Err(failure) = self.act(typed)
         {
             self.ui.lock().failure(&failure);
         }
-        drop(paused);
-        self.show_what_waited();
     }
 
     fn act(&mut self, typed: Typed) -> Result<(), Failure> {
