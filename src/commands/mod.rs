@@ -80,8 +80,9 @@ use tier::TierName;
 #[derive(Parser)]
 #[command(name = "squad", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    /// `None`: the status, or how to begin.
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     #[command(flatten)]
     pub(crate) globals: Globals,
 }
@@ -251,78 +252,79 @@ type Ended = Result<u8, Failure>;
 impl Arguments {
     /// Runs the command. Returns the context, so that the caller can report what is left.
     pub(crate) fn run<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
-        if self.command.writes_to_the_branch()
+        let command = self.command.unwrap_or(Command::Status(status::Args { is_first: true }));
+        if command.writes_to_the_branch()
             && let Err(failure) = begun::finish(&mut context)
         {
             return (context, Err(failure));
         }
         // The doctor lists interrupted commands among its problems.
-        let is_doctor = matches!(self.command, Command::Doctor(_));
-        let progress = self.command.is_long().then(|| context.ui.progress(context.env.damage.activity()));
-        let (mut context, ended) = self.perform(context);
+        let is_doctor = matches!(command, Command::Doctor(_));
+        let progress = command.is_long().then(|| context.ui.progress(context.env.damage.activity()));
+        let (mut context, ended) = command.perform(context);
         drop(progress);
         if !is_doctor || ended.is_err() {
             begun::report(&mut context);
         }
         (context, ended)
     }
-
-    fn perform<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
-        let ended = match self.command {
-            Command::Init(args) => args.run(&mut context),
-            Command::Adopt(args) => args.run(&mut context),
-            Command::Upgrade(args) => args.run(&mut context),
-            Command::Orchestrate(args) => return args.run(context),
-            Command::Watch(args) => return args.run(context),
-            Command::Route(args) => args.run(&mut context),
-            Command::Agents(args) => args.run(&mut context),
-            Command::Config(args) => args.run(&mut context),
-            Command::Decisions(args) => args.run(&mut context),
-            Command::Knowledge(args) => args.run(&mut context),
-            Command::Log(args) => args.run(&mut context),
-            Command::Diff(args) => args.run(&mut context),
-            Command::Undo(args) => args.run(&mut context),
-            Command::Merge(args) => args.run(&mut context),
-            Command::Status(args) => args.run(&mut context),
-            Command::Squads(args) => args.run(&mut context),
-            Command::Cancel(args) => args.run(&mut context),
-            Command::Mcp(args) => args.run(&mut context),
-            Command::Policy(args) => args.run(&mut context),
-            Command::Trust(args) => args.run(&mut context),
-            Command::Why(args) => args.run(&mut context),
-            Command::Sync(args) => args.run(&mut context),
-            Command::History(args) => args.run(&mut context),
-            Command::Gc(args) => args.run(&mut context),
-            Command::Review(args) => args.run(&mut context),
-            Command::Export(args) => args.run(&mut context),
-            Command::Import(args) => args.run(&mut context),
-            Command::Remove(args) => args.run(&mut context),
-            Command::Rescue(args) => args.run(&mut context),
-            Command::Scrub(args) => args.run(&mut context),
-            Command::Engines(args) => args.run(&mut context),
-            Command::Hosts(args) => args.run(&mut context),
-            Command::Doctor(args) => args.run(&mut context),
-            Command::Demo(args) => return args.run(context),
-            Command::Help(args) => args.run(&mut context),
-            Command::Man(args) => args.run(&mut context),
-            Command::Completions(args) => args.run(&mut context),
-            #[cfg(feature = "bench")]
-            Command::BenchAppend(args) => args.run(&mut context),
-            #[cfg(feature = "bench")]
-            Command::BenchPolicy(args) => args.run(&mut context),
-            #[cfg(feature = "bench")]
-            Command::BenchRoute(args) => args.run(&mut context),
-            Command::Carry(args) => args.run(&mut context),
-            #[cfg(unix)]
-            Command::Guard(args) => args.run(&mut context),
-            Command::Within(args) => args.run(&mut context),
-            Command::Worker(args) => args.run(&mut context),
-        };
-        (context, ended)
-    }
 }
 
 impl Command {
+    fn perform<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
+        let ended = match self {
+            Self::Init(args) => args.run(&mut context),
+            Self::Adopt(args) => args.run(&mut context),
+            Self::Upgrade(args) => args.run(&mut context),
+            Self::Orchestrate(args) => return args.run(context),
+            Self::Watch(args) => return args.run(context),
+            Self::Route(args) => args.run(&mut context),
+            Self::Agents(args) => args.run(&mut context),
+            Self::Config(args) => args.run(&mut context),
+            Self::Decisions(args) => args.run(&mut context),
+            Self::Knowledge(args) => args.run(&mut context),
+            Self::Log(args) => args.run(&mut context),
+            Self::Diff(args) => args.run(&mut context),
+            Self::Undo(args) => args.run(&mut context),
+            Self::Merge(args) => args.run(&mut context),
+            Self::Status(args) => args.run(&mut context),
+            Self::Squads(args) => args.run(&mut context),
+            Self::Cancel(args) => args.run(&mut context),
+            Self::Mcp(args) => args.run(&mut context),
+            Self::Policy(args) => args.run(&mut context),
+            Self::Trust(args) => args.run(&mut context),
+            Self::Why(args) => args.run(&mut context),
+            Self::Sync(args) => args.run(&mut context),
+            Self::History(args) => args.run(&mut context),
+            Self::Gc(args) => args.run(&mut context),
+            Self::Review(args) => args.run(&mut context),
+            Self::Export(args) => args.run(&mut context),
+            Self::Import(args) => args.run(&mut context),
+            Self::Remove(args) => args.run(&mut context),
+            Self::Rescue(args) => args.run(&mut context),
+            Self::Scrub(args) => args.run(&mut context),
+            Self::Engines(args) => args.run(&mut context),
+            Self::Hosts(args) => args.run(&mut context),
+            Self::Doctor(args) => args.run(&mut context),
+            Self::Demo(args) => return args.run(context),
+            Self::Help(args) => args.run(&mut context),
+            Self::Man(args) => args.run(&mut context),
+            Self::Completions(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Self::BenchAppend(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Self::BenchPolicy(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Self::BenchRoute(args) => args.run(&mut context),
+            Self::Carry(args) => args.run(&mut context),
+            #[cfg(unix)]
+            Self::Guard(args) => args.run(&mut context),
+            Self::Within(args) => args.run(&mut context),
+            Self::Worker(args) => args.run(&mut context),
+        };
+        (context, ended)
+    }
+
     /// Whether the command may take long and says what it does meanwhile.
     fn is_long(&self) -> bool {
         let is_of_team = matches!(self, Self::Adopt(_) | Self::Agents(_) | Self::Export(_) | Self::Import(_));

@@ -1,7 +1,9 @@
+use std::path::Path;
+
 use jiff::Timestamp;
 
 use super::{Context, Ended};
-use crate::env::files::Measured;
+use crate::env::{files::Measured, real};
 use crate::error::Failure;
 use crate::model::{
     AgentState, LiveCheck, OpenQuestion, SessionStatus, Slug, abbreviated, ago, clock, first_line, list, megabytes,
@@ -27,11 +29,22 @@ const LABEL: usize = 13;
 /// an unfinished merge.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad status\n  squad status --json")]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// `squad` alone: where there is no team, it says how to begin.
+    #[arg(skip)]
+    pub(super) is_first: bool,
+}
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let status = status(context.env, &context.directory)?;
+        let status = status(context.env, &context.directory);
+        let is_team =
+            |status: &Status| status.team.is_some() || status.in_the_way.is_some() || status.left_out.is_some();
+        let status = match status {
+            Ok(status) if self.is_first && !is_team(&status) => return begin(context, Some(&status.repository)),
+            Err(_) if self.is_first && !is_below_repository(&context.directory) => return begin(context, None),
+            status => status?,
+        };
         let merged = status.unmerged.as_ref().map_or(Ok(0), |problem| Err(Failure::of_problem(problem)));
         if context.ui.json() {
             merged?;
@@ -52,6 +65,31 @@ impl Args {
         }
         merged
     }
+}
+
+/// What to type where there is no team, or no repository.
+fn begin(context: &mut Context<'_>, repository: Option<&str>) -> Ended {
+    let place = repository.map_or_else(|| "a git repository".to_owned(), |path| base_name(path).to_owned());
+    let commands = [
+        ("squad demo", "watch a team work; no login, no network".to_owned()),
+        ("squad init", format!("install a team in {place}")),
+        ("squad help", "all commands, and topics".to_owned()),
+    ];
+    let title = Text::default().plain("squad runs a team of AI coding agents that lives in your git repository.");
+    let rows = commands
+        .map(|(command, what)| Text::unmarked().with(LineStyle::Strong, command).filled(LABEL + 2).plain(&what));
+    context.ui.texts(&[title]);
+    context.ui.texts(&rows);
+    Ok(0)
+}
+
+fn is_below_repository(folder: &Path) -> bool {
+    real(folder).ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok())
+}
+
+/// The last part of a path of either system.
+fn base_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 /// A mark, what it is about, what is the case, and what to type.
@@ -107,7 +145,7 @@ impl Rows {
 
 /// `shop, main at f8e0c9 · team .squad · 62 entries`
 fn headline(status: &Status) -> Text {
-    let name = status.repository.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(&status.repository);
+    let name = base_name(&status.repository);
     let branch = status.branch.as_deref().unwrap_or("detached HEAD");
     let commit = status.commit.as_deref().and_then(|commit| commit.get(..6));
     let commit = commit.map_or_else(|| ", no commit yet".to_owned(), |commit| format!(" at {commit}"));
@@ -249,6 +287,27 @@ fn waiting_rows(page: &mut Rows, status: &Status) {
             }
             None => page.add(Mark::Attention, "team", "none; `squad init` installs one", ""),
         },
+    }
+    if let Some(name) = &status.engine_missing {
+        page.add(Mark::Attention, "engine", &format!("{name} is not installed"), "squad engines");
+    }
+    if status.uncommitted > 0
+        && let Some(last) = &status.last
+    {
+        let files = plural(status.uncommitted, "file");
+        let verb = if status.uncommitted == 1 { "is" } else { "are" };
+        page.waits(&format!("{files} of it {verb} not committed"), &format!("squad diff {}", last.run.short()));
+    }
+    match status.unlanded.as_slice() {
+        [] => {}
+        [(id, branch)] => {
+            let made_for = branch.as_ref().map(|branch| format!(" for {branch}")).unwrap_or_default();
+            page.waits(
+                &format!("decision {} has not landed{made_for}", id.as_str().get(..6).unwrap_or(id.as_str())),
+                "squad decisions land",
+            );
+        }
+        many => page.waits(&format!("{} have not landed", plural(many.len(), "decision")), "squad decisions land"),
     }
     if !status.withdrawn.is_empty() {
         page.waits(&status.withdrawn.message(), &status.withdrawn.hint());

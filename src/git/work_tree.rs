@@ -249,8 +249,17 @@ impl Repository {
 
     /// Whether the work tree holds what the checked-out commit has not, ignored files excepted.
     pub(crate) fn has_changes(&self) -> Result<bool, Error> {
-        let (status, ()) = Status::of(self, || ())?;
+        let (status, ()) = Status::of(self, &[], || ())?;
         Ok(!status.staged.is_empty() || !status.changed.is_empty() || !status.nested.is_empty())
+    }
+
+    /// How many of these files differ from the checked-out commit, ignored ones excepted.
+    pub(crate) fn count_uncommitted(&self, paths: &[String]) -> Result<usize, Error> {
+        if paths.is_empty() {
+            return Ok(0);
+        }
+        let (status, ()) = Status::of(self, paths, || ())?;
+        Ok(status.staged.keys().chain(&status.changed).collect::<BTreeSet<_>>().len())
     }
 
     /// A snapshot taken by an earlier process.

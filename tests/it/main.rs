@@ -124,6 +124,7 @@ mod secret_places;
 mod squads;
 #[cfg(unix)]
 mod standing;
+mod status;
 mod steps;
 mod support;
 mod sync;

@@ -41,7 +41,7 @@ fn run_script(repo: &TestRepo, folder: &Path, script: &str, agents: &[&str]) -> 
     newest(repo)
 }
 
-fn newest(repo: &TestRepo) -> String {
+pub(crate) fn newest(repo: &TestRepo) -> String {
     let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
     runs["runs"][0]["run"].as_str().expect("a run").to_owned()
 }

@@ -72,7 +72,7 @@ impl RepositoryState {
         previous: Option<&Self>,
         also: impl FnOnce() -> Result<T, Error>,
     ) -> Result<(Status, Self, T), Error> {
-        let (status, (state, also)) = Status::of(repository, || (Self::beside(repository, previous), also()))?;
+        let (status, (state, also)) = Status::of(repository, &[], || (Self::beside(repository, previous), also()))?;
         let staged = status.staged.iter().map(|(path, entry)| {
             let entry = entry.map(|(mode, id)| format!("{:o} {id}", mode.value())).unwrap_or_default();
             (String::from_utf8_lossy(path).into_owned(), entry)

@@ -59,11 +59,20 @@ impl Status {
     }
 
     /// Reads the user's index without refreshing it: we must not write it. Does something else while git looks for
-    /// changed files.
-    pub(super) fn of<T>(repository: &Repository, meanwhile: impl FnOnce() -> T) -> Result<(Self, T), Error> {
-        let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "status"];
+    /// changed files, everywhere or only at some paths.
+    pub(super) fn of<T>(
+        repository: &Repository,
+        paths: &[String],
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<(Self, T), Error> {
+        let plain = ["--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "status"];
         let options = ["--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"];
-        let call = repository.call(&plain).arguments(&options).variable("GIT_OPTIONAL_LOCKS", "0");
+        let call = repository
+            .call(&plain)
+            .arguments(&options)
+            .arguments(&["--"])
+            .arguments(paths)
+            .variable("GIT_OPTIONAL_LOCKS", "0");
         let (listed, done) = call.succeed_while(meanwhile)?;
         let mut status = Self::default();
         for record in listed.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {

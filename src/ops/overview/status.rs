@@ -10,7 +10,8 @@ use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
 use crate::model::{
-    AgentState, IntoMap, LiveCheck, OpenQuestion, Outcome, Problem, RunActivity, RunId, SessionStatus, Slug, Usage,
+    AgentState, DecisionId, EventKind, IntoMap, LiveCheck, OpenQuestion, Outcome, Problem, RunActivity, RunId,
+    SessionStatus, Slug, Usage,
 };
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
@@ -32,6 +33,7 @@ use crate::ops::team::workspace::left_out;
 use crate::ops::{Workspace, repository, team_settings};
 use crate::parse;
 use crate::pool::{UsedUp, date};
+use crate::record::Read;
 
 /// So many files take about 5 ms.
 const MOST_MEASURED: usize = 4_000;
@@ -79,6 +81,15 @@ pub(crate) struct Status {
     /// Decisions that the next commit would withdraw.
     #[serde(skip_serializing_if = "Withdrawn::is_empty")]
     pub(crate) withdrawn: Withdrawn,
+    /// Files of the newest ended run's agents that differ from the checked-out commit.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) uncommitted: usize,
+    /// Decisions that have landed on no branch, newest first, with the branch they were made for.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "ids")]
+    pub(crate) unlanded: Vec<(DecisionId, Option<String>)>,
+    /// The team's engine, if its program is not installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine_missing: Option<String>,
     /// An unfinished merge in one of the team's files.
     #[serde(skip)]
     pub(crate) unmerged: Option<Problem>,
@@ -193,8 +204,14 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         Err(reason) => (Vec::new(), Some(reason)),
     };
     let today = last.as_ref().and_then(|last| used_today(env, &repository, &prefix, last));
+    let uncommitted = last.as_ref().and_then(|last| uncommitted(&repository, &prefix, last)).unwrap_or_default();
+    let unlanded = ledger::unlanded(&repository, &prefix).unwrap_or_default();
+    let engine_missing = Workspace::find(env, directory).ok().and_then(|workspace| engine_missing(env, &workspace));
     Ok(Status {
         today,
+        uncommitted,
+        unlanded: unlanded.into_iter().map(|one| (one.decision.id, one.branch)).collect(),
+        engine_missing,
         repository: work_dir.display().to_string(),
         branch: head.branch,
         commit: head.commit,
@@ -219,6 +236,35 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     })
 }
 
+/// How many files of a run's agents are not committed; `None`: that cannot be told.
+fn uncommitted(repository: &Repository, prefix: &str, run: &RunSummary) -> Option<usize> {
+    /// Of the entries at a run's end, one has what was changed.
+    const LAST: usize = 8;
+    if run.lines == (0, 0) || run.undone {
+        return Some(0);
+    }
+    let mut timeline = log::timeline(repository, prefix, Some(&run.run), &Choice::default()).ok()?;
+    timeline.keep_last(LAST);
+    let mut paths = BTreeSet::new();
+    for entry in timeline.entries() {
+        let (_, Read::Entry(entry)) = entry.ok()? else { continue };
+        if let Some(EventKind::RunCompleted { work, .. }) = entry.event().map(|event| event.kind) {
+            let changed = work.into_iter().flat_map(|work| work.changed.unwrap_or_default());
+            paths.extend(changed.filter(|change| change.class.is_of_agents()).map(|change| change.path));
+        }
+    }
+    repository.count_uncommitted(&Vec::from_iter(paths)).ok()
+}
+
+/// The name of the team's engine, if its program is not there. Starts nothing.
+fn engine_missing(env: &Env, workspace: &Workspace) -> Option<String> {
+    let settings = team_settings(env, Some(workspace)).0;
+    let name = settings.engine.name.clone();
+    let names = std::iter::once(name.clone());
+    let is_there = engines::installed(env, workspace.repository.work_dir()?, &settings, names).next().is_some();
+    (!is_there).then_some(name)
+}
+
 /// What agents have used today, if engines have told anything; `last` is the newest run that has ended.
 fn used_today(env: &Env, repository: &Repository, prefix: &str, last: &RunSummary) -> Option<Usage> {
     // Today began no more than a day before that run, whatever the zone's clocks did meanwhile.
@@ -231,6 +277,10 @@ fn used_today(env: &Env, repository: &Repository, prefix: &str, last: &RunSummar
     }
     let today = date(&env.clock, env.clock.now());
     sums.days.into_iter().find(|day| day.of == today).map(|day| day.usage).filter(is_known)
+}
+
+fn ids<S: Serializer>(unlanded: &[(DecisionId, Option<String>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(unlanded.iter().map(|(id, _)| id))
 }
 
 fn keys<S: Serializer>(runs: &BTreeMap<RunId, Option<String>>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,7 +5,7 @@ use crate::commands::{Context, agents, status};
 
 pub(super) fn run_command(context: &mut Context<'_>, typed: &Typed) {
     let ended = match typed {
-        Typed::Status => status::Args {}.run(context),
+        Typed::Status => status::Args { is_first: false }.run(context),
         Typed::Agents => agents::Args::default().run(context),
         Typed::Help => {
             context.ui.say(HELP);

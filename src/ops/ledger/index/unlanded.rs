@@ -25,6 +25,8 @@ pub(in crate::ops) struct Unlanded {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Cache {
+    /// The ledger's tip when this was written. While it stays, the ledger is not opened.
+    tip: String,
     /// The key of the decisions folder that this describes.
     folder: String,
     unlanded: Vec<Unlanded>,
@@ -36,12 +38,17 @@ struct Cache {
 
 /// A team's decisions that have landed nowhere, newest first. Reads only new entries, and reports known damage.
 pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<Vec<Unlanded>, Error> {
-    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
-    let snapshot = snapshot.require_readable()?;
+    let Some(tip) = repository.ledger().tip()? else { return Ok(Vec::new()) };
     let (cache_folder, name) = (cache_folder(repository), file_name(prefix));
     let known: Vec<Damage> = cache_folder.read(&name, DAMAGE).unwrap_or_default();
+    let cache = cache_folder.read::<Cache>(&name, UNLANDED);
+    let is_known = |cache: &Cache| cache.tip == tip && cache.unread.is_empty() && known.is_empty();
+    if let Some(cache) = cache.filter(is_known) {
+        return Ok(cache.unlanded);
+    }
+    let snapshot = repository.ledger().snapshot_at(&tip)?.require_readable()?;
     snapshot.still_damaged(&known).for_each(|damage| repository.damage().add(damage.clone()));
-    let unlanded = read(repository, &snapshot, prefix)?;
+    let unlanded = read(repository, &snapshot, prefix, &tip)?;
     let found = repository.damage().all();
     if found.is_empty() {
         cache_folder.remove(&name, DAMAGE);
@@ -51,9 +58,14 @@ pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<
     Ok(unlanded)
 }
 
-fn read(repository: &Repository, snapshot: &Snapshot, prefix: &str) -> Result<Vec<Unlanded>, Error> {
-    let Some(folder) = snapshot.folder(&Place::Decisions.path(prefix))? else { return Ok(Vec::new()) };
+fn read(repository: &Repository, snapshot: &Snapshot, prefix: &str, tip: &str) -> Result<Vec<Unlanded>, Error> {
     let (cache_folder, name) = (cache_folder(repository), file_name(prefix));
+    let Some(folder) = snapshot.folder(&Place::Decisions.path(prefix))? else {
+        if cache_folder.prepare().is_some() {
+            cache_folder.write(&name, UNLANDED, &Cache { tip: tip.to_owned(), ..Cache::default() });
+        }
+        return Ok(Vec::new());
+    };
     let known = cache_folder.read::<Cache>(&name, UNLANDED).and_then(|mut cache| {
         let added =
             if cache.folder == folder.key() { Vec::new() } else { snapshot.additions(&folder, &cache.folder)? };
@@ -62,7 +74,9 @@ fn read(repository: &Repository, snapshot: &Snapshot, prefix: &str) -> Result<Ve
         Some((cache, new))
     });
     let (mut cache, new, is_whole) = match known {
-        Some((cache, new)) if new.is_empty() && cache.folder == folder.key() => return Ok(cache.unlanded),
+        Some((cache, new)) if new.is_empty() && cache.folder == folder.key() && cache.tip == tip => {
+            return Ok(cache.unlanded);
+        }
         Some((cache, new)) => (cache, new, true),
         None => {
             let all = snapshot.listing(&folder.path)?;
@@ -70,7 +84,7 @@ fn read(repository: &Repository, snapshot: &Snapshot, prefix: &str) -> Result<Ve
             (Cache::default(), files.collect(), all.is_whole)
         }
     };
-    cache.folder = folder.key();
+    (cache.folder, cache.tip) = (folder.key(), tip.to_owned());
     cache.add(new, |path, key| snapshot.read(path, key), &|damage| repository.damage().add(damage))?;
     if is_whole && cache_folder.prepare().is_some() {
         cache_folder.write(&name, UNLANDED, &cache);
