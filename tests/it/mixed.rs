@@ -1,5 +1,6 @@
 //! Runs in which some agents work in clones and others in the project.
 
+use crate::outcome::{WAITING, meanwhile};
 use crate::support::{Output, TestRepo};
 
 const USER: &str = "../home/config/squad/config.toml";
@@ -87,6 +88,27 @@ steps = [{ say = "All is done." }]
     let undone = undo(&[]);
     assert!(undone.code == 0 && !repo.exists("api.txt") && repo.exists("tests.txt"), "{undone}");
     repo.assert_sound();
+}
+
+/// The person writes, in the work tree, the file that bob writes in its clone.
+#[test]
+fn what_a_person_writes_beside_a_clone_is_no_agents() {
+    let repo = repo("[agents.tester]\nisolation = \"clone\"\n");
+    let wait = format!("cd {}; {WAITING}", repo.root().display());
+    let steps =
+        format!("{{ write = \"plan.txt\", text = \"plan\\n\" }}, {{ run = \"{wait}\" }}, {{ say = \"Done.\" }}");
+    let script = format!("[[turn]]\nagent = \"bob\"\nsteps = [{steps}]\n");
+    let arguments = ["--permissions", "allow", "@bob tests it"];
+    let (output, code) = meanwhile(&repo, &script, &arguments, || repo.write("plan.txt", "mine\n"));
+    assert_eq!(code, Some(0), "{output}");
+    let run = run_of(&output);
+    let diff: serde_json::Value = serde_json::from_str(&repo.squad(&["diff", &run, "--json"]).out).expect("JSON");
+    let classes: Vec<String> =
+        diff["files"].as_array().expect("files").iter().map(|file| file["class"].to_string()).collect();
+    assert_eq!(classes, ["\"yours\"", "\"own\""], "{diff}");
+    let undone = repo.squad(&["undo", &run, "--yes"]);
+    assert!(undone.code == 2 && undone.err.contains("worked in clones"), "{undone}");
+    assert_eq!(repo.read("plan.txt"), "mine\n");
 }
 
 #[test]

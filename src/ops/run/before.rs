@@ -1,6 +1,6 @@
 //! What a run's entries tell of the work tree: the snapshots of its unfinished step, and who was at what between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::git::WorkTreeSnapshot;
 use crate::model::{Access, Event, EventKind, Slug, TakenSnapshot, change_by};
@@ -34,8 +34,10 @@ pub(in crate::ops) fn before(
     let first = commits.first().copied().or(first.map(|commit| (0, commit)))?;
     let base = commits.iter().rev().find(is_before).copied().unwrap_or(first);
     let mut reader = Reader::new((root, prefix), read(base.1)?);
+    let (earlier, since) = events.split_at(begins.unwrap_or_default());
+    reader.in_clones.extend(earlier.iter().filter_map(gets_clone));
     // An agent's session may be there before the first snapshot is.
-    for (place, event) in events.iter().enumerate().skip(begins.unwrap_or_default()) {
+    for (place, event) in (earlier.len()..).zip(since) {
         if place > base.0 || !matches!(event.kind, EventKind::SnapshotTaken(_)) {
             reader.read(event, &read);
         }
@@ -45,6 +47,11 @@ pub(in crate::ops) fn before(
 
 pub(super) fn opens_session(event: &Event) -> bool {
     matches!(event.kind, EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. })
+}
+
+/// The agent that works in a clone from here on.
+fn gets_clone(event: &Event) -> Option<Slug> {
+    event.agent.clone().filter(|_| matches!(event.kind, EventKind::CloneCreated { .. }))
 }
 
 /// Follows the entries from one snapshot to the next.
@@ -57,6 +64,8 @@ struct Reader<'a> {
     calls: BTreeMap<(Slug, String), Begun>,
     /// Agents whose work has begun and not completed, with the index of the snapshot it began at.
     begun: BTreeMap<Slug, usize>,
+    /// Agents whose calls change nothing in the work tree.
+    in_clones: BTreeSet<Slug>,
 }
 
 /// A call that has begun.
@@ -71,10 +80,16 @@ struct Begun {
 impl<'a> Reader<'a> {
     fn new((root, prefix): (&'a str, &'a str), base: WorkTreeSnapshot) -> Self {
         let snapshots = vec![(base, Interval::default())];
-        Self { root, prefix, snapshots, open: Interval::default(), calls: BTreeMap::new(), begun: BTreeMap::new() }
+        let (calls, begun, in_clones) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { root, prefix, snapshots, open: Interval::default(), calls, begun, in_clones }
     }
 
     fn read(&mut self, event: &Event, read: &impl Fn(&str) -> Option<WorkTreeSnapshot>) {
+        self.in_clones.extend(gets_clone(event));
+        let is_call = matches!(event.kind, EventKind::ToolStarted { .. } | EventKind::ToolCompleted { .. });
+        if is_call && event.agent.as_ref().is_some_and(|agent| self.in_clones.contains(agent)) {
+            return;
+        }
         match (&event.kind, &event.agent) {
             (EventKind::SnapshotTaken(taken), _) => {
                 let TakenSnapshot { commit, commands, running, writing, others, git, down, .. } = taken;
@@ -136,8 +151,6 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -211,6 +224,20 @@ mod tests {
                 assert!(!is_followed || before.open.commands.is_empty());
             }
         }
+    }
+
+    /// A person may have the same file in the work tree.
+    #[test]
+    fn what_is_written_in_a_clone_names_no_file_of_the_work_tree() {
+        let created = event(json!({"type": "clone.created", "directory": "/x", "commit": "b", "seconds": 0.1}));
+        let mut reader = Reader::new(("", ""), WorkTreeSnapshot::sample(1));
+        for number in [1, 2] {
+            let call = json!({"type": "tool.completed", "call": "1", "tool": "write", "ok": true, "exit_code": null,
+                              "seconds": 0.1, "detail": "a.txt", "result": "", "wrote": {"path": format!("{number}.txt")}});
+            reader.read(&event(call), &|_| None);
+            reader.read(&created, &|_| None);
+        }
+        assert_eq!(reader.open.named.keys().collect::<Vec<_>>(), ["1.txt"]);
     }
 
     #[test]
