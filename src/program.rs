@@ -237,18 +237,22 @@ pub(crate) fn git_folders(directory: &Path) -> Vec<PathBuf> {
 /// The nearest work tree around a folder, and its git directory.
 fn nearest_git(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     // A relative path ends in an empty one, which is wherever the process runs.
-    directory.ancestors().filter(|folder| !folder.as_os_str().is_empty()).find_map(|folder| {
-        let git = folder.join(".git");
-        let git_dir = if git.is_file() {
-            let text = fs::read_to_string(&git).unwrap_or_default();
-            folder.join(text.trim_end().strip_prefix("gitdir:")?.trim())
-        } else if git.join("HEAD").exists() && git.join("objects").is_dir() {
-            git
-        } else {
-            return None;
-        };
-        Some((folder.to_owned(), real(&git_dir)))
-    })
+    let mut folders = directory.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+    folders.find_map(|folder| Some((folder.to_owned(), git_dir_at(folder)?)))
+}
+
+/// The git directory of the work tree that a folder is the root of.
+pub(crate) fn git_dir_at(folder: &Path) -> Option<PathBuf> {
+    let git = folder.join(".git");
+    let git_dir = if git.is_file() {
+        let text = fs::read_to_string(&git).unwrap_or_default();
+        folder.join(text.trim_end().strip_prefix("gitdir:")?.trim())
+    } else if git.join("HEAD").exists() && git.join("objects").is_dir() {
+        git
+    } else {
+        return None;
+    };
+    Some(real(&git_dir))
 }
 
 /// The git directory that a linked work tree's one belongs to.

@@ -40,7 +40,47 @@ pub(crate) struct Sandbox {
     squad: Program,
     rules: Rules,
     /// The folder for temporary files, which is removed with the last copy of this.
-    temporary: Arc<TempDir>,
+    _temporary: Arc<TempDir>,
+    _placeholder: Option<Arc<Placeholder>>,
+}
+
+/// An empty folder in the place of one that a program may not make. It is removed with the last copy, unless somebody
+/// else still needs it.
+#[derive(Debug)]
+pub(crate) struct Placeholder {
+    path: PathBuf,
+    /// Locked, shared with others.
+    folder: fs::File,
+}
+
+impl Placeholder {
+    /// `None`: something else is there.
+    pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
+        loop {
+            let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+            if fs::create_dir(path).is_err() && !(is_empty() && !path.is_symlink()) {
+                return Ok(None);
+            }
+            let folder = match fs::File::open(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            folder.lock_shared()?;
+            // Whoever made it may have removed it just before.
+            if path.is_dir() {
+                return Ok(Some(Self { path: path.to_owned(), folder }));
+            }
+        }
+    }
+}
+
+impl Drop for Placeholder {
+    fn drop(&mut self) {
+        if self.folder.try_lock().is_ok() {
+            // It stays, and does no harm, if something is in it.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
 }
 
 /// Why a level cannot be had.
@@ -137,8 +177,9 @@ impl Preparation {
 
 impl Sandbox {
     /// `squad` is this program; `temporary` is the folder of [`Rules::temporary`].
-    pub(crate) fn new(squad: &Path, rules: Rules, temporary: TempDir) -> Self {
-        Self { squad: Program::of_user(squad), rules, temporary: Arc::new(temporary) }
+    pub(crate) fn new(squad: &Path, rules: Rules, (temporary, placeholder): (TempDir, Option<Placeholder>)) -> Self {
+        let (_temporary, _placeholder) = (Arc::new(temporary), placeholder.map(Arc::new));
+        Self { squad: Program::of_user(squad), rules, _temporary, _placeholder }
     }
 
     pub(crate) fn level(&self) -> SandboxLevel {
@@ -192,8 +233,7 @@ impl Sandbox {
             (outside.join(format!("{mark}.key")), temporary.join(&mark), outside.join(format!("{mark}.out")));
         fs::write(&secret, &mark).map_err(|error| Lack::of(&secret, &error))?;
         let hidden = self.rules.hidden.iter().chain([&secret]).cloned().collect();
-        let (squad, held) = (self.squad.clone(), Arc::clone(&self.temporary));
-        let tried = Self { squad, rules: Rules { hidden, ..self.rules.clone() }, temporary: held };
+        let tried = Self { rules: Rules { hidden, ..self.rules.clone() }, ..self.clone() };
         let mut command = tried.command(&Program::of_user(Path::new(PROBE)));
         command.args([&allowed, &denied, &secret]).env_clear();
         let output = command.stdin(Stdio::null()).output();

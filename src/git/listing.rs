@@ -1,10 +1,19 @@
 //! Which files of the work tree git tracks, would add, or ignores.
 
-use std::env;
+use std::{env, path::PathBuf};
 
 use gix::index::entry::Mode;
 
 use super::{error::Error, repository::Repository, rescue::read_index};
+use crate::program::git_dir_at;
+
+/// Where a submodule lies.
+#[derive(Debug)]
+pub(crate) struct Submodule {
+    pub(crate) root: PathBuf,
+    /// `None`: it is not checked out.
+    pub(crate) git_dir: Option<PathBuf>,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct StagedMoves {
@@ -21,11 +30,23 @@ impl Repository {
         Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
     }
 
-    /// Where submodules lie, as `/` paths from the work tree's root.
-    pub(crate) fn submodules(&self) -> Result<Vec<String>, Error> {
-        let index = read_index(&self.git_dir().join("index"), self)?;
-        let links = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
-        Ok(links.map(|entry| entry.path(&index).to_string()).collect())
+    /// The submodules, and those in them.
+    pub(crate) fn submodules(&self) -> Result<Vec<Submodule>, Error> {
+        let root = self.work_dir().unwrap_or(self.git_dir());
+        let mut found: Vec<Submodule> = Vec::new();
+        let mut unread = vec![(root.to_owned(), self.git_dir().to_owned())];
+        while let Some((root, git_dir)) = unread.pop() {
+            let index = read_index(&git_dir.join("index"), self)?;
+            for link in index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT) {
+                let root = root.join(link.path(&index).to_string());
+                let git_dir = git_dir_at(&root);
+                // One may name the git directory of another as its own.
+                let is_new = |git_dir: &&PathBuf| found.iter().all(|known| known.git_dir.as_ref() != Some(git_dir));
+                unread.extend(git_dir.as_ref().filter(is_new).map(|git_dir| (root.clone(), git_dir.clone())));
+                found.push(Submodule { root, git_dir });
+            }
+        }
+        Ok(found)
     }
 
     /// The files below some folders that the next commit would add or delete. Empty before the first commit, and while a

@@ -19,7 +19,7 @@
 //! | `sync`, `union` | merging the ledgers of two clones |
 //! | `landing`, `checkout` | committing our files to the user's branch |
 //! | `intent`, `transaction`, `rewrite`, `staging` | changes to work tree, index and branch that can be finished after a kill |
-//! | `listing` | which files git tracks, would add, or ignores |
+//! | `listing`, `settings_files` | which files git tracks, would add, or ignores, and takes settings from |
 //! | `work_tree` | snapshots of the work tree, and the diff between two of them |
 //! | `transfer` | commits on their way to and from another machine, as bundles |
 //! | `clone` | clones in which agents work, and commits of what they did there |
@@ -76,6 +76,7 @@ mod rescue;
 mod rewrite;
 mod scrub;
 mod second_copy;
+mod settings_files;
 mod snapshot;
 mod staging;
 mod sync;
@@ -101,6 +102,7 @@ pub(crate) use self::{
     history::Blame,
     intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
+    listing::Submodule,
     maintenance::Extent,
     merge::{MergePlan, MergeTarget, MergedFile, WorkToMerge},
     mode::is_executable,

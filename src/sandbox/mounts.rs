@@ -1,5 +1,6 @@
 //! A mount namespace: everything is read-only but what is allowed, and what is hidden is not there.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
@@ -121,6 +122,8 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     let is_writable = |path: &Path| rules.writable.iter().any(|writable| path.starts_with(writable));
     let readable = rules.readable.iter().filter(|path| is_covered(path) && !is_writable(path));
     let read_only = rules.read_only.iter().chain(&rules.hidden_in_project).chain(readable).map(|path| (path, true));
+    let around = folders_around(rules);
+    let writable = writable.chain(&around);
     let mut trees: Vec<(&PathBuf, bool)> = writable.map(|path| (path, false)).chain(read_only).collect();
     trees.retain(|(path, _)| path.exists());
     trees.stable_sort_by_key(|(path, _)| path.components().count());
@@ -134,6 +137,15 @@ fn arrange(rules: &Rules) -> Result<(), String> {
         is_set.map_err(|error| failed(path, error))?;
     }
     Ok(())
+}
+
+/// The writable folders around what may not be written, or read: one that is mounted cannot be renamed, to put another
+/// in its place.
+fn folders_around(rules: &Rules) -> BTreeSet<PathBuf> {
+    let is_below = |folder: &Path, paths: &[PathBuf]| paths.iter().any(|path| folder.starts_with(path));
+    let is_inner = |folder: &&Path| folder.parent().is_some_and(|parent| is_below(parent, &rules.writable));
+    let held = rules.read_only.iter().chain(&rules.hidden_in_project).flat_map(|path| path.ancestors().skip(1));
+    held.filter(is_inner).filter(|folder| !is_below(folder, &rules.read_only)).map(Path::to_owned).collect()
 }
 
 /// The sockets that programs outside listen on: read-only mounts do not keep anybody from connecting. One that is made

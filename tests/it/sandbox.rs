@@ -95,20 +95,103 @@ fn the_configuration_of_a_submodule_is_not_the_agents() {
     let lib = lib.display().to_string();
     let ann = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"];
     repo.git(&[&["-C", &lib][..], &ann, &["commit", "--quiet", "--allow-empty", "--message=lib"]].concat());
-    for name in ["sub", "empty"] {
+    for name in ["libs/sub", "empty"] {
         repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &lib, name]);
     }
     repo.git(&["commit", "--quiet", "--message=submodules"]);
     repo.git(&["submodule", "--quiet", "deinit", "--force", "empty"]);
-    let before = repo.read("sub/.git");
+    let before = repo.read("libs/sub/.git");
     let output = world.run(&[
-        "rm -f sub/.git; mv sub/.git sub/git",
+        "rm -f libs/sub/.git; mv libs/sub/.git libs/sub/git",
         "git init -q empty || mkdir empty/.git",
-        "echo work > sub/file && cat sub/file",
+        "echo work > libs/sub/file && cat libs/sub/file",
+        "mv libs/sub gone; mv libs gone; mkdir -p libs/sub && git init -q libs/sub",
     ]);
     assert!(results(&output).contains("work"), "the rest of it is the project's: {output}");
-    assert_eq!(repo.read("sub/.git"), before, "{output}");
+    assert_eq!(repo.read("libs/sub/.git"), before, "{output}");
     assert!(!repo.exists("empty/.git"), "{output}");
+}
+
+/// Whoever writes a file that git includes has git run a program, the next time a person does.
+#[test]
+fn what_git_takes_settings_from_is_not_the_agents() {
+    let Some(world) = World::at("full") else { return };
+    let repo = &world.repo;
+    repo.git(&["config", "include.path", "../.gitconfig"]);
+    repo.git(&["config", "includeIf.onbranch:other.path", "../conf/ours/git config"]);
+    repo.write(".gitconfig", "[a]\n\tb = c\n");
+    repo.write("conf/ours/git config", "[include]\n\tpath = \"more\"\n");
+    repo.write("conf/ours/more", "[a]\n\tb = c\n");
+    let before = [".gitconfig", "conf/ours/git config", "conf/ours/more"].map(|path| repo.read(path));
+    let output = world.run(&[
+        "echo x >> .gitconfig; mv .gitconfig gone; rm -f .gitconfig; ln -sf /dev/null .gitconfig",
+        "echo x >> 'conf/ours/git config'; rm conf/ours/more; mv conf/ours gone; mv conf gone; rm -rf conf",
+        "echo work > conf/ours/else && mv conf/ours/else conf/ours/other && cat conf/ours/other",
+    ]);
+    assert!(results(&output).contains("work"), "{output}");
+    assert_eq!(
+        [".gitconfig", "conf/ours/git config", "conf/ours/more"].map(|path| repo.read(path)),
+        before,
+        "{output}"
+    );
+}
+
+/// What an agent could put there itself cannot be held by a mount.
+#[cfg(unix)]
+#[test]
+fn settings_of_git_that_an_agent_could_put_there_are_refused() {
+    for (kind, said) in [
+        ("link", ".git is a symbolic link"),
+        ("linked folder", "conf is a symbolic link"),
+        ("missing", "not/there does not exist"),
+    ] {
+        let Some(world) = World::at("full") else { return };
+        let repo = &world.repo;
+        let link = |from: &str, to: &str| {
+            fs::rename(repo.root().join(from), repo.root().join(to)).expect("it is there");
+            std::os::unix::fs::symlink(to, repo.root().join(from)).expect("a link");
+        };
+        match kind {
+            "link" => link(".git", "../elsewhere"),
+            "linked folder" => {
+                repo.write("conf/ours", "");
+                repo.git(&["config", "include.path", "../conf/ours"]);
+                link("conf", "../elsewhere");
+            }
+            _ => drop(repo.git(&["config", "include.path", "../not/there"])),
+        }
+        let output = world.run(&["true"]);
+        assert!(output.code == 5 && output.out.contains(said), "{kind}: {output}");
+    }
+}
+
+/// git looks for a repository in the folder where a person is, and then around it.
+#[test]
+fn a_team_of_a_subfolder_makes_no_repository_there_and_reads_no_keys_above() {
+    let Some(world) = World::at("full") else { return };
+    let repo = &world.repo;
+    let folder = repo.root().join("app");
+    fs::create_dir(&folder).expect("a folder");
+    fs::rename(repo.root().join(".squad"), folder.join(".squad")).expect("a team");
+    world.write(&repo.root().join(".gitignore"), ".env\n");
+    world.write(&repo.root().join(".env"), "SECRET=hunter2hunter2\n");
+    let commands = [
+        "cut -c1-12 ../.env",
+        "git init -q .",
+        "mkdir .git; touch .git/config; rmdir .git; mv .git gone",
+        "echo work > file",
+    ];
+    let steps: String = commands.iter().map(|command| format!("  {{ run = {command:?} }},\n")).collect();
+    repo.write(
+        "../script.toml",
+        &format!("[[turn]]\nagent = \"backend\"\nsteps = [\n{steps} {{ say = \"Done.\" }}]\n"),
+    );
+    let script = repo.root().join("../script.toml").display().to_string();
+    let arguments = ["orchestrate", "--script", &script, "@backend do it", "--permissions", "allow", "--json"];
+    let output = repo.squad_in(&folder, &arguments);
+    assert!(output.code == 0 && repo.exists("app/file"), "{output}");
+    assert!(!repo.exists("app/.git") && !repo.exists("app/gone"), "{output}");
+    assert!(!results(&output).contains("SECRET=hunte"), "files above it are hidden, too: {output}");
 }
 
 #[test]
@@ -187,11 +270,25 @@ fn ignored_environment_files_are_hidden_at_level_full_and_unharmed() {
         world.write(&root.join(".gitignore"), ".env\n");
         world.write(&root.join(".env"), "SECRET=hunter2hunter2\n");
         world.write(&root.join("apps/api/.env"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join("build/.a/b/c/d/.env"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join("../shared/.env"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join("../shared/prod"), "SECRET=hunter2hunter2\n");
+        fs::create_dir(root.join("web")).expect("a folder");
+        for (to, at) in [("../shared", "linked"), ("../../shared/prod", "web/.env")] {
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(to, root.join(at)).expect("a link");
+        }
         world.write(&root.join(".env.local"), "NOT_IGNORED=1\n");
-        let output =
-            world.run(&["cut -c1-12 .env apps/api/.env", "cat .env.local", "echo X=1 > .env; echo X=1 >> .env"]);
+        let output = world.run(&[
+            "cut -c1-12 .env apps/api/.env build/.a/b/c/d/.env linked/.env web/.env ../shared/prod",
+            "mv apps moved; mv build/.a moved-too",
+            "cut -c1-12 moved/api/.env moved-too/b/c/d/.env",
+            "rm web/.env; cut -c1-12 ../shared/prod",
+            "cat .env.local",
+            "echo X=1 > .env; echo X=1 >> .env",
+        ]);
         let said = results(&output);
-        assert_eq!(said.matches("SECRET=hunte").count(), if level == "full" { 0 } else { 2 }, "{level}: {output}");
+        assert_eq!(said.matches("SECRET=hunte").count(), if level == "full" { 0 } else { 9 }, "{level}: {output}");
         assert!(said.contains("NOT_IGNORED"), "{level}: {output}");
         let text = fs::read_to_string(root.join(".env")).expect("it is there");
         assert_eq!(text.contains("SECRET"), level == "full", "{level}: {text}");

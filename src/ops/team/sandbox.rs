@@ -3,6 +3,8 @@
 //! The lists come from measurements with the real programs: which folders engines, git and build tools need, and where
 //! people keep keys.
 
+mod protected;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,11 +14,11 @@ use crate::env::{Env, files::measure, real};
 use crate::error::{Failure, FailureKind};
 use crate::model::{EventKind, IntoMap, SandboxLevel, Sort};
 use crate::ops::Project;
-use crate::ops::team::secrets::environment_files;
 use crate::pool::Reports;
-use crate::program::{Programs, git_folders, may_be_alive};
-use crate::sandbox::{Lack, Preparation, Rules, Sandbox, level_of};
+use crate::program::{Programs, may_be_alive};
+use crate::sandbox::{Lack, Placeholder, Preparation, Rules, Sandbox, level_of};
 use crate::settings::{SandboxSettings, Settings};
+pub(crate) use protected::ignored_environment_files;
 
 /// Where keys, tokens and passwords lie, below the user's home.
 const KEYS: &[&str] = &[
@@ -281,18 +283,13 @@ fn sandbox(
         set,
         unset: DAEMONS.map(str::to_owned).to_vec(),
     };
+    let mut placeholder = None;
     if level == SandboxLevel::Full {
         let path: Vec<PathBuf> = Programs::new(&root, &env.os_variables()).folders().to_vec();
         if !project.settings.sandbox.opens_git {
-            rules.read_only = git_folders(&root);
-            rules.read_only.push(root.join(".git"));
-            // In a submodule git runs what its own configuration names, also for whoever asks for the project's status.
-            let submodules = project.repository.submodules().map_err(|error| error.to_string())?;
-            let work_dir = real(&project.work_dir);
-            rules.read_only.extend(submodules.iter().map(|path| {
-                let (folder, git) = (work_dir.join(path), work_dir.join(path).join(".git"));
-                if git.exists() { git } else { folder }
-            }));
+            // git looks for a repository there first, where a team's folder lies in one.
+            placeholder = Placeholder::at(&root.join(".git")).map_err(|error| Lack::of(&root, &error))?;
+            rules.read_only = protected::settings_of_git(project, &root)?;
         }
         rules.hidden.extend(["runs", "watch", "homes", "output", "sessions"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
@@ -313,7 +310,7 @@ fn sandbox(
     for variable in ["TMPDIR", "TEMP", "TMP"] {
         rules.set.insert(variable.to_owned(), shown.clone());
     }
-    Ok(Sandbox::new(&squad, rules, folder))
+    Ok(Sandbox::new(&squad, rules, (folder, placeholder)))
 }
 
 /// The folders in which those of each sandbox lie.
@@ -348,19 +345,6 @@ pub(crate) fn clear(env: &Env, age: Duration) -> (usize, u64) {
         }
     }
     cleared
-}
-
-/// The `.env` files of the project that git ignores: they hold what only this machine is to know.
-pub(crate) fn ignored_environment_files(project: &Project) -> Result<Vec<PathBuf>, String> {
-    let tree = &project.work_dir;
-    let found = environment_files(&project.folder.root);
-    let below = |file: &PathBuf| Some(file.strip_prefix(tree).ok()?.to_str()?.replace('\\', "/"));
-    let found: Vec<String> = found.iter().filter_map(below).collect();
-    if found.is_empty() {
-        return Ok(Vec::new());
-    }
-    let ignored = project.repository.ignored(&found).map_err(|error| error.to_string())?;
-    Ok(ignored.iter().map(|file| real(tree).join(file)).collect())
 }
 
 /// What the sandbox's own caches get of the user's: which registries there are, without the tokens for them.
