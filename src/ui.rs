@@ -175,19 +175,28 @@ impl Ui {
 
     /// Writes a line of data to stdout.
     pub(crate) fn data(&mut self, text: &str) {
-        self.write_out(&format!("{}\n", text.trim_end_matches('\n')));
+        self.write_out(format!("{}\n", text.trim_end_matches('\n')).as_bytes());
     }
 
     /// Writes text unchanged; on a terminal, without harmful characters.
     pub(crate) fn verbatim(&mut self, text: &str) {
-        if self.streams.out_is_terminal { self.write_out(&printable(text)) } else { self.write_out(text) }
+        match self.output_is_terminal() {
+            true => self.write_out(printable(text).as_bytes()),
+            false => self.write_out(text.as_bytes()),
+        }
     }
 
-    fn write_out(&mut self, text: &str) {
+    /// Whether people see stdout, and no program reads it.
+    pub(crate) fn output_is_terminal(&self) -> bool {
+        self.streams.out_is_terminal
+    }
+
+    /// Writes bytes to stdout, which is no terminal.
+    pub(crate) fn write_out(&mut self, bytes: &[u8]) {
         if self.out_closed {
             return;
         }
-        let written = self.streams.out.write_all(text.as_bytes()).and_then(|()| self.streams.out.flush());
+        let written = self.streams.out.write_all(bytes).and_then(|()| self.streams.out.flush());
         if let Err(error) = written {
             self.out_closed = true;
             self.out_error = (error.kind() != io::ErrorKind::BrokenPipe).then_some(error);

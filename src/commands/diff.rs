@@ -1,14 +1,14 @@
 use super::{Context, Ended};
-use crate::model::{ChangeClass, ChangeEvidence, list, printable, printable_line};
+use crate::model::{ChangeClass, ChangeEvidence, but, list, printable, printable_line};
 use crate::ops::run::changes::{FileDiff, RunDiff, diff};
 use crate::ui::Ui;
 use crate::view::{LineStyle, Text, counted};
 
 /// Show what a run changed in the work tree
 ///
-/// Shows the newest run, or RUN, as a unified diff that `git apply` accepts. Above each file stands who changed it: an
-/// agent; `together`, where several worked at once; `yours`, if no agent was at work; `other run`; or `unknown`. Of a
-/// live run, shows the changes so far. The diff comes from snapshots that squad took in this clone while the run
+/// Shows the newest run, or RUN, as a unified diff: what is no terminal gets exactly what `git apply` takes. On a
+/// terminal and with --stat, who changed a file stands above it: an agent; `together`, where several worked at once;
+/// `yours`, if no agent was at work; `other run`; or `unknown`. Of a live run, shows the changes so far. The diff comes from snapshots that squad took in this clone while the run
 /// went on; `squad gc` deletes them after 14 days. Ignored files, files over 32 MiB and files that seem to contain a
 /// secret are not in them.
 #[derive(clap::Args)]
@@ -46,17 +46,22 @@ fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
         ui.say(&format!("Run {} goes on; these are its changes so far.", diff.run));
     }
     if diff.undone {
-        ui.say(&format!("Run {} is undone; these were its changes.", diff.run));
+        ui.say(&format!("Run {} is undone{}; these were its changes.", diff.run, but(&diff.left)));
     }
     if diff.files.is_empty() && diff.not_covered.is_empty() {
         ui.say(&format!("Run {} changed nothing in the work tree.", diff.run));
     }
     let width = |text: fn(&FileDiff) -> String| diff.files.iter().map(|file| text(file).chars().count()).max();
     let widths = (width(who).unwrap_or_default(), width(path).unwrap_or_default());
+    let is_seen = ui.output_is_terminal();
     for file in &diff.files {
-        ui.texts(&[head(file, widths)]);
-        if !is_stat {
-            ui.data(printable(&file.patch).trim_end_matches('\n'));
+        if is_stat || is_seen {
+            ui.texts(&[head(file, widths)]);
+        }
+        match is_stat {
+            true => {}
+            false if is_seen => ui.data(printable(file.readable()).trim_end_matches('\n')),
+            false => ui.write_out(&file.raw),
         }
     }
     for left in &diff.not_covered {
@@ -96,5 +101,52 @@ fn remark(file: &FileDiff) -> String {
         ChangeClass::Yours => "changed by you or another program, not by the run".to_owned(),
         ChangeClass::OtherRun => "changed by another run".to_owned(),
         ChangeClass::Unknown => "changed while the run was down".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::env::Streams;
+    use crate::model::RunId;
+    use crate::ui::OutputOptions;
+
+    /// What an agent names a file or writes into it does nothing to a terminal, where only people read.
+    #[test]
+    fn a_terminal_gets_what_people_can_read() {
+        let file = |path: &str, patch: &str| FileDiff {
+            path: path.to_owned(),
+            class: ChangeClass::Yours,
+            by: Vec::new(),
+            how: None,
+            added: None,
+            removed: None,
+            patch: patch.to_owned(),
+            raw: patch.as_bytes().to_owned(),
+        };
+        let red = "diff --git a/a b/a\n@@ -0,0 +1 @@\n+\u{1b}[31mred\u{1b}]0;x\u{7}\n";
+        let image = "diff --git a/b b/b\nGIT binary patch\nliteral 2\nJc${No03gVL\n\n";
+        let files = vec![file("a\u{1b}c", red), file("b", image)];
+        let run = RunId::new("20260301-090000-abcdef");
+        let diff = RunDiff { run, live: false, undone: false, left: Vec::new(), files, not_covered: Vec::new() };
+        for out_is_terminal in [true, false] {
+            let out = tempfile::NamedTempFile::new().expect("a file");
+            let opened = Box::new(out.reopen().expect("it is there"));
+            let streams = Streams { out: opened, out_is_terminal, ..Streams::silent() };
+            show(&mut Ui::new(streams, OutputOptions::default()), &diff, false);
+            let shown = fs::read_to_string(out.path()).expect("text");
+            match out_is_terminal {
+                true => {
+                    assert!(!shown.contains("\u{1b}]") && !shown.contains("[31m"), "{shown:?}");
+                    assert!(
+                        shown.contains("yours") && shown.contains("red") && !shown.contains("literal"),
+                        "{shown:?}"
+                    );
+                }
+                false => assert_eq!(shown, [red, image].concat()),
+            }
+        }
     }
 }

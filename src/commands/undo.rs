@@ -1,7 +1,7 @@
 use super::change::short;
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{ChangeKind, Slug, printable_line};
+use crate::model::{ChangeKind, Slug, but, printable_line};
 use crate::ops::run::undo::{self, Options, PlannedUndo, RunDecision, UndoReport};
 use crate::ui::{Consent, Ui};
 
@@ -114,6 +114,11 @@ fn show(ui: &mut Ui, report: &UndoReport) {
         ui.warning(&format!("not covered: {}: {}", left.path, left.why));
     }
     let count = report.changed.len() + report.removed.len();
+    if !report.left.is_empty() && !report.dry_run {
+        let left: Vec<String> = report.left.iter().map(|left| left.path.clone()).collect();
+        let verb = if report.redo { "brought back" } else { "taken back" };
+        ui.say(&format!("Run {} is {verb}{}.", report.run, but(&left)));
+    }
     if let Some(commit) = &report.commit {
         ui.say(&format!("Committed in {}.", short(commit)));
     }
@@ -123,7 +128,8 @@ fn show(ui: &mut Ui, report: &UndoReport) {
     match (&report.rescue, count) {
         (Some(id), _) => ui.say(&format!("What was there before is in rescue {id}.")),
         (None, 0) if report.left.is_empty() && report.commit.is_none() && !report.dry_run => {
-            ui.say(&format!("Nothing of run {} is to be changed.", report.run))
+            let verb = if report.redo { "bring back" } else { "undo" };
+            ui.say(&format!("There is nothing to {verb} of run {}.", report.run))
         }
         _ => {}
     }

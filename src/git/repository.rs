@@ -158,6 +158,19 @@ impl Repository {
         self.work_dir.as_deref()
     }
 
+    /// The name of this work tree, if it is a linked one.
+    pub(crate) fn linked_name(&self) -> Option<String> {
+        let name = self.git_dir.strip_prefix(self.common_dir.join("worktrees")).ok()?;
+        Some(name.to_str()?.to_owned())
+    }
+
+    /// The root of a linked work tree, or without a name of the main one, if it is still there.
+    pub(crate) fn work_tree_named(&self, name: Option<&str>) -> Option<PathBuf> {
+        let Some(name) = name else { return self.main_work_dir().map(Path::to_owned) };
+        let git = fs::read_to_string(self.common_dir.join("worktrees").join(name).join("gitdir")).ok()?;
+        Some(Path::new(git.trim()).parent()?.to_owned()).filter(|root| root.is_dir())
+    }
+
     /// The root of the main work tree; `None` if the repository itself is bare.
     pub(crate) fn main_work_dir(&self) -> Option<&Path> {
         self.common_dir.parent().filter(|_| self.common_dir.file_name().is_some_and(|name| name == ".git"))

@@ -157,7 +157,10 @@ impl Repository {
                 let (expected, wanted) = request.endings;
                 for (ending, content) in [(expected, &step.old), (wanted, &step.new)] {
                     let beside = [beside, ending.as_bytes()].concat();
-                    copies.extend(content.clone().map(|content| (beside, content)));
+                    let there = self.version_on_disk(root, &beside)?.map(|version| version.work);
+                    // An earlier undo may have laid it there.
+                    let content = content.clone().filter(|content| there != Some(content.id.to_string()));
+                    copies.extend(content.map(|content| (beside, content)));
                 }
                 plan.left.push(SkippedFile { path, why: OVERLAP.to_owned() });
             }
@@ -356,6 +359,7 @@ impl Repository {
             let new = match new {
                 Some(Content { mode, id }) => {
                     let bytes = bytes_of(&folder.path().join(&path))?;
+                    let bytes = if old.is_some() { self.with_line_ends_of(&path, bytes)? } else { bytes };
                     let work = identify(self.hash(), objs::Kind::Blob, &bytes)?.to_string();
                     plan.contents.insert(work.clone(), bytes);
                     Some(Version { mode, blob: id.to_string(), work })
@@ -367,6 +371,25 @@ impl Repository {
         // A folder may take the place of a file, and the reverse.
         plan.files.stable_sort_by_key(|file| file.new.is_some());
         Ok(())
+    }
+
+    /// The bytes of a file as git would check it out, with the line ends that it has now where git stores others.
+    fn with_line_ends_of(&self, path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let (Some(root), Some(name)) = (self.work_dir(), path.to_str()) else { return Ok(bytes) };
+        let ends = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+        let full_ends = |bytes: &[u8]| bytes.windows(2).filter(|pair| pair == b"\r\n").count();
+        if ends(&bytes) == 0 || full_ends(&bytes) > 0 || root.join(path).is_symlink() {
+            return Ok(bytes);
+        }
+        let now = bytes_of(&root.join(path))?;
+        if ends(&now) == 0 || full_ends(&now) != ends(&now) {
+            return Ok(bytes);
+        }
+        let as_it_is = identify(self.hash(), objs::Kind::Blob, &now)?.to_string();
+        Ok(match self.id_in_work_tree(name)? == Some(as_it_is) {
+            true => bytes,
+            false => bytes.split(|byte| *byte == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]),
+        })
     }
 
     /// The paths that the rules of a tree would have git ignore.

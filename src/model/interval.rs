@@ -25,6 +25,9 @@ pub(crate) struct TakenSnapshot {
     pub(crate) others: OtherRuns,
     #[serde(default, skip_serializing_if = "GitChanges::is_empty")]
     pub(crate) git: GitChanges,
+    /// The name of the linked work tree in which the run works; `None`: it is the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) work_tree: Option<String>,
     /// The run was interrupted meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) down: bool,

@@ -78,5 +78,5 @@ pub(crate) use text::{
 };
 pub(crate) use tier::Tier;
 pub(crate) use tools::{change_by, is_denied, tools_but, tools_called};
-pub(crate) use undone::{UndoRecord, UndoState, Undone};
+pub(crate) use undone::{UndoRecord, UndoState, Undone, but};
 pub(crate) use words::{stem, stem_of, stems, words};

@@ -1,11 +1,12 @@
 //! What `squad undo` did.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{EntryId, RunId, SkippedFile, Slug, plural};
+use super::{EntryId, RunId, SkippedFile, Slug, list, plural};
 
 /// A run's changes were taken out of the work tree, or brought back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +35,8 @@ impl fmt::Display for Undone {
         let verb = if self.redo { "brought back" } else { "taken back" };
         let only = self.only.as_ref().map(|agent| format!(" of {agent}")).unwrap_or_default();
         write!(f, "{}{only} {verb}", plural(self.files.len(), "file"))?;
-        if !self.left.is_empty() {
-            write!(f, ", {} left", plural(self.left.len(), "file"))?;
-        }
+        let left: Vec<String> = self.left.iter().map(|left| left.path.clone()).collect();
+        f.write_str(&but(&left))?;
         self.rescue.iter().try_for_each(|rescue| write!(f, "; rescue {rescue}"))
     }
 }
@@ -54,43 +54,51 @@ pub(crate) struct UndoRecord {
     pub(crate) undone: Undone,
 }
 
+/// What follows a sentence on what was done to all files, except those that were left.
+pub(crate) fn but(left: &[String]) -> String {
+    if left.is_empty() { String::new() } else { format!(" but {}", list(left)) }
+}
+
 /// Which of a run's changes are undone, from its entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UndoState {
-    whole: bool,
-    agents: Vec<Slug>,
-    /// Files that the undos left.
-    left: Vec<String>,
+    /// The undos of all, and of single agents, each with the files that the last one left.
+    undone: BTreeMap<Option<Slug>, Vec<String>>,
 }
 
 impl UndoState {
     /// Takes the next entry into account. A resumed run changes files again.
     pub(crate) fn add(&mut self, undone: &Undone) {
-        match (&undone.only, undone.redo) {
-            (None, false) => self.whole = true,
-            (Some(agent), false) => self.agents.push(agent.clone()),
-            (None, true) => *self = Self::default(),
-            (Some(agent), true) => self.agents.retain(|other| other != agent),
+        let Undone { only, redo, left, .. } = undone;
+        if only.is_none() {
+            self.undone.clear();
         }
-        if !undone.redo {
-            self.left.extend(undone.left.iter().map(|left| left.path.clone()));
+        match redo {
+            true => drop(self.undone.remove(only)),
+            false => {
+                let left = left.iter().map(|left| left.path.clone()).collect();
+                drop(self.undone.insert(only.clone(), left));
+            }
         }
+    }
+
+    fn of(&self, agent: Option<&Slug>) -> Option<&[String]> {
+        let found = self.undone.get(&agent.cloned()).or_else(|| self.undone.get(&None));
+        found.map(Vec::as_slice)
     }
 
     /// Whether the changes of this agent, or of all, are undone.
     pub(crate) fn has(&self, agent: Option<&Slug>) -> bool {
-        self.whole || agent.is_some_and(|agent| self.agents.contains(agent))
+        self.of(agent).is_some()
     }
 
     /// Whether this very undo can be undone.
     pub(crate) fn can_redo(&self, agent: Option<&Slug>) -> bool {
-        match agent {
-            None => self.whole,
-            Some(agent) => !self.whole && self.agents.contains(agent),
-        }
+        self.has(agent) && agent.is_some() != self.undone.contains_key(&None)
     }
 
-    pub(crate) fn has_left(&self, path: &str) -> bool {
-        self.left.iter().any(|left| left == path)
+    /// The files that the undo of this agent's changes, or of all, left as they were.
+    pub(crate) fn left_of(&self, agent: Option<&Slug>) -> &[String] {
+        self.of(agent).unwrap_or_default()
     }
 }

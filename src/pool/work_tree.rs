@@ -43,6 +43,11 @@ pub(crate) trait RunRepository: Send + Sync {
         None
     }
 
+    /// The name of the work tree, if it is a linked one.
+    fn linked_name(&self) -> Option<String> {
+        None
+    }
+
     /// What changed in the repository itself.
     fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String>;
 
@@ -390,10 +395,19 @@ impl WorkTree {
         let mut found = committable(agent, &intervals, &net);
         let is_as_written =
             |path: &String| written.get(path).is_some_and(|left| *left == self.source.fingerprint(path));
+        let may_be_by_command = |path: &String| {
+            let named = intervals.iter().filter(|interval| interval.named.contains_key(path));
+            named.into_iter().any(|interval| interval.commands.contains(agent))
+        };
         let since: Vec<String> = found.own.iter().filter(|path| !is_as_written(path)).cloned().collect();
         for path in since {
-            found.own.remove(&path);
-            found.by_command.insert(path);
+            match may_be_by_command(&path) {
+                true => {
+                    found.own.remove(&path);
+                    found.by_command.insert(path);
+                }
+                false => found.leave_out(path, "it was changed since you wrote it"),
+            }
         }
         let paths = found.own.union(&found.by_command).cloned().collect();
         let source = Arc::clone(&self.source);
@@ -545,6 +559,7 @@ impl WorkTree {
             writing: activity.open.writing(),
             others: ended.others.clone(),
             git: ended.git.clone(),
+            work_tree: self.source.linked_name(),
             down: ended.is_down,
         };
         let is_new = previous.as_ref().is_none_or(|previous| previous.commit() != report.commit);

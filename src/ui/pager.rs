@@ -89,7 +89,7 @@ impl Ui {
         self.out_closed = false;
         if program.has_failed() {
             let data = std::mem::take(&mut *data.0.lock());
-            self.write_out(&String::from_utf8_lossy(&data));
+            self.write_out(&data);
         }
         let messages = std::mem::take(&mut *messages.0.lock());
         // A stderr that nobody reads is no reason to stop.

@@ -203,7 +203,61 @@ fn what_somebody_changed_since_stays() {
     assert_eq!(repo.read("taken.txt"), "theirs, edited\n");
     assert_eq!((repo.read("taken.txt.run"), repo.exists("taken.txt.before")), ("mine\n".to_owned(), false));
     assert_eq!(repo.read("mine.txt"), "mine\n");
+    assert!(output.err.contains("is taken back but overlaps.txt, removed.txt and taken.txt."), "{output}");
+    // What was left is tried again, by the whole run or by an agent, and nothing else is.
+    repo.write("new.txt", "mine\n");
+    let diff = repo.squad(&["diff", &run]);
+    assert!(diff.err.contains("is undone but overlaps.txt, removed.txt and taken.txt;"), "{diff}");
+    repo.write("overlaps.txt", &lines.replace("line 3\n", "THREE\n").replace("line 9\n", "nine\n"));
+    undo(&repo, &[&run, "ada"]);
+    assert_eq!(repo.read("overlaps.txt"), lines.replace("line 9\n", "nine\n"));
+    repo.write("taken.txt", "mine\n");
+    repo.write("removed.txt", &lines.replace("line 3\n", "THREE\n"));
+    let output = undo(&repo, &[&run]);
+    assert_eq!(output.out, "restored     removed.txt\nremoved      taken.txt\n", "{output}");
+    assert_eq!((repo.exists("taken.txt"), repo.read("removed.txt")), (false, lines));
+    let again = repo.squad(&["undo", &run, "--yes"]);
+    assert!(again.code == 2 && again.err.contains("is undone already"), "{again}");
+    assert_eq!(repo.read("new.txt"), "mine\n");
     repo.assert_sound();
+}
+
+/// Where git stores line ends that are not the file's.
+#[test]
+fn line_ends_stay_as_they_are() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".gitattributes", "*.txt text=auto\n");
+    for name in ["full.txt", "plain.txt"] {
+        repo.write(name, "a\r\nb\r\nc\r\n");
+    }
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "files"]);
+    repo.write("plain.txt", "a\nb\nc\n");
+    let run = run(&repo, "sed -i s/a/A/ full.txt plain.txt");
+    assert_eq!(repo.read("full.txt"), "A\r\nb\r\nc\r\n");
+    undo(&repo, &[&run]);
+    assert_eq!(repo.read("full.txt"), "a\r\nb\r\nc\r\n");
+    assert_eq!(repo.read("plain.txt"), "a\nb\nc\n");
+}
+
+#[test]
+fn a_run_is_undone_in_the_work_tree_where_it_worked() {
+    let repo = TestRepo::with_small_team();
+    let linked = repo.root().with_file_name("linked");
+    repo.git(&["worktree", "add", "-q", &linked.display().to_string()]);
+    let here = run(&repo, "echo here > a.txt");
+    fs::write(linked.join("a.txt"), "here\n").expect("a file");
+    let there = run_in(&repo, &linked, "echo there > b.txt");
+    for (run, wrong, right) in [(&here, &linked, &repo.root()), (&there, &repo.root(), &linked)] {
+        let refused = repo.squad_in(wrong, &["undo", run, "--yes"]);
+        let name = if right == &linked { "linked" } else { "REPO" };
+        let said = ["worked in another work tree, ", &format!("{name}\nhint: `squad -C ")];
+        assert!(refused.code == 2 && said.iter().all(|said| refused.err.contains(said)), "{refused}");
+        assert_eq!(repo.squad_in(wrong, &["diff", run]).code, 0);
+        let undone = repo.squad_in(right, &["undo", run, "--yes"]);
+        assert_eq!(undone.code, 0, "{undone}");
+    }
+    assert!(!repo.exists("a.txt") && linked.join("a.txt").exists() && !linked.join("b.txt").exists());
 }
 
 #[test]
@@ -387,7 +441,9 @@ fn what_others_users_lost_is_kept() {
     let idle = run(&repo, "true");
     run(&repo, "echo other > other.txt; echo other >> a.txt");
     let before = picture(&repo.root());
-    undo(&repo, &[&idle]);
+    let nothing = undo(&repo, &[&idle]);
+    assert!(nothing.err.contains("There is nothing to undo"), "{nothing}");
+    assert!(!repo.squad(&["log", &idle, "--events"]).out.contains("run.undone"));
     assert_eq!(picture(&repo.root()), before);
     // A file that one run made and the next removed.
     let removes = run(&repo, "rm other.txt");

@@ -178,7 +178,7 @@ impl Args {
         // Another clone has the snapshots, or they are deleted: the page is the rest.
         let diff = changes::diff(context.env, &context.directory, Some(run.as_str()), None);
         let files = diff.as_ref().map_or(&[][..], |diff| &diff.files);
-        let patches: Vec<_> = files.iter().map(|file| (diff::head(file, (0, 0)), file.patch.as_str())).collect();
+        let patches: Vec<_> = files.iter().map(|file| (diff::head(file, (0, 0)), file.readable())).collect();
         let page = page.finish(workspace.leases().status(run), &patches);
         write_text(&context.directory.join(file), Some(self.force), &page)?;
         Self::wrote(context, file, &serde_json::json!({ "run": run, "file": file }))

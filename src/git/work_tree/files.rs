@@ -108,9 +108,9 @@ impl Repository {
     }
 
     /// A unified diff for each of these steps, all of which change something.
-    pub(crate) fn patches(&self, steps: &[&FileStep]) -> Result<Vec<String>, Error> {
+    pub(crate) fn patches(&self, steps: &[&FileStep]) -> Result<Vec<Vec<u8>>, Error> {
         let quarantine = Quarantine::new(self)?;
-        let mut patches = vec![String::new(); steps.len()];
+        let mut patches = vec![Vec::new(); steps.len()];
         // A path may occur several times, and a tree has it once.
         let mut rounds: Vec<BTreeMap<&[u8], usize>> = Vec::new();
         for (place, step) in steps.iter().enumerate() {
@@ -130,13 +130,12 @@ impl Repository {
             };
             let (old, new) = (tree(|step| step.old.as_ref())?, tree(|step| step.new.as_ref())?);
             quarantine.put(&objects)?;
-            let call = self.call(&["diff-tree", "-p", "--no-color"]).arguments(&OPTIONS);
+            let call = self.call(&["diff-tree", "-p", "--binary", "--no-color"]).arguments(&OPTIONS);
             let answer = quarantine.call(call.arguments(&[&old.to_string(), &new.to_string()])).succeed()?;
-            let text = String::from_utf8_lossy(&answer.stdout);
-            let mut sections = sections(&text).into_iter();
+            let mut sections = sections(&answer.stdout).into_iter();
             for place in round.into_values() {
                 let (Some(step), Some(patch)) = (steps.get(place), patches.get_mut(place)) else { continue };
-                patch.extend(sections.by_ref().take(step.patch_count()));
+                patch.extend(sections.by_ref().take(step.patch_count()).flatten());
             }
         }
         Ok(patches)
@@ -144,11 +143,11 @@ impl Repository {
 }
 
 /// The sections of a diff. Within one, no line begins with `diff`.
-fn sections(diff: &str) -> Vec<String> {
-    let mut sections: Vec<String> = Vec::new();
-    for line in diff.split_inclusive('\n') {
+fn sections(diff: &[u8]) -> Vec<Vec<u8>> {
+    let mut sections: Vec<Vec<u8>> = Vec::new();
+    for line in diff.split_inclusive(|byte| *byte == b'\n') {
         match sections.last_mut() {
-            Some(section) if !line.starts_with("diff --git ") => section.push_str(line),
+            Some(section) if !line.starts_with(b"diff --git ") => section.extend(line),
             _ => sections.push(line.to_owned()),
         }
     }

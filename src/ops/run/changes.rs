@@ -52,6 +52,9 @@ pub(crate) struct RunDiff {
     /// The run goes on: these are its changes so far.
     pub(crate) live: bool,
     pub(crate) undone: bool,
+    /// Files that the undo left as they were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<String>,
     pub(crate) files: Vec<FileDiff>,
     pub(crate) not_covered: Vec<SkippedFile>,
 }
@@ -68,6 +71,9 @@ pub(crate) struct FileDiff {
     pub(crate) added: Option<u64>,
     pub(crate) removed: Option<u64>,
     pub(crate) patch: String,
+    /// The same as `git apply` takes it: a file need not be UTF-8.
+    #[serde(skip)]
+    pub(crate) raw: Vec<u8>,
 }
 
 /// What a run, the newest if none is named, changed, or only one of its agents.
@@ -85,9 +91,10 @@ pub(crate) fn diff(env: &Env, directory: &Path, run: Option<&str>, agent: Option
     let files = pieces.into_iter().zip(patches).map(|(piece, patch)| FileDiff::new(piece, patch));
     let mut files: Vec<FileDiff> = files.collect();
     files.stable_sort_by(|a, b| a.path.cmp(&b.path));
-    let undone = changes.undo_state().has(agent.as_ref());
+    let state = changes.undo_state();
+    let (undone, left) = (state.has(agent.as_ref()), state.left_of(agent.as_ref()).to_vec());
     let RunChanges { run, is_live, not_covered, .. } = changes;
-    Ok(RunDiff { run, live: is_live, undone, files, not_covered })
+    Ok(RunDiff { run, live: is_live, undone, left, files, not_covered })
 }
 
 /// The newest run with a snapshot, as an answered greeting has none; else the newest.
@@ -105,15 +112,25 @@ fn newest(workspace: &Workspace) -> Result<RunId, Failure> {
     }
 }
 
+/// The line before the contents of a file without lines.
+const BINARY: &str = "GIT binary patch";
+
 impl FileDiff {
-    fn new(piece: &Piece, patch: String) -> Self {
+    fn new(piece: &Piece, raw: Vec<u8>) -> Self {
+        let patch = String::from_utf8_lossy(&raw).into_owned();
         let lines = || patch.lines().skip_while(|line| !line.starts_with("@@ "));
         let count = |mark: char| lines().filter(|line| line.starts_with(mark)).count() as u64;
-        let has_lines = !patch.lines().any(|line| line.starts_with("Binary files "));
+        let has_lines = !patch.lines().any(|line| line == BINARY);
         let (added, removed) = (has_lines.then(|| count('+')), has_lines.then(|| count('-')));
         let Piece { step, class, by, how, .. } = piece;
         let (path, by) = (step.path.clone(), by.iter().cloned().collect());
-        Self { path, class: *class, by, how: *how, added, removed, patch }
+        Self { path, class: *class, by, how: *how, added, removed, patch, raw }
+    }
+
+    /// The patch for people, without what only git can read.
+    pub(crate) fn readable(&self) -> &str {
+        let end = self.patch.find(&format!("\n{BINARY}\n")).map(|start| start + 2 + BINARY.len());
+        self.patch.get(..end.unwrap_or(self.patch.len())).unwrap_or_default()
     }
 }
 
@@ -162,9 +179,12 @@ impl RunChanges {
         }
         pieces.retain(|piece| piece.step.changes_anything());
         let changed = events.iter().filter_map(|event| event.kind.end()?.1.changed.as_ref()).flatten();
-        let is_ours = |change: &&Change| change.class.is_of_agents() && left_out_at(&left_out, &change.path).is_some();
+        let is_shown = |path: &String| pieces.iter().any(|piece| piece.step.path == *path);
+        let is_ours = |change: &&Change| {
+            change.class.is_of_agents() && (left_out_at(&left_out, &change.path).is_some() || !is_shown(&change.path))
+        };
         not_covered.extend(changed.filter(is_ours).map(|change| change.path.clone()));
-        let why = |path: &String| left_out_at(&left_out, path).cloned().unwrap_or_default();
+        let why = |path: &String| left_out_at(&left_out, path).cloned().unwrap_or_else(|| UNSEEN.to_owned());
         let not_covered = not_covered.into_iter().map(|path| SkippedFile { why: why(&path), path }).collect();
         let last = snapshots.pop().unwrap_or(before.first);
         Ok(Self { run, events, is_live, pieces, last, not_covered })
@@ -177,6 +197,8 @@ impl RunChanges {
         if known.contains(&agent) { Ok(agent) } else { Err(not_in_run(&agent, &self.run, known)) }
     }
 }
+
+const UNSEEN: &str = "no snapshot was taken after it was written";
 
 #[derive(Default)]
 struct Pieces {

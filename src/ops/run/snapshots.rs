@@ -93,6 +93,10 @@ impl RunRepository for RunSnapshots {
         self.owner.as_ref()
     }
 
+    fn linked_name(&self) -> Option<String> {
+        self.repository.linked_name()
+    }
+
     fn git_changes(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<GitChanges, String> {
         if self.is_clone {
             // Its refs are the user's, which the agent cannot reach.

@@ -107,18 +107,27 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         changes.pieces.retain(|piece| !piece.is_in_clone);
     }
     let is_for_commit = options.commit || options.decisions;
+    changes.require_work_tree(repository)?;
     changes.require_possible(options.redo, is_for_commit, agent.as_ref())?;
     let state = changes.undo_state();
     let (wanted, beside) = changes.of_agents(agent.as_ref())?;
     let agents = wanted.iter().flat_map(|piece| piece.by.iter().cloned()).collect();
-    let is_left = |piece: &&Piece| options.redo && state.has_left(&piece.step.path);
-    let wanted: Vec<&Piece> = wanted.into_iter().filter(|piece| !is_left(piece)).collect();
+    // What an undo left is tried again by the next one, and not brought back.
+    let left = state.left_of(agent.as_ref());
+    let is_again = !options.redo && state.has(agent.as_ref()) && !left.is_empty();
+    let is_meant = |piece: &&Piece| match left.contains(&piece.step.path) {
+        true => !options.redo,
+        false => !is_again,
+    };
+    let wanted: Vec<&Piece> = wanted.into_iter().filter(is_meant).collect();
     let at = env.clock.now();
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
+    let rounds = rounds(&wanted, options.redo);
+    let is_any = !rounds.is_empty();
     let request = UndoRequest {
         last: &changes.last,
         rules: changes.ignore_rules(&wanted),
-        rounds: rounds(&wanted, options.redo),
+        rounds,
         endings: if options.redo { (".before", ".run") } else { (".run", ".before") },
         head: changes.events.iter().find_map(|event| match &event.kind {
             EventKind::RunStarted { commit, .. } => commit.clone(),
@@ -189,7 +198,7 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         not_covered: not_covered.clone(),
         rescue: None,
     };
-    let is_gone = !wanted.is_empty() && plan.left.is_empty() && !state.has(report.agent.as_ref());
+    let is_gone = is_any && plan.left.is_empty() && (is_again || !state.has(report.agent.as_ref()));
     Ok(PlannedUndo { workspace, plan, revert, is_gone, record, report, agents })
 }
 
@@ -294,13 +303,30 @@ impl RunChanges {
             return Err(Failure::usage(format!("run {run} is live"))
                 .hint(format!("`squad diff {run}` shows its changes so far; `squad cancel {run}` ends it")));
         }
-        match (redo, self.undo_state().has(agent), self.undo_state().can_redo(agent)) {
+        let state = self.undo_state();
+        match (redo, state.has(agent) && state.left_of(agent).is_empty(), state.can_redo(agent)) {
             (false, true, _) if !is_for_commit => Err(Failure::usage(format!("{of} is undone already"))
                 .hint(format!("`squad undo {name} --redo` brings it back; `squad diff {name}` shows it"))),
             (true, _, false) => Err(Failure::usage(format!("{of} is not undone, so there is nothing to bring back"))
                 .hint(format!("`squad log {run}` shows what was undone"))),
             _ => Ok(()),
         }
+    }
+
+    /// Fails unless the run worked in this work tree: another one has files of its own.
+    fn require_work_tree(&self, repository: &Repository) -> Result<(), Failure> {
+        let worked_in = self.events.iter().find_map(|event| match &event.kind {
+            EventKind::SnapshotTaken(taken) => Some(taken.work_tree.as_deref()),
+            _ => None,
+        });
+        let Some(name) = worked_in.filter(|name| *name != repository.linked_name().as_deref()) else { return Ok(()) };
+        let run = &self.run;
+        Err(match repository.work_tree_named(name) {
+            Some(place) => Failure::usage(format!("run {run} worked in another work tree, {}", place.display()))
+                .hint(format!("`squad -C {} undo {run}` takes it back there", place.display())),
+            None => Failure::usage(format!("run {run} worked in another work tree, which is gone"))
+                .hint(format!("`squad diff {run}` shows what it changed")),
+        })
     }
 
     /// The pieces that agents made, or only this one; and the files that another run may have changed at once.

@@ -14,7 +14,7 @@ use super::text::{Mark, Text};
 use crate::model::{
     ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Forecast, IntoSet, Outcome, Plan, PlanKind,
     Position, ProjectCheck, RunError, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated,
-    clock, first_line, list, plural, together,
+    but, clock, first_line, list, plural, together,
 };
 
 /// Columns of the longest name and of what an agent changed; more is counted, not named.
@@ -230,7 +230,8 @@ impl Card {
             rows.note("sandbox", Text::default().plain(&text));
         }
         if self.undone.has(None) {
-            rows.note("undone", Text::default().plain("all that it changed was taken back"));
+            let but = but(self.undone.left_of(None));
+            rows.note("undone", Text::default().plain(&format!("all that it changed was taken back{but}")));
         }
         let next = if self.names_no_commands { Vec::new() } else { self.next(end, &changes) };
         next.into_iter().for_each(|(command, why)| rows.next(&command, &why));
