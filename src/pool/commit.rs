@@ -1,12 +1,14 @@
 //! `squad_commit`: commits an agent's own files for it. The sandbox keeps its own git from that.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use super::requests::{RequestHandler, Requester, in_project};
+use super::requests::{RequestHandler, Requester};
 use super::work_tree::Committable;
 use crate::engine::Approval;
 use crate::git::Landing;
 use crate::model::{Access, IntoMap, list};
+use crate::policy::PathScope;
 use crate::tools::{Committing, Tool};
 
 impl RequestHandler {
@@ -29,12 +31,16 @@ impl RequestHandler {
         }
         let unknown = || "it is not known which changes are yours, so squad commits none".to_owned();
         let (found, snapshot) = tree.committable(&requester.agent).await.ok_or_else(unknown)?;
-        let paths = paths.iter().map(|path| self.in_repository(tree.prefix(), path)).collect();
+        let prefix = tree.prefix();
+        let paths = paths.iter().map(|path| self.in_repository(prefix, path)).collect();
         let (files, left) = chosen(found, paths);
+        let left: String =
+            left.iter().map(|(path, why)| format!("\nLeft out: {}: {why}", shown(prefix, path))).collect();
         if files.is_empty() {
-            return Err(format!("there is nothing of yours to commit{}", named(&left)));
+            return Err(format!("there is nothing of yours to commit{left}"));
         }
-        let detail = as_command(&message, &files);
+        let names: Vec<&str> = files.iter().map(|path| shown(prefix, path)).collect();
+        let detail = as_command(&message, &names);
         if let Approval::Deny(reason) =
             self.permit(requester, Some(call), Access::Shell, Tool::Commit.name(), &detail).await
         {
@@ -47,7 +53,7 @@ impl RequestHandler {
         match done? {
             Landing::Landed { commit } => {
                 let commit = commit.get(..12).unwrap_or(&commit);
-                Ok(format!("Committed as {commit}: {}.{}", list(&files), named(&left)))
+                Ok(format!("Committed as {commit}: {}.{left}", list(names)))
             }
             Landing::NotLanded { reason, hint } => Err(format!("nothing is committed: {reason} ({hint})")),
         }
@@ -55,10 +61,11 @@ impl RequestHandler {
 }
 
 impl RequestHandler {
-    /// A path as a model names it, relative to the repository's root.
+    /// A path as a model names it, relative to the repository's root, which is empty itself.
     fn in_repository(&self, prefix: &str, path: &str) -> String {
         let root = self.project.strip_suffix(prefix.trim_end_matches('/')).unwrap_or(&self.project);
-        in_project(root, path).unwrap_or_else(|| path.to_owned())
+        let named = Path::new(&self.project).join(path);
+        PathScope::of(&named, Path::new(root)).in_project().unwrap_or_else(|_| path.to_owned())
     }
 }
 
@@ -68,10 +75,20 @@ fn chosen(found: Committable, paths: Vec<String>) -> (Vec<String>, BTreeMap<Stri
         "it changed while your command ran, or since you wrote it: name it in `paths` if that was you";
     let Committable { own, by_command, others } = found;
     let is_named = !paths.is_empty();
-    let wanted: BTreeSet<String> = match is_named {
-        false => own.iter().chain(&by_command).chain(others.keys()).cloned().collect(),
-        true => paths.into_iter().collect(),
-    };
+    let known = || own.iter().chain(&by_command).chain(others.keys());
+    let mut wanted: BTreeSet<String> = BTreeSet::new();
+    if !is_named {
+        wanted.extend(known().cloned());
+    }
+    for path in paths {
+        // A folder stands for what is in it.
+        let is_in = |file: &&String| Path::new(file).starts_with(&path);
+        let found: Vec<String> = known().filter(is_in).cloned().collect();
+        match found.is_empty() {
+            true => drop(wanted.insert(path)),
+            false => wanted.extend(found),
+        }
+    }
     let reason = |path: String| {
         let why = others.get(&path).map(String::as_str);
         let why = why.or_else(|| by_command.contains(&path).then_some(BY_COMMAND));
@@ -83,13 +100,13 @@ fn chosen(found: Committable, paths: Vec<String>) -> (Vec<String>, BTreeMap<Stri
     (files, left.into_iter().map(reason).into_map())
 }
 
-fn named(left: &BTreeMap<String, String>) -> String {
-    let lines = left.iter().map(|(path, why)| format!("\nLeft out: {path}: {why}"));
-    lines.collect()
+/// A path as a model names it: relative to the project's root.
+fn shown<'p>(prefix: &str, path: &'p str) -> &'p str {
+    path.strip_prefix(prefix).unwrap_or(path)
 }
 
 /// The call as the rules on commands and a person read it.
-fn as_command(message: &str, files: &[String]) -> String {
+fn as_command(message: &str, files: &[&str]) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let files: String = files.iter().map(|path| format!(" {}", quoted(path))).collect();
     format!("git commit -m {} --{files}", quoted(message))

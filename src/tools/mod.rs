@@ -72,7 +72,7 @@ pub(crate) struct Handing {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Committing {
     pub(crate) message: String,
-    /// From the repository's root; empty: all that can be committed.
+    /// Files and folders, from the project's root; empty: all that can be committed.
     #[serde(default)]
     pub(crate) paths: Vec<String>,
 }

@@ -89,7 +89,8 @@ fn a_named_file_is_committed_only_if_it_is_the_agents_own() {
         (r#"["../outside"]"#, Err("../outside: you have not changed it in this run")),
         (r#"[".git/config"]"#, Err(".git/config: you have not changed it in this run")),
         (r#"["ignored.txt"]"#, Err("ignored.txt: you have not changed it in this run")),
-        (r#"["."]"#, Err(".: you have not changed it in this run")),
+        (r#"["."]"#, Ok(&["M mine.txt"])),
+        (r#"["no"]"#, Err("no: you have not changed it in this run")),
     ] {
         let repo = repo();
         repo.write(".git/info/exclude", "ignored.txt\n");
@@ -105,6 +106,30 @@ fn a_named_file_is_committed_only_if_it_is_the_agents_own() {
             }
         }
     }
+}
+
+#[test]
+fn paths_are_relative_to_the_project_and_folders_stand_for_what_is_in_them() {
+    let repo = repo();
+    for path in ["team.md", "routing.md"] {
+        repo.write(&format!("app/.squad/{path}"), &repo.read(&format!(".squad/{path}")));
+    }
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "--quiet", "--message=app"]);
+    let write = |path: &str| format!("{{ write = \"{path}\", text = \"a\\n\" }}");
+    let tool =
+        |paths: &str| format!("{{ tool = \"squad_commit\", args = {{ message = \"Add\", paths = [{paths}] }} }}");
+    let steps =
+        [write("src/a.txt"), write("src/deep/c.txt"), write("d.txt"), tool("'src'"), tool("'d.txt', 'mine.txt'")];
+    let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{}, {{ say = \"Done.\" }}]\n", steps.join(", "));
+    repo.write("../script.toml", &script);
+    let script = repo.root().join("../script.toml").display().to_string();
+    let arguments = ["orchestrate", "--json", "--script", &script, "--agent", "ada", "--permissions", "allow", "Do it"];
+    let output = repo.squad_in(&repo.root().join("app"), &arguments);
+    assert!(output.out.contains("src/a.txt and src/deep/c.txt."), "{output}");
+    assert!(output.out.contains("Left out: mine.txt: you have not changed it in this run"), "{output}");
+    assert_eq!(committed(&repo), ["A app/d.txt"], "{output}");
+    assert_eq!(repo.git(&["show", "--name-only", "--format=", "HEAD~1"]), "app/src/a.txt\napp/src/deep/c.txt\n");
 }
 
 /// Modes, options and states of the repository in which nothing is committed: HEAD, index and files stay.

@@ -94,8 +94,8 @@ impl RunRepository for Source {
         Err("it has no repository".to_owned())
     }
 
-    fn fingerprint(&self, _: &str) -> Option<blake3::Hash> {
-        None
+    fn fingerprint(&self, path: &str) -> Option<blake3::Hash> {
+        self.world.files.lock().get(path).map(|version| blake3::hash(&version.to_le_bytes()))
     }
 
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, _paths: &[String]) -> Result<String, String> {
@@ -171,6 +171,28 @@ async fn write(tree: &Arc<WorkTree>, world: &World, agent: &Slug, path: &str) {
 
 async fn leave(tree: &Arc<WorkTree>, agent: &Slug) -> Vec<String> {
     shown(&tree.leave(agent, false).await.expect("known changes").files)
+}
+
+#[tokio::test]
+async fn what_a_person_edited_since_it_was_written_is_not_committed() {
+    let world = Arc::new(World::default());
+    let tree = tree(&world, 1);
+    let ada = slug("ada");
+    tree.enter(&ada);
+    settle().await;
+    for path in ["own", "edited"] {
+        write(&tree, &world, &ada, path).await;
+    }
+    world.edit("edited");
+    let (found, _) = tree.committable(&ada).await.expect("it is known");
+    tree.begin_command(&ada, Some("1")).await;
+    write(&tree, &world, &ada, "formatted").await;
+    world.edit("formatted");
+    let (later, _) = tree.committable(&ada).await.expect("it is known");
+    let paths = |paths: &BTreeSet<String>| paths.iter().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!((paths(&found.own), paths(&found.by_command)), ("own".to_owned(), String::new()));
+    assert_eq!(found.others["edited"], "it was changed since you wrote it");
+    assert_eq!((paths(&later.own), paths(&later.by_command)), ("own".to_owned(), "formatted".to_owned()));
 }
 
 #[tokio::test]
