@@ -69,7 +69,7 @@ impl TeamFolder {
     fn in_root(root: &Path) -> Option<Self> {
         // What a revert leaves of a folder must not hide the team in the other.
         let has_roster = |name: &&&str| root.join(name).join(ROSTER).is_file();
-        let is_folder = |name: &&&str| root.join(name).is_dir();
+        let is_folder = |name: &&&str| root.join(name).is_dir() && !has_only_roles(&root.join(name));
         let name = FOLDERS.iter().find(has_roster).or_else(|| FOLDERS.iter().find(is_folder))?;
         Some(Self { root: root.to_owned(), name, path: root.join(name) })
     }
@@ -78,6 +78,20 @@ impl TeamFolder {
     pub(crate) fn is_borrowed(&self) -> bool {
         self.path != self.root.join(self.name)
     }
+}
+
+/// Whether a folder holds role files and nothing else of a team: `squad mcp` offers them without one.
+pub(crate) fn has_only_roles(folder: &Path) -> bool {
+    let is_role = |entry: fs::DirEntry| match entry.file_name().to_str() {
+        Some("roles") => true,
+        Some("agents") => {
+            let below = fs::read_dir(entry.path());
+            below.is_ok_and(|mut below| below.all(|entry| entry.is_ok_and(|entry| !entry.path().is_dir())))
+        }
+        _ => false,
+    };
+    let mut entries = fs::read_dir(folder).into_iter().flatten().peekable();
+    entries.peek().is_some() && entries.all(|entry| entry.is_ok_and(is_role))
 }
 
 /// The nearest team folder, searching from `start` upwards to the work tree's root. A linked work tree without one uses

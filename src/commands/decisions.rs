@@ -11,6 +11,7 @@ use clap::Subcommand;
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::ops::Project;
+use crate::settings::Layer;
 
 /// List, add, review and land the team's decisions
 ///
@@ -59,7 +60,7 @@ impl Args {
 
 /// The team of the work tree. An unreadable team file is an error, because a decision in it would be missed.
 fn project(context: &Context<'_>) -> Result<Project, Failure> {
-    let project = Project::open_or_recorded(context.env, &context.directory)?;
+    let project = Project::open_without_team(context.env, &context.directory, Layer::default())?;
     project.require_readable()?;
     Ok(project)
 }

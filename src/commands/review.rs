@@ -2,7 +2,7 @@ use clap::Subcommand;
 
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{Activity, Event, list, plural, printable_line};
+use crate::model::{Activity, Event, Outcome, list, plural, printable_line};
 use crate::ops::ledger::log;
 use crate::ops::run::lockouts;
 use crate::ops::run::members::{described, require_sound};
@@ -90,7 +90,10 @@ impl Args {
         let flags = engine.map(|engine| ("engine".to_owned(), engine)).into_iter().collect();
         let project = Project::open_without_team(env, &directory, flag_settings(&flags))?;
         require_sound(&project)?;
-        let described = described(env, &directory)?.profile;
+        let described = match self.engine.is_empty() {
+            true => described(env, &directory)?.profile,
+            false => None,
+        };
         let roles = Roles::read(Some(&project), None).map_err(Failure::team)?;
         let paths = self.path.iter().map(|path| project.path_from_root(&directory, path)).collect();
         let asked = Asked {
@@ -124,6 +127,9 @@ impl Args {
             ui.value(&review);
         } else {
             show(ui, &review);
+        }
+        if result.status == Outcome::Cancelled.to_string() {
+            return Ok(130);
         }
         let is_approved = review.verdicts.iter().any(|verdict| verdict.verdict == "approved");
         Ok(u8::from(review.is_rejected() || !is_approved))

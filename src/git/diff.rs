@@ -1,9 +1,8 @@
 //! The diff of the work tree, or of the index, against a commit.
 
-use super::{Error, Repository};
+use gix::ObjectId;
 
-/// The tree of no files, for a repository without a commit.
-const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+use super::{Error, Repository};
 
 impl Repository {
     /// A unified diff against a commit, or against nothing. No program but git runs for it.
@@ -20,19 +19,21 @@ impl Repository {
             "--src-prefix=a/",
             "--dst-prefix=b/",
         ];
-        let mut call = self.call(&["--literal-pathspecs"]).arguments(&OPTIONS);
+        // Reviewers read names, and git would quote all that are not ASCII.
+        let mut call = self.call(&["--literal-pathspecs", "-c", "core.quotePath=false"]).arguments(&OPTIONS);
         if staged {
             call = call.arguments(&["--cached"]);
         }
-        call = call.arguments(&[base.unwrap_or(EMPTY_TREE), "--"]).arguments(paths);
+        let empty = ObjectId::empty_tree(self.hash()).to_string();
+        call = call.arguments(&[base.unwrap_or(&empty), "--"]).arguments(paths);
         Ok(call.succeed()?.stdout)
     }
 
-    /// The files that git neither tracks nor ignores.
+    /// The files that git neither tracks nor ignores, and the folders of repositories among them, which end with `/`.
     pub(crate) fn untracked_files(&self, paths: &[String]) -> Result<Vec<String>, Error> {
         let list = ["ls-files", "-z", "--others", "--exclude-standard", "--"];
         let listed = self.call(&["--literal-pathspecs"]).arguments(&list).arguments(paths).succeed()?.stdout;
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 }

@@ -278,7 +278,7 @@ impl Blame {
 }
 
 /// Unquotes a path; git quotes odd characters with C escapes.
-fn unquoted(path: &str) -> String {
+pub(crate) fn unquoted(path: &str) -> String {
     let Some(inner) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else { return path.to_owned() };
     let mut bytes = Vec::new();
     let mut rest = inner.bytes();

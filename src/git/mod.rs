@@ -99,7 +99,7 @@ pub(crate) use self::{
     contents::PlainFiles,
     error::Error,
     foreign::ForeignRepository,
-    history::Blame,
+    history::{Blame, unquoted},
     intent::{InterruptedCommand, OwnWrite},
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     listing::Submodule,

@@ -103,6 +103,10 @@ impl Handler {
     }
 }
 
+fn no_method(method: &str) -> ErrorData {
+    ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None)
+}
+
 fn internal(error: impl std::error::Error) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
@@ -222,7 +226,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let task = self.run(context, None, move |service, _| service.task(&request.task_id)).await?;
+        let task = self.run(context, None, move |service, call| service.task(&request.task_id, call)).await?;
         Ok(task.into_result())
     }
 
@@ -231,7 +235,7 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.run(context, None, move |service, _| service.cancel_task(&request.task_id)).await
+        self.run(context, None, move |service, call| service.cancel_task(&request.task_id, call)).await
     }
 
     /// Called for what `rmcp` cannot parse: an unknown method or invalid parameters.
@@ -245,7 +249,7 @@ impl ServerHandler for Handler {
         Err(if KNOWN.contains(&method.as_str()) {
             ErrorData::invalid_params(format!("invalid parameters of `{method}`"), None)
         } else {
-            ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None)
+            no_method(&method)
         })
     }
 
@@ -268,6 +272,11 @@ impl rmcp::Service<RoleServer> for IdentityGuard {
         let is_handshake = matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::PingRequest(_));
         let is_invalid_initialize =
             matches!(&request, ClientRequest::CustomRequest(custom) if custom.method == "initialize");
+        // The stateless revision has no such method.
+        let is_stateless = context.meta.protocol_version().is_some_and(|version| !version.has_initialize());
+        if is_stateless && (is_invalid_initialize || matches!(request, ClientRequest::InitializeRequest(_))) {
+            return Err(no_method("initialize"));
+        }
         if context.protocol_version().is_none() && !is_handshake && !is_invalid_initialize {
             let names = context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).join("` and `");
             let message = format!("send `initialize` first, or `{names}` in `_meta`");

@@ -40,11 +40,11 @@ pub(crate) trait Service: Send + Sync + 'static {
         false
     }
 
-    fn task(&self, id: &str) -> Result<Task, Fault> {
+    fn task(&self, id: &str, _call: &Call) -> Result<Task, Fault> {
         Err(Fault::invalid_params(format!("there is no task `{id}`")))
     }
 
-    fn cancel_task(&self, id: &str) -> Result<(), Fault> {
-        self.task(id).map(drop)
+    fn cancel_task(&self, id: &str, call: &Call) -> Result<(), Fault> {
+        self.task(id, call).map(drop)
     }
 }

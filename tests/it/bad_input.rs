@@ -14,7 +14,7 @@ fn no_repository_no_team_no_work_tree() {
     let empty = TestRepo::empty();
     expect![[r#"
         --- stderr
-        error: there is no team in REPO: no folder `.squad` there or above
+        error: there is no team in REPO: no `.squad/team.md` there or above
         hint: `squad init` makes a team
         --- exit 3
     "#]]

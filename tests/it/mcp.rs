@@ -43,7 +43,10 @@ fn every_revision_of_the_protocol_is_spoken_on_one_process() {
     }
     assert_eq!(client.call("list_roles", json!({}))["resultType"], "complete");
     assert_eq!(client.request("prompts/get", json!({"name": "ada"}))["result"]["resultType"], "complete");
-    assert_eq!(client.request("ping", json!({}))["error"]["code"], -32601);
+    for method in ["ping", "initialize"] {
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+        assert_eq!(client.request(method, hello)["error"]["code"], -32601, "{method}");
+    }
     let missing = client.request("resources/read", json!({"uri": "squad://roles/nobody"}));
     assert_eq!(missing["error"]["code"], -32602, "{missing}");
     // The same process serves a client of before.
@@ -132,8 +135,8 @@ fn roles_are_the_startable_agents_and_the_role_files_and_broken_ones_harm_no_oth
     for role in answer["roles"].as_array().expect("a list") {
         let fields: Vec<&String> = role.as_object().expect("an object").keys().collect();
         let is_broken = ["broken", "script"].contains(&role["id"].as_str().expect("an id"));
-        let expected = ["id", "name", "description", "digest", "error"];
-        assert_eq!(fields, expected[..if is_broken { 5 } else { 4 }], "{role}");
+        let expected = ["id", "name", "description", "source", "digest", "error"];
+        assert_eq!(fields, expected[..if is_broken { 6 } else { 5 }], "{role}");
     }
     let error = |id: &str| {
         let roles = answer["roles"].as_array().expect("a list");

@@ -70,6 +70,7 @@ impl McpClient {
             }));
             return self;
         }
+        self.meta = None;
         let client =
             json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
         let answer = self.request("initialize", client);

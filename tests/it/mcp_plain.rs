@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -21,10 +21,14 @@ fn plain(script: &str) -> (TestRepo, PathBuf) {
     (repo, path)
 }
 
-fn client(repo: &TestRepo, script: &std::path::Path, arguments: &[&str]) -> McpClient {
+fn client(repo: &TestRepo, script: &Path, arguments: &[&str]) -> McpClient {
+    started(repo, script, arguments).greet("2025-11-25")
+}
+
+fn started(repo: &TestRepo, script: &Path, arguments: &[&str]) -> McpClient {
     let script = script.display().to_string();
     let arguments = [arguments, &["--engine", "rehearsal"]].concat();
-    McpClient::start_in(repo, &repo.root(), &arguments, &[("SQUAD_REHEARSAL", &script)]).greet("2025-11-25")
+    McpClient::start_in(repo, &repo.root(), &arguments, &[("SQUAD_REHEARSAL", &script)])
 }
 
 fn say(agent: &str, text: &str) -> String {
@@ -191,8 +195,67 @@ fn a_reply_keeps_to_its_budget() {
         .as_array()
         .expect("tools")
         .iter()
-        .filter(|tool| tool["outputSchema"]["properties"]["squadId"].is_object());
-    assert_eq!(described.count(), 1);
+        .filter(|tool| tool["outputSchema"].is_object())
+        .map(|tool| tool["name"].clone());
+    assert_eq!(described.collect::<Vec<_>>(), ["start_squad_members"]);
+}
+
+/// Codex keeps less than other hosts. What was left out is behind the reply's link.
+#[test]
+fn a_reply_keeps_to_what_its_host_keeps() {
+    let answer = "An answer of a few words. ".repeat(8);
+    let others = (2..=64).map(|number| say(&format!("planner-{number}"), &answer));
+    let script = say("planner", &answer) + &others.collect::<String>();
+    for (name, room) in [("codex-mcp-client", 8 * 1024), ("claude-code", 20 * 1024)] {
+        let (repo, script) = plain(&script);
+        let mut client = started(&repo, &script, &[]);
+        let info = json!({"name": name, "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+        client.request("initialize", hello);
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let members: Vec<Value> = (0..64).map(|_| json!({"roleId": "planner", "task": "Do it."})).collect();
+        let result = client.structured("start_squad_members", json!({ "members": members }));
+        let size = result.to_string().len();
+        assert!((room / 2..=room).contains(&size), "{name}: {size}");
+        let shown = result["members"].as_array().expect("a list");
+        assert_eq!(shown.len(), 64, "{result}");
+        assert!(shown.iter().all(|member| member["status"] == "completed"), "{result}");
+        let whole = client.request("resources/read", json!({"uri": result["uri"]}));
+        let whole = whole["result"]["contents"][0]["text"].as_str().expect("a text").to_owned();
+        let whole: Value = serde_json::from_str(&whole).expect("JSON");
+        let texts = whole["members"].as_array().expect("a list").iter().filter(|one| one["text"] == answer.trim_end());
+        assert_eq!(texts.count(), 64, "{whole}");
+    }
+}
+
+/// Role files alone are no team: they are offered as in a repository without one.
+#[test]
+fn a_folder_of_roles_is_no_team() {
+    for place in ["roles", "agents"] {
+        let (repo, script) = plain(&say("guard", "Safe."));
+        repo.write(&format!(".squad/{place}/guard.md"), "# Guard\n\nYou guard.\n");
+        let mut client = client(&repo, &script, &[]);
+        let roles = client.structured("list_roles", json!({}));
+        let source = |id: &str| {
+            let found = roles["roles"].as_array().into_iter().flatten().find(|role| role["id"] == id);
+            found.map(|role| role["source"].clone())
+        };
+        assert_eq!(source("guard"), Some(json!(format!(".squad/{place}/guard.md"))), "{roles}");
+        assert_eq!(source("planner"), Some(json!("built in")), "{roles}");
+        let members = json!([{"roleId": "guard", "task": "Look."}]);
+        let result = client.structured("start_squad_members", json!({ "members": members }));
+        assert_eq!(result["members"][0]["text"], "Safe.", "{result}");
+        let said = client.refused("init_squad", json!({}));
+        assert!(said.contains("the user could not be asked"), "{said}");
+        let logged = client.structured("log_decision", json!({"decision": "We guard."}));
+        assert!(logged["id"].is_string(), "{logged}");
+        drop(client);
+        assert_eq!(repo.squad(&["log"]).code, 0);
+        let made = repo.squad(&["init", "--yes"]);
+        assert_eq!(made.code, 0, "{made}");
+        assert!(repo.exists(".squad/team.md") && repo.exists(&format!(".squad/{place}/guard.md")));
+        repo.assert_sound();
+    }
 }
 
 #[test]

@@ -4,11 +4,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::mcp_client::McpClient;
+use crate::process::rest;
 use crate::support::{TestRepo, temporary};
 
 /// A repository without a team, with one change that is not committed, and reviewers that play this script.
@@ -260,4 +262,146 @@ fn a_review_can_be_rehearsed() {
     let output = repo.squad(&["review", "--json"]);
     let said: Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!((output.code, &said["verdicts"][0]["verdict"]), (0, &json!("approved")), "{output}");
+}
+
+/// Every new file is shown or named, whatever it is.
+#[test]
+fn new_files_are_shown_or_named() {
+    let repo = changed(&says("reviewer", "{\"verdict\": \"approve\"}"));
+    let write = |name: &str, bytes: &[u8]| fs::write(repo.root().join(name), bytes).expect("a file");
+    repo.git(&["config", "core.quotePath", "true"]);
+    write("latin.txt", b"caf\xe9 au lait\n");
+    write("huge.txt", "word\n".repeat(60_000).as_bytes());
+    write("hidden.py", "ok = 1 \u{200b}# \u{202e}x\n".as_bytes());
+    write("data.bin", b"\0\x01");
+    write("\u{fc}.txt", b"umlaut\n");
+    std::os::unix::fs::symlink("elsewhere/target", repo.root().join("link")).expect("a link");
+    for number in 0..100 {
+        write(&format!("many-{number:03}.txt"), b"one\n");
+    }
+    let output = repo.squad(&["review", "--json"]);
+    assert_eq!(output.code, 0, "{output}");
+    let said: Value = serde_json::from_str(&output.out).expect("JSON");
+    let log = repo.squad(&["log", said["run"].as_str().expect("a run"), "--json"]).out;
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let task = events.iter().flat_map(texts).find(|text| text.contains("~~~ diff")).expect("a task");
+    for shown in [
+        "+caf\u{fffd} au lait",
+        "+ok = 1 [U+200B]# [U+202E]x",
+        "new file mode 120000\n--- /dev/null\n+++ b/link\n@@ -0,0 +1,1 @@\n+elsewhere/target",
+        "Binary files /dev/null and b/data.bin differ",
+        "- huge.txt",
+        "- many-099.txt",
+        "- \u{fc}.txt",
+    ] {
+        assert!(task.contains(shown), "{shown}: {task}");
+    }
+    let files = repo.git(&["ls-files", "--others", "--exclude-standard"]).lines().count() + 1;
+    assert!(output.err.contains(&format!("Review {files} files")), "{output}");
+}
+
+/// All texts in a value.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Repositories of every format, with a commit and without one.
+#[test]
+fn every_kind_of_repository_can_be_reviewed() {
+    for format in ["sha1", "sha256"] {
+        let mut repo = TestRepo::folder();
+        repo.git(&["init", "--quiet", &format!("--object-format={format}")]);
+        repo.git(&["config", "user.name", "T"]);
+        repo.git(&["config", "user.email", "t@example.com"]);
+        repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+        repo.write("a.txt", "one\n");
+        repo.git(&["add", "a.txt"]);
+        for name in ["log", "decisions"] {
+            let output = repo.squad(&[name]);
+            assert!(output.code == 0 && !output.to_string().contains("no team"), "{format}: {output}");
+        }
+        for arguments in [&["review"][..], &["review", "--staged"]] {
+            let output = repo.squad(arguments);
+            assert!(output.code == 0 && output.err.contains("Review 1 file"), "{format}: {output}");
+        }
+        repo.git(&["commit", "--quiet", "--message=first"]);
+        repo.write("a.txt", "two\n");
+        let output = repo.squad(&["review"]);
+        assert!(output.code == 0 && output.err.contains("Review 1 file against HEAD ("), "{format}: {output}");
+    }
+}
+
+/// Who names an engine gets it, whatever the blueprint's variables say; an engine that is not there is no verdict.
+#[test]
+fn the_engine_that_is_named_reviews() {
+    let folder = temporary::folder();
+    let message = json!({"id": "m", "type": "agent_message", "text": "{\"verdict\": \"approve\"}"});
+    engine(folder.path(), "codex", &json!({"type": "item.completed", "item": message}).to_string());
+    let mut repo = changed("");
+    repo.variables.remove("SQUAD_REHEARSAL");
+    repo.variables.remove("SQUAD_ENGINE");
+    repo.variables.insert("PATH".to_owned(), format!("{}:{}", folder.path().display(), repo.variables["PATH"]));
+    repo.variables.insert("ENGINE_COMMAND".to_owned(), "codex-print".to_owned());
+    repo.variables.insert("RUN_TEMPLATE_PATH".to_owned(), "not/there".to_owned());
+    let output = repo.squad(&["review"]);
+    assert_eq!(output.code, 2, "{output}");
+    let output = repo.squad(&["review", "--engine", "codex-print"]);
+    assert!(output.code == 0 && output.out.contains("approved by reviewer-codex-print"), "{output}");
+    let mut absent = changed("");
+    absent.variables.remove("SQUAD_REHEARSAL");
+    absent.variables.remove("SQUAD_ENGINE");
+    let output = absent.squad(&["review"]);
+    assert!(output.code == 4 && output.err.contains("nobody can review"), "{output}");
+}
+
+/// A reply has room for some of the findings: the gravest, and where all are.
+#[test]
+fn the_gravest_findings_are_kept() {
+    let text = "What goes wrong here takes many words. ".repeat(40);
+    let agents: Vec<String> =
+        ["reviewer".to_owned()].into_iter().chain((2..=4).map(|n| format!("reviewer-{n}"))).collect();
+    let of = |index: usize| {
+        let grave = if index == 3 { "critical" } else { "low" };
+        let one =
+            |line: u64| finding(line, "    return len(items) - 1", if line == 7 { grave } else { "medium" }, &text);
+        json!({"verdict": "reject", "findings": (1..=7).map(one).collect::<Vec<_>>()}).to_string()
+    };
+    let script: String = agents.iter().enumerate().map(|(index, agent)| says(agent, &of(index))).collect();
+    let repo = changed(&script);
+    let mut client = McpClient::greeted(&repo, "2025-11-25", &[]);
+    let said = client.structured("review_changes", json!({"reviewers": 4}));
+    assert!(said.to_string().len() <= 20 * 1024, "{}", said.to_string().len());
+    let found = said["findings"].as_array().expect("findings");
+    assert!(found.len() > 5 && found.len() < 28, "{said}");
+    assert_eq!(found.iter().filter(|finding| finding["severity"] == "critical").count(), 1, "{said}");
+    assert!(found.iter().all(|finding| finding["severity"] != "low"), "{said}");
+    assert_eq!(said["more"], json!(format!("{} more findings", 28 - found.len())));
+    let whole = client.request("resources/read", json!({"uri": said["uri"]}));
+    let whole: Value =
+        serde_json::from_str(whole["result"]["contents"][0]["text"].as_str().expect("a text")).expect("JSON");
+    assert_eq!(whole["review"]["findings"].as_array().map(Vec::len), Some(28));
+}
+
+#[test]
+fn a_cancelled_review_is_an_interrupted_command() {
+    let repo = changed("[[turn]]\nagent = \"reviewer\"\nsteps = [{ hang = true }]\n");
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    let child = command.arg("review").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let child = child.expect("squad runs");
+    let run = loop {
+        let status: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+        if let Some(run) = status["runs"][0]["run"].as_str() {
+            break run.to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let cancelled = repo.squad(&["cancel", &run]);
+    assert_eq!(cancelled.code, 0, "{cancelled}");
+    let (out, code) = rest(child);
+    assert_eq!(code, Some(130), "{out}");
 }

@@ -90,7 +90,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let workspace = Workspace::find_or_recorded(context.env, &context.directory)?;
+        let workspace = Workspace::find_without_team(context.env, &context.directory)?;
         if let Some(file) = self.export_routing {
             let file = file.filter(|file| file.as_os_str() != "-").map(|file| context.directory.join(file));
             return export(&mut context.ui, &past::cases(&workspace)?, file.as_deref());

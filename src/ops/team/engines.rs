@@ -305,10 +305,14 @@ pub(crate) fn require_usable(
         (Some(name), Some(described)) if described.name == name => described.clone(),
         (name, _) => {
             let name = name.unwrap_or(&settings.engine.name);
-            if EngineKind::parse(name).is_some() {
-                return Ok(());
+            match EngineKind::parse(name) {
+                Some(EngineKind::Copilot) if settings.engine.fallback.is_empty() => {
+                    let options = copilot_options(env, Some(project), &project.folder.root, settings, "engines")?;
+                    return Startable::Copilot(Box::new(options)).locate().map(drop);
+                }
+                Some(_) => return Ok(()),
+                None => profile(name, settings)?,
             }
-            profile(name, settings)?
         }
     };
     if !settings.engine.fallback.is_empty() {

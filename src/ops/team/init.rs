@@ -141,7 +141,7 @@ pub(super) fn existing_team(work_dir: &Path) -> Result<Option<String>, Failure> 
         };
     }
     let place = work_dir.join(FOLDER);
-    if place.symlink_metadata().is_ok() {
+    if place.symlink_metadata().is_ok() && !store::has_only_roles(&place) {
         return Err(Failure::team("it exists but is not a folder").at(place.display()).hint("move it away"));
     }
     Ok(None)

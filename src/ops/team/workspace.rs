@@ -45,7 +45,7 @@ impl Workspace {
         }
     }
 
-    /// With a team, or else the repository's root, if nothing of a team is there.
+    /// With a team, or else the repository's root, if nothing of a team but roles is there.
     pub(crate) fn find_without_team(env: &Env, directory: &Path) -> Result<Self, Failure> {
         let failure = match Self::find(env, directory) {
             Ok(workspace) => return Ok(workspace),
@@ -54,7 +54,8 @@ impl Workspace {
         let (repository, work_dir) = repository(env, directory)?;
         not_left_out(&repository)?;
         let folder = TeamFolder::expected(&work_dir);
-        if folder.path.symlink_metadata().is_ok() || work_dir.to_str().is_none() {
+        let is_taken = folder.path.symlink_metadata().is_ok() && !store::has_only_roles(&folder.path);
+        if is_taken || work_dir.to_str().is_none() {
             return Err(failure);
         }
         Ok(Self { repository, work_dir, folder })
@@ -70,7 +71,7 @@ impl Workspace {
         let Some(folder) = team_folder(&repository, &start, &work_dir).or_else(|| otherwise(&work_dir)) else {
             not_left_out(&repository)?;
             return Err(Failure::team(format!(
-                "there is no team in {}: no folder `.squad` there or above",
+                "there is no team in {}: no `.squad/team.md` there or above",
                 start.display()
             ))
             .hint("`squad init` makes a team"));

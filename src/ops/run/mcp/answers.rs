@@ -7,30 +7,93 @@ use super::uri;
 use crate::model::{Change, RunId, Sort};
 use crate::ops::Project;
 use crate::ops::run::members::{MemberResult, RunResult};
+use crate::ops::team::engines;
 
-/// Most bytes of a reply's members as JSON. Hosts cut or drop more: one kept 42 KB and not 140, another not 39.
-const REPLY: usize = 20 * 1024;
-/// What a member costs without any text.
-const MEMBER: usize = 700;
+/// Bytes of a link to a member's output, beside its URI.
+const LINK: usize = 100;
 /// The part of the rest that is kept for raw output.
 const RAW: usize = 5;
 /// Most changed files of a member that are listed.
 const CHANGED: usize = 12;
+/// Most bytes of a reason.
+const REASON: usize = 1_000;
 
-/// Each member's result. Answers share what there is: short ones are whole, the longest are cut and linked.
-pub(super) fn of(project: &Project, result: &RunResult, now: Timestamp) -> Vec<Value> {
-    let count = result.members.len().max(1);
-    let texts: Vec<&str> = result.members.iter().map(answer).collect();
-    let room = REPLY.saturating_sub(count * MEMBER).max(count * 64);
-    let lengths: Vec<usize> = texts.iter().map(|text| cost(text)).collect();
-    let shares = shares(&lengths, room - room / RAW);
-    let used: usize = lengths.iter().zip(&shares).map(|(length, share)| length.min(share)).sum();
-    let raw = room.saturating_sub(used) / (2 * count);
-    let members = result.members.iter().zip(texts).zip(shares);
-    members.map(|((member, text), share)| shown(project, &result.run, member, (text, share), raw, now)).collect()
+/// How many bytes of a reply's JSON the client keeps. Codex cuts the middle out of what is above 10 KB; of others, one
+/// kept 42 KB and not 140, another not 39.
+pub(super) fn room(client: Option<&str>) -> usize {
+    match client.and_then(engines::of_client) {
+        Some("codex") => 8 * 1024,
+        _ => 20 * 1024,
+    }
 }
 
-fn answer(member: &MemberResult) -> &str {
+/// Whether a value fits into what earlier ones have left of so many bytes of JSON.
+pub(super) fn fits(mut room: usize) -> impl FnMut(&Value) -> bool {
+    move |value| {
+        let left = room.checked_sub(size(value) + 1);
+        room = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+fn size(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+/// Each member's result, in so many bytes of JSON. Answers share what there is: short ones are whole, the longest are cut
+/// and linked. Of many members, each has its status and its answer only, and the last may be left out.
+pub(super) fn of(project: &Project, result: &RunResult, now: Timestamp, room: usize) -> Vec<Value> {
+    let run = &result.run;
+    let whole = result.members.iter().map(|member| {
+        let mut value = described(run, member, now);
+        value["rawStdout"] = "".into();
+        value["rawStderr"] = "".into();
+        value["truncated"] = false.into();
+        value["logUri"] = uri::output(run, member, "stdout").into();
+        value
+    });
+    let mut shown: Vec<Value> = whole.collect();
+    let mut used: usize = shown.iter().map(|value| size(value) + LINK + 1).sum();
+    let is_whole = used <= room / 2;
+    if !is_whole {
+        shown = result.members.iter().map(brief).take_while(fits(room)).collect();
+        used = shown.iter().map(|value| size(value) + 1).sum();
+    }
+    let room = room.saturating_sub(used);
+    let lengths: Vec<usize> = result.members.iter().take(shown.len()).map(|member| cost(answer(member))).collect();
+    let shares = shares(&lengths, if is_whole { room - room / RAW } else { room });
+    let raw = room.saturating_sub(shares.iter().sum()) / (2 * shown.len().max(1));
+    for ((value, member), share) in shown.iter_mut().zip(&result.members).zip(shares) {
+        if member.end.is_some() {
+            let text = beginning(answer(member), share);
+            value["text"] = text.into();
+            if text.len() == answer(member).len()
+                && let Some(value) = value.as_object_mut()
+            {
+                value.shift_remove("textUri");
+            }
+        }
+        if is_whole {
+            let (stdout, is_cut) = output(project, run, member, "stdout", raw);
+            let (stderr, is_cut_too) = output(project, run, member, "stderr", raw);
+            value["rawStdout"] = stdout.into();
+            value["rawStderr"] = stderr.into();
+            value["truncated"] = (is_cut || is_cut_too).into();
+        }
+    }
+    shown
+}
+
+/// A member of whose answer little is shown.
+fn brief(member: &MemberResult) -> Value {
+    let mut value = json!({"memberId": member.given.id, "roleId": member.given.role, "status": member.status});
+    if member.end.is_some() {
+        value["text"] = "".into();
+    }
+    value
+}
+
+pub(super) fn answer(member: &MemberResult) -> &str {
     member.end.as_ref().map_or("", |(_, end)| end.text.as_str())
 }
 
@@ -60,7 +123,7 @@ fn cost_of(c: char) -> usize {
 }
 
 /// The beginning of a text that costs at most that many bytes.
-fn beginning(text: &str, most: usize) -> &str {
+pub(super) fn beginning(text: &str, most: usize) -> &str {
     let mut left = most;
     let end = text.char_indices().find(|(_, c)| {
         let cost = cost_of(*c);
@@ -71,25 +134,16 @@ fn beginning(text: &str, most: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-fn shown(
-    project: &Project,
-    run: &RunId,
-    member: &MemberResult,
-    (text, share): (&str, usize),
-    raw: usize,
-    now: Timestamp,
-) -> Value {
+/// A member without its answer and output.
+pub(super) fn described(run: &RunId, member: &MemberResult, now: Timestamp) -> Value {
     let given = &member.given;
     let mut value = json!({"memberId": given.id, "roleId": given.role, "status": member.status});
     if let Some(reason) = member.reason() {
-        value["reason"] = beginning(&reason, 1_000).into();
+        value["reason"] = beginning(&reason, REASON).into();
     }
     if let Some((_, end)) = &member.end {
-        let whole = beginning(text, share);
-        value["text"] = whole.into();
-        if whole.len() < text.len() {
-            value["textUri"] = uri::output(run, member, "text").into();
-        }
+        value["text"] = "".into();
+        value["textUri"] = uri::output(run, member, "text").into();
         if let Some(changed) = &end.changed {
             value["changed"] = changed.iter().take(CHANGED).map(change).collect();
             if changed.len() > CHANGED {
@@ -121,12 +175,6 @@ fn shown(
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds are never negative")]
     let milliseconds = (seconds * 1000.0).round() as u64;
     value["durationMs"] = milliseconds.into();
-    let (stdout, is_cut) = output(project, run, member, "stdout", raw);
-    let (stderr, is_cut_too) = output(project, run, member, "stderr", raw);
-    value["rawStdout"] = stdout.into();
-    value["rawStderr"] = stderr.into();
-    value["truncated"] = (is_cut || is_cut_too).into();
-    value["logUri"] = uri::output(run, member, "stdout").into();
     value
 }
 

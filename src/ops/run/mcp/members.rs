@@ -9,19 +9,22 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::answers::beginning;
 use super::check::{StartMembers, check};
 use super::{McpServer, answers, arguments, uri};
 use crate::error::Failure;
 use crate::mcp::{Call, Object, ToolResult, Wake};
-use crate::model::{DecisionState, RunId, first_line, plural};
+use crate::model::{DecisionState, IntoMap, RunId, first_line, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list;
 use crate::ops::run::cancel::{agent_named, cancel, end_of};
 use crate::ops::run::host::Request;
-use crate::ops::run::members::{self, RunResult, Runner, StartedRun};
+use crate::ops::run::members::{self, MemberResult, RunResult, Runner, StartedRun};
 
 /// How often to report progress: hosts give up on a silent call.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// Bytes of a reply for its members' name, how many are left out, and a link.
+pub(super) const FRAME: usize = 120;
 /// How often to check a run of another process.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a process may take to end after its run.
@@ -219,21 +222,26 @@ impl McpServer {
     }
 
     pub(super) fn reply(&self, project: &Project, result: &RunResult) -> ToolResult {
-        let members = answers::of(project, result, self.env.clock.now());
-        let mut value = json!({"squadId": result.run, "status": result.shown_status(), "members": members});
+        let room = self.room();
+        let mut value = json!({"squadId": result.run, "status": result.shown_status()});
         if let Some(reason) = result.reason.clone().or_else(|| result.claim()) {
-            value["reason"] = reason.into();
+            value["reason"] = beginning(&reason, room / 8).into();
         }
         if let Some(hint) = &result.hint {
             value["hint"] = hint.as_str().into();
         }
+        let mut is_cut = false;
         if result.members.is_empty() {
             value["agents"] = json!(result.agents);
+            let share = room / 4 / result.reasons.len().max(1);
+            let reasons = result.reasons.iter().map(|(agent, reason)| (agent, beginning(reason, share)));
             if !result.reasons.is_empty() {
-                value["reasons"] = json!(result.reasons);
+                value["reasons"] = json!(reasons.into_map());
             }
             if let Some(answer) = &result.answer {
-                value["answer"] = answer.as_str().into();
+                let shown = beginning(answer, room / 2);
+                value["answer"] = shown.into();
+                is_cut = shown.len() < answer.len();
             }
         }
         let decisions = decisions(project, result);
@@ -241,10 +249,22 @@ impl McpServer {
             value["hint"] = "`squad decisions land` puts unlanded decisions on the branch".into();
         }
         if !decisions.is_empty() {
-            value["decisions"] = decisions.into();
+            value["decisions"] = decisions.into_iter().take_while(answers::fits(room / 8)).collect();
         }
+        let left = room.saturating_sub(value.to_string().len() + FRAME);
+        let members = answers::of(project, result, self.env.clock.now(), left);
+        if members.len() < result.members.len() {
+            value["membersMore"] = (result.members.len() - members.len()).into();
+        }
+        let is_whole = |(shown, _): &(&Value, &MemberResult)| shown["logUri"].is_string();
+        let linked = members.iter().zip(&result.members).filter(is_whole);
+        let linked: Vec<&MemberResult> = linked.map(|(_, member)| member).collect();
+        if is_cut || linked.len() < result.members.len() {
+            value["uri"] = uri::run(&result.run).into();
+        }
+        value["members"] = members.into();
         let mut shown = ToolResult::structured(value);
-        for member in result.members.iter().filter(|member| member.end.is_some()) {
+        for member in linked.into_iter().filter(|member| member.end.is_some()) {
             let uri = uri::output(&result.run, member, "stdout");
             shown.link(&uri, &format!("{} stdout", member.given.id));
         }

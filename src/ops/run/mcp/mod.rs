@@ -188,6 +188,15 @@ impl McpServer {
         Ok(ToolResult::structured(json!({ "engines": found })))
     }
 
+    /// How many bytes of a reply's JSON the client keeps.
+    fn room(&self) -> usize {
+        answers::room(self.client.as_deref())
+    }
+
+    fn for_call(&self, call: &Call) -> Self {
+        Self { client: call.client_name.clone(), ..self.clone() }
+    }
+
     /// Opens the project in its current state, with or without a team.
     fn project(&self) -> Result<Project, Failure> {
         Project::open_without_team(&self.env, &self.directory, flag_settings(&self.flags()))
@@ -241,7 +250,7 @@ impl Service for McpServer {
             Ok(given) => given,
             Err(problems) => return Ok(ToolResult::error(&problems)),
         };
-        let server = Self { client: call.client_name.clone(), ..self.clone() };
+        let server = self.for_call(call);
         let done = match tool {
             "list_roles" => server.list_roles(given),
             "start_squad_members" => server.start_members(given, call),
@@ -286,11 +295,11 @@ impl Service for McpServer {
         true
     }
 
-    fn task(&self, id: &str) -> Result<Task, Fault> {
-        self.run_task(id)
+    fn task(&self, id: &str, call: &Call) -> Result<Task, Fault> {
+        self.for_call(call).run_task(id)
     }
 
-    fn cancel_task(&self, id: &str) -> Result<(), Fault> {
+    fn cancel_task(&self, id: &str, _call: &Call) -> Result<(), Fault> {
         self.cancel_run_task(id)
     }
 

@@ -3,18 +3,15 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::members::run_named;
-use super::{McpServer, arguments};
+use super::members::{FRAME, run_named};
+use super::{McpServer, answers, arguments, uri};
 use crate::error::Failure;
 use crate::mcp::{Call, Object, ToolResult};
 use crate::ops::Project;
 use crate::ops::run::host::Request;
 use crate::ops::run::members::{self, RunResult};
-use crate::ops::run::reviewing::{self, Asked, Range};
+use crate::ops::run::reviewing::{self, Asked, Range, Review};
 use crate::policy::Permissions;
-
-/// Most bytes of the findings in a reply.
-const REPLY: usize = 18 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -69,33 +66,33 @@ impl McpServer {
         self.follow(&project, started, true, call, &|result| self.reviewed(&project, result, &prepared.notes))
     }
 
-    fn reviewed(&self, project: &Project, result: &RunResult, notes: &[String]) -> ToolResult {
+    /// `None`: the run is no review.
+    pub(super) fn review_of(&self, project: &Project, result: &RunResult) -> Option<Review> {
         let engine = self.options.described.as_ref().map_or(&project.settings.engine.name, |profile| &profile.name);
-        let Some(review) = reviewing::of_run(result, engine) else {
+        reviewing::of_run(result, engine)
+    }
+
+    fn reviewed(&self, project: &Project, result: &RunResult, notes: &[String]) -> ToolResult {
+        let Some(mut review) = self.review_of(project, result) else {
             return ToolResult::error(&format!("run {} is not a review", result.run));
         };
         let mut value = json!({
             "squadId": review.run, "status": result.shown_status(), "base": review.base, "verdicts": review.verdicts,
         });
-        let mut left = REPLY;
-        let fitting = review.findings.iter().take_while(|finding| {
-            let length = json!(finding).to_string().len();
-            let fits = length <= left;
-            left = left.saturating_sub(length);
-            fits
-        });
-        let shown: Vec<&reviewing::Finding> = fitting.collect();
-        if shown.len() < review.findings.len() {
-            value["more"] =
-                format!("{} more findings: `squad log {}`", review.findings.len() - shown.len(), review.run).into();
-        }
-        value["findings"] = json!(shown);
         if !notes.is_empty() {
             value["notes"] = json!(notes);
         }
         if result.status == "running" {
             value["hint"] = "call `review_changes` with this `squadId` for the rest".into();
         }
+        let left = self.room().saturating_sub(value.to_string().len() + FRAME + uri::run(&result.run).len());
+        let mut fits = answers::fits(left);
+        let left_out = review.keep_gravest(|finding| fits(&json!(finding)));
+        if left_out > 0 {
+            value["more"] = format!("{left_out} more findings").into();
+            value["uri"] = uri::run(&result.run).into();
+        }
+        value["findings"] = json!(review.findings);
         ToolResult::structured(value)
     }
 }

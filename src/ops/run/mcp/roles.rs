@@ -1,4 +1,4 @@
-//! Roles as a tool, as resources and as prompts. They do not show engines, models or paths.
+//! Roles as a tool, as resources and as prompts. They do not show engines and models.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -141,12 +141,11 @@ impl McpServer {
     }
 }
 
-/// Without engine, model and path: callers do not need them. Where a role is from that is nobody's choice, they do.
+/// Without engine and model: callers do not need them.
 fn shown(role: &Role) -> Value {
-    let mut value = json!({"id": role.id, "name": role.name, "description": role.description, "digest": role.digest});
-    if role.is_foreign {
-        value["source"] = role.source.as_str().into();
-    }
+    let mut value = json!({
+        "id": role.id, "name": role.name, "description": role.description, "source": role.source, "digest": role.digest,
+    });
     if let Err(reason) = &role.body {
         value["error"] = reason.as_str().into();
     }

@@ -6,8 +6,8 @@ use std::path::MAIN_SEPARATOR;
 
 use serde_json::{Value, json};
 
-use super::McpServer;
 use super::uri::{encoded, output as output_uri};
+use super::{McpServer, answers};
 use crate::mcp::Fault;
 use crate::model::{RunId, first_line, to_json};
 use crate::ops::ledger::log::{self, Choice};
@@ -56,20 +56,23 @@ impl McpServer {
     }
 
     pub(super) fn run_contents(&self, uri: &str, run: &str) -> Result<Vec<Value>, Fault> {
-        let (_, result) = self.result(uri, run)?;
+        let (project, result) = self.result(uri, run)?;
         let member = |member: &MemberResult| {
-            let mut value = json!({
-                "memberId": member.given.id, "roleId": member.given.role, "task": member.given.task,
-                "status": member.status, "stdout": output_uri(&result.run, member, "stdout"),
-                "stderr": output_uri(&result.run, member, "stderr"), "prompt": output_uri(&result.run, member, "prompt"),
-            });
-            if let Some(reason) = member.reason() {
-                value["reason"] = reason.into();
+            let mut value = answers::described(&result.run, member, self.env.clock.now());
+            if member.end.is_some() {
+                value["text"] = answers::answer(member).into();
+            }
+            value["task"] = member.given.task.as_str().into();
+            for kind in ["stdout", "stderr", "prompt"] {
+                value[kind] = output_uri(&result.run, member, kind).into();
             }
             value
         };
         let members: Vec<Value> = result.members.iter().map(member).collect();
         let mut value = json!({"squadId": result.run, "status": result.shown_status(), "message": result.message, "members": members});
+        if let Some(review) = self.review_of(&project, &result) {
+            value["review"] = json!(review);
+        }
         if let Some(answer) = &result.answer {
             value["answer"] = answer.as_str().into();
         }

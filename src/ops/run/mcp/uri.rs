@@ -5,9 +5,13 @@ use std::fmt::Write;
 use crate::model::RunId;
 use crate::ops::run::members::MemberResult;
 
+pub(super) fn run(run: &RunId) -> String {
+    format!("squad://runs/{run}")
+}
+
 /// A member's output of one kind: `text`, `stdout`, `stderr` or `prompt`.
 pub(super) fn output(run: &RunId, member: &MemberResult, kind: &str) -> String {
-    format!("squad://runs/{run}/{}/{kind}", encoded(member.given.id.as_str()))
+    format!("{}/{}/{kind}", self::run(run), encoded(member.given.id.as_str()))
 }
 
 /// Percent-encodes everything but letters, digits and `-._~`, so that an id stays within its segment.

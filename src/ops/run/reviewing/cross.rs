@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::diff::{FENCE, Shown};
-use super::findings::{Author, Finding, Opinion, answer, grouped, object, text_of};
+use super::findings::{Author, Finding, Opinion, answer, grouped, objects, text_of};
 use super::{MANNERS, NOT_FOUND};
 use crate::model::Slug;
 
@@ -47,7 +47,7 @@ struct Given {
 
 /// Adds a reviewer's answers to the findings, in the order that [`task`] numbered them. One's own finding needs others.
 pub(super) fn add(findings: &mut [Finding], text: &str, author: Author<'_>) -> bool {
-    let Some(given) = object::<Given>(text) else { return false };
+    let Some(given) = objects::<Given>(text).last() else { return false };
     for given in given.answers {
         let index = given["finding"].as_u64().and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
         let answer = match text_of(&given, "answer").to_lowercase() {

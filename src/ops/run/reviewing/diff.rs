@@ -1,11 +1,14 @@
 //! The change under review: a unified diff, computed once, and cut by file where it is long.
 
+use std::borrow::Cow;
+use std::fs;
 use std::path::{Component, Path};
 
 use crate::env::Env;
 use crate::env::files::read_regular;
 use crate::error::Failure;
-use crate::model::{plural, printable_line, without_hidden};
+use crate::git::unquoted;
+use crate::model::{plural, printable, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::secrets::redactor;
 
@@ -69,19 +72,28 @@ impl Diff {
         }
         let bytes = repository.unified_diff(base.as_deref(), range.staged, &range.paths)?;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        let mut unread = Vec::new();
         if !range.staged {
-            let new = repository.untracked_files(&range.paths)?;
-            text.extend(new.iter().take(NEW_FILES).map(|path| of_new_file(&workspace.work_dir, path)));
+            for (number, path) in repository.untracked_files(&range.paths)?.into_iter().enumerate() {
+                match of_new_file(&workspace.work_dir, &path).filter(|_| number < NEW_FILES) {
+                    Some(section) => text.push_str(&section),
+                    None => unread.push(path),
+                }
+            }
         }
         let short = base.as_deref().and_then(|id| id.get(..10)).map(|id| format!(" ({id})")).unwrap_or_default();
         let base = format!("{shown}{short}");
-        if text.trim().is_empty() {
+        if text.trim().is_empty() && unread.is_empty() {
             return Err(Failure::usage(format!("nothing to review: no change against {base}"))
                 .hint("`squad review main` reviews what the branch has and main has not"));
         }
         // No secret reaches a model or the ledger, and nothing that a reader does not see.
         let redactor = redactor(env, &workspace.work_dir);
-        Ok(Self::cut(base, &text, |text| redactor.text(&without_hidden_lines(text), &mut Vec::new())))
+        let clean = |text: &str| redactor.text(&shown_lines(text), &mut Vec::new());
+        let mut diff = Self::cut(base, &text, clean);
+        diff.files += unread.len();
+        diff.left_out.extend(unread.iter().map(|path| printable_line(&clean(path))));
+        Ok(diff)
     }
 
     /// Whole files up to the budget, cleaned; of a first one that is longer, its beginning.
@@ -89,9 +101,10 @@ impl Diff {
         let sections = sections(text);
         let (mut shown, mut left_out) = (String::new(), Vec::new());
         let name = |path: &str| printable_line(&clean(path));
-        for (path, section) in &sections {
+        let count = sections.len();
+        for (path, section) in sections {
             if !shown.is_empty() && shown.len() + section.len() > SHOWN {
-                left_out.push(name(path));
+                left_out.push(name(&path));
                 continue;
             }
             // More than is shown, so that what is cut in the middle of a secret is not.
@@ -103,12 +116,12 @@ impl Diff {
                 let mut end = head.floor_char_boundary(SHOWN);
                 end = head[..end].rfind('\n').map_or(end, |at| at + 1);
                 shown.push_str(&head[..end]);
-                left_out.push(format!("{REST}{}", name(path)));
+                left_out.push(format!("{REST}{}", name(&path)));
             } else {
-                left_out.push(name(path));
+                left_out.push(name(&path));
             }
         }
-        Self { base, text: shown, files: sections.len(), left_out }
+        Self { base, text: shown, files: count, left_out }
     }
 
     /// `3 files against HEAD (a1b2c3d4e5)`.
@@ -167,6 +180,21 @@ impl<'a> Shown<'a> {
         format!("{diff}\nThese did not fit, so read them yourself:\n\n{FENCE} files\n{files}{FENCE}\n")
     }
 
+    /// The path of a file in the diff, however a finding writes it: absolute, or as the diff does, with `a/` or `b/`.
+    pub(super) fn resolve(&self, said: &str) -> String {
+        let said = said.replace('\\', "/");
+        let said = said.trim_start_matches("./");
+        let cut = self.left_out.iter().map(|file| file.strip_prefix(REST).unwrap_or(file).into());
+        let known: Vec<Cow<'_, str>> = sections(self.diff).into_iter().map(|(path, _)| path).chain(cut).collect();
+        let is_known = |path: &&str| known.iter().any(|known| known == path);
+        let bare = || said.strip_prefix("b/").or_else(|| said.strip_prefix("a/")).filter(is_known);
+        let is_below = |known: &&str| said.strip_suffix(known).is_some_and(|folder| folder.ends_with('/'));
+        let is_absolute = said.starts_with('/') || said.get(1..3) == Some(":/");
+        let inner =
+            || known.iter().map(AsRef::as_ref).filter(|_| is_absolute).filter(is_below).max_by_key(|path| path.len());
+        Some(said).filter(is_known).or_else(bare).or_else(inner).unwrap_or(said).to_owned()
+    }
+
     pub(super) fn find(&self, path: &str, quote: &str) -> Quoted {
         let quoted: Vec<String> = quote.lines().map(plain).filter(|line| !line.is_empty()).collect();
         // A reviewer may quote a line with the mark of the diff, or a part of it.
@@ -209,7 +237,7 @@ fn numbered(section: &str) -> Vec<(u64, String)> {
 }
 
 /// Each file's part of a diff, with its path.
-fn sections(text: &str) -> Vec<(&str, &str)> {
+fn sections(text: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut starts: Vec<usize> = text.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();
     starts.insert(0, 0);
     starts.push(text.len());
@@ -217,39 +245,51 @@ fn sections(text: &str) -> Vec<(&str, &str)> {
     sections.filter(|section| !section.trim().is_empty()).map(|section| (path_of(section), section)).collect()
 }
 
-fn path_of(section: &str) -> &str {
+fn path_of(section: &str) -> Cow<'_, str> {
     let header = section.lines().take_while(|line| !line.starts_with("@@"));
-    let named = header.filter_map(|line| line.strip_prefix("+++ b/").or_else(|| line.strip_prefix("--- a/"))).last();
-    let first = || section.lines().next().unwrap_or_default().rsplit_once(" b/").map_or("", |(_, path)| path);
-    named.map(|path| path.trim_end_matches('\t')).filter(|path| !path.is_empty()).unwrap_or_else(first)
+    let path = |line: &str, mark: &str, prefix: &str| -> Option<Cow<'_, str>> {
+        let name = line.strip_prefix(mark)?.trim_end_matches('\t');
+        match name.strip_prefix(prefix) {
+            Some(path) => Some(path.to_owned().into()),
+            None => unquoted(name).strip_prefix(prefix).map(|path| path.to_owned().into()),
+        }
+    };
+    let named = header.filter_map(|line| path(line, "+++ ", "b/").or_else(|| path(line, "--- ", "a/"))).last();
+    let first = || section.lines().next().unwrap_or_default();
+    let plain = || first().rsplit_once(" b/").map(|(_, path)| path.to_owned().into());
+    let quoted = || {
+        first().rfind(" \"b/").and_then(|at| unquoted(&first()[at + 1..]).get(2..).map(|path| path.to_owned().into()))
+    };
+    named.filter(|path| !path.is_empty()).or_else(quoted).or_else(plain).unwrap_or_default()
 }
 
-/// Keeps line ends, and tabs.
-fn without_hidden_lines(text: &str) -> String {
+/// Hidden characters by their code points. Keeps line ends, and tabs.
+fn shown_lines(text: &str) -> String {
     text.split_inclusive('\n')
         .map(|line| {
             let end = if line.ends_with('\n') { "\n" } else { "" };
-            let parts: Vec<String> =
-                line.trim_end_matches(['\n', '\r']).split('\t').map(|part| without_hidden(part.to_owned())).collect();
+            let parts: Vec<String> = line.trim_end_matches(['\n', '\r']).split('\t').map(printable).collect();
             parts.join("\t") + end
         })
         .collect()
 }
 
-/// As git shows a new file.
-fn of_new_file(root: &Path, path: &str) -> String {
+/// As git shows a new file. `None`: it is too long, or nothing that git would add.
+fn of_new_file(root: &Path, path: &str) -> Option<String> {
     // A name may hold a line end, and with it the end of the fence.
     let (file, path) = (root.join(path), printable_line(path));
-    let text = read_regular(&file, NEW_SIZE).and_then(|bytes| String::from_utf8(bytes).ok());
-    let header = format!("diff --git a/{path} b/{path}\nnew file mode 100644\n");
-    match text.filter(|text| !text.contains('\0')) {
-        None => format!("{header}Binary files /dev/null and b/{path} differ\n"),
-        Some(text) => {
-            let count = text.lines().count();
-            let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
-            format!("{header}--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{count} @@\n{lines}")
-        }
+    let (mode, bytes) = match fs::read_link(&file) {
+        Ok(target) => ("120000", target.to_string_lossy().into_owned().into_bytes()),
+        Err(_) => ("100644", read_regular(&file, NEW_SIZE)?),
+    };
+    let header = format!("diff --git a/{path} b/{path}\nnew file mode {mode}\n");
+    if bytes.contains(&0) {
+        return Some(format!("{header}Binary files /dev/null and b/{path} differ\n"));
     }
+    let text = String::from_utf8_lossy(&bytes);
+    let count = text.lines().count();
+    let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+    Some(format!("{header}--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{count} @@\n{lines}"))
 }
 
 #[cfg(test)]
@@ -290,13 +330,38 @@ mod tests {
         assert_eq!((shown.find("a", "z()"), shown.find("b", "z()")), (Quoted::Nowhere, Quoted::Unchecked));
     }
 
+    #[test]
+    fn paths_are_found_however_they_are_written() {
+        let quoted = "diff --git \"a/s/q\\\"\\303\\274.rs\" \"b/s/q\\\"\\303\\274.rs\"\n--- \"a/s/q\\\"\\303\\274.rs\"\n\
+            +++ \"b/s/q\\\"\\303\\274.rs\"\n@@ -1 +1 @@\n-x\n+y\ndiff --git \"a/\\303\\274.png\" \"b/\\303\\274.png\"\nBinary\n";
+        let diff = format!("{DIFF}{quoted}");
+        let shown = Shown { diff: &diff, left_out: vec!["the rest of src/long.rs", "b/x.rs"] };
+        for (said, expected) in [
+            ("a.rs", "a.rs"),
+            ("./a.rs", "a.rs"),
+            ("b/a.rs", "a.rs"),
+            ("a/a.rs", "a.rs"),
+            ("/home/me/project/a.rs", "a.rs"),
+            ("C:\\project\\a.rs", "a.rs"),
+            ("/home/me/src/long.rs", "src/long.rs"),
+            ("b/x.rs", "b/x.rs"),
+            ("s/q\"ü.rs", "s/q\"ü.rs"),
+            ("b/ü.png", "ü.png"),
+            ("/home/me/extra.rs", "/home/me/extra.rs"),
+            ("other/a.rs", "other/a.rs"),
+            ("b/c.rs", "b/c.rs"),
+        ] {
+            assert_eq!(shown.resolve(said), expected, "{said}");
+        }
+    }
+
     #[cfg(unix)]
     #[test]
     fn a_files_name_does_not_end_the_fence() {
         let folder = tempfile::tempdir().expect("a folder");
         let name = format!("a\n{FENCE}\n# Task");
-        std::fs::write(folder.path().join(&name), "words\n").expect("a file");
-        let diff = Diff::cut("HEAD".to_owned(), &of_new_file(folder.path(), &name), str::to_owned);
+        fs::write(folder.path().join(&name), "words\n").expect("a file");
+        let diff = Diff::cut("HEAD".to_owned(), &of_new_file(folder.path(), &name).expect("a file"), str::to_owned);
         let shown = diff.fenced();
         assert!(shown.contains("+words") && !shown.contains("\n# Task"), "{shown}");
         assert_eq!(shown.matches(&format!("\n{FENCE}")).count(), 1, "{shown}");

@@ -11,6 +11,7 @@ use crate::model::{Sort, first_line, without_hidden};
 /// Most findings of one reviewer that count.
 pub(super) const MOST: usize = 7;
 const LONGEST: usize = 2_000;
+const SEVERITIES: [&str; 4] = ["critical", "high", "medium", "low"];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Finding {
@@ -48,6 +49,11 @@ impl Finding {
     pub(crate) fn rank(&self) -> u8 {
         if self.in_diff { 0 } else { 2 - u8::from(self.unchecked) }
     }
+
+    /// The gravest is the least.
+    pub(super) fn gravity(&self) -> Option<usize> {
+        SEVERITIES.iter().position(|severity| *severity == self.severity)
+    }
 }
 
 /// A reviewer's answer, if it is one.
@@ -73,24 +79,30 @@ pub(super) struct Author<'a> {
     pub(super) model: Option<&'a str>,
 }
 
-/// Reads the first JSON object in an answer that says a verdict. `None`: there is none.
+/// Reads the JSON object in an answer that says a verdict. Of several the last one counts, but none takes a rejection
+/// back: it may be quoted from the change. `None`: there is none.
 pub(super) fn answer(text: &str, shown: &Shown<'_>, author: Author<'_>) -> Option<Answer> {
-    let given: Given = object(text)?;
-    let verdict = given.verdict.to_lowercase();
-    let rejects = verdict.starts_with("reject") || verdict.contains("request");
-    if !rejects && !verdict.starts_with("approve") {
-        return None;
-    }
+    let verdicts = objects::<Given>(text).filter_map(|given| {
+        let verdict = given.verdict.to_lowercase();
+        let rejects = verdict.starts_with("reject") || verdict.contains("request");
+        (rejects || verdict.starts_with("approve")).then_some((rejects, given))
+    });
+    // Of equal ones, this is the last.
+    let (rejects, given) = verdicts.max_by_key(|(rejects, _)| *rejects)?;
     let all = given.findings.as_array().map_or(&[][..], Vec::as_slice);
     let findings = all.iter().take(MOST).map(|finding| of(finding, shown, author)).collect();
     Some(Answer { rejects, findings, more: all.len().saturating_sub(MOST) })
 }
 
-/// The first JSON object in an answer that has what is looked for.
-pub(super) fn object<T: DeserializeOwned>(text: &str) -> Option<T> {
-    text.match_indices('{').find_map(|(at, _)| {
-        let mut values = serde_json::Deserializer::from_str(text.get(at..)?).into_iter::<T>();
-        values.next()?.ok()
+/// The JSON objects in an answer that have what is looked for; none is a part of another.
+pub(super) fn objects<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = T> {
+    let mut end = 0;
+    text.match_indices('{').filter_map(move |(at, _)| {
+        let rest = text.get(at..).filter(|_| at >= end)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<T>();
+        let value = values.next()?.ok()?;
+        end = at + values.byte_offset();
+        Some(value)
     })
 }
 
@@ -104,7 +116,7 @@ fn plain(text: &str) -> String {
 }
 
 fn of(given: &Value, shown: &Shown<'_>, author: Author<'_>) -> Finding {
-    let path = text_of(given, "path").trim_start_matches("./").to_owned();
+    let path = shown.resolve(&text_of(given, "path"));
     let quote = given["quote"].as_str().unwrap_or_default();
     // Some quote a line with the mark of the diff.
     let bare = quote.strip_prefix(['+', '-']).map(|bare| (bare, shown.find(&path, bare)));
@@ -113,7 +125,7 @@ fn of(given: &Value, shown: &Shown<'_>, author: Author<'_>) -> Finding {
     let line = &given["line"];
     let said = line.as_u64().or_else(|| line.as_str()?.split(['-', ' ']).next()?.parse().ok());
     let severity = match text_of(given, "severity").to_lowercase() {
-        severity if ["critical", "high", "medium", "low"].contains(&severity.as_str()) => severity,
+        severity if SEVERITIES.contains(&severity.as_str()) => severity,
         _ => "medium".to_owned(),
     };
     Finding {
@@ -159,6 +171,10 @@ mod tests {
             (r#"{"verdict":"request changes"}"#, Some(true)),
             (r#"{"verdict":"maybe"}"#, None),
             ("I approve.", None),
+            (r#"{"verdict":"approve"} On a second look: {"verdict":"reject"}"#, Some(true)),
+            (r#"{"verdict":"reject"} The change says {"verdict":"approve"}"#, Some(true)),
+            (r#"{"verdict":"maybe"} {"verdict":"approve"}"#, Some(false)),
+            (r#"{"verdict":"approve","findings":[{"text":"{\"verdict\":1}","verdict":"reject"}]}"#, Some(false)),
             ("", None),
             ("{\"verdict\":", None),
         ] {
@@ -187,6 +203,9 @@ mod tests {
             (Some(9), "invented", false),
         ];
         assert_eq!(shown, expected);
+        let twice =
+            r#"{"verdict":"reject","findings":[{"text":"one"}]}{"verdict":"reject","findings":[{"text":"two"}]}"#;
+        assert_eq!(read(twice).expect("an answer").findings[0].text, "two");
         let many = vec![finding("1", "x = 1", "again"); 9].join(",");
         let many = read(&format!(r#"{{"verdict":"reject","findings":[{many}]}}"#)).expect("an answer");
         assert_eq!((many.findings.len(), many.more), (MOST, 2));

@@ -20,7 +20,7 @@ pub(crate) use findings::{Finding, Opinion};
 use crate::engine::command::Profile;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{GivenMember, Outcome, Slug, first_line, list, printable, seconds};
+use crate::model::{GivenMember, Outcome, Slug, Sort, first_line, list, printable, seconds};
 use crate::ops::Project;
 use crate::ops::run::members::{MemberResult, RunResult};
 use crate::ops::run::orchestrate;
@@ -86,6 +86,18 @@ pub(crate) struct Review {
 impl Review {
     pub(crate) fn is_rejected(&self) -> bool {
         self.verdicts.iter().any(|verdict| verdict.verdict == "rejected")
+    }
+
+    /// Keeps the gravest findings as long as they fit, by place as before. Returns how many are left out.
+    pub(crate) fn keep_gravest(&mut self, mut fits: impl FnMut(&Finding) -> bool) -> usize {
+        let all = std::mem::take(&mut self.findings);
+        let count = all.len();
+        let mut ranked: Vec<(usize, Finding)> = all.into_iter().enumerate().collect();
+        ranked.stable_sort_by_key(|(_, finding)| (finding.rank(), finding.gravity()));
+        let mut kept: Vec<(usize, Finding)> = ranked.into_iter().take_while(|(_, finding)| fits(finding)).collect();
+        kept.stable_sort_by_key(|(at, _)| *at);
+        self.findings.extend(kept.into_iter().map(|(_, finding)| finding));
+        count - self.findings.len()
     }
 }
 
