@@ -209,6 +209,7 @@ fn change(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>,
             proposal.owners = checked(ui, "Which folders have owners?", &now, |answer| {
                 items(answer.to_owned()).into_iter().map(|item| owned(&item, &known)).collect()
             })?;
+            proposal.owners_source = YOURS.to_owned();
         }
         "t" => {
             let now = if proposal.agents.is_empty() { "all".to_owned() } else { proposal.agents.join(", ") };

@@ -277,6 +277,8 @@ fn init_asks_before_it_writes() {
     person.types("f\r");
     person.waits_for("Which folders have owners? [docs Docs]");
     person.types("docs Docs, src/api backend\r");
+    // Of the purpose and the team too, as often as each was shown.
+    person.waits_for_times("(yours)", 6);
     person.waits_for_times("Write this?", 5);
     person.types("c\r");
     person.waits_for("Which commands build and test it? [-]");

@@ -137,7 +137,6 @@ fn kinds() -> Vec<Kind> {
             expect![[r#"
                   stack     C  (lines: C 100%)
                   checks    autoreconf -fi && ./configure && make, make check  (configure.ac and Makefile.am)
-                  checked   make check, run by squad itself after changes  (Makefile.am)
                   team      lead, backend, tester, docs, reviewer  (preset library)
                   engine    copilot  (not installed: `squad engines` shows how)
                   missing   purpose, users: write them in .squad/team.md
@@ -194,6 +193,9 @@ fn kinds() -> Vec<Kind> {
                   stack     Python  (lines: Python 100%)
                   team      lead, backend, tester, docs, reviewer  (preset library)
                   engine    copilot  (not installed: `squad engines` shows how)
+                  damaged   Cargo.toml  (line 1: unquoted keys cannot be empty, expected letters, numbers, `-`, `_`)
+                  damaged   package.json  (EOF while parsing a value at line 1 column 32)
+                  damaged   pyproject.toml  (line 1: unclosed table, expected `]`)
                   missing   purpose, users, build and test: write them in .squad/team.md
                 Nothing was written: --dry-run.
             "#]],
@@ -397,8 +399,8 @@ fn kinds() -> Vec<Kind> {
                   purpose   Relays messages between brokers.  (README.md:3)
                   kind      a service  (Gin in go.mod)
                   stack     Go; Gin  (lines: Go 100%; go.mod)
-                  checks    go build ./..., go test ./..., make test, make lint  (go.mod and Makefile)
-                  checked   go test ./..., run by squad itself after changes  (go.mod)
+                  checks    make test  (Makefile)
+                  checked   make test, run by squad itself after changes  (Makefile)
                   folders   cmd/ backend, internal/ backend  (by what is in them)
                   team      lead, backend, tester, reviewer  (preset service)
                   engine    copilot  (not installed: `squad engines` shows how)

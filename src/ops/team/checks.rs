@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::env::files::read_regular;
-use crate::model::IntoMap;
+use crate::model::{IntoMap, IntoSet};
 use crate::policy::looks_like_check;
 
 /// Build and test commands by a file at the root.
@@ -47,6 +47,8 @@ const MAX_SIZE: u64 = 256 * 1024;
 /// At most this many commands come from the team's and CI's files.
 const MAX_STATED: usize = 40;
 
+/// Scripts that test a project.
+const SCRIPTS: [&str; 5] = ["scripts/test", "script/test", "bin/test", "scripts/test.sh", "test.sh"];
 /// Files whose targets are commands.
 const TARGET_FILES: [&str; 3] = ["Makefile", "justfile", "Justfile"];
 const WORKFLOWS: &str = ".github/workflows/";
@@ -61,6 +63,16 @@ pub(crate) struct Check {
     pub(super) is_stated: bool,
     /// It runs in the root folder.
     pub(super) is_at_root: bool,
+    /// It works on something that is not in the repository, and that another command makes.
+    pub(super) needs_build: bool,
+}
+
+impl Check {
+    /// Whether it is the project's own test: a script, or a target that a file of the project defines.
+    pub(super) fn is_own(&self) -> bool {
+        SCRIPTS.contains(&self.source.as_str())
+            || (TARGET_FILES.contains(&self.source.as_str()) && self.command.ends_with(" test"))
+    }
 }
 
 /// Whether a file's text says what checks the project.
@@ -80,7 +92,8 @@ pub(crate) fn of_project(root: &Path) -> Vec<String> {
     let paths = at_root.iter().cloned().chain(workflows).chain(elsewhere);
     let texts = paths.filter(|path| is_read(path)).filter_map(|path| Some((read(&root.join(&path))?, path)));
     let texts = texts.map(|(text, path)| (path, text)).into_map();
-    let found = checks(&at_root.iter().map(String::as_str).collect(), &texts);
+    let scripts = SCRIPTS.iter().filter(|path| root.join(path).is_file()).copied();
+    let found = checks(&at_root.iter().map(String::as_str).chain(scripts).collect(), &texts);
     found.into_iter().map(|check| check.command).collect()
 }
 
@@ -88,19 +101,42 @@ fn read(path: &Path) -> Option<String> {
     String::from_utf8(read_regular(path, MAX_SIZE)?).ok()
 }
 
-/// `texts` are those of files of the project, by their paths.
-pub(super) fn checks(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<Check> {
-    let mut checks = of_manifests(at_root, texts);
+/// `paths` are those of the files of the project, at least of those at the root, and `texts` those of some of them.
+pub(super) fn checks(paths: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<Check> {
+    let scripts = SCRIPTS.iter().filter(|path| paths.contains(*path));
+    let mut checks: Vec<Check> = scripts.map(|path| of_file(path, &format!("./{path}"))).collect();
+    let files: BTreeSet<&str> = paths.iter().copied().filter(|path| !path.contains('/')).into_set();
+    checks.extend(of_manifests(&files, texts));
     let stated = texts.iter().flat_map(|(path, text)| stated(path, text));
     checks.extend(stated.take(MAX_STATED));
+    let at_root: BTreeSet<&str> = paths.iter().filter_map(|path| path.split('/').next()).into_set();
+    checks.iter_mut().for_each(|check| check.needs_build = is_of_built(&check.command, &at_root));
     checks
+}
+
+/// Whether a command works on what is not there before something is built: a folder it is told, its own program, or a
+/// file of targets.
+fn is_of_built(command: &str, at_root: &BTreeSet<&str>) -> bool {
+    const FOLDERS: [&str; 4] = ["-C", "--test-dir", "--build", "--directory"];
+    let top = |path: &str| path.trim_start_matches("./").split('/').next().unwrap_or_default().to_owned();
+    let is_there = |path: &str| path.starts_with('/') || at_root.contains(top(path).as_str());
+    let words: Vec<&str> = command.split(' ').collect();
+    let program = words.first().copied().unwrap_or_default();
+    let folder = words.windows(2).find(|pair| FOLDERS.contains(&pair[0])).map(|pair| pair[1]);
+    let of_targets = program == "make" && folder.is_none();
+    folder.is_some_and(|folder| !is_there(folder))
+        || (program.contains('/') && !is_there(program))
+        || (of_targets && !["Makefile", "makefile", "GNUmakefile"].iter().any(|file| at_root.contains(file)))
+}
+
+fn of_file(file: &str, command: &str) -> Check {
+    let (command, source) = (command.to_owned(), file.to_owned());
+    Check { command, source, is_stated: false, is_at_root: true, needs_build: false }
 }
 
 fn of_manifests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<Check> {
     let mut checks = Vec::new();
-    let mut add = |file: &str, command: &str| {
-        checks.push(Check { command: command.to_owned(), source: file.to_owned(), is_stated: false, is_at_root: true });
-    };
+    let mut add = |file: &str, command: &str| checks.push(of_file(file, command));
     let text = |file: &str| texts.get(file).map(String::as_str).unwrap_or_default();
     for (file, commands) in COMMANDS.iter().filter(|(file, _)| at_root.contains(file)) {
         let is_repeated = *file == "pom.xml" && at_root.contains("mvnw");
@@ -164,6 +200,7 @@ fn stated(path: &str, text: &str) -> Vec<Check> {
         source: format!("{path}:{number}"),
         is_stated: true,
         is_at_root,
+        needs_build: false,
     };
     let all: Vec<Check> = match path {
         _ if path.ends_with("team.md") => (1..)
@@ -293,5 +330,25 @@ mod tests {
         ];
         assert_eq!(of_project(folder.path()), expected);
         assert!(of_project(&folder.path().join("none")).is_empty());
+    }
+
+    #[test]
+    fn what_must_be_built_first_is_known_by_what_is_not_there() {
+        let at_root = BTreeSet::from(["Makefile", "src", "gradlew", "ci"]);
+        for (command, expected) in [
+            ("cargo test", false),
+            ("make check", false),
+            ("make -C src test", false),
+            ("make -C out test", true),
+            ("./gradlew build", false),
+            ("./ci/test.sh -v", false),
+            ("out/tests --all", true),
+            ("ctest --test-dir build", true),
+            ("meson test -C builddir", true),
+            ("/usr/bin/env pytest", false),
+        ] {
+            assert_eq!(is_of_built(command, &at_root), expected, "{command}");
+        }
+        assert!(is_of_built("make check", &BTreeSet::from(["Makefile.am", "configure.ac"])));
     }
 }

@@ -32,6 +32,9 @@ pub(crate) struct Proposal {
     pub(crate) check: Option<Fact>,
     /// Folders, each with the agent that owns it.
     pub(crate) owners: Vec<(String, String)>,
+    pub(crate) owners_source: String,
+    /// Manifests that nothing is read from, because they cannot be parsed, and why.
+    damaged: Vec<Fact>,
     pub(crate) conventions: Vec<&'static str>,
     pub(crate) code_owners: Option<String>,
     /// The slugs of the agents; empty for all of the user's own preset.
@@ -64,8 +67,8 @@ impl Proposal {
         };
         let (engine, used_engine) = engine(env, directory)?;
         let stack = survey.stack();
-        let at_root = survey.checks.iter().filter(|check| check.is_at_root);
-        let check = check_of(at_root.map(|check| Fact { value: check.command.clone(), source: check.source.clone() }));
+        let ready = survey.checks.iter().filter(|check| check.is_at_root && !check.needs_build);
+        let check = check_of(ready.map(|check| Fact { value: check.command.clone(), source: check.source.clone() }));
         Ok(Self {
             purpose: survey.purpose,
             kind: survey.kind.map(|kind| Fact { value: kind.value.name().to_owned(), source: kind.source }),
@@ -77,6 +80,8 @@ impl Proposal {
                 .collect(),
             check,
             owners: survey.owners.into_iter().map(|(path, owner)| (path, owner.to_owned())).collect(),
+            owners_source: "by what is in them".to_owned(),
+            damaged: survey.damaged,
             conventions: survey.conventions,
             code_owners: survey.code_owners,
             agents,
@@ -112,13 +117,13 @@ impl Proposal {
         let owners: Vec<String> =
             self.owners().map(|(path, owner)| format!("{path}/ {}", owner.to_lowercase())).collect();
         if !owners.is_empty() {
-            let source = "by what is in them".to_owned();
-            lines.push(Line { name: "folders", value: owners.join(", "), source });
+            lines.push(Line { name: "folders", value: owners.join(", "), source: self.owners_source.clone() });
         }
         if !self.agents.is_empty() {
             lines.push(Line { name: "team", value: self.agents.join(", "), source: self.team.clone() });
         }
         lines.push(line("engine", &self.used_engine));
+        lines.extend(self.damaged.iter().map(|fact| line("damaged", fact)));
         lines
     }
 

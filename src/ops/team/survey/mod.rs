@@ -15,7 +15,7 @@ use super::checks::{self, Check};
 use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{IntoMap, IntoSet, Sort};
+use crate::model::{IntoMap, IntoSet, Sort, first_line};
 use dependencies::Sign;
 use folders::Lines;
 pub(super) use folders::is_text;
@@ -71,6 +71,8 @@ pub(crate) struct Survey {
     pub(crate) code_owners: Option<String>,
     /// Folders, each with the agent that owns it.
     pub(crate) owners: Vec<(String, &'static str)>,
+    /// Manifests that cannot be parsed, and why: nothing follows from them.
+    pub(crate) damaged: Vec<Fact>,
     has_code: bool,
 }
 
@@ -120,6 +122,12 @@ pub(super) fn survey(
     texts: &BTreeMap<String, String>,
     lines: impl Fn(&str) -> Option<u64>,
 ) -> Survey {
+    let damaged: Vec<Fact> = texts.iter().filter_map(|(path, text)| damage(path, text)).collect();
+    let is_sound = |path: &str| damaged.iter().all(|fact| fact.value != path);
+    let paths: Vec<String> = paths.iter().filter(|path| is_sound(path)).cloned().collect();
+    let texts = texts.iter().filter(|(path, _)| is_sound(path));
+    let texts = &texts.map(|(path, text)| (path.clone(), text.clone())).into_map();
+    let paths = &paths[..];
     let at_root: BTreeSet<&str> = paths.iter().map(String::as_str).filter(|path| !path.contains('/')).into_set();
     let found = Lines::count(paths, lines);
     let (frameworks, signs): (Vec<_>, Vec<_>) = frameworks(texts).into_iter().unzip();
@@ -132,7 +140,7 @@ pub(super) fn survey(
             Some(Fact { value, source: format!("{path}:{line}") })
         }),
         kind: kind(&at_root, paths, texts, (&found, &owners), &frameworks, &signs),
-        checks: worth_telling(checks::checks(&at_root, texts), &languages),
+        checks: worth_telling(checks::checks(&paths.iter().map(String::as_str).into_set(), texts), &languages),
         frameworks,
         languages,
         conventions: conventions(&at_root),
@@ -141,8 +149,24 @@ pub(super) fn survey(
             .find(|path| paths.iter().any(|known| known == path))
             .map(str::to_owned),
         owners,
+        damaged,
         has_code: found.has_code(),
     }
+}
+
+/// Why a manifest cannot be parsed.
+fn damage(path: &str, text: &str) -> Option<Fact> {
+    let source = match path.rsplit('/').next()? {
+        "package.json" | "composer.json" => serde_json::from_str::<serde_json::Value>(text).err()?.to_string(),
+        "Cargo.toml" | "pyproject.toml" => {
+            let error = toml::from_str::<toml::Table>(text).err()?;
+            let at = error.span().map_or(0, |span| span.start);
+            let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+            format!("line {line}: {}", first_line(error.message(), 100))
+        }
+        _ => return None,
+    };
+    Some(Fact { value: path.to_owned(), source })
 }
 
 impl Survey {
@@ -185,7 +209,8 @@ impl Survey {
     }
 }
 
-/// The commands for a prompt: those of CI, which are the truth, else those that follow from the manifests.
+/// The commands for a prompt: the project's own test, and those of CI, which are the truth, else those that follow from
+/// the manifests.
 fn worth_telling(all: Vec<Check>, languages: &[(&str, u64)]) -> Vec<Check> {
     const MAX_COUNT: usize = 5;
     const MAX_LENGTH: usize = 80;
@@ -208,8 +233,10 @@ fn worth_telling(all: Vec<Check>, languages: &[(&str, u64)]) -> Vec<Check> {
     };
     // A package.json or a Makefile beside a project in another language says little of it.
     let is_scripted = languages.iter().any(|(name, _)| ["TypeScript", "JavaScript", "Vue", "Svelte"].contains(name));
+    let (own, all): (Vec<Check>, Vec<Check>) = all.into_iter().partition(Check::is_own);
     let (mut told, manifests): (Vec<Check>, Vec<Check>) = all.into_iter().partition(|check| check.is_stated);
     told.retain(is_plain);
+    let mut told: Vec<Check> = own.into_iter().chain(told).collect();
     if !told.iter().any(is_test) {
         told.extend(manifests.into_iter().filter(|check| is_scripted || check.source != "package.json"));
     }
@@ -421,6 +448,29 @@ mod tests {
             let text = format!("test:\n  script:\n    - {hostile}\n");
             assert_eq!(commands(&[("a.py", ""), (".gitlab-ci.yml", &text)]), [""; 0], "{hostile}");
         }
+    }
+
+    #[test]
+    fn the_projects_own_test_comes_first() {
+        let ci = (".github/workflows/ci.yml", "jobs:\n  a:\n    steps:\n      - run: pytest -q\n");
+        let make = ("Makefile", "test:\n\tpytest\nlint:\n\truff\n");
+        assert_eq!(commands(&[ci, make])[0], "make test (Makefile)");
+        assert_eq!(commands(&[ci, make, ("scripts/test", "")])[0], "./scripts/test (scripts/test)");
+        assert_eq!(commands(&[ci]), ["pytest -q (.github/workflows/ci.yml:4)"]);
+    }
+
+    #[test]
+    fn nothing_follows_from_damaged_manifests_and_they_are_named() {
+        let survey = of(&[
+            ("Cargo.toml", "[package]\nname = \"a\n"),
+            ("web/package.json", "{\"main\": \"a.js\", \"dependencies\": {\"react\": \"1\"}"),
+            ("package.json", "{\"main\": \"a.js\", }"),
+            ("src/lib.rs", "1\n"),
+        ]);
+        assert_eq!((survey.kind, survey.checks, survey.frameworks), (None, Vec::new(), Vec::new()));
+        let damaged: Vec<_> = survey.damaged.iter().map(|fact| fact.value.as_str()).collect();
+        assert_eq!(damaged, ["Cargo.toml", "package.json", "web/package.json"]);
+        assert!(survey.damaged[0].source.starts_with("line 2: "), "{:?}", survey.damaged);
     }
 
     #[test]
