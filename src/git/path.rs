@@ -6,11 +6,11 @@ use std::{
 };
 
 use super::error::Error;
-use crate::policy::is_portable;
+use crate::policy::is_portable_here;
 
 /// Rejects paths that are not relative and plain, or that git or a file system would read differently.
 pub(super) fn check_path(path: &str) -> Result<(), Error> {
-    if is_portable(path) { Ok(()) } else { Err(Error::BadPath { path: path.to_owned() }) }
+    if is_portable_here(path) { Ok(()) } else { Err(Error::BadPath { path: path.to_owned() }) }
 }
 
 /// The first folder on the way to a path below `root` that cannot be one of it: a link could lead out, and a nested

@@ -50,6 +50,11 @@ pub(crate) fn is_portable(path: &str) -> bool {
     !path.chars().any(is_odd) && !path.split('/').any(is_bad)
 }
 
+/// The same on this system: a name may have a colon where it is like any other character.
+pub(crate) fn is_portable_here(path: &str) -> bool {
+    if cfg!(windows) { is_portable(path) } else { is_portable(&path.replace(':', "_")) && !names_git(path) }
+}
+
 /// Whether a part of a path, or of a request's JSON, names git's own folder or file.
 pub(crate) fn names_git(path: &str) -> bool {
     path.split(['/', '\\', '"']).any(is_git)
@@ -112,6 +117,7 @@ mod tests {
             ["", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "./a", "a\\b", "C:a", "a\0", "a\n", "a.", "a /b"]
         {
             assert!(!is_portable(path), "{path:?}");
+            assert!(!is_portable_here(path) || (cfg!(unix) && path.contains(':')), "{path:?}");
         }
     }
 

@@ -135,6 +135,65 @@ fn a_suspected_secret_stops_the_export() {
     assert_eq!(other.squad(&["import", "../team.squad", "--force"]).code, 0);
 }
 
+/// What the npm tool installs holds examples of secrets.
+#[test]
+fn files_that_the_other_tool_installs_hold_no_secrets() {
+    let mut repo = team();
+    let example = "# Secrets\n\nNever write `token = \"ghp_0123456789abcdefghijABCDEFGHIJ012345\"`.\n";
+    repo.write(".squad/templates/skills/secrets/SKILL.md", example);
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=templates"]);
+    let refused = repo.squad(&["export", "team.squad"]);
+    assert!(refused.code == 1 && refused.err.contains("looks like a secret"), "{refused}");
+    repo.installed.push(example.to_owned());
+    let exported = repo.squad(&["export", "team.squad"]);
+    assert_eq!(exported.code, 0, "{exported}");
+    let mut to = TestRepo::empty();
+    to.installed.push(example.to_owned());
+    copied(&repo, &to, "team.squad");
+    let imported = to.squad(&["import", "../team.squad"]);
+    assert_eq!(imported.code, 0, "{imported}");
+}
+
+/// Logs are called after the time of day. Where a colon is a character like others, such a team can be moved.
+#[cfg(unix)]
+#[test]
+fn names_that_other_systems_forbid_are_said_and_stop_nothing() {
+    let (from, to) = (team(), TestRepo::empty());
+    for name in ["log/14:30.md", "log/a?b*c.md", "orchestration-log/2026-02-25T01:15:12Z-alex.md"] {
+        from.write(&format!(".squad/{name}"), "Done.\n");
+    }
+    from.git(&["add", "--all"]);
+    from.git(&["commit", "--quiet", "--message=logs"]);
+    let exported = from.squad(&["export", "team.squad"]);
+    let said = ".squad/log/14:30.md: its name cannot be that of a file on every system";
+    assert!(exported.code == 0 && exported.err.contains(said), "{exported}");
+    copied(&from, &to, "team.squad");
+    let imported = to.squad(&["import", "../team.squad"]);
+    assert_eq!(imported.code, 0, "{imported}");
+    assert_eq!(tree(&to), tree(&from));
+    to.assert_sound();
+    from.git(&["mv", ".squad", ".ai-team"]);
+    from.git(&["commit", "--quiet", "--message=as before"]);
+    let adopted = from.squad(&["adopt"]);
+    assert!(adopted.code == 0 && from.exists(".squad/log/14:30.md"), "{adopted}");
+    from.assert_sound();
+}
+
+#[test]
+fn half_a_merge_is_not_exported() {
+    let repo = team();
+    for force in [&["export", "team.squad"][..], &["export", "team.squad", "--force"]] {
+        let text = "# Notes\n\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> side\n";
+        repo.write(".squad/agents/ada/charter.md", text);
+        repo.git(&["add", "--all"]);
+        repo.git(&["commit", "--quiet", "--allow-empty", "--message=half"]);
+        let output = repo.squad(force);
+        assert!(output.code == 3 && output.err.contains(".squad/agents/ada/charter.md:3"), "{output}");
+        assert!(!repo.exists("team.squad"));
+    }
+}
+
 #[test]
 fn uncommitted_changes_are_reported_and_not_exported() {
     let repo = team();

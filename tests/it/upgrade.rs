@@ -364,3 +364,22 @@ fn a_manifest_with_a_path_outside_the_team_is_refused() {
     }
     assert_eq!(repo.read("old.md"), "Old.\n");
 }
+
+/// In a linked work tree, its branch is upgraded, and the main one's is not.
+#[test]
+fn a_linked_work_tree_upgrades_its_own_branch() {
+    let mut repo = first();
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    to(&mut repo, 2);
+    let main = repo.git(&["rev-parse", "HEAD"]);
+    let side = repo.root().join("../side");
+    let shown = repo.squad_in(&side, &["upgrade", "--diff"]);
+    assert!(shown.code == 0 && shown.out.contains("+Notes, more of them."), "{shown}");
+    let upgraded = repo.squad_in(&side, &["upgrade"]);
+    assert_eq!(upgraded.code, 0, "{upgraded}");
+    let notes = |folder: &std::path::Path| std::fs::read_to_string(folder.join(".squad/notes.md")).expect("a file");
+    assert_eq!((notes(&side).as_str(), notes(&repo.root()).as_str()), ("Notes, more of them.\n", "Notes.\n"));
+    assert_eq!((repo.git(&["rev-parse", "HEAD"]), repo.git(&["status", "--porcelain"])), (main, String::new()));
+    assert_eq!(repo.git(&["rev-parse", "side~1"]), repo.git(&["rev-parse", "main"]));
+    repo.assert_sound();
+}

@@ -6,11 +6,14 @@ use serde::Serialize;
 
 use crate::env::{Env, real};
 use crate::error::Failure;
-use crate::model::{ChangeKind, Problem, Severity, Source, plural};
+use crate::model::{ChangeKind, IntoMap, Problem, Severity, Source, plural};
 use crate::ops::change::{Change, Changed, FileChange, WriteMode};
 use crate::ops::ledger::journal::writer;
+use crate::ops::team::project::require_merged;
 use crate::ops::team::secrets;
 use crate::ops::{Workspace, repository, write_file};
+use crate::parse::{self, Files};
+use crate::policy::is_portable;
 
 /// The GitHub workflow that carries out work orders.
 const WORKFLOW: &str = ".github/workflows/squad-worker.yml";
@@ -76,11 +79,7 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
         true => repository.files_at(&commit, &folder, |_| Some(MAX_SIZE))?,
         false => Vec::new(),
     };
-    let texts = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
-    let mut problems = secrets::suspicious(env, &workspace.work_dir, texts);
-    if !options.force {
-        secrets::refuse(&problems, "remove it and commit the change, or export it anyway with --force")?;
-    }
+    let mut problems = checked(env, &workspace, &files, options.force)?;
     let changed = repository.changed_below(&folder)?;
     if let Some(path) = changed.first() {
         let message = format!("{} with uncommitted changes, which are not exported", plural(changed.len(), "file"));
@@ -94,6 +93,32 @@ pub(crate) fn export(env: &Env, directory: &Path, options: &Options) -> Result<E
     let bytes = std::fs::metadata(&file).map_or(0, |facts| facts.len());
     let file = real(&file);
     Ok(Exported { file, files: files.len(), bytes, ledger: options.ledger, problems })
+}
+
+/// What is to be said of a team's files. Fails at one of an unfinished merge, and unless it is forced, at a suspected secret.
+fn checked(
+    env: &Env,
+    workspace: &Workspace,
+    files: &[(String, Vec<u8>)],
+    force: bool,
+) -> Result<Vec<Problem>, Failure> {
+    let folder = workspace.folder_in_repository();
+    let text = |(path, bytes): &(String, Vec<u8>)| {
+        let inner = path.strip_prefix(&folder)?.trim_start_matches('/');
+        Some((inner.to_owned(), String::from_utf8(bytes.clone()).ok()?))
+    };
+    let texts = files.iter().filter_map(text).into_map();
+    require_merged(&parse::conflicts(&Files { folder: folder.clone(), texts }))?;
+    let contents = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+    let mut problems = secrets::suspicious(env, &workspace.work_dir, contents);
+    if !force {
+        secrets::refuse(&problems, "remove it and commit the change, or export it anyway with --force")?;
+    }
+    problems.extend(files.iter().filter(|(path, _)| !is_portable(path)).map(|(path, _)| {
+        let message = "its name cannot be that of a file on every system";
+        Problem::new(Severity::Note, Source::new(path.clone(), 0), "export-name", message)
+    }));
+    Ok(problems)
 }
 
 /// Larger files are not part of a team.

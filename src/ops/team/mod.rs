@@ -15,6 +15,7 @@ pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod knowledge;
+mod known_files;
 pub(crate) mod layers;
 pub(crate) mod links;
 pub(crate) mod lock;

@@ -223,7 +223,7 @@ impl McpServer {
 
     pub(super) fn reply(&self, project: &Project, result: &RunResult) -> ToolResult {
         let room = self.room();
-        let mut value = json!({"squadId": result.run, "status": result.shown_status()});
+        let mut value = json!({"squadId": result.run, "status": result.shown_status(), "members": []});
         if let Some(reason) = result.reason.clone().or_else(|| result.claim()) {
             value["reason"] = beginning(&reason, room / 8).into();
         }

@@ -2,7 +2,7 @@
 //! replaces its prompt and MCP server by squad's. All in one commit, which `git revert` undoes completely.
 
 mod files;
-mod known;
+
 mod members;
 mod plan;
 mod roles;
@@ -19,6 +19,7 @@ use crate::model::{ChangeKind, Kind, Problem, SkippedFile, list, plural};
 use crate::ops::change::{Change, Changed, FileChange, WriteMode};
 use crate::ops::team::agents::{self, DecisionCount, TeamReport};
 use crate::ops::team::hosts::PROMPT;
+use crate::ops::team::known_files::{self, KnownFiles};
 use crate::ops::team::project::require_readable;
 use crate::ops::team::shell::{self, OtherSquad};
 use crate::ops::team::workspace::not_left_out;
@@ -26,7 +27,6 @@ use crate::ops::{Workspace, repository};
 use crate::parse;
 use crate::store;
 use files::ToolFiles;
-use known::KnownFiles;
 pub(crate) use members::Joined;
 use plan::Plan;
 use roles::{Roles, added};
@@ -116,7 +116,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, mode: WriteMode) -> Result<Chan
     let change = Change::new(ChangeKind::Adopt, message, changes);
     let mut adopted = Adopted {
         folder: files.full(store::FOLDERS[0]),
-        release: files.texts.get(PROMPT).and_then(|prompt| known::release(prompt)),
+        release: files.texts.get(PROMPT).and_then(|prompt| known_files::release(prompt)),
         read: read(agents::report(env, directory)?),
         unused_roles: members::unused_roles(&workspace),
         state: state::import(env, &workspace, true)?,
@@ -205,7 +205,7 @@ fn move_contents(old: &Path, new: &Path) {
 }
 
 fn message(files: &ToolFiles, changes: &[FileChange]) -> String {
-    let release = files.texts.get(PROMPT).and_then(|prompt| known::release(prompt));
+    let release = files.texts.get(PROMPT).and_then(|prompt| known_files::release(prompt));
     let tool =
         release.map_or_else(|| "another tool".to_owned(), |release| format!("release {release} of another tool"));
     let count = |is: fn(&FileChange) -> bool| changes.iter().filter(|file| is(file)).count();

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::Adopted;
 use super::files::ToolFiles;
-use super::known::KnownFiles;
 use crate::edit::{swap_servers, with_folder_renamed, without_hidden_decisions};
 use crate::model::{SkippedFile, Sort};
 use crate::ops::change::FileChange;
 use crate::ops::team::hosts::{PROMPT, PROMPT_TEXT};
+use crate::ops::team::known_files::KnownFiles;
 use crate::store;
 
 /// Folders that contain only files of the other tool.
