@@ -116,13 +116,18 @@ fn is_in_place(before: Option<char>, c: char, after: &str) -> bool {
         // Text or emoji style of a symbol or of a keycap's digit.
         '\u{fe0e}' | '\u{fe0f}' => match before {
             '0'..='9' | '#' | '*' => next == Some('\u{20e3}'),
-            _ => !before.is_ascii() && !before.is_alphabetic() && !is_suspect(before),
+            _ => !before.is_ascii() && (!before.is_alphabetic() || is_sign(before)) && !is_suspect(before),
         },
         '\u{fe00}'..='\u{fe0d}' => !before.is_ascii() && !before.is_whitespace() && !is_suspect(before),
         '\u{180b}'..='\u{180d}' | '\u{180f}' => matches!(before, '\u{1800}'..='\u{18af}') && !is_suspect(before),
         '\u{e0100}'..='\u{e01ef}' => is_ideograph(before),
         _ => false,
     }
+}
+
+/// Letters that are signs, with a style as an emoji: ℹ, Ⓜ, 🅰, 🅱, 🅾 and 🅿.
+fn is_sign(c: char) -> bool {
+    matches!(c, '\u{2139}' | '\u{24c2}' | '\u{1f170}' | '\u{1f171}' | '\u{1f17e}' | '\u{1f17f}')
 }
 
 /// Neighbours of a joiner in an emoji: pictures, skin tones, and the variation selector that makes a symbol a picture.
@@ -194,7 +199,7 @@ mod tests {
         for text in [
             "Grüße, 日本語, עברית, العربية: plain text",
             "👩\u{200d}💻 👨🏽\u{200d}🔧 ❤\u{fe0f}\u{200d}🔥 🏳\u{fe0f}\u{200d}🌈 👁\u{fe0f}\u{200d}🗨\u{fe0f}",
-            "1\u{fe0f}\u{20e3} ⚠\u{fe0f} ✅ ☀\u{fe0e} ©\u{fe0f}",
+            "1\u{fe0f}\u{20e3} ⚠\u{fe0f} ✅ ☀\u{fe0e} ©\u{fe0f} ℹ\u{fe0f} Ⓜ\u{fe0f} 🅿\u{fe0f}",
             "می\u{200c}خواهم क्\u{200d}ष ශ්\u{200d}රී",
             "葛\u{e0100} ≨\u{fe00} 𐂂",
             "🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",

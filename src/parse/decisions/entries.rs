@@ -15,7 +15,9 @@ use super::groups;
 use super::headings::{self, Heading, IMPORTED, NO_DECISION, Part, has_date_or_author};
 use super::metadata::{self, Metadata};
 use super::status;
-use super::titles::{is_field, is_frame, is_merge, is_note, is_rules, is_section, is_template, is_title};
+use super::titles::{
+    is_bare_section, is_field, is_frame, is_merge, is_note, is_rules, is_section, is_template, is_title,
+};
 use crate::model::{Decision, Problem, Source, first_line};
 
 /// The decisions of a file, and its problems.
@@ -129,6 +131,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     // The level of the last dated entry.
     let mut dated: Option<u8> = None;
     let mut day: Option<Day> = None;
+    let mut has_entry = false;
     for index in 0..headings.len() {
         let level = headings[index].level;
         while open.pop_if(|(outer, _)| *outer >= level).is_some() {}
@@ -145,7 +148,10 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
         }
         let heading = &headings[index];
         let mut is_held = false;
-        if part == Part::Entry && is_dated(heading) {
+        if part == Part::Entry && has_entry && is_bare_section(heading.raw) {
+            // Whoever signs the sections of a pasted note makes no decisions of them.
+            (part, is_held) = (Part::Section, true);
+        } else if part == Part::Entry && is_dated(heading) {
             dated = Some(level);
         } else if part == Part::Entry && dated.is_some() && !speaks_for_itself(heading) {
             (part, is_held) = (Part::Section, true);
@@ -161,6 +167,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
         is_held |= part == Part::Section && pasted.get(index) == Some(&true);
         if part == Part::Entry {
             siblings = siblings.map(|_| level);
+            has_entry = true;
         }
         if is_rules(headings[index].raw) {
             ruled = Some(level);
@@ -252,6 +259,7 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
 fn mark_by_outline(headings: &mut [Heading<'_>]) {
     let mut entry_level: Option<u8> = None;
     let mut ruled: Option<u8> = None;
+    let mut has_entry = false;
     let several_first_levels = headings.iter().filter(|heading| heading.level == 1).count() > 1;
     for index in 0..headings.len() {
         let heading = &headings[index];
@@ -261,7 +269,7 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
         if is_rules(heading.raw) {
             ruled = Some(heading.level);
         }
-        let part = if entry_level.is_some() {
+        let part = if entry_level.is_some() || has_entry && is_bare_section(heading.raw) {
             Part::Section
         } else if ruled.is_some() || is_frame(heading.raw) || is_template(heading.raw) {
             Part::Frame
@@ -273,6 +281,7 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
         };
         if part == Part::Entry {
             entry_level = Some(heading.level);
+            has_entry = true;
         }
         headings[index].part = part;
     }

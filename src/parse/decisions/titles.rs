@@ -60,21 +60,29 @@ fn is_subsection(title: &str) -> bool {
     number.contains('.') && number.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
+const SECTIONS: &str = "\
+    action, actions, alternatives, approach, background, benefits, changes, conclusion, consequences, context, \
+    decision, decisions, description, details, evidence, files, findings, follow, goal, goals, how, impact, \
+    implementation, implications, issue, key, metrics, motivation, next, notes, open, options, outcome, problem, \
+    rationale, reasoning, recommendation, recommendations, references, related, results, risks, status, summary, \
+    tests, verdict, why";
+const WHOLE_SECTIONS: &str = "\
+    what, who, when, scope, verification, validation, testing, trade offs, tradeoffs, team impact, \
+    success criteria, acceptance criteria, files changed";
+
+/// Whether a title is nothing but the usual name of a section: `Verdict`, `2. Consequences`.
+pub(super) fn is_bare_section(title: &str) -> bool {
+    let words = words(title);
+    let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+    listed(SECTIONS, words) || listed(WHOLE_SECTIONS, words)
+}
+
 /// The usual sections of a decision record.
 pub(super) fn is_section(title: &str) -> bool {
-    const SECTIONS: &str = "\
-        action, actions, alternatives, approach, background, benefits, changes, conclusion, consequences, context, \
-        decision, decisions, description, details, evidence, files, findings, follow, goal, goals, how, impact, \
-        implementation, implications, issue, key, metrics, motivation, next, notes, open, options, outcome, problem, \
-        rationale, reasoning, recommendation, recommendations, references, related, results, risks, status, summary, \
-        tests, verdict, why";
-    const WHOLE: &str = "\
-        what, who, when, scope, verification, validation, testing, trade offs, tradeoffs, team impact, \
-        success criteria, acceptance criteria";
     // `1. Context` is a section; `1. Use tar` and `3 masts` are not.
     let words = words(title);
     let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
     let first = words.split(' ').next().unwrap_or_default();
     let few = words.split(' ').count() <= 3;
-    words.is_empty() || is_subsection(title) || listed(WHOLE, words) || (few && listed(SECTIONS, first))
+    words.is_empty() || is_subsection(title) || listed(WHOLE_SECTIONS, words) || (few && listed(SECTIONS, first))
 }

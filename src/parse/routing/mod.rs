@@ -170,6 +170,9 @@ impl RoutingReader<'_> {
             let problem = Problem::warning(source.clone(), "routing-helper", message).hint(hint);
             return self.problems.push(problem);
         }
+        let is_stranger = |slug: &&Slug| member(slug).is_none() && !is_helper(slug);
+        let strangers: Vec<String> = named.agents.iter().filter(is_stranger).map(|slug| format!("`{slug}`")).collect();
+        self.strangers(subject, &strangers, strangers.len() == named.agents.len(), source);
         let members: Vec<&Member> = named.agents.iter().filter_map(member).collect();
         // Squad does the built-in helpers' work itself.
         let (idle, others): (Vec<&Member>, Vec<&Member>) =
@@ -194,11 +197,16 @@ impl RoutingReader<'_> {
     }
 
     fn unknown(&mut self, subject: &str, named: &Named, source: &Source) {
-        if named.unknown.is_empty() {
+        self.strangers(subject, &named.unknown, named.agents.is_empty(), source);
+    }
+
+    /// Reports those that a rule names, and perhaps no others, who are not on the roster.
+    fn strangers(&mut self, subject: &str, names: &[String], are_all: bool, source: &Source) {
+        if names.is_empty() {
             return;
         }
-        let severity = if named.agents.is_empty() { Severity::Warning } else { Severity::Note };
-        let message = format!("`{subject}` routes to {}, who is not on the roster", list(&named.unknown));
+        let severity = if are_all { Severity::Warning } else { Severity::Note };
+        let message = format!("`{subject}` routes to {}, who is not on the roster", list(names));
         let members = self.roll.members;
         let mut roster: Vec<String> = members.iter().take(SHOWN).map(|member| member.name.clone()).collect();
         if members.len() > SHOWN {

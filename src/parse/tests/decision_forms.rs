@@ -231,6 +231,38 @@ fn undated_headings_below_a_dated_entry_are_parts_of_it() {
     }
 }
 
+/// Sections of notes that were pasted below others are no decisions, whoever signs them.
+#[test]
+fn pasted_sections_are_no_decisions() {
+    for title in ["Verdict", "Consequences", "Notes", "2. Files changed"] {
+        for signed in ["", "**By:** Rex\n", "**Date:** 2026-01-07\n**By:** Rex\n"] {
+            let text = format!(
+                "# Decisions\n\n## 2026-01-05: Tar\n**By:** Uwe\n\nBlack.\n\n## {title}\n{signed}\nGood.\n\n\
+                 ### Second look\n\nMore.\n\n## 2026-01-06: Wax\n**By:** Mia\n\nWhite.\n"
+            );
+            assert_eq!(rows(&text), ["2026-01-05 Tar / Uwe", "2026-01-06 Wax / Mia"], "{text}");
+        }
+        let text = format!("# Decisions\n\n## Use tar\n\nBlack.\n\n## {title}\n\nGood.\n\n## Use wax\n\nWhite.\n");
+        assert_eq!(rows(&text), ["- Use tar / -", "- Use wax / -"], "{text}");
+    }
+}
+
+#[test]
+fn remarks_are_no_part_of_an_author() {
+    for (by, expected) in [
+        ("Uwe (Lead)", "Uwe"),
+        ("Uwe (Lead) + Mia (via chat, in (part))", "Uwe + Mia"),
+        ("Uwe (Lead), Mia (Docs)", "Uwe, Mia"),
+        ("Uwe (Lead", "Uwe"),
+        ("(unknown)", "(unknown)"),
+    ] {
+        assert_eq!(
+            rows(&format!("## 2026-01-05: Tar\n**By:** {by}\n\nBlack.\n")),
+            [format!("2026-01-05 Tar / {expected}")]
+        );
+    }
+}
+
 #[test]
 fn front_matter_says_the_subject_and_the_owner() {
     for (text, wanted) in [
@@ -307,7 +339,7 @@ fn who_asked_for_a_decision_did_not_make_it() {
         ("**Requested by:** Ann\n", "-"),
         ("**Requested by:** Ann\n**Owner:** Uwe\n", "Uwe"),
         ("**By:** Uwe\n**Requested by:** Ann\n", "Uwe"),
-        ("**By:** Uwe (hull), requested by Ann\n", "Uwe (hull)"),
+        ("**By:** Uwe (hull), requested by Ann\n", "Uwe"),
         ("**By:** Uwe (Requested by Ann)\n", "Uwe"),
         ("**By:** Requested by Ann\n", "Requested by Ann"),
     ] {

@@ -241,3 +241,24 @@ fn rows_for_helpers_only_are_said() {
         assert!(said.is_none_or(|names| message.contains(&format!("`logging` routes only to {names}"))), "{message}");
     }
 }
+
+/// A row for the coding agent, which only a roster makes one of the team.
+#[test]
+fn a_bot_that_is_not_on_the_roster_is_said() {
+    let bot = "| @copilot | Coding Agent | Active |\n";
+    for (cell, has_bot, said) in [
+        ("@copilot", false, Some(("routing-unknown-agent", Severity::Warning))),
+        ("@copilot \u{1f916}", false, Some(("routing-unknown-agent", Severity::Warning))),
+        ("Ilse, @copilot", false, Some(("routing-unknown-agent", Severity::Note))),
+        ("@copilot", true, Some(("routing-idle-agent", Severity::Warning))),
+        ("Ilse, @copilot", true, None),
+    ] {
+        let team =
+            format!("| Name | Role | Status |\n|-|-|-|\n| Ilse | Pilot | Active |\n{}", if has_bot { bot } else { "" });
+        let routing = format!("# Routing\n\n| Signal | Agent |\n|-|-|\n| chores | {cell} |\n");
+        let (_, problems) = read(&[("team.md", &team), ("routing.md", &routing)]);
+        let found: Vec<_> = problems.iter().filter(|problem| problem.file.ends_with("routing.md")).collect();
+        let found: Vec<_> = found.iter().map(|problem| (&*problem.code, problem.severity, problem.line)).collect();
+        assert_eq!(found, said.map(|(code, severity)| (code, severity, 5)).into_iter().collect::<Vec<_>>(), "{cell}");
+    }
+}
