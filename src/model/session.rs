@@ -190,12 +190,38 @@ pub(crate) struct RunActivity {
     pub(crate) agents: BTreeMap<Slug, AgentState>,
     /// The open sessions.
     pub(crate) sessions: Vec<SessionStatus>,
+    /// The beginning of each agent's task.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) tasks: BTreeMap<Slug, String>,
     /// Questions waiting for a person's answer.
     #[serde(default)]
     pub(crate) questions: Vec<OpenQuestion>,
     /// squad's own check of the project, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<LiveCheck>,
+}
+
+impl RunActivity {
+    /// What all agents do, as text for an agent's model.
+    pub(crate) fn summary_for(&self, asking: &Slug) -> String {
+        let line = |(agent, state): (&Slug, &AgentState)| {
+            let you = if agent == asking { " (you)" } else { "" };
+            let session = self.sessions.iter().find(|session| session.agent == *agent);
+            let doing = match (state, session) {
+                (AgentState::Waiting, _) => "has not begun".to_owned(),
+                (AgentState::WaitingQuota, _) => "waits for its engine's quota".to_owned(),
+                (AgentState::Ended(outcome), _) => outcome.to_string(),
+                (AgentState::Working, None) => "works".to_owned(),
+                (AgentState::Working, Some(session)) => {
+                    let task = self.tasks.get(agent).map(String::as_str).unwrap_or_default();
+                    let since = session.created.strftime("%H:%M:%S UTC");
+                    format!("working since {since}, {} tokens, on: {task}", session.tokens)
+                }
+            };
+            format!("- `{agent}`{you}: {doing}\n")
+        };
+        self.agents.iter().map(line).collect()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -27,8 +27,6 @@ struct SessionDetails {
     model: String,
     directory: String,
     workspace: Option<String>,
-    /// The beginning of its task.
-    task: String,
 }
 
 /// Characters of a task.
@@ -38,9 +36,10 @@ impl LiveSessions {
     /// Records details of the session that an agent is about to start in.
     pub(super) fn set_details(&self, agent: &Slug, model: &str, opening: (&Path, &str), workspace: Option<String>) {
         let (directory, task) = opening;
-        let (model, directory, task) =
-            (model.to_owned(), directory.display().to_string(), first_line(task, TASK_LENGTH));
-        self.inner.lock().details.insert(agent.clone(), SessionDetails { model, directory, workspace, task });
+        let (model, directory) = (model.to_owned(), directory.display().to_string());
+        let inner = &mut *self.inner.lock();
+        inner.activity.tasks.insert(agent.clone(), first_line(task, TASK_LENGTH));
+        inner.details.insert(agent.clone(), SessionDetails { model, directory, workspace });
     }
 
     /// Notes whether an agent waits for the quota of its engine's account.
@@ -57,24 +56,7 @@ impl LiveSessions {
 
     /// The status of all agents as text for an agent's model.
     pub(super) fn summary_for(&self, asking: &Slug) -> String {
-        let inner = self.inner.lock();
-        let line = |(agent, state): (&Slug, &AgentState)| {
-            let you = if agent == asking { " (you)" } else { "" };
-            let session = inner.activity.sessions.iter().find(|session| session.agent == *agent);
-            let doing = match (state, session) {
-                (AgentState::Waiting, _) => "has not begun".to_owned(),
-                (AgentState::WaitingQuota, _) => "waits for its engine's quota".to_owned(),
-                (AgentState::Ended(outcome), _) => outcome.to_string(),
-                (AgentState::Working, None) => "works".to_owned(),
-                (AgentState::Working, Some(session)) => {
-                    let task = inner.details.get(agent).map(|details| details.task.as_str()).unwrap_or_default();
-                    let since = session.created.strftime("%H:%M:%S UTC");
-                    format!("working since {since}, {} tokens, on: {task}", session.tokens)
-                }
-            };
-            format!("- `{agent}`{you}: {doing}\n")
-        };
-        inner.activity.agents.iter().map(line).collect()
+        self.inner.lock().activity.summary_for(asking)
     }
 
     pub(crate) fn activity(&self) -> RunActivity {

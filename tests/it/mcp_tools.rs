@@ -228,7 +228,9 @@ fn a_member_of_a_live_run_has_squads_own_tools() {
     assert!(said(client.call("squad_decisions", json!({"query": "errors"}))).contains("Errors are JSON"));
     // The run writes its agents' states down now and then; its entries are there before.
     let begun = Instant::now();
-    while said(client.call("squad_status", json!({}))) != "ada: working" {
+    let is_whole =
+        |status: &str| status.starts_with("- `ada` (you): working since ") && status.contains(" tokens, on: ");
+    while !is_whole(&said(client.call("squad_status", json!({})))) {
         assert!(begun.elapsed() < Duration::from_secs(60), "{}", said(client.call("squad_status", json!({}))));
     }
     assert!(client.refused("squad_log_decision", json!({"title": " ", "what": "x"})).contains("`title` is empty"));

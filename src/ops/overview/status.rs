@@ -297,7 +297,7 @@ fn live_runs(live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
     let activities = activities(&live);
     for (run, activity) in live.into_iter().zip(activities) {
-        let RunActivity { step, agents, sessions, questions, check } = activity.unwrap_or_default();
+        let RunActivity { step, agents, sessions, questions, check, tasks: _ } = activity.unwrap_or_default();
         runs.push(RunStatus { run, step, agents, questions, check });
         all.extend(sessions);
     }

@@ -138,12 +138,7 @@ impl MemberServer {
 
     fn status(&self, workspace: &Workspace) -> String {
         let leases = workspace.leases();
-        let agents = leases.live(&self.run).and_then(activity).unwrap_or_default().agents;
-        let line = |(agent, state): (&Slug, &crate::model::AgentState)| {
-            let state = serde_json::to_value(state).unwrap_or_default();
-            format!("{agent}: {}", state.as_str().unwrap_or("at work"))
-        };
-        agents.iter().map(line).collect::<Vec<_>>().join("\n")
+        leases.live(&self.run).and_then(activity).unwrap_or_default().summary_for(&self.agent)
     }
 }
 
