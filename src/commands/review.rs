@@ -114,6 +114,7 @@ impl Args {
         let result = reviewing::carry_out(env, &project, prepared, described, shown)?;
         let review = reviewing::of_run(&result, &default)
             .ok_or_else(|| Failure::failed(format!("run {} is not a review", result.run)))?;
+        let is_interrupted = result.status == Outcome::Cancelled.to_string();
         if let Some(bench) = bench {
             let unanswered = review.verdicts.iter().filter(|verdict| verdict.verdict == "none");
             for verdict in unanswered.clone() {
@@ -121,18 +122,16 @@ impl Args {
                 ui.warning(&printable_line(&format!("{} has not reviewed: {why}", verdict.role)));
             }
             ui.data(&bench.findings(&review).to_string());
-            return Ok(u8::from(unanswered.count() == review.verdicts.len()));
+            let has_nobody = unanswered.count() == review.verdicts.len();
+            return Ok(if is_interrupted { 130 } else { u8::from(has_nobody) });
         }
         if ui.json() {
             ui.value(&review);
         } else {
             show(ui, &review);
         }
-        if result.status == Outcome::Cancelled.to_string() {
-            return Ok(130);
-        }
         let is_approved = review.verdicts.iter().any(|verdict| verdict.verdict == "approved");
-        Ok(u8::from(review.is_rejected() || !is_approved))
+        Ok(if is_interrupted { 130 } else { u8::from(review.is_rejected() || !is_approved) })
     }
 }
 

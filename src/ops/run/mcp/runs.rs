@@ -19,6 +19,9 @@ use crate::ops::{Project, Workspace};
 /// Most bytes of a resource; longer output is only in the file.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
+/// Most bytes of a task: that of a review holds the diff.
+const TASK: usize = 2_000;
+
 /// Most runs that are listed, newest first.
 const LISTED: usize = 10;
 
@@ -62,7 +65,8 @@ impl McpServer {
             if member.end.is_some() {
                 value["text"] = answers::answer(member).into();
             }
-            value["task"] = member.given.task.as_str().into();
+            // All of it is in the prompt.
+            value["task"] = answers::beginning(&member.given.task, TASK).into();
             for kind in ["stdout", "stderr", "prompt"] {
                 value[kind] = output_uri(&result.run, member, kind).into();
             }
