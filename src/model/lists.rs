@@ -28,7 +28,8 @@ lists! {
     Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing
     Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Finite NoWork
     Everybody EverybodyCalled RefersBefore RefersAfter BeforeName Handing AfterName AsksAfterName
-    Reviews Checks Gives ReviewNouns Judged Results Pronouns Thoroughly ThenWords Articles Gates Remarks Denying ClauseBegins
+    Reviews Checks Gives ReviewNouns Judged Results Pronouns Thoroughly ThenWords Articles Gates Remarks Wanted Denying
+    ClauseBegins
     Giving Having
     Next NextFirst AfterCues BeforeCues NoCue Done LeadsOn BeforeSubject
     No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered

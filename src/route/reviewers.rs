@@ -34,11 +34,11 @@ pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
             let end = sentence.names_end(at).max(at + 1);
             let members = sentence.tokens[at..end].iter().filter_map(|token| team.members.get(token.member?));
             let members = members.filter(|member| member.is_startable()).map(|member| member.slug.clone());
-            let (fillers, clause) = (sentence.fillers_end(end), sentence.tokens[at].is_plain_name());
+            let (fillers, is_subject) = (sentence.fillers_end(end), sentence.tokens[at].is_plain_name());
             if let Some(range) = sentence.review(at, end) {
                 let range = sentence.range(range);
                 requests.reviews.extend(members.map(|agent| (agent, range.clone())));
-            } else if clause && is_authoring(sentence.word(fillers)) {
+            } else if is_subject && sentence.is_authoring(fillers) {
                 requests.works.extend(members);
             }
             at = end;
@@ -68,10 +68,17 @@ impl Sentence {
         let word_before = |back: usize| start.checked_sub(back).map_or("", |at| self.word(at));
         let article = usize::from(matches!(word_before(1), "the" | "our"));
         let handed = self.handed(start - article.min(start));
-        // `after @rex's approval`, but not `after @rex's review comments`
+        // `No merge without @rex`, but not `Merge it without @rex`
+        let without = (1..=4).find(|back| word_before(*back) == "without").map(|back| start - back);
+        if let Some(without) = without.filter(|without| without + 1 == start || self.tokens[start].is_possessive) {
+            let denial = (0..without).rev().find(|at| self.is_denial(*at))?;
+            return Some(denial..self.clause_end(end));
+        }
+        // `after @rex's approval`, `get @rex's feedback`, but not `after @rex's review comments`, `apply @rex's feedback`
         if self.tokens[start].is_possessive {
-            let gated = List::Gates.has(word_before(1)) || (1..=4).any(|back| word_before(back) == "without");
-            let after = self.review_noun(end).filter(|after| gated && !self.is(*after, List::Remarks))?;
+            let is_gate = |after: &usize| List::Gates.has(word_before(1)) && !self.is(*after, List::Remarks);
+            let is_wanted = List::Wanted.has(word_before(1)) && self.is(end, List::Remarks);
+            let after = self.review_noun(end).filter(is_gate).or(is_wanted.then_some(end + 1))?;
             return self.unless_denied(start.saturating_sub(1), after);
         }
         if !self.tokens[start].is_plain_name() {
@@ -91,7 +98,7 @@ impl Sentence {
             let goes_on = |at: &usize| !self.tokens[*at].is_name && !matches!(self.word(*at), "," | ";" | ":");
             let mut rest = (verb..self.tokens.len()).take_while(goes_on);
             let is_more = rest.find(|at| *at > verb && matches!(self.word(*at), "and" | "or"));
-            let is_more = is_more.is_some_and(|at| is_authoring(self.word(at + 1)));
+            let is_more = is_more.is_some_and(|at| self.is_authoring(at + 1));
             if (!is_base || is_addressed || is_asked) && !is_more {
                 return Some(handed.unwrap_or(start)..self.clause_end(after));
             }
@@ -102,7 +109,11 @@ impl Sentence {
             let is_passive = |at: usize| self.is(at, List::Judged) || (self.word(at) == "off" && at > 0);
             let near = |most: usize, is: &dyn Fn(usize) -> bool| (by.saturating_sub(most)..by).rev().find(|at| is(*at));
             let passive = if self.word(by) == "by" { near(3, &is_passive) } else { None };
-            passive.or_else(|| near(4, &|at| self.is_review_noun(at)))
+            let is_wanted = |at: usize| {
+                let mut before = (at.saturating_sub(3)..at).map(|at| self.word(at));
+                self.is(at, List::Remarks) && before.any(|word| List::Wanted.has(word))
+            };
+            passive.or_else(|| near(4, &|at| self.is_review_noun(at) || is_wanted(at)))
         });
         let listed =
             by.filter(|by| matches!(self.word(*by), ":" | "—" | "is" | "are")).and_then(|by| by.checked_sub(1));
@@ -121,8 +132,11 @@ impl Sentence {
 
     /// A request from a token on, to the end of the clause around another, unless it is denied.
     fn unless_denied(&self, from: usize, end: usize) -> Option<Range<usize>> {
-        let is_denied = |at: usize| self.is(at, List::Denying) || self.word(at).ends_with("n't");
-        (!(from.saturating_sub(3)..from).any(is_denied)).then(|| from..self.clause_end(end))
+        (!(from.saturating_sub(3)..from).any(|at| self.is_denial(at))).then(|| from..self.clause_end(end))
+    }
+
+    fn is_denial(&self, at: usize) -> bool {
+        self.is(at, List::Denying) || self.word(at).ends_with("n't")
     }
 
     /// Where a clause ends that goes on from a token.
@@ -161,14 +175,23 @@ impl Sentence {
             let look = Some(self.articles_end(at + 1)).filter(is_look).map(|at| at + 1);
             return self.review_noun(of.map_or(at + 1, |of| of + 1)).or(look);
         }
+        let result_after = |object: usize| {
+            let is_result = |at: &usize| {
+                self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(|token| token.is_possessive)
+            };
+            let noun = self.articles_end(object);
+            [noun, noun + 1].into_iter().find(is_result).map(|result| result + 1)
+        };
+        // `says whether it is good`
+        if ["say", "tell", "decid"].iter().any(|stem| is_form(self.word(at), stem)) {
+            let object = (at + 1..at + 3).find(|at| matches!(self.word(*at), "whether" | "if"))? + 1;
+            return result_after(object).or(self.is(object, List::Pronouns).then_some(object + 1));
+        }
         let over = (at + 1..at + 4).find(|at| matches!(self.word(*at), "over" | "at" | "through"));
         let is_look = ["look", "go", "read"].iter().any(|stem| is_form(self.word(at), stem));
         let object = if is_of(List::Checks) { Some(at + 1) } else { over.filter(|_| is_look).map(|at| at + 1) }?;
-        let noun = self.articles_end(object);
-        let is_result =
-            |at: &usize| self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(|token| token.is_possessive);
-        if let Some(result) = [noun, noun + 1].into_iter().find(is_result) {
-            return Some(result + 1);
+        if let Some(after) = result_after(object) {
+            return Some(after);
         }
         if matches!(self.word(object), "what" | "all") {
             return Some(object + 1);
@@ -177,6 +200,16 @@ impl Sentence {
         end += usize::from(self.is(end, List::Thoroughly));
         let is_end = self.tokens.get(end).is_none_or(|token| token.is_mark() || token.is_name);
         (is_end || self.is(end, List::ThenWords)).then_some(end)
+    }
+
+    /// Whether a verb means that something is made or changed: `adds`, not `reports`, `gives feedback`, `makes sure`.
+    fn is_authoring(&self, at: usize) -> bool {
+        let verb = self.word(at);
+        let y = verb.strip_suffix("ies").map(|stem| format!("{stem}y"));
+        let bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()];
+        let stems = List::Reviews.entries().iter().chain(&["giv", "provid", "ensur"]);
+        let is_judging = stems.into_iter().any(|stem| is_form(verb, stem)) || self.word(at + 1) == "sure";
+        bases.iter().flatten().any(|verb| is_work(verb)) && !is_judging
     }
 
     fn articles_end(&self, from: usize) -> usize {
@@ -203,14 +236,6 @@ impl Sentence {
 /// Whether a word is a form of the verb with this stem.
 fn is_form(word: &str, stem: &str) -> bool {
     word.strip_prefix(stem).is_some_and(|end| matches!(end, "" | "s" | "es" | "e" | "ing" | "y" | "ies"))
-}
-
-/// Whether a verb means that something is made or changed: `adds`, not `reports`.
-fn is_authoring(verb: &str) -> bool {
-    let y = verb.strip_suffix("ies").map(|stem| format!("{stem}y"));
-    let bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()];
-    let is_review = List::Reviews.entries().iter().any(|stem| is_form(verb, stem));
-    bases.iter().flatten().any(|verb| is_work(verb)) && !is_review
 }
 
 impl Requests {
