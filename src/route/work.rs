@@ -6,8 +6,14 @@ use super::message::{Message, Names};
 use crate::model::List;
 
 pattern!(MARK, r" [,;:(—]");
-// `It should always be …`, `users must be able to …`; not that somebody should say or have a look at something.
-pattern!(WISHES, r"\S (?:should|must|shall|needs|ought)(?: (?:to|also|always|now|not|only))* (\S+)");
+// `It should always be …`, `users must be able to …`
+pattern!(
+    WISHES,
+    r"^(.*?)(\S+) (?:should|must|shall|needs|ought|ha(?:s|ve) to)(?: (?:to|also|always|now|not|only))* (\S+)"
+);
+// What a wish is about, if that is no person.
+pattern!(THING, r"\b(?:the|an?|our|my|its|this|these|every|each|it)\b");
+pattern!(BROKEN, r"\b(?:is|are)(?: still| now)? broken\b|\bdo(?:es)?(?: not|n't) work\b");
 pattern!(LATER, r"^ ?(?:and )?(?:then|after (?:that|this)|afterwards|next|finally|lastly)\b");
 
 /// Whether a message asks that something be made, changed, fixed or run.
@@ -86,8 +92,14 @@ impl Asked {
 }
 
 fn is_wish(clause: &str) -> bool {
-    let verb = WISHES.captures(clause);
-    verb.is_some_and(|verb| !List::any(&[List::Tell, List::Look], &verb[1]) && &verb[1] != "have")
+    let is_wished = WISHES.captures(clause).is_some_and(|wish| {
+        let (subject, verb) = (&wish[2], &wish[3]);
+        // Not that somebody should say or have a look at something.
+        let is_thing =
+            THING.is_match(&format!("{}{subject}", &wish[1])) && !List::any(&[List::Everybody, List::Texts], subject);
+        is_thing || !(List::any(&[List::Tell, List::Look], verb) || verb == "have")
+    });
+    is_wished || BROKEN.is_match(clause)
 }
 
 /// A part of a clause, without what stands before its verb.
@@ -151,7 +163,10 @@ impl<'p> Piece<'p> {
         let ends = |word: &str| word.is_empty() || List::AfterText.has(word) || word.ends_with("ing");
         let is_text = |place: usize| List::Texts.has(self.word(place)) && ends(self.word(place + 1));
         let is_for_us = matches!(self.word(begins), "me" | "us") || (self.is_need && self.word(0) == "to");
-        (self.is_need || List::Making.has(self.verb())) && (is_for_us || (begins..begins + 5).any(is_text))
+        // `Make the list of orders faster`
+        let is_bettered = self.verb() == "make" && self.words.last().is_some_and(|word| word.ends_with("er"));
+        let is_text = || !is_bettered && (begins..begins + 5).any(is_text);
+        (self.is_need || List::Making.has(self.verb())) && (is_for_us || is_text())
     }
 }
 
