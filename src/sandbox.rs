@@ -83,6 +83,12 @@ impl Drop for Placeholder {
     }
 }
 
+/// Whether a process with this command line is squad on its way into the sandbox: the program that it becomes has not
+/// begun.
+pub(crate) fn is_entering(command_line: &str) -> bool {
+    command_line.contains(&format!(" {COMMAND} {{\"level\":"))
+}
+
 /// Why a level cannot be had.
 #[derive(Debug)]
 pub(crate) enum Lack {

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::processes::{Birth, Process, Processes};
 use crate::engine::spawn_blocking;
+use crate::sandbox::is_entering;
 
 /// The processes that carry these variables in their environment, but no `git`: that holds locks, and ends by itself.
 pub(super) struct Descendants {
@@ -41,7 +42,7 @@ impl Descendants {
         self.end().await
     }
 
-    /// Ends them at once, and gives their command lines.
+    /// Ends them at once, and gives their command lines. squad's own way into the sandbox is nothing that a tool left.
     pub(super) async fn end(&self) -> Vec<String> {
         self.end_all_in(Processes::read).await
     }
@@ -55,7 +56,7 @@ impl Descendants {
             let processes = read();
             let found = self.among(&processes);
             for process in &found {
-                if process.kill() {
+                if process.kill() && !is_entering(&process.command_line) {
                     ended.entry(process.id).or_insert_with(|| process.command_line.clone());
                 }
             }
@@ -144,6 +145,20 @@ mod tests {
         shell.kill().expect("it ends");
         shell.wait().expect("it has ended");
         assert!(ended.contains(&child) && ended.len() == 2, "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn who_enters_the_sandbox_is_ended_and_not_reported() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("within"), "echo; read line; true").expect("a script");
+        for (rules, reported) in [("{\"level\":\"full\"}", 0), ("{}", 1)] {
+            let mut command = Command::new("sh");
+            command.args(["within", rules, "sh"]).current_dir(folder.path()).env(NAME, "within");
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
+            child.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("a line");
+            assert_eq!(Descendants::of(&[(NAME, "within")]).end().await.len(), reported);
+            assert!(!child.wait().expect("it has ended").success());
+        }
     }
 
     #[tokio::test]
