@@ -207,8 +207,8 @@ fn asks(who: &str, question: &OpenQuestion, now: Timestamp) -> Text {
 fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
     if let Some(last) = &status.last {
         let ended = last.ended.unwrap_or(last.started);
-        let (word, ago) = (last.status.replace('_', " "), ago(seconds_since(ended, now)));
-        let is_good = word == "completed";
+        let (word, ago) = (last.word(), ago(seconds_since(ended, now)));
+        let is_good = last.status == "completed";
         let changed = match last.lines {
             (0, 0) => String::new(),
             _ if last.undone => ", undone".to_owned(),

@@ -31,7 +31,7 @@ pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool, all: boo
     let (zone, this_year) = (clock.zone(), clock.now().to_zoned(clock.zone()).year());
     let is_shown = |run: &&RunSummary| all || !(run.is_answer && run.status == "completed");
     let width = |text: fn(&RunSummary) -> String| runs.iter().filter(is_shown).map(|run| text(run).len()).max();
-    let widths = [width(status), width(time), width(size)].map(Option::unwrap_or_default);
+    let widths = [width(RunSummary::word), width(time), width(size)].map(Option::unwrap_or_default);
     let (mut day, mut folded, mut says_zone) = (None, 0, true);
     for run in runs {
         let started = run.started.to_zoned(zone.clone());
@@ -76,7 +76,7 @@ fn run_line(
     let time = started.strftime("%H:%M").to_string();
     let line = Text::unmarked().with(LineStyle::Faint, &time).plain(" ").with(style, mark.as_str()).plain(" ");
     let line = line.with(LineStyle::Faint, run.run.short()).plain(" ");
-    let line = line.with(style, &format!("{:<status_width$}", status(run)));
+    let line = line.with(style, &format!("{:<status_width$}", run.word()));
     let line = line.with(LineStyle::Faint, &format!("  {:>time_width$}", self::time(run)));
     let line = match run.lines {
         (0, 0) => line.plain(&" ".repeat(size_width + 2)),
@@ -89,10 +89,6 @@ fn run_line(
     let line = line.plain("  ").hanging();
     let room = columns.saturating_sub(line.width() + undone.len()).max(MESSAGE);
     line.plain(undone).plain(&first_line(&run.message, room))
-}
-
-fn status(run: &RunSummary) -> String {
-    run.status.replace('_', " ")
 }
 
 fn time(run: &RunSummary) -> String {

@@ -62,8 +62,8 @@ pub(crate) struct Status {
     /// `None`: no watch is running.
     pub(crate) watch: Option<WatchStatus>,
     pub(crate) runs_live: Vec<RunStatus>,
-    /// Runs whose processes died and whose end is not recorded yet, with advice for people; `None`: this team's
-    /// ledger has nothing of the run.
+    /// Runs whose processes died, as far as their end is not recorded yet or no run came after them, with advice for
+    /// people; `None`: this team's ledger has nothing of the run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "keys")]
     pub(crate) runs_lost: BTreeMap<RunId, Option<String>>,
     /// The sessions of live runs and of `squad watch`.
@@ -172,11 +172,12 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let has_ended = |run: &RunId| {
         cancel::end_of(&repository, &prefix, run, None).is_ok_and(|end| end.is_some_and(|end| end != Outcome::Lost))
     };
-    let runs_lost = dead.into_iter().filter(|run| !has_ended(run)).map(advised).into_map();
     // A ledger that cannot be read is the doctor's to name.
     let leases = Leases { live: live.clone(), dead: BTreeSet::new() };
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), live.len() + 1).unwrap_or_default();
     let last = runs.into_iter().find(|run| run.ended.is_some());
+    let lost = last.iter().filter(|last| last.status == "lost").map(|last| last.run.clone());
+    let runs_lost = dead.into_iter().filter(|run| !has_ended(run)).chain(lost).map(advised).into_map();
     let (runs_live, mut sessions) = live_runs(live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
     // What is wrong with the index is git's to say.

@@ -69,6 +69,8 @@ pub(in crate::ops) enum Fact {
         lines: (u64, u64),
         /// Whether the project's check passed, if it was run.
         verified: Option<bool>,
+        /// How often work was rejected.
+        rejections: u64,
     },
     /// Its changes were undone, or brought back.
     Undone(Undone),
@@ -196,9 +198,9 @@ impl Derived for EntryFacts {
             EventKind::RoutePlanned(plan) => {
                 Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
             }
-            EventKind::RunCompleted { status, agents, work, check, usage, .. } => {
+            EventKind::RunCompleted { status, agents, work, check, usage, rejections, .. } => {
                 let verified = check.map(|check| check.passed);
-                Fact::Ended { status, agents, usage, lines: lines_changed(&work), verified }
+                Fact::Ended { status, agents, usage, lines: lines_changed(&work), verified, rejections }
             }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {

@@ -35,6 +35,9 @@ pub(crate) struct RunSummary {
     /// Whether the project's check passed at its end; `None`: it was not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) verified: Option<bool>,
+    /// How often work was rejected.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) rejections: u64,
     /// All that it changed was undone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) undone: bool,
@@ -44,6 +47,21 @@ pub(crate) struct RunSummary {
     /// It only answered.
     #[serde(skip)]
     pub(crate) is_answer: bool,
+}
+
+impl RunSummary {
+    /// Its status, for people.
+    pub(crate) fn word(&self) -> String {
+        match self.status.as_str() {
+            "completed" if self.rejections > 0 => "revised".to_owned(),
+            status => status.replace('_', " "),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A filter for runs or entries.
@@ -81,6 +99,7 @@ struct PartialRun {
     is_answer: bool,
     lines: (u64, u64),
     verified: Option<bool>,
+    rejections: u64,
     /// The run was resumed: ends before that do not count.
     resumed: bool,
     /// The newest first.
@@ -92,8 +111,9 @@ impl PartialRun {
         match fact {
             Fact::Ended { .. } | Fact::Undone(_) if self.resumed => {}
             Fact::Undone(undone) => self.undos.push(undone),
-            Fact::Ended { status, agents, usage, lines, verified } => {
-                *self = Self { ended: Some((at, status)), agents, usage, lines, verified, ..std::mem::take(self) };
+            Fact::Ended { status, agents, usage, lines, verified, rejections } => {
+                let ended = Some((at, status));
+                *self = Self { ended, agents, usage, lines, verified, rejections, ..std::mem::take(self) };
             }
             Fact::Resumed => self.resumed = true,
             Fact::AgentEnded { outcome, usage, .. } if self.ended.is_none() => {
@@ -163,9 +183,9 @@ fn summary(run: RunId, started: Timestamp, message: String, partial: PartialRun,
     };
     let mut state = UndoState::default();
     partial.undos.iter().rev().for_each(|undone| state.add(undone));
-    let PartialRun { agents, usage, lines, verified, is_answer, .. } = partial;
+    let PartialRun { agents, usage, lines, verified, rejections, is_answer, .. } = partial;
     let undone = state.has(None);
-    RunSummary { run, started, ended, message, status, agents, usage, verified, undone, lines, is_answer }
+    RunSummary { run, started, ended, message, status, agents, usage, verified, rejections, undone, lines, is_answer }
 }
 
 /// The form used in JSON.
