@@ -34,6 +34,14 @@ impl<S: Screen> Lines<S> {
         self
     }
 
+    /// Goes on with a run that has come so far: its card is about all of it.
+    pub(crate) fn after(mut self, past: &[Event]) -> Self {
+        for Event { at, run, agent, position, kind, .. } in past {
+            self.card.see(*at, Some(run), agent.as_ref(), *position, kind);
+        }
+        self
+    }
+
     /// The terminal that questions are asked on.
     pub(crate) fn terminal(&self) -> Terminal {
         self.terminal.clone()

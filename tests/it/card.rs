@@ -51,7 +51,7 @@ fn a_completed_run_names_files_commands_decisions_and_what_to_type() {
         ✓ completed in 0:00; run 000001
           ada        completed   src/ports.toml +2 -0   1 command passed, 1 failed
           bob        completed   src/a.txt, src/b.txt +2 -0
-          checked    unverified: nothing ran after the last change
+          checked    unverified: no check ran after the last change
           decision   000000 landed on main: Ports are shared
           next       squad diff 000001   the files are yours to commit
                      squad undo 000001   take them back
@@ -76,7 +76,7 @@ fn a_bad_end_says_why_first() {
         ✗ ada    failed: the model is overloaded (529), 3 tries
         ✗ failed: ada: the model is overloaded (529), 3 tries; run 000001, 0:00
           ada       failed   cart.py +1 -0   stays in your work tree
-          checked   unverified: nothing ran after the last change
+          checked   unverified: no check ran after the last change
           next      squad orchestrate --resume 000001   goes on with ada
                     squad diff 000001                   what it changed
                     squad undo 000001                   take it back
@@ -168,7 +168,7 @@ fn at_a_narrow_terminal_files_are_counted_and_lines_hang() {
           ada       completed  1 file +2 -0  1 command passed, 1
                     failed
           bob       completed  2 files +2 -0
-          checked   unverified: nothing ran after the last change
+          checked   unverified: no check ran after the last change
     "#]]
     .assert_eq(&format!("✓ completed\n{shown}"));
     assert!(lines[start..].iter().all(|line| line.chars().count() <= 60), "{lines:?}");

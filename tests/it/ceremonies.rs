@@ -70,7 +70,7 @@ fn a_meeting_that_is_due_is_a_step_and_others_are_left_to_people() {
           ada       completed   api.txt +1 -0
           bob       completed   tests.txt +1 -0
           rex       completed   no change   no tool used
-          checked   unverified: nothing ran after the last change
+          checked   unverified: no check ran after the last change
           next      squad diff 000001   the files are yours to commit
                     squad undo 000001   take them back
         --- exit 0

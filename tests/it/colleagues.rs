@@ -48,7 +48,7 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
           ada        completed   src/api.txt +1 -0
           bob        completed   src/api_test.txt +1 -0
           rex        approved    no change   no tool used
-          checked    unverified: nothing ran after the last change
+          checked    unverified: no check ran after the last change
           decision   000000 landed on main: Tests sit beside the code
           next       squad diff 000001   the files are yours to commit
                      squad undo 000001   take them back

@@ -42,6 +42,25 @@ pub(crate) fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
+/// The branch that an agent commits to × whether the reviewer is told of the commit beside the changed lines.
+#[test]
+fn a_reviewer_sees_what_is_committed_beside_the_branch() {
+    const COMMITS: &str = "echo BACKDOOR > a.txt; git add a.txt; git commit -qm mine";
+    let aside = format!("git switch -qc side; {COMMITS}; git switch -q main");
+    for (commands, is_aside) in [(COMMITS, false), (&aside, true)] {
+        let reviews = "cat > ../seen; echo 'VERDICT: approved'; exit";
+        let script =
+            format!("#!/bin/sh\nif [ \"$1\" = --safe ]; then {reviews}; fi\ncat > /dev/null\n{commands}\necho Done.\n");
+        let repo = world(&script, "");
+        let message = "@ada adds the endpoint, then @rex reviews it";
+        let output = squad(&repo, &["orchestrate", "--engine", "mine", "--permissions", "allow", message]);
+        assert_eq!(output.code, 0, "{output}");
+        let seen = repo.read("../seen");
+        assert_eq!(seen.matches("+BACKDOOR").count(), 1, "{seen}");
+        assert_eq!(seen.contains("which the checked-out branch does not have"), is_aside, "{seen}");
+    }
+}
+
 /// Whatever is allowed otherwise.
 #[test]
 fn a_reviewer_is_told_that_it_only_reads() {

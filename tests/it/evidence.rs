@@ -378,7 +378,7 @@ steps = [{ wait = "2s" }, { say = "Wrote all the tests." }]
         ✓ completed in 0:02; run 000001
           ada       completed   src/a.txt, src/b.txt +4 -0
           bob       completed   no change   no tool used
-          checked   unverified: nothing ran after the last change
+          checked   unverified: no check ran after the last change
           next      squad diff 000001   the files are yours to commit
                     squad undo 000001   take them back
     "#]]

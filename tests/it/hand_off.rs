@@ -79,7 +79,7 @@ fn rejected_work_is_revised_by_somebody_else_and_reviewed_again() {
           ada       completed   login.txt +1 -0
           rex       approved    no change
           bob       completed   login.txt +1 -1
-          checked   unverified: nothing ran after the last change
+          checked   unverified: no check ran after the last change
           next      squad diff 000001   the files are yours to commit
                     squad undo 000001   take them back
         --- exit 0
@@ -197,9 +197,52 @@ steps = [{ write = "a.txt", text = "A\n" }, { say = "Mended." }]
     assert_eq!(repo.read("a.txt"), "A\n");
 }
 
-/// Where only author and reviewer are there, resuming the run changes nothing.
+/// What the reviewer said at first, what the person wrote then, what the reviewer says if it is asked again, and the end.
 #[test]
-fn what_nobody_may_revise_is_not_offered_for_resuming() {
+fn a_resumed_run_asks_the_reviewer_again_where_there_is_something_else_to_judge() {
+    let does = |step: &str| format!("[[turn]]\nagent = \"rex\"\nsteps = [{step}]\n");
+    let (unclear, dies) = (does("{ say = \"Hm.\" }"), does("{ fail = \"no model\" }"));
+    let (no, yes) = (verdict(false, "Plain text."), verdict(true, "Hashed."));
+    for (first, file, second, code, says) in [
+        (&unclear, None, Some(&yes), 0, "✓ completed in "),
+        (&unclear, None, Some(&unclear), 1, "✗ failed: rex gave no clear verdict; "),
+        (&dies, None, Some(&yes), 0, "✓ completed in "),
+        (&no, None, None, 1, "✗ failed: rejected by rex: Plain text.; "),
+        (&no, Some("login.txt"), Some(&yes), 0, "✓ completed after 1 rejection in "),
+        (&no, Some("login.txt"), Some(&no), 1, "✗ failed: rejected twice by rex: Plain text.; "),
+        (&no, Some("beside.txt"), Some(&yes), 1, "login.txt did not change since it was rejected"),
+    ] {
+        let repo = TestRepo::with_small_team();
+        repo.write("../home/config/squad/config.toml", "[sessions]\nretry = 0\n");
+        let nobody = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"Nobody.\" }]\n".repeat(4);
+        let script = [WORK, first, second.unwrap_or(&yes), &nobody].concat();
+        let output = repo.rehearse(&script, &["--permissions", "allow", "Rework the login password"]);
+        let when = format!("{first} {file:?} {second:?}");
+        assert!(output.code == 1 && output.err.contains("squad orchestrate --resume"), "{when}: {output}");
+        if let Some(file) = file {
+            repo.write(file, "hashed\n");
+        }
+        let resumed = repo.rehearse(&script, &["--permissions", "allow", "--resume", "20260105"]);
+        assert!(resumed.code == code && resumed.err.contains(says), "{when}: {resumed}");
+        // The card of the log is the same.
+        let log = repo.squad(&["log", "20260105"]);
+        let head = resumed.err.lines().find(|line| line.contains("; run 000001"));
+        let (head, _) = head.and_then(|head| head.split_once(" in ").or(head.split_once("; run"))).expect("a card");
+        assert!(log.out.contains(head), "{when}: {head}\n{log}");
+        let entries = repo.squad(&["log", "20260105", "--json"]).out;
+        let verdicts = [first, second.unwrap_or(&dies)].iter().filter(|it| **it != &dies).count();
+        assert_eq!(entries.matches("\"review.verdict\"").count(), verdicts, "{when}: {resumed}");
+        // What was rejected first and then approved is said to be revised.
+        let is_revised = code == 0 && first == &no;
+        for list in [["log"], ["status"]].map(|arguments| repo.squad(&arguments)) {
+            assert_eq!(list.out.contains("revised"), is_revised, "{when}: {list}");
+        }
+    }
+}
+
+/// Where only author and reviewer are there, the person lifts the lockout or corrects the work.
+#[test]
+fn what_nobody_may_revise_is_for_the_person_to_correct() {
     let repo = TestRepo::with_small_team();
     let team = repo.read(".squad/team.md");
     repo.write(
@@ -209,7 +252,8 @@ fn what_nobody_may_revise_is_not_offered_for_resuming() {
     let script = [WORK.to_owned(), verdict(false, "Plain text.")].concat();
     let output = repo.rehearse(&script, &["--permissions", "allow", "Rework the login password"]);
     assert!(output.code == 1 && output.err.contains("nobody is left to revise the work"), "{output}");
-    assert!(output.err.contains("squad review lift 0000") && !output.err.contains("--resume"), "{output}");
+    assert!(output.err.contains("squad review lift 0000"), "{output}");
+    assert!(output.err.contains("rex judges it again, once you have corrected it"), "{output}");
 }
 
 /// ada's work on the login was rejected, and nobody else could mend it.

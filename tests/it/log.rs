@@ -288,7 +288,7 @@ fn a_run_is_told_as_a_story() {
         ✓ completed in 0:__; run 000001
           ada        completed   src/ports.toml +2 -0   1 command passed, 1 failed
           rex        approved    no change
-          checked    unverified: nothing ran after the last change
+          checked    unverified: no check ran after the last change
           decision   000000 landed on main: Ports are shared
           next       squad diff 000001   the files are yours to commit
                      squad undo 000001   take them back

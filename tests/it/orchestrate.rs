@@ -39,7 +39,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         ✓ completed in 0:02; run 000001
           ada        completed   src/api.txt +1 -0
           bob        completed   no change
-          checked    unverified: nothing ran after the last change
+          checked    unverified: no check ran after the last change
           decision   000000 landed on main: Errors are JSON
           next       squad diff 000001   the files are yours to commit
                      squad undo 000001   take them back

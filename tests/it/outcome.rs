@@ -300,6 +300,16 @@ fn who_was_skipped_is_said_to_be() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"no\" }]\n";
     let output = repo.rehearse(script, &["--permissions", "allow", "First @ada adds the endpoint, then @bob tests it"]);
     assert!(output.err.contains("  ada    failed    no change\n  bob    skipped   step 1 did not"), "{output}");
+    for message in ["@ada adds the endpoint, then @rex reviews it", "Rework the login password"] {
+        let repo = TestRepo::with_small_team();
+        let output = repo.rehearse(script, &["--permissions", "allow", message]);
+        let row = "  rex    skipped   step 1 did not complete (ada: failed)";
+        assert!(output.err.contains(row), "{output}");
+        let run = repo.squad(&["log", "20260105"]);
+        assert!(run.out.contains(row), "{run}");
+        let json = repo.squad(&["log", "--json"]);
+        assert!(json.out.contains(r#""agents":{"ada":"failed","rex":"skipped"}"#), "{json}");
+    }
 }
 
 /// squad's own commands change files and branches while an agent works, or while its command runs.

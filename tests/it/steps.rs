@@ -41,7 +41,7 @@ fn agents_work_in_the_order_of_the_message() {
         ✓ completed in 0:02; run 000001
           ada       completed   api.txt +1 -0
           bob       completed   tests.txt +1 -0
-          checked   unverified: nothing ran after the last change
+          checked   unverified: no check ran after the last change
           next      squad diff 000001   the files are yours to commit
                     squad undo 000001   take them back
         --- exit 0

@@ -24,7 +24,8 @@ pub(in crate::commands) fn perform<'a>(
     let mut view = if context.ui.json() {
         View::Json(context.ui)
     } else {
-        let lines = Lines::new(context.ui);
+        let past = order.resumed.as_ref().map_or(&[][..], |resumed| &resumed.past.events);
+        let lines = Lines::new(context.ui).after(past);
         let lines = if stays { lines } else { lines.of_passing_run() };
         if ask {
             order.ask = Some(asker(lines.terminal()));

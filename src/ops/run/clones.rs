@@ -31,7 +31,7 @@ use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
 use crate::model::{
-    Content, EventKind, IntoSet, Member, Plan, PlanKind, Position, RunId, SkippedFile, Slug, Sort, seconds,
+    Content, EventKind, IntoSet, Member, Outcome, Plan, PlanKind, Position, RunId, SkippedFile, Slug, Sort, seconds,
 };
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
@@ -42,7 +42,7 @@ use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::engines;
 use crate::ops::team::sandbox::{self, Bounds};
 use crate::policy::Redactor;
-use crate::pool::{Cancel, Engines, FoundPlace, Hooks, Permits, Place, Places, Reports, SessionPool, WorkTree};
+use crate::pool::{Cancel, Engines, FoundPlace, Hooks, Permits, Place, Places, Reports, SessionPool, Work, WorkTree};
 use crate::sandbox::Sandbox;
 use crate::settings::Isolation;
 
@@ -101,6 +101,8 @@ pub(in crate::ops) struct Clones {
     joined: Mutex<BTreeSet<Slug>>,
     /// What work is merged with, if that is not what the run has merged so far.
     onto: Mutex<Option<String>>,
+    /// Whose work could not be committed, and why.
+    uncommitted: Mutex<BTreeMap<Slug, String>>,
 }
 
 struct Made {
@@ -341,6 +343,7 @@ impl Clones {
             made: Mutex::default(),
             joined: Mutex::default(),
             onto: Mutex::default(),
+            uncommitted: Mutex::default(),
         }))
     }
 
@@ -576,16 +579,29 @@ impl Clones {
         let others: Vec<Slug> = others.filter(|agent| is_whole && !order.contains(agent)).collect();
         let mut conflicting = Vec::new();
         for agent in order.iter().chain(&others) {
-            match self.collect_from(agent).await {
+            let collected = self.collect_from(agent).await;
+            self.uncommitted.lock().remove(agent);
+            match collected {
                 Ok(true) => {}
                 Ok(false) => conflicting.push(agent.clone()),
                 Err(reason) => {
                     let reason = format!("what {agent} left in its clone could not be committed: {reason}");
+                    self.uncommitted.lock().insert(agent.clone(), reason.clone());
                     self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
                 }
             }
         }
         conflicting
+    }
+
+    /// Work that is in no commit has failed: a resumed run commits it.
+    pub(super) fn fail_uncommitted(&self, works: &mut [Work]) {
+        for (agent, reason) in &*self.uncommitted.lock() {
+            let last = works.iter_mut().rfind(|work| work.agent == *agent);
+            if let Some(work) = last.filter(|work| work.outcome == Outcome::Completed) {
+                (work.outcome, work.reason) = (Outcome::Failed, reason.clone());
+            }
+        }
     }
 
     /// Merges what was done in the project since the last time, so that those who work in clones from now on have it.

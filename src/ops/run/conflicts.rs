@@ -85,7 +85,11 @@ impl Executor<'_> {
             if outcome != Outcome::Completed {
                 return Err(format!("{agent}: {outcome}"));
             }
-            if self.collect(std::slice::from_ref(agent)).await.is_empty() {
+            let is_resolved = self.collect(std::slice::from_ref(agent), done).await.is_empty();
+            if let Some(failed) = done.last().filter(|work| work.outcome != Outcome::Completed) {
+                return Err(failed.reason.clone());
+            }
+            if is_resolved {
                 return Ok(());
             }
             left.clone_from(paths);

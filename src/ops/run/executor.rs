@@ -325,13 +325,17 @@ impl Executor<'_> {
         self.clones.filter(|clones| clones.is_used())
     }
 
-    /// Brings together what these agents did, for those who come after them.
-    /// Returns whose work conflicts.
-    pub(super) async fn collect(&self, agents: &[Slug]) -> Vec<Slug> {
-        match self.clones {
-            Some(clones) => clones.collect(agents).await,
-            None => Vec::new(),
-        }
+    /// Brings together what these agents did, for those who come after them. Returns whose work conflicts; work that
+    /// cannot be committed has failed.
+    pub(super) async fn collect(&self, agents: &[Slug], works: &mut [Work]) -> Vec<Slug> {
+        let Some(clones) = self.clones else { return Vec::new() };
+        let conflicting = clones.collect(agents).await;
+        clones.fail_uncommitted(works);
+        conflicting
+    }
+
+    pub(super) fn fail_uncommitted(&self, works: &mut [Work]) {
+        self.clones.iter().for_each(|clones| clones.fail_uncommitted(works));
     }
 
     fn tell(&self, agent: Option<&Slug>, kind: EventKind) {

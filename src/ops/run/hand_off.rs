@@ -1,9 +1,12 @@
 //! Reviews, and revisions of rejected work: never by its author, and at most twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compile::{self, Rejection, ReviewedWork};
-use crate::model::{Change, EventKind, IntoSet, JudgedFiles, Member, Outcome, Plan, Position, Slug, Verdict, list};
+use crate::git::Error;
+use crate::model::{
+    Change, Content, EventKind, IntoSet, JudgedFiles, Member, Outcome, Plan, Position, Slug, Verdict, list,
+};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::ops::run::resume::Judged;
 use crate::pool::{Job, Work, WorkKind};
@@ -30,6 +33,8 @@ struct Submission {
     now: Vec<Work>,
     /// All work so far, whose files the reviewers are shown.
     all: Vec<Work>,
+    /// No step comes after the review.
+    is_last: bool,
 }
 
 impl Executor<'_> {
@@ -44,8 +49,8 @@ impl Executor<'_> {
         results: &mut Results,
     ) {
         let now: Vec<Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).cloned().collect();
-        let step = step.unwrap_or_else(|| step_of(&now));
-        let mut submission = Submission { all: now.clone(), now };
+        let mut submission = Submission { all: now.clone(), is_last: step.is_none(), now };
+        let step = step.unwrap_or_else(|| step_of(&submission.now));
         let was_unapproved = results.is_unapproved;
         let mut locked: BTreeSet<Slug> = reviewers.iter().map(|reviewer| reviewer.slug.clone()).into_set();
         for attempt in 1..=REVISIONS + 1 {
@@ -129,7 +134,11 @@ impl Executor<'_> {
     ) -> Option<(&'m Member, Review)> {
         let mut last = None;
         for reviewer in reviewers {
-            let review = self.ask(reviewer, plan, position, submission, results).await;
+            let known = self.known(reviewer, position, submission, results).await;
+            let review = match known {
+                Some(review) => review,
+                None => self.ask(reviewer, plan, position, submission, results).await,
+            };
             let has_judged = review.work.outcome == Outcome::Completed;
             results.work.push(review.work.clone());
             if !has_judged {
@@ -155,30 +164,24 @@ impl Executor<'_> {
         submission: &Submission,
         results: &Results,
     ) -> Review {
-        if let Some(review) = self.known(reviewer, position, submission) {
-            return review;
-        }
         let workers = self.workers.at(position);
-        let Submission { now, all } = submission;
+        let Submission { now, all, .. } = submission;
         let clones = self.used_clones().inspect(|clones| clones.join(&reviewer.slug));
-        let others = match &workers.tree {
-            Some(tree) if clones.is_none() => tree.of_others().await,
-            _ => Vec::new(),
-        };
+        let others = self.changed_by_others().await;
         let changed = changed_by(all).chain(&others);
         let mut files: Vec<String> = changed.map(|change| change.path.clone()).collect();
         files.sort();
         files.dedup();
         let shown: Vec<String> = files.iter().take(FILES).cloned().collect();
-        let (diff, contents) = match (clones, &workers.tree) {
+        let diff = match (clones, &workers.tree) {
             (Some(clones), _) => {
-                let read = (clones.diff(&shown).await, clones.contents(&files).await);
-                read.0.as_ref().err().or(read.1.as_ref().err()).iter().for_each(|reason| self.complain(reason));
-                (read.0.unwrap_or_default(), read.1.unwrap_or_default())
+                let diff = clones.diff(&shown).await;
+                diff.inspect_err(|reason| self.complain(reason)).unwrap_or_default()
             }
-            (None, Some(tree)) => (tree.diff(shown).await, tree.contents(files.clone()).await),
-            (None, None) => Default::default(),
+            (None, Some(tree)) => tree.diff(shown).await + &self.diff_aside(all),
+            (None, None) => String::new(),
         };
+        let contents = self.contents(&files).await;
         let judged = JudgedFiles { files, contents, ..JudgedFiles::default() };
         let unchanged: Vec<&String> = results.file_verdicts.rejected_among(&judged).collect();
         let directory = &*self.directory_of(&reviewer.slug);
@@ -249,9 +252,70 @@ impl Executor<'_> {
         }
     }
 
-    /// A review that was finished before the run was interrupted.
-    fn known(&self, reviewer: &Member, position: Position, submission: &Submission) -> Option<Review> {
-        let Judged { verdict, authors, judged, text } = self.past.judged(&reviewer.slug, position)?;
+    /// What commits change that agents made beside the checked-out branch, where the work tree does not show it.
+    fn diff_aside(&self, work: &[Work]) -> String {
+        let repository = &self.project.repository;
+        let of = |work: &Work| {
+            let shared = work.git.together.iter().map(|shared| &shared.changes);
+            let all = [&work.git.own, &work.git.unknown].into_iter().chain(shared);
+            all.flat_map(|changes| changes.commits.iter().rev().cloned()).collect::<Vec<_>>()
+        };
+        let commits: BTreeSet<String> = work.iter().flat_map(of).into_set();
+        let read = || {
+            let head = repository.head()?.commit;
+            let merged = head.map(|head| repository.merged(&commits, &head)).transpose()?.unwrap_or_default();
+            let mut diff = String::new();
+            for commit in commits.difference(&merged) {
+                diff.push_str(&format!("\nIn commit {commit}, which the checked-out branch does not have:\n\n"));
+                diff.push_str(&repository.diff_of_commit(commit)?);
+            }
+            Ok(diff)
+        };
+        read().unwrap_or_else(|error: Error| {
+            self.complain(&format!("what agents committed cannot be shown to the reviewer: {error}"));
+            String::new()
+        })
+    }
+
+    /// What is changed in the work tree and no agent's work.
+    async fn changed_by_others(&self) -> Vec<Change> {
+        match &self.workers.tree {
+            Some(tree) if self.used_clones().is_none() => tree.of_others().await,
+            _ => Vec::new(),
+        }
+    }
+
+    /// What files hold, as far as known.
+    async fn contents(&self, files: &[String]) -> BTreeMap<String, Content> {
+        match (self.used_clones(), &self.workers.tree) {
+            (Some(clones), _) => {
+                let contents = clones.contents(files).await;
+                contents.inspect_err(|reason| self.complain(reason)).unwrap_or_default()
+            }
+            (None, Some(tree)) => tree.contents(files.to_vec()).await,
+            (None, None) => BTreeMap::new(),
+        }
+    }
+
+    /// A review that was finished before the run was interrupted, if its verdict stands. What the reviewer said before
+    /// that is added to the results.
+    async fn known(
+        &self,
+        reviewer: &Member,
+        position: Position,
+        submission: &Submission,
+        results: &mut Results,
+    ) -> Option<Review> {
+        let mut earlier = self.past.judged(&reviewer.slug, position);
+        let standing = match earlier.last() {
+            Some(last) if self.stands(last, position, submission).await => earlier.pop(),
+            _ => None,
+        };
+        for Judged { verdict, judged, .. } in earlier {
+            results.verdicts.push(verdict);
+            results.file_verdicts.add(verdict, Some(&reviewer.slug), judged);
+        }
+        let Judged { verdict, authors, judged, text } = standing?;
         let end = self.past.completed(&reviewer.slug, position)?;
         let mut work = self.workers.at(position).recorded(&reviewer.slug, end.clone());
         work.verdict = Some(verdict);
@@ -262,6 +326,23 @@ impl Executor<'_> {
             self.lock_out(reviewer, position, &authors, &submission.now);
         }
         Some(Review { work, verdict, reasons: text.to_owned(), authors, judged: judged.clone() })
+    }
+
+    /// Whether a verdict of an earlier process is still one on the work: the reviewer is asked again where it gave none,
+    /// or where there is something else now, as a person may have corrected what was rejected.
+    async fn stands(&self, last: &Judged<'_>, position: Position, submission: &Submission) -> bool {
+        let Judged { verdict, judged, .. } = last;
+        if *verdict == Verdict::Unclear {
+            return false;
+        }
+        if self.past.goes_on_after(position, !submission.is_last) {
+            return true;
+        }
+        let others = self.changed_by_others().await;
+        let now = self.contents(&judged.files).await;
+        let is_same = |(path, content): (&String, &Content)| now.get(path).is_none_or(|now| now == content);
+        let mut changed = changed_by(&submission.all).chain(&others);
+        changed.all(|change| judged.files.contains(&change.path)) && judged.contents.iter().all(is_same)
     }
 
     /// Chooses who revises: another agent of the plan, else the person at the terminal chooses, else the coordinator.
@@ -342,14 +423,15 @@ impl Executor<'_> {
             &self.directory_of(&member.slug),
             self.run.as_str(),
         );
-        let work = workers.work(Job { goes_on, ..self.job(member, plan.tier, prompt, WorkKind::Work, resume) }).await;
-        self.collect(std::slice::from_ref(&member.slug)).await;
+        let mut work =
+            workers.work(Job { goes_on, ..self.job(member, plan.tier, prompt, WorkKind::Work, resume) }).await;
+        self.collect(std::slice::from_ref(&member.slug), std::slice::from_mut(&mut work)).await;
         work
     }
 }
 
 /// The last step that changed files, or else the last step.
-fn step_of(done: &[Work]) -> u32 {
+pub(super) fn step_of(done: &[Work]) -> u32 {
     let step = |work: &Work| work.position.step;
     let has_changed = |work: &&Work| work.changed.as_ref().is_none_or(|changed| !changed.is_empty());
     done.iter().filter(has_changed).filter_map(step).max().or_else(|| done.iter().filter_map(step).max()).unwrap_or(1)

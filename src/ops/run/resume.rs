@@ -288,10 +288,12 @@ impl Past {
 
     /// The result of an agent's completed work at a position.
     pub(super) fn completed(&self, agent: &Slug, position: Position) -> Option<&End> {
-        self.at(agent, position).find_map(|event| match &event.kind {
+        let ends = self.at(agent, position).filter_map(|event| match &event.kind {
             EventKind::Completed(end) => Some(end),
             _ => None,
-        })
+        });
+        // A reviewer may have been asked again.
+        ends.last()
     }
 
     /// Whether an agent has a session of this run, which can be resumed.
@@ -375,13 +377,24 @@ impl Past {
         (done, steps)
     }
 
-    pub(super) fn judged(&self, reviewer: &Slug, position: Position) -> Option<Judged<'_>> {
+    /// A reviewer's verdicts at a position, in order.
+    pub(super) fn judged(&self, reviewer: &Slug, position: Position) -> Vec<Judged<'_>> {
         let is_its = |event: &&Event| event.position == position && event.agent.as_ref() == Some(reviewer);
-        self.events.iter().filter(is_its).find_map(|event| match &event.kind {
+        let judged = self.events.iter().filter(is_its).filter_map(|event| match &event.kind {
             EventKind::ReviewVerdict { verdict, authors, judged, text } => {
                 Some(Judged { verdict: *verdict, authors, judged, text })
             }
             _ => None,
+        });
+        judged.collect()
+    }
+
+    /// Whether an agent has begun to revise what was judged at a position, or to work in a later step.
+    pub(super) fn goes_on_after(&self, position: Position, has_steps: bool) -> bool {
+        let Position { step, attempt } = position;
+        self.events.iter().filter(|event| opens_session(event)).any(|event| {
+            let is_revision = event.position.step == step && event.position.attempt > attempt;
+            is_revision || (has_steps && event.position.step > step)
         })
     }
 
@@ -447,7 +460,6 @@ impl Past {
         agents.into_set().into_iter().collect()
     }
 
-    /// The coordinator's completed work, in order.
     /// The run's recorded end, with what was done since.
     pub(super) fn end_with(&self, more: EventKind) -> EventKind {
         let is_end = |kind: &&EventKind| matches!(kind, EventKind::RunCompleted { .. });
@@ -472,6 +484,7 @@ impl Past {
         })
     }
 
+    /// The coordinator's completed work, in order.
     pub(super) fn coordinators(&self) -> impl Iterator<Item = &End> {
         self.events
             .iter()

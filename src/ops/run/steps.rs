@@ -4,6 +4,7 @@ use crate::compile::{self, Part};
 use crate::model::{Ceremony, EventKind, Evidence, Member, Outcome, Plan, Position, Slug, Sort, Verdict};
 use crate::ops::ledger::contents::file_verdicts;
 use crate::ops::run::executor::{Executor, Results, reports_of};
+use crate::ops::run::hand_off::step_of;
 use crate::pool::{Job, Work, WorkKind, Workers};
 use crate::route::asks_each_for_work;
 
@@ -47,11 +48,16 @@ impl Executor<'_> {
         self.workers.colleagues.settled().await;
         handed_on.extend(self.workers.colleagues.take_done());
         results.work.extend(done[recorded..].iter().chain(&handed_on).cloned());
+        self.fail_uncommitted(&mut results.work);
         self.last_review(plan, &[&done[..], &handed_on, &reports].concat(), results).await;
         self.refuse_rejections(&done, results);
-        if results.work.iter().all(|work| work.outcome == Outcome::Completed) {
+        let is_whole = results.work.iter().all(|work| work.outcome == Outcome::Completed);
+        if is_whole {
             let work = results.work.clone();
             self.check(Position::default(), work.iter(), results).await;
+        }
+        if !is_whole || results.is_unapproved || self.workers.cancel.is_set() {
+            self.skip_reviewers(plan, &done, results);
         }
         match &done[..] {
             // Whoever reviews what is there already has answered.
@@ -91,6 +97,18 @@ impl Executor<'_> {
         let judged: Vec<Work> = all.iter().filter(is_work).cloned().collect();
         if !judged.is_empty() {
             self.review(&reviewers, plan, None, &judged, results).await;
+        }
+    }
+
+    /// Reviewers that never began, because the run did not come so far, are skipped.
+    fn skip_reviewers(&self, plan: &Plan, done: &[Work], results: &mut Results) {
+        results.checked.is_cancelled |= self.workers.cancel.is_set();
+        let reason = unfinished(done, plan, results).unwrap_or_else(|| "the work did not complete".to_owned());
+        let workers = self.workers.at(Position::new(step_of(done), 1));
+        for reviewer in plan.reviewers() {
+            if !results.work.iter().any(|work| work.agent == *reviewer) {
+                results.work.push(workers.skip(reviewer, &reason));
+            }
         }
     }
 
@@ -149,7 +167,7 @@ impl Executor<'_> {
             }
         }
         done.extend(workers.fan_out(jobs).await);
-        let conflicting = self.collect(agents).await;
+        let conflicting = self.collect(agents, &mut done).await;
         done.stable_sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
         self.resolve(plan, step, &conflicting, &mut done).await;
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);

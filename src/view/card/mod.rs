@@ -57,6 +57,8 @@ pub(crate) struct Card {
     undone: UndoState,
     /// The agents that have worked in clones, which have something to merge.
     cloned: BTreeSet<Slug>,
+    /// What was merged last, and whether that is all.
+    merged: Option<(String, bool)>,
     /// Nothing is there for further commands.
     pub(crate) names_no_commands: bool,
 }
@@ -89,6 +91,10 @@ impl Card {
             EventKind::CloneCommitted { .. } => self.cloned.extend(agent.cloned()),
             EventKind::RunUndone(undone) => {
                 self.undone.add(undone);
+                return;
+            }
+            EventKind::RunMerged { left, .. } => {
+                self.merged = super::agent_line(kind).map(|(_, text)| (text, left.is_empty()));
                 return;
             }
             EventKind::RunStarted { permissions, .. } => self.allows_all = permissions.as_deref() == Some("allow"),
@@ -229,6 +235,9 @@ impl Card {
             let text = format!("{level}: only the project, temporary files and caches could be written");
             rows.note("sandbox", Text::default().plain(&text));
         }
+        if let Some((merged, _)) = &self.merged {
+            rows.note("merged", Text::default().plain(merged.strip_prefix("merged ").unwrap_or(merged)));
+        }
         if self.undone.has(None) {
             let but = but(self.undone.left_of(None));
             rows.note("undone", Text::default().plain(&format!("all that it changed was taken back{but}")));
@@ -276,7 +285,11 @@ impl Card {
         }
         let mut causes = self.work.iter().filter(|work| work.status == end.status);
         let Some(first) = causes.next() else {
+            if let Some((reviewer, Verdict::Unclear)) = self.unapproved(end) {
+                return format!("{reviewer} gave no clear verdict");
+            }
             return match (&end.check, end.status) {
+                (_, Outcome::Failed) if end.rejections > 0 => "what was rejected is unchanged".to_owned(),
                 (_, Outcome::Cancelled) => "interrupted during the check".to_owned(),
                 (Some(check), Outcome::Failed) if !check.passed => {
                     format!("the check {} {}", first_line(&check.command, 80), first_line(&check.result(), 120))
@@ -389,7 +402,7 @@ impl Card {
         let last = last.max_by_key(|(work, check)| (work.step, work.attempt, place(&work.agent, check)));
         let unverified = || {
             let text = Text::default().with(LineStyle::Warning, "unverified");
-            text.plain(": nothing ran after the last change")
+            text.plain(": no check ran after the last change")
         };
         let Some((work, check)) = last else { return changes.is_any_of_agents().then(unverified) };
         let command = first_line(&check.command, 80);
@@ -438,13 +451,16 @@ impl Card {
         // `merge` takes the work of those who completed it.
         let has_completed = end.agents.values().any(|outcome| *outcome == Outcome::Completed);
         let is_cloned = !self.cloned.is_empty();
+        let is_rejected = self.unapproved(end).is_some_and(|(_, verdict)| verdict == Verdict::Rejected);
+        let is_merged = self.merged.as_ref().is_some_and(|(_, is_all)| *is_all);
+        let merge = (is_any && has_completed && !is_rejected && !is_merged).then_some(merge);
         let undo = match is_cloned {
-            true => (is_any && has_completed).then(|| merge.clone()),
+            true => merge.clone(),
             false => is_any.then(|| (format!("squad undo {id}"), "take it back".to_owned())),
         };
         let resume = |options: &str| (format!("squad orchestrate --resume {id}{options}"), self.rest(end));
         match end.status {
-            Outcome::Completed if is_any && is_cloned => diff.into_iter().chain([merge]).collect(),
+            Outcome::Completed if is_any && is_cloned => diff.into_iter().chain(merge).collect(),
             Outcome::Completed if is_any => vec![
                 (format!("squad diff {id}"), "the files are yours to commit".to_owned()),
                 (format!("squad undo {id}"), "take them back".to_owned()),
@@ -453,7 +469,7 @@ impl Card {
             Outcome::Completed => vec![log],
             _ if end.is_stuck => {
                 let lift = (format!("squad review lift {id}"), "lets its authors revise it, in a new run".to_owned());
-                [Some(lift), diff, undo].into_iter().flatten().collect()
+                [Some(lift), Some(resume("")), diff, undo].into_iter().flatten().collect()
             }
             Outcome::Stopped if !self.budgets.is_empty() => {
                 let budgets: BTreeSet<&String> = self.budgets.iter().into_set();
@@ -474,8 +490,21 @@ impl Card {
         }
     }
 
+    /// The reviewer that has not approved what there is in the end, and its verdict.
+    fn unapproved(&self, end: &RunEnd) -> Option<(&Slug, Verdict)> {
+        let verdicts = self.verdicts.iter().map(|(reviewer, (verdict, _))| (reviewer, *verdict));
+        verdicts.filter(|(_, verdict)| *verdict != Verdict::Approved && end.status == Outcome::Failed).last()
+    }
+
     /// Whom a resumed run goes on with.
     fn rest(&self, end: &RunEnd) -> String {
+        match self.unapproved(end) {
+            Some((reviewer, Verdict::Rejected)) => {
+                return format!("{reviewer} judges it again, once you have corrected it");
+            }
+            Some((reviewer, _)) => return format!("asks {reviewer} again"),
+            None => {}
+        }
         let is_open = |agent: &Slug| end.agents.get(agent).is_some_and(|status| *status != Outcome::Completed);
         let open: Vec<Slug> = self.agents().into_iter().filter(is_open).collect();
         if open.is_empty() { NOTHING_OPEN.to_owned() } else { format!("goes on with {}", list(open)) }
@@ -744,7 +773,7 @@ mod tests {
   unknown                 down +2 -1     changed while the run was down
   git         bob: 1 commit (ccccccc), tag v1 created, configuration core.hooksPath, hooks pre-commit, 1 path staged or \
              unstaged
-  checked     unverified: nothing ran after the last change
+  checked     unverified: no check ran after the last change
   next        squad diff 602796   the files are yours to commit
               squad undo 602796   take them back"
         );
@@ -772,9 +801,10 @@ mod tests {
         let check = |passed| Some(CheckRun { command: test.to_owned(), passed, exit_code: Some(i64::from(!passed)) });
         for (calls, check, said) in [
             (vec![("a", true), (test, false)], check(true), "make test passed after the last change"),
-            (vec![(test, false), ("a", true)], check(true), "unverified: nothing ran after the last change"),
+            (vec![(test, false), ("a", true)], check(true), "unverified: no check ran after the last change"),
             (vec![("a", true), (test, false)], check(false), "make test failed, exit 1"),
-            (vec![("a", true)], None, "unverified: nothing ran after the last change"),
+            (vec![("a", true), ("ls", false)], None, "unverified: no check ran after the last change"),
+            (vec![("a", true)], None, "unverified: no check ran after the last change"),
             // The engine does not report it as it was recorded.
             (vec![("a", true)], check(true), "make test passed"),
         ] {
@@ -825,7 +855,7 @@ mod tests {
 ✗ failed: ada: the model is overloaded; run 602796, 2:41
   ada       failed    app/cart.py +2 -1   stays in your work tree
   rex       skipped   ada failed
-  checked   unverified: nothing ran after the last change
+  checked   unverified: no check ran after the last change
   next      squad orchestrate --resume 602796   goes on with ada and rex
             squad diff 602796                   what it changed
             squad undo 602796                   take it back"
