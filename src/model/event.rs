@@ -404,6 +404,9 @@ kinds! {
         branch: String,
         commit: String,
         merged: Vec<Slug>,
+        /// The person's name, as git knows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
         /// Agents whose work is not in it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<Slug>,

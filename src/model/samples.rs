@@ -377,6 +377,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             branch: text("main"),
             commit: commit(),
             merged: vec![slug("backend")],
+            by: Some(forged()),
             left: vec![slug("tester")],
             check: None,
         },

@@ -197,6 +197,12 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
             };
             (LineStyle::Warning, format!("its work is not merged: {why}"))
         }
+        EventKind::RunMerged { branch, commit, merged, by, left, .. } => {
+            let by = by.as_ref().map(|by| format!(" by {}", first_line(by, 40))).unwrap_or_default();
+            let left = if left.is_empty() { String::new() } else { format!(", without {}", list(left)) };
+            let commit = commit.get(..7).unwrap_or(commit);
+            (LineStyle::Good, format!("merged into {branch} as {commit}{by}: {}{left}", list(merged)))
+        }
         EventKind::HostAssigned { host } => (LineStyle::Faint, format!("works on {host}")),
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),

@@ -211,6 +211,86 @@ fn a_second_merge_takes_what_the_first_had_to_leave() {
     repo.assert_sound();
 }
 
+/// What the reviewer says of ada's work, whether bob's revision is approved, and what keeps that from being merged.
+#[test]
+fn rejected_work_is_merged_only_with_its_approved_revision() {
+    let turn = |agent: &str, steps: &str| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{steps}]\n");
+    let judges = |approved: bool| {
+        let arguments = format!("{{ approved = {approved}, reasons = \"Because.\" }}");
+        turn("rex", &format!("{{ tool = \"squad_verdict\", args = {arguments} }}, {{ say = \"So.\" }}"))
+    };
+    let writes = |agent: &str, path: &str, text: &str| {
+        turn(agent, &format!("{{ write = \"{path}\", text = \"{text}\\n\" }}, {{ say = \"Done.\" }}"))
+    };
+    let ada = [writes("ada", "a.txt", "plain"), judges(false)].concat();
+    let chosen = turn("coordinator", "{ say = '{\"agents\": [\"bob\"], \"reason\": \"knows it\"}' }");
+    let end = turn("coordinator", "{ say = \"That is all.\" }");
+    let script = |text: &str, approved| {
+        let bob = turn(
+            "bob",
+            &format!(
+                "{{ run = \"echo hashed > a.txt\" }}, {{ write = \"bob.txt\", text = \"{text}\\n\" }}, {{ say = \"Done.\" }}"
+            ),
+        );
+        [&ada, &chosen, &bob, &judges(approved), &end, &end].map(String::as_str).concat()
+    };
+    let nobody = [&ada, &end, &end].map(String::as_str).concat();
+    for (script, is_beside, merged, said) in [
+        (&nobody, false, false, "the work of ada is not merged: rex rejected it"),
+        (&script("fine", true), false, true, ""),
+        (
+            &script("fine", true),
+            true,
+            false,
+            "the work of ada is not merged: it was rejected, and its revision is not merged",
+        ),
+        (
+            &script("BREAKER", true),
+            false,
+            false,
+            "the work of ada is not merged: it was rejected, and its revision is not merged",
+        ),
+        (&script("fine", false), false, false, "the work of bob is not merged: rex rejected it"),
+    ] {
+        let repo = repo();
+        let run = played(&repo, script, "@ada adds the endpoint, then @rex reviews it");
+        if is_beside {
+            repo.write("bob.txt", "mine\n");
+            repo.git(&["add", "bob.txt"]);
+            repo.git(&["commit", "-qm", "mine"]);
+        }
+        let check = "[check]\nrun = [\"sh\", \"-c\", \"! grep -l BREAKER *.txt\"]\n";
+        // It would go back to bob, whom nobody plays here.
+        let check = format!("{check}[sessions]\nretry = 0\n[engine.rehearsal]\nscript = 'none.toml'\n");
+        repo.write("../home/config/squad/config.toml", &check);
+        let output = repo.squad(&["merge", &run, "--yes"]);
+        assert_eq!((output.code, repo.exists("a.txt")), (u8::from(!merged), merged), "{output}");
+        assert!(output.err.contains(said), "{said}: {output}");
+        let log = repo.squad(&["log", &run]);
+        let by = "by Ann: ada and bob";
+        assert_eq!(log.out.matches(by).count(), if merged { 2 } else { 0 }, "in the story and on the card: {log}");
+        if merged {
+            assert_eq!(repo.read("a.txt"), "hashed\n");
+        }
+    }
+}
+
+/// A commit that fails: the run has failed, and commits the work when it is resumed.
+#[test]
+fn what_could_not_be_committed_has_failed_until_it_is() {
+    let repo = repo();
+    let in_the_way = "refs/squad/runs/20260105-090000-000001_merged";
+    repo.git(&["update-ref", in_the_way, "HEAD"]);
+    let arguments = ["--permissions", "allow", "--isolation", "clone"];
+    let output = repo.rehearse(SIDE_BY_SIDE, &[&arguments[..], &["@ada builds it"]].concat());
+    assert!(output.code == 1 && output.err.contains("failed: ada: what ada left in its clone could not"), "{output}");
+    repo.git(&["update-ref", "-d", in_the_way]);
+    let resumed = repo.rehearse(SIDE_BY_SIDE, &[&arguments[..], &["--resume", "20260105"]].concat());
+    assert!(resumed.code == 0, "{resumed}");
+    let merged = repo.squad(&["merge", "20260105", "--dry-run"]);
+    assert!(merged.out.contains("api.txt"), "{merged}");
+}
+
 /// Runs that there is nothing of to merge: each says why, and what can be had.
 #[test]
 fn what_cannot_be_merged_says_why() {

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::git::{ClonedWork, MergePlan, MergeTarget, MergedFile, WorkToMerge};
+use crate::git::{MergePlan, MergeTarget, MergedFile, WorkToMerge};
 use crate::model::{
-    ChangeKind, Event, EventKind, IntoSet, Outcome, Position, ProjectCheck, RunId, SkippedFile, Slug, command_line,
-    first_line, list, plural, printable_line,
+    ChangeKind, Event, EventKind, FileVerdicts, IntoSet, Outcome, Position, ProjectCheck, RunId, SkippedFile, Slug,
+    Verdict, command_line, first_line, list, plural, printable_line,
 };
 use crate::ops::change::lock;
 use crate::ops::ledger::journal::writer;
@@ -146,6 +146,79 @@ pub(crate) struct LeftWork {
     pub(crate) commit: String,
 }
 
+impl LeftWork {
+    fn new(AgentWork { agent, work }: &AgentWork, why: String) -> Self {
+        Self { agent: agent.clone(), conflicts: Vec::new(), why, check: None, commit: work.commit.clone() }
+    }
+}
+
+/// What reviewers rejected, by its commits.
+#[derive(Debug, Default)]
+struct Rejections {
+    /// The reviewer whose rejection stands.
+    standing: BTreeMap<String, Slug>,
+    /// The commits that revise what was rejected, and are approved. It is merged only with all of them.
+    revisions: BTreeMap<String, Vec<String>>,
+}
+
+impl Rejections {
+    fn of(events: &[Event]) -> Self {
+        let (mut found, mut verdicts) = (Self::default(), FileVerdicts::default());
+        let mut commits: BTreeMap<&Slug, Vec<String>> = BTreeMap::new();
+        // Committed since the first rejection that stands.
+        let mut since: Vec<String> = Vec::new();
+        for event in events {
+            let Some(agent) = &event.agent else { continue };
+            match &event.kind {
+                EventKind::CloneCommitted { commit, .. } => {
+                    let own = commits.entry(agent).or_default();
+                    match own.last().filter(|_| is_return(event.position)) {
+                        Some(last) => found.replace(last, commit),
+                        None if !found.standing.is_empty() => since.push(commit.clone()),
+                        None => {}
+                    }
+                    own.push(commit.clone());
+                }
+                EventKind::ReviewVerdict { verdict, authors, judged, .. } => {
+                    verdicts.add(*verdict, Some(agent), judged);
+                    let of_authors = authors.iter().filter_map(|author| commits.get(author)).flatten();
+                    if *verdict == Verdict::Rejected {
+                        found.standing.extend(of_authors.map(|commit| (commit.clone(), agent.clone())));
+                    }
+                    // Where nothing has changed, an approval does not lift the rejection.
+                    let is_revised = !since.is_empty() && verdicts.rejected_among(judged).next().is_none();
+                    if *verdict == Verdict::Approved && is_revised {
+                        let revised = found.standing.extract_if(.., |_, reviewer| reviewer == agent);
+                        found.revisions.extend(revised.map(|(commit, _)| (commit, since.clone())));
+                    }
+                    if found.standing.is_empty() {
+                        since.clear();
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// A commit stands in the place of one that conflicted.
+    fn replace(&mut self, old: &str, new: &str) {
+        if let Some(reviewer) = self.standing.get(old).cloned() {
+            self.standing.insert(new.to_owned(), reviewer);
+        }
+        if let Some(revisions) = self.revisions.get(old).cloned() {
+            self.revisions.insert(new.to_owned(), revisions);
+        }
+        let revisions = self.revisions.values_mut().flatten().filter(|commit| *commit == old);
+        revisions.for_each(|commit| new.clone_into(commit));
+    }
+
+    /// Whether work was rejected, and not all that revises it is there.
+    fn lacks(&self, commit: &str, has: &dyn Fn(&String) -> bool) -> bool {
+        self.revisions.get(commit).is_some_and(|revisions| !revisions.iter().all(has))
+    }
+}
+
 /// Merges a run's work, once the user agrees to what would happen.
 pub(crate) fn merge(
     env: &Env,
@@ -191,6 +264,9 @@ pub(crate) fn merge(
         return Err(Failure::usage(format!("run {run} is merged already, on the branch {aside}"))
             .hint(format!("`git merge {aside}` brings it here; `git branch -D {aside}` lets squad merge it again")));
     }
+    let rejections = Rejections::of(&events);
+    let (works, rejected): (Vec<AgentWork>, Vec<AgentWork>) =
+        works.into_iter().partition(|work| !rejections.standing.contains_key(&work.work.commit));
     let (ready, unfinished): (Vec<AgentWork>, Vec<AgentWork>) =
         works.into_iter().partition(|work| completed(&events, &work.agent));
     let at = env.clock.now();
@@ -200,8 +276,22 @@ pub(crate) fn merge(
     let to_merge: Vec<WorkToMerge<'_>> =
         ready.iter().map(|work| WorkToMerge { work: &work.work, message: message(work) }).collect();
     let plan_of = |indices: &[usize]| {
-        let planned = repository.plan_merge(&onto, (&to_merge, indices), (&signer, at));
-        planned.map_err(|error| gone(&run, &ready, &error))
+        let mut indices = indices.to_vec();
+        loop {
+            let plan = repository.plan_merge(&onto, (&to_merge, &indices), (&signer, at));
+            let plan = plan.map_err(|error| gone(&run, &ready, &error))?;
+            let merged: Vec<&AgentWork> = plan.merged.iter().filter_map(|index| ready.get(*index)).collect();
+            let has = |commit: &String| {
+                merged.iter().any(|work| work.work.commit == *commit)
+                    || merges.iter().any(|(_, works)| works.contains(commit))
+            };
+            let lacking = plan.merged.iter().filter(|index| rejections.lacks(&ready[**index].work.commit, &has));
+            let lacking: Vec<usize> = lacking.copied().collect();
+            if lacking.is_empty() {
+                return Ok(plan);
+            }
+            indices.retain(|index| !lacking.contains(index));
+        }
     };
     let all: Vec<usize> = (0..ready.len()).collect();
     let mut plan = plan_of(&all)?;
@@ -261,33 +351,34 @@ pub(crate) fn merge(
     };
     let conflicts = plan.conflicts.iter().filter_map(|(index, paths)| Some((ready.get(*index)?, paths)));
     let conflicts = conflicts.map(|(work, paths)| LeftWork {
-        agent: work.agent.clone(),
         conflicts: paths.clone(),
-        why: format!("it conflicts in {}", list(paths)),
-        check: None,
-        commit: work.work.commit.clone(),
+        ..LeftWork::new(work, format!("it conflicts in {}", list(paths)))
     });
-    let red = train.red.into_iter().filter_map(|(index, check)| Some((ready.get(index)?, check)));
+    let is_red = |index: &usize| train.red.iter().any(|(red, _)| red == index);
+    let is_planned = |index: &usize| {
+        plan.merged.contains(index) || plan.conflicts.iter().any(|(other, _)| other == index) || is_red(index)
+    };
+    let unrevised = all.iter().filter(|index| !is_planned(index)).filter_map(|index| ready.get(*index));
+    let unrevised =
+        unrevised.map(|work| LeftWork::new(work, "it was rejected, and its revision is not merged".to_owned()));
+    let red = train.red.iter().filter_map(|(index, check)| Some((ready.get(*index)?, check)));
     let red = red.map(|(work, check)| LeftWork {
-        agent: work.agent.clone(),
-        conflicts: Vec::new(),
-        why: format!("`{}` {} with it, and passed without", check.command, check.result()),
-        check: Some(Box::new(check)),
-        commit: work.work.commit.clone(),
+        check: Some(Box::new(check.clone())),
+        ..LeftWork::new(work, format!("`{}` {} with it, and passed without", check.command, check.result()))
     });
-    let unfinished = unfinished.into_iter().map(|AgentWork { agent, work: ClonedWork { commit, .. } }| LeftWork {
-        why: format!("{agent} did not complete its work"),
-        agent,
-        conflicts: Vec::new(),
-        check: None,
-        commit,
+    let rejected = rejected.iter().map(|work| {
+        let reviewer = rejections.standing.get(&work.work.commit).cloned().unwrap_or_else(Slug::coordinator);
+        LeftWork::new(work, format!("{reviewer} rejected it"))
     });
+    let unfinished =
+        unfinished.iter().map(|work| LeftWork::new(work, format!("{} did not complete its work", work.agent)));
+    let left = conflicts.chain(red).chain(unrevised).chain(rejected).chain(unfinished).collect();
     let files = plan.files();
     let mut report = MergeReport {
         run: run.clone(),
         dry_run: options.dry_run,
         merged: agents(),
-        left: conflicts.chain(red).chain(unfinished).collect(),
+        left,
         runs_by_itself: files.iter().filter_map(runs_by_itself).collect(),
         files: files.into_iter().map(|file| file.path).collect(),
         branch: None,
@@ -326,7 +417,8 @@ pub(crate) fn merge(
     let left = report.left.iter().map(|left| left.agent.clone()).collect();
     let (branch, commit) = (merged.branch.clone(), merged.commit.clone());
     let (merged_agents, check) = (report.merged.clone(), report.check.clone());
-    let kind = EventKind::RunMerged { branch, commit, merged: merged_agents, left, check };
+    let by = Some(committer.name);
+    let kind = EventKind::RunMerged { branch, commit, merged: merged_agents, by, left, check };
     record(env, &workspace, &run, &mut events, None, kind)?;
     (report.branch, report.commit, report.aside) = (Some(merged.branch), Some(merged.commit), merged.aside);
     Ok(report)
@@ -511,7 +603,14 @@ fn note_merge(
     let left: BTreeSet<Slug> = clones::works(&workspace.repository, run)?.into_iter().map(|work| work.agent).into_set();
     let left = left.into_iter().filter(|agent| !merged.contains(agent)).collect();
     let (branch, commit) = (branch.unwrap_or_default().to_owned(), commit.to_owned());
-    record(env, workspace, run, events, None, EventKind::RunMerged { branch, commit, merged, left, check: None })
+    record(
+        env,
+        workspace,
+        run,
+        events,
+        None,
+        EventKind::RunMerged { branch, commit, merged, by: None, left, check: None },
+    )
 }
 
 /// Records a merge that a later command has finished.
