@@ -58,10 +58,14 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let workspace = Workspace::find(context.env, &context.directory)?;
         let (units, problems) = needing_approval(context.env, &workspace);
-        if let Some(problem) = problems.iter().find(|problem| problem.severity == Severity::Error) {
+        let command = self.command.unwrap_or(Command::List);
+        // To take everything back, nothing has to be read.
+        let takes_all = matches!(&command, Command::Revoke(which) if which.all);
+        let problem = problems.iter().find(|problem| problem.severity == Severity::Error && !takes_all);
+        if let Some(problem) = problem {
             return Err(Failure::of_problem(problem));
         }
-        match self.command.unwrap_or(Command::List) {
+        match command {
             Command::List => show(context, &units.iter().collect::<Vec<_>>()),
             Command::Approve { which, yes } => {
                 let chosen = which.of(&units, |state| state != State::Approved)?;
@@ -81,7 +85,7 @@ impl Args {
             }
             Command::Revoke(which) => {
                 let chosen = which.of(&units, |state| state != State::New)?;
-                if which.all {
+                if takes_all {
                     revoke_all(context.env, &workspace)?;
                 } else {
                     settle(context.env, &workspace, &chosen, false)?;

@@ -52,6 +52,16 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {
     read(open_regular(File::options().read(true), path).ok()?, most).ok()?.ok()
 }
 
+/// The text of a regular file that belongs to this user.
+pub(crate) fn read_own(path: &Path) -> io::Result<String> {
+    let file = open_regular(File::options().read(true), path)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::uid(&file.metadata()?) != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("the file is another user's"));
+    }
+    io::read_to_string(file)
+}
+
 /// Bytes of a file that squad reads to recognize it.
 const MOST_TO_RECOGNIZE: u64 = 64 << 20;
 

@@ -23,7 +23,8 @@ pub(super) struct Key {
 impl Key {
     /// Whether no agent starts while its value cannot be read: to leave it out would let more happen.
     pub(super) fn fails_closed(&self) -> bool {
-        let tables = [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation."];
+        let tables =
+            [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation.", "policy."];
         self.adds_up || tables.iter().any(|table| self.name.starts_with(table))
     }
 }
@@ -448,6 +449,14 @@ pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
 pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
     problem(origin, "config-untrusted", format!("`{name}` is ignored: a repository may not set it"))
         .hint(if is_for_users_alone(name) { OWN } else { APPROVE })
+}
+
+/// What the user approved may be there to deny something, so that without it nobody works.
+pub(super) fn changed(name: &str, origin: &Origin) -> Problem {
+    let hint =
+        format!("`squad trust` shows it: then `squad trust approve {name}`, or `revoke`; no agent starts until then");
+    let reason = "has changed since you approved it, or a file that it names has";
+    Problem { severity: Severity::Error, ..unusable(name, reason, origin).hint(hint) }
 }
 
 const OWN: &str = "set it in your own configuration file or with its SQUAD_ variable";

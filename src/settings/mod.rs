@@ -71,6 +71,14 @@ pub(crate) struct Layer {
     pub(crate) entries: Vec<(String, toml::Value, Origin)>,
 }
 
+/// What a user has approved of a repository's settings, by the names that [`restricted`] gives.
+#[derive(Debug, Default)]
+pub(crate) struct Trusted {
+    pub(crate) approved: BTreeSet<String>,
+    /// As something else than it is now.
+    pub(crate) changed: BTreeSet<String>,
+}
+
 /// The effective settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -405,14 +413,11 @@ impl Default for Settings {
 impl Settings {
     /// Applies the layers to the defaults, lowest first. Unusable values are ignored and reported.
     pub(crate) fn resolve(layers: impl IntoIterator<Item = Layer>) -> (Self, Vec<Problem>) {
-        Self::resolve_trusting(layers, &BTreeSet::new())
+        Self::resolve_trusting(layers, &Trusted::default())
     }
 
-    /// With what a user has approved of a repository's settings, by the names that [`restricted`] gives.
-    pub(crate) fn resolve_trusting(
-        layers: impl IntoIterator<Item = Layer>,
-        trusted: &BTreeSet<String>,
-    ) -> (Self, Vec<Problem>) {
+    /// With what a user has approved of a repository's settings.
+    pub(crate) fn resolve_trusting(layers: impl IntoIterator<Item = Layer>, trusted: &Trusted) -> (Self, Vec<Problem>) {
         let mut settings = Self::blank();
         let mut problems = Vec::new();
         let (mut unknown, mut refused) = (BTreeSet::new(), BTreeSet::new());
@@ -426,11 +431,12 @@ impl Settings {
                 }
                 continue;
             };
-            let is_restricted = matches!(origin, Origin::Project(..)) && !trusted.contains(keys::owner(&name));
+            let is_restricted = matches!(origin, Origin::Project(..)) && !trusted.approved.contains(keys::owner(&name));
             if key.guarded && is_restricted {
                 let name = keys::owner(&name);
                 if refused.insert(name.to_owned()) {
-                    problems.push(keys::guarded(name, &origin));
+                    let say = if trusted.changed.contains(name) { keys::changed } else { keys::guarded };
+                    problems.push(say(name, &origin));
                 }
                 continue;
             }

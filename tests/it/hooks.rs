@@ -9,11 +9,15 @@ use crate::support::{Output, TestRepo};
 
 const OWN: &str = "../home/config/squad/config.toml";
 
+/// A run's clock may jump ahead while a hook works, and no hook here is slow.
+const PATIENT: &str = "timeout = \"10m\"\n";
+
 /// A repository whose user has this hook, a script for `sh`.
 fn repo(on: &str, more: &str, script: &str) -> TestRepo {
     let repo = TestRepo::with_small_team();
     repo.write("guard.sh", script);
-    repo.write(OWN, &format!("[hooks.guard]\non = \"{on}\"\nrun = [\"sh\", \"guard.sh\"]\n{more}"));
+    let patient = if more.starts_with("timeout") { "" } else { PATIENT };
+    repo.write(OWN, &format!("[hooks.guard]\non = \"{on}\"\nrun = [\"sh\", \"guard.sh\"]\n{patient}{more}"));
     repo
 }
 
@@ -99,8 +103,8 @@ fn changed_arguments_are_judged_like_others() {
 #[test]
 fn each_hook_sees_what_those_before_it_changed() {
     let repo = repo("pre_tool_use", "", "grep -q two && exit 2; exit 0");
-    let more = "[hooks.b]\non = \"pre_tool_use\"\nrun = [\"sh\", \"-c\", \"grep -q one && echo '{\\\"arguments\\\": {\\\"command\\\": \\\"two\\\"}}'; exit 0\"]\n\
-        [hooks.a]\non = \"pre_tool_use\"\nrun = [\"sh\", \"-c\", \"echo '{\\\"arguments\\\": {\\\"command\\\": \\\"one\\\"}}'\"]\n";
+    let more = "[hooks.b]\non = \"pre_tool_use\"\nrun = [\"sh\", \"-c\", \"grep -q one && echo '{\\\"arguments\\\": {\\\"command\\\": \\\"two\\\"}}'; exit 0\"]\ntimeout = \"10m\"\n\
+        [hooks.a]\non = \"pre_tool_use\"\nrun = [\"sh\", \"-c\", \"echo '{\\\"arguments\\\": {\\\"command\\\": \\\"one\\\"}}'\"]\ntimeout = \"10m\"\n";
     repo.write(OWN, &(repo.read(OWN) + more));
     let output = play(&repo, "{ run = \"zero\" }, { say = \"Done.\" }", "allow");
     let changed: Vec<_> =
@@ -155,7 +159,7 @@ fn a_session_begins_and_ends_with_hooks() {
     let script = "cat > ../start.json; echo '{\"context\": \"Today is quiet.\"}'";
     let begun = repo(
         "session_start",
-        "[hooks.last]\non = \"session_end\"\nrun = [\"sh\", \"-c\", \"cat > ../end.json\"]\n",
+        "[hooks.last]\non = \"session_end\"\nrun = [\"sh\", \"-c\", \"cat > ../end.json\"]\ntimeout = \"10m\"\n",
         script,
     );
     let output = play(&begun, "{ fail = \"no\" }", "allow");
@@ -175,13 +179,14 @@ fn a_session_begins_and_ends_with_hooks() {
     }
 }
 
-/// A repository's hook is inert until it is approved, and denies when its file changes after that; so does the user's when
-/// an agent changes its file during a run.
+/// A repository's hook is inert until it is approved, and holds everything up when its file changes after that; it denies
+/// when an agent changes its file during a run.
 #[test]
 fn what_a_hook_runs_is_what_was_approved() {
     let repo = TestRepo::with_small_team();
     repo.write("guard.sh", "exit 2");
-    repo.write(".squad/config.toml", "[hooks.guard]\non = \"pre_tool_use\"\nrun = [\"sh\", \"guard.sh\"]\n");
+    let hook = "[hooks.guard]\non = \"pre_tool_use\"\nrun = [\"sh\", \"guard.sh\"]\n";
+    repo.write(".squad/config.toml", &format!("{hook}{PATIENT}"));
     let is_written = |output: Output| -> (bool, Output) {
         let written = repo.exists("a.txt");
         let _ = std::fs::remove_file(repo.root().join("a.txt"));
@@ -193,7 +198,10 @@ fn what_a_hook_runs_is_what_was_approved() {
     assert!(!is_written(play(&repo, WRITES, "allow")).0);
     repo.write("guard.sh", "exit 0");
     let (written, output) = is_written(play(&repo, WRITES, "allow"));
-    assert!(written && output.err.contains("`hooks.guard` is ignored"), "what changed is not approved: {output}");
+    assert!(!written && output.code == 3, "what changed is not approved: {output}");
+    for told in ["`hooks.guard` has changed since you approved it", "squad trust approve hooks.guard"] {
+        assert!(output.out.contains(told), "{told}: {output}");
+    }
     assert_eq!(repo.squad(&["trust", "approve", "hooks.guard", "--yes"]).code, 0);
     let tampers = format!(
         "{{ write = \"guard.sh\", text = \"exit 0 # mine\" }}, {{ run = \"echo 'exit 0 # mine' > guard.sh\" }}, {WRITES}"
@@ -219,7 +227,8 @@ fn a_hook_is_the_one_that_the_run_began_with() {
         let repo = TestRepo::with_small_team();
         repo.write("real.sh", "grep -q 'write' && exit 2; exit 0");
         std::os::unix::fs::symlink("real.sh", repo.root().join("guard.sh")).expect("a link");
-        let hook = format!("[hooks.guard]\non = \"pre_tool_use\"\nrun = [\"sh\", \"{run}\"]\ntools = [\"write\"]\n");
+        let hook =
+            format!("[hooks.guard]\non = \"pre_tool_use\"\nrun = [\"sh\", \"{run}\"]\ntools = [\"write\"]\n{PATIENT}");
         repo.write(OWN, &hook);
         let output = play(&repo, &format!("{{ run = \"{first}\" }}, {WRITES}"), "allow");
         let reason = of(&output, "tool.denied")[0]["reason"].to_string();
@@ -230,7 +239,7 @@ fn a_hook_is_the_one_that_the_run_began_with() {
 /// Cancelled while a hook is asked, work is cancelled, and the last hook is told so.
 #[test]
 fn work_that_is_cancelled_in_a_hook_is_cancelled() {
-    let more = "[hooks.last]\non = \"session_end\"\nrun = [\"sh\", \"-c\", \"cat > ../end.json\"]\n";
+    let more = "[hooks.last]\non = \"session_end\"\nrun = [\"sh\", \"-c\", \"cat > ../end.json\"]\ntimeout = \"10m\"\n";
     for on in ["session_start", "agent_stop"] {
         let repo = repo(on, more, "touch ../asked; sleep 20 & wait");
         // In a process of its own: in this one, a hook's time would pass at once.

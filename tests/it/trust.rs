@@ -6,11 +6,16 @@ use crate::support::TestRepo;
 
 const CONFIG: &str = ".squad/config.toml";
 /// Something of each kind, in the order in which it is listed.
-const BROUGHT: &str = "[policy]\ncommands.allow = [\"touch\"]\n[sessions]\nlimit = \"9h\"\ntimeout = \"1m\"\n\
+const BROUGHT: &str = "[policy]\ncommands.allow = [\"touch\"]\nquestions = 900\n[sessions]\nlimit = \"9h\"\ntimeout = \"1m\"\n\
     [engine]\nfallback = [\"rehearsal\"]\n[engines.mine]\nprogram = \"sh\"\narguments = [\"tools/run.sh\"]\n\
     [engine.copilot.provider]\nbase_url = \"https://elsewhere.example\"\n[mcp.servers.tides]\nurl = \"https://tides.example\"\n\
     [hooks.guard]\non = \"pre_tool_use\"\nrun = [\"sh\", \"tools/guard.sh\"]\n\
-    [models.override]\nall = \"dearest\"\n";
+    [check]\nrun = [\"sh\", \"tools/check.sh\"]\n[sandbox]\nlevel = \"rules\"\nread = [\"/\"]\ngit = \"open\"\n\
+    [isolation]\nsetup = [\"sh\", \"tools/setup.sh\"]\nbring = [\"tools\"]\nhost = \"far\"\n\
+    [hosts.far]\nlaunch = [\"sh\", \"tools/far.sh\"]\n[links.other]\ngit = \"../other\"\n\
+    [engine.rehearsal]\nscript = \"tools/script.toml\"\n\
+    [engine.copilot]\npath = \"tools/run.sh\"\nhome = \"tools\"\npermission = \"allow\"\n\
+    [models.override]\nall = \"dearest\"\n[git]\nprogram = \"tools/git.sh\"\n";
 
 fn repo() -> TestRepo {
     let repo = TestRepo::with_small_team();
@@ -86,17 +91,33 @@ fn servers_of_charters_and_of_other_tools_files_are_brought_too() {
 
 #[test]
 fn each_kind_is_inert_until_it_is_approved() {
-    let repo = repo();
+    let mut repo = repo();
+    // It would be above the repository's.
+    repo.variables.remove("SQUAD_SANDBOX_LEVEL");
     let names: Vec<String> = states(&repo, &repo.root()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(
         names,
         [
+            "check.run",
+            "engine.copilot.home",
+            "engine.copilot.path",
+            "engine.copilot.permission",
             "engine.copilot.provider.base_url",
             "engine.fallback",
+            "engine.rehearsal.script",
             "engines.mine",
             "hooks.guard",
+            "hosts.far",
+            "isolation.bring",
+            "isolation.host",
+            "isolation.setup",
+            "links.other.git",
             "mcp.servers.tides",
             "policy.commands.allow",
+            "policy.questions",
+            "sandbox.git",
+            "sandbox.level",
+            "sandbox.read",
             "sessions.limit"
         ]
     );
@@ -107,9 +128,11 @@ fn each_kind_is_inert_until_it_is_approved() {
         let begins = |setting: &String| setting == name || setting.starts_with(&format!("{name}."));
         assert!(in_effect(&repo).iter().any(begins), "{name}: {:?}", in_effect(&repo));
     }
-    // Nobody approves another's own choice of a model.
-    let output = repo.squad(&["trust", "approve", "models.override.all", "--yes"]);
-    assert_eq!(output.code, 2, "{output}");
+    // Nobody approves another's own choice of a model, or the git that reads the repository.
+    for name in ["models.override.all", "git.program"] {
+        let output = repo.squad(&["trust", "approve", name, "--yes"]);
+        assert_eq!(output.code, 2, "{output}");
+    }
     assert_eq!(repo.squad(&["trust", "revoke", "--all"]).code, 0);
     assert_eq!(in_effect(&repo), ["sessions.timeout"]);
 }
@@ -125,7 +148,10 @@ fn what_changes_has_to_be_approved_again() {
     };
     assert_eq!(changed(&repo), Vec::<String>::new());
     repo.write("tools/run.sh", "echo two\n");
-    assert_eq!(changed(&repo), ["engines.mine changed"]);
+    assert_eq!(changed(&repo), ["engine.copilot.path changed", "engines.mine changed"]);
+    // What was approved may be there to deny something.
+    let output = repo.squad(&["orchestrate", "@ada do it"]);
+    assert!(output.code == 3 && output.err.contains("squad trust approve engine"), "{output}");
     repo.write("tools/run.sh", "echo one\n");
     repo.write(CONFIG, &BROUGHT.replace("elsewhere.example", "other.example"));
     assert_eq!(changed(&repo), ["engine.copilot.provider.base_url changed"]);
@@ -134,7 +160,31 @@ fn what_changes_has_to_be_approved_again() {
     assert_eq!(changed(&repo), ["mcp.servers.more new"]);
     repo.write(CONFIG, BROUGHT);
     std::fs::remove_file(repo.root().join("tools/run.sh")).expect("the file");
-    assert_eq!(changed(&repo), ["engines.mine changed"]);
+    assert_eq!(changed(&repo), ["engine.copilot.path changed", "engines.mine changed"]);
+}
+
+/// A repository that would do all of it: nothing of it runs, and no file of anybody's is made, while a team works.
+#[cfg(unix)]
+#[test]
+fn nothing_that_a_repository_brings_runs_by_itself() {
+    let repo = repo();
+    let programs = ["run", "guard", "check", "setup", "far", "git"].map(|name| format!("tools/{name}.sh"));
+    for program in &programs {
+        repo.write(program, &format!("touch {}/ran\n", repo.root().display()));
+    }
+    repo.write("tools/script.toml", "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"touch ran\" }]\n");
+    let script =
+        "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\" }, { run = \"touch ran\" }, { say = \"Done.\" }]\n";
+    for isolation in ["project", "clone"] {
+        let output =
+            repo.rehearse(script, &["@ada do it", "--permissions", "deny", "--isolation", isolation, "--json"]);
+        let at_work = |event: &Value| event["type"] == "hook.answered" || event["type"] == "check.ended";
+        assert!(!repo.exists("ran") && !TestRepo::events(&output).iter().any(at_work), "{output}");
+    }
+    for command in [&["doctor"][..], &["status"], &["engines"], &["route", "do it"], &["check"], &["hosts"]] {
+        let output = repo.squad(command);
+        assert!(!repo.exists("ran"), "{command:?}: {output}");
+    }
 }
 
 #[test]
@@ -147,7 +197,7 @@ fn a_copy_has_no_approvals_and_a_work_tree_has_its_repositorys() {
     repo.git(&["worktree", "add", "-q", "../tree"]);
     for (place, expected) in [("../copy", "new"), ("../tree", "approved")] {
         let states = states(&repo, &repo.root().join(place));
-        assert!(states.len() == 7 && states.iter().all(|(_, state)| state == expected), "{place}: {states:?}");
+        assert!(states.len() == 21 && states.iter().all(|(_, state)| state == expected), "{place}: {states:?}");
     }
     // Nor has another repository that takes its place.
     let root = repo.root();
@@ -157,20 +207,44 @@ fn a_copy_has_no_approvals_and_a_work_tree_has_its_repositorys() {
     assert!(states.iter().all(|(_, state)| state == "new"), "{states:?}");
 }
 
-/// Without a person, without a file to keep it in, and with one that is damaged: nothing is approved.
+/// Without a person, without a file to keep it in, and with one that is damaged or another's: nothing is approved.
 #[test]
 fn whatever_goes_wrong_nothing_is_approved() {
     let mut repo = repo();
     let output = repo.squad(&["trust", "approve", "--all"]);
     assert!(output.code == 2 && output.err.contains("--yes"), "{output}");
-    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
     let data = std::path::PathBuf::from(&repo.variables["HOME"]).join(".local/share/squad/trust");
-    let file = std::fs::read_dir(&data).expect("a folder").next().expect("a file").expect("a name").path();
-    std::fs::write(&file, "{\"approved\": 3}").expect("a file");
-    assert_eq!(in_effect(&repo), ["sessions.timeout"]);
+    for (was, is, told) in [
+        ("}", "", "your approvals cannot be read: EOF"),
+        ("\"approved\"", "\"aproved\"", "your approvals cannot be read: missing field"),
+        (".git", ".tig", "your approvals are those of another repository"),
+        ("", "", "your approvals cannot be read: the file is another user's"),
+    ] {
+        assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+        let file = std::fs::read_dir(&data).expect("a folder").next().expect("a file").expect("a name").path();
+        let kept = std::fs::read_to_string(&file).expect("a file");
+        std::fs::write(&file, kept.replace(was, is)).expect("a file");
+        #[cfg(unix)]
+        if was.is_empty() && std::os::unix::fs::chown(&file, Some(1), None).is_err() {
+            // Only root can give a file away.
+            assert_eq!(repo.squad(&["trust", "revoke", "--all"]).code, 0);
+            continue;
+        }
+        assert_eq!(in_effect(&repo), ["sessions.timeout"]);
+        // What was approved to deny something is not known, so nobody works.
+        for command in [&["trust"][..], &["trust", "approve", "--all", "--yes"], &["orchestrate", "@ada do it"]] {
+            let output = repo.squad(command);
+            let place = file.file_name().and_then(|name| name.to_str()).expect("a name");
+            let is_told = [told, place, "squad trust revoke --all"].iter().all(|text| output.err.contains(text));
+            assert!(output.code == 3 && is_told, "{told}: {output}");
+        }
+        let output = repo.squad(&["trust", "revoke", "--all"]);
+        assert_eq!(output.code, 0, "{output}");
+        assert!(states(&repo, &repo.root()).iter().all(|(_, state)| state == "new"), "{told}");
+    }
     std::fs::remove_dir_all(&data).expect("the folder");
     std::fs::write(&data, "").expect("a file");
-    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 1);
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 3);
     repo.variables.remove("HOME");
     assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 1);
     assert_eq!(in_effect(&repo), ["sessions.timeout"]);

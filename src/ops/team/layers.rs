@@ -1,6 +1,6 @@
 //! Reads the layers of the configuration from files and environment variables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::path::Path;
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source};
 use crate::parse::{self, Files};
-use crate::settings::{self, Layer, Origin, Settings};
+use crate::settings::{self, Layer, Origin, Settings, Trusted};
 use crate::store;
 
 /// The user's settings, without any project.
 pub(crate) fn own_settings(env: &Env) -> Settings {
-    settings(env, &Files::default(), Layer::default(), |_| BTreeSet::new()).0
+    settings(env, &Files::default(), Layer::default(), |_| Ok(Trusted::default())).0
 }
 
 /// The settings from the team's files alone, which are the same for everyone.
@@ -92,11 +92,14 @@ pub(in crate::ops) fn settings(
     env: &Env,
     files: &Files,
     flags: Layer,
-    trusted: impl FnOnce(&[Layer]) -> BTreeSet<String>,
+    trusted: impl FnOnce(&[Layer]) -> Result<Trusted, Problem>,
 ) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut layers = team_layers(files, &mut problems);
-    let trusted = trusted(&layers);
+    let trusted = trusted(&layers).unwrap_or_else(|problem| {
+        problems.push(problem);
+        Trusted::default()
+    });
     if let Some(path) = env.user_config() {
         let shown = path.display().to_string();
         match fs::read_to_string(&path) {

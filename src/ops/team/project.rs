@@ -16,7 +16,9 @@ use crate::ops::team::projects;
 use crate::ops::team::trust;
 use crate::parse;
 use crate::policy::PolicyRules;
-use crate::settings::{BAD_VALUE, Layer, Origin, PolicyEntry, PolicyScope, Sessions, Settings};
+use crate::settings::{
+    BAD_VALUE, Layer, Origin, PolicyEntry, PolicyScope, PolicySubject, PolicyWord, Sessions, Settings, Trusted,
+};
 use crate::store::{self, TeamFolder};
 
 pub(crate) struct Project {
@@ -168,7 +170,7 @@ impl Opening {
     fn of(env: &Env, workspace: Workspace, flags: Layer) -> Self {
         let cache = Cache::new(env, &workspace.local());
         let cached = cache.look_up(&workspace.folder);
-        let trusted = |layers: &[Layer]| trust::approved(env, &workspace, layers);
+        let trusted = |layers: &[Layer]| trust::trusted(env, &workspace, layers);
         let (settings, settings_problems) = settings(env, cached.config(), flags, trusted);
         Self { workspace, cache, cached, settings, settings_problems }
     }
@@ -203,6 +205,7 @@ impl Opening {
         problems.extend(new);
         problems.extend(core_problems(&team, &settings));
         problems.extend(rules_for_nobody(&team, &settings));
+        problems.extend(idle_rules(&workspace.folder.root, &settings));
         problems.extend(server_problems(&team, &settings));
         Project { workspace, team, settings, problems }
     }
@@ -290,6 +293,41 @@ fn rules_for_nobody(team: &Team, settings: &Settings) -> Vec<Problem> {
     settings.policy_rules().filter_map(problem).collect()
 }
 
+/// Rules that have no effect: those that another one denies, and the project's for files that it does not have.
+fn idle_rules(root: &Path, settings: &Settings) -> Vec<Problem> {
+    let rules: Vec<PolicyEntry> = settings.policy_rules().collect();
+    let why = |rule: &PolicyEntry, pattern: &String| {
+        let denies = |other: &&PolicyEntry| {
+            let is_for_it = other.scope == PolicyScope::Everybody || other.scope == rule.scope;
+            other.word == PolicyWord::Deny
+                && other.subject == rule.subject
+                && is_for_it
+                && other.patterns.contains(pattern)
+        };
+        let denied = rules.iter().find(denies).filter(|_| rule.word != PolicyWord::Deny);
+        let is_of_files = rule.subject == PolicySubject::Writes && matches!(rule.origin, Origin::Project(..));
+        // Up to what matches several.
+        let plain = match pattern.find(['*', '?', '[', '{', '@']) {
+            Some(at) => &pattern[..pattern[..at].rfind('/').unwrap_or(0)],
+            None => pattern,
+        };
+        match denied {
+            Some(other) => Some(format!("has `{pattern}`, which `{}` denies ({})", other.name, other.origin)),
+            None if is_of_files && root.join(plain).symlink_metadata().is_err() => {
+                Some(format!("has `{pattern}`, and the project has no `{plain}`"))
+            }
+            None => None,
+        }
+    };
+    let whys = |rule: &PolicyEntry| -> Vec<Problem> {
+        let whys = rule.patterns.iter().filter_map(|pattern| why(rule, pattern));
+        let problem =
+            |why| Problem::warning(rule.origin.source(), "config-idle-rule", format!("`{}` {why}", rule.name));
+        whys.map(problem).collect()
+    };
+    rules.iter().flat_map(whys).collect()
+}
+
 /// Sorts decisions with the same time by their order in the ledger, if it has them.
 fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
     let is_tie = |pair: &[Decision]| {
@@ -308,7 +346,7 @@ pub(crate) fn team_settings(env: &Env, workspace: Option<&Workspace>) -> (Settin
     let read = workspace.map(|workspace| store::read_configuration(&workspace.folder));
     let (files, mut problems) = read.unwrap_or_default();
     let trusted =
-        |layers: &[Layer]| workspace.map(|workspace| trust::approved(env, workspace, layers)).unwrap_or_default();
+        |layers: &[Layer]| workspace.map_or(Ok(Trusted::default()), |workspace| trust::trusted(env, workspace, layers));
     let (settings, more) = settings(env, &files, Layer::default(), trusted);
     problems.extend(more);
     (settings, problems)

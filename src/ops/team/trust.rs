@@ -4,7 +4,7 @@
 //! they name. Approvals are kept for the repository's place, so a copy has none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ use toml::Value;
 
 use crate::env::{Env, files, real};
 use crate::error::Failure;
-use crate::model::{IntoSet, Problem, from_json};
+use crate::model::{IntoSet, Problem, Severity, Source, from_json};
 use crate::ops::Workspace;
 use crate::ops::team::layers::team_layers;
 use crate::ops::team::projects::project_id;
-use crate::settings::{self, Layer, Origin};
+use crate::settings::{self, Layer, Origin, Trusted};
 use crate::store;
 
 /// Something to approve.
@@ -56,12 +56,18 @@ struct Approvals {
 pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> (Vec<Unit>, Vec<Problem>) {
     let (files, mut problems) = store::read_configuration(&workspace.folder);
     let layers = team_layers(&files, &mut problems);
-    (read(env, workspace, &layers, |_, _| true), problems)
+    let units = read(env, workspace, &layers, |_, _| true).map_err(|problem| problems.push(problem));
+    (units.unwrap_or_default(), problems)
 }
 
-/// The names of what is approved.
-pub(super) fn approved(env: &Env, workspace: &Workspace, layers: &[Layer]) -> BTreeSet<String> {
-    approved_units(env, workspace, layers).map(|unit| unit.name).into_set()
+/// What the user has approved, as it is now or as it was. Fails if that cannot be told.
+pub(super) fn trusted(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Result<Trusted, Problem> {
+    let mut trusted = Trusted::default();
+    for unit in once_approved(env, workspace, layers)? {
+        let names = if unit.state == State::Approved { &mut trusted.approved } else { &mut trusted.changed };
+        names.insert(unit.name);
+    }
+    Ok(trusted)
 }
 
 /// The files that approvals cover.
@@ -78,10 +84,14 @@ pub(crate) fn is_approved(env: &Env, workspace: &Workspace, name: &str) -> bool 
     approved_units(env, workspace, &layers).any(|unit| unit.name == name)
 }
 
-/// Looks at no file of what was never approved: a repository can name many.
 fn approved_units(env: &Env, workspace: &Workspace, layers: &[Layer]) -> impl Iterator<Item = Unit> {
-    let units = read(env, workspace, layers, |approvals, name| approvals.approved.contains_key(name));
+    let units = once_approved(env, workspace, layers).unwrap_or_default();
     units.into_iter().filter(|unit| unit.state == State::Approved)
+}
+
+/// Looks at no file of what was never approved: a repository can name many.
+fn once_approved(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Result<Vec<Unit>, Problem> {
+    read(env, workspace, layers, |approvals, name| approvals.approved.contains_key(name))
 }
 
 /// Approves these as they are, or takes the approval back.
@@ -89,37 +99,43 @@ pub(crate) fn settle(env: &Env, workspace: &Workspace, units: &[&Unit], is_appro
     if let Some(why) = units.iter().find_map(|unit| unit.unknown.as_ref()).filter(|_| is_approved) {
         return Err(Failure::failed(why.clone()));
     }
-    change(env, workspace, |approved| {
-        for Unit { name, hash, .. } in units {
-            if is_approved {
-                approved.insert(name.clone(), hash.clone());
-            } else {
-                approved.remove(name);
-            }
-        }
-    })
-}
-
-/// Takes all approvals back, also those of what is not there now.
-pub(crate) fn revoke_all(env: &Env, workspace: &Workspace) -> Result<(), Failure> {
-    change(env, workspace, BTreeMap::clear)
-}
-
-fn change(env: &Env, workspace: &Workspace, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), Failure> {
-    let nowhere = || Failure::failed("cannot tell where approvals are kept: neither XDG_DATA_HOME nor HOME is set");
     let path = place(env, workspace).ok_or_else(nowhere)?;
-    let mut approvals = kept(&path);
+    let mut approvals = kept(workspace, &path).map_err(|problem| Failure::of_problem(&problem))?;
+    for Unit { name, hash, .. } in units {
+        if is_approved {
+            approvals.approved.insert(name.clone(), hash.clone());
+        } else {
+            approvals.approved.remove(name);
+        }
+    }
+    write(workspace, &path, approvals)
+}
+
+/// Takes all approvals back, also those of what is not there now, and those that cannot be read.
+pub(crate) fn revoke_all(env: &Env, workspace: &Workspace) -> Result<(), Failure> {
+    let path = place(env, workspace).ok_or_else(nowhere)?;
+    write(workspace, &path, Approvals::default())
+}
+
+fn nowhere() -> Failure {
+    Failure::failed("cannot tell where approvals are kept: neither XDG_DATA_HOME nor HOME is set")
+}
+
+fn write(workspace: &Workspace, path: &Path, mut approvals: Approvals) -> Result<(), Failure> {
     approvals.repository = workspace.repository.common_dir().display().to_string();
-    change(&mut approvals.approved);
-    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
-        let approvals = serde_json::to_value(&approvals)?;
-        files::replace(&path, format!("{approvals:#}").as_bytes())
-    });
+    let written = serde_json::to_value(&approvals)
+        .map_err(io::Error::from)
+        .and_then(|approvals| files::replace(path, format!("{approvals:#}").as_bytes()));
     written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// What in a team's own layers needs approval, as far as it is wanted.
-fn read(env: &Env, workspace: &Workspace, layers: &[Layer], is_wanted: impl Fn(&Approvals, &str) -> bool) -> Vec<Unit> {
+/// What in a team's own layers needs approval, as far as it is wanted. Fails if the approvals cannot be read.
+fn read(
+    env: &Env,
+    workspace: &Workspace,
+    layers: &[Layer],
+    is_wanted: impl Fn(&Approvals, &str) -> bool,
+) -> Result<Vec<Unit>, Problem> {
     let mut found: BTreeMap<String, Vec<(String, Value, Origin)>> = BTreeMap::new();
     for layer in layers {
         for (name, entries) in settings::restricted(layer) {
@@ -127,9 +143,9 @@ fn read(env: &Env, workspace: &Workspace, layers: &[Layer], is_wanted: impl Fn(&
         }
     }
     if found.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let approvals = place(env, workspace).map(|path| kept(&path)).unwrap_or_default();
+    let approvals = place(env, workspace).map(|path| kept(workspace, &path)).transpose()?.unwrap_or_default();
     let (root, top) = (real(&workspace.folder.root), real(&workspace.work_dir));
     let unit = |(name, entries): (String, Vec<(String, Value, Origin)>)| {
         let mut hashes = Vec::new();
@@ -158,7 +174,7 @@ fn read(env: &Env, workspace: &Workspace, layers: &[Layer], is_wanted: impl Fn(&
         };
         Unit { name, entries, files, folders, state, unknown, hash }
     };
-    found.into_iter().filter(|(name, _)| is_wanted(&approvals, name)).map(unit).collect()
+    Ok(found.into_iter().filter(|(name, _)| is_wanted(&approvals, name)).map(unit).collect())
 }
 
 fn texts(value: &Value, take: &mut impl FnMut(&str)) {
@@ -199,7 +215,22 @@ fn place(env: &Env, workspace: &Workspace) -> Option<PathBuf> {
     Some(env.user_data()?.join("trust").join(format!("{name}.json")))
 }
 
-/// Approvals that cannot be read are none.
-fn kept(path: &Path) -> Approvals {
-    fs::read(path).ok().and_then(|text| from_json(text).ok()).unwrap_or_default()
+/// The approvals in a file; none if it is missing. If it is damaged or another's, nobody knows what was approved to deny
+/// something, so that is an error.
+fn kept(workspace: &Workspace, path: &Path) -> Result<Approvals, Problem> {
+    let why = match files::read_own(path) {
+        Ok(text) => match from_json::<Approvals>(text) {
+            // A link may have led there.
+            Ok(approvals) if real(Path::new(&approvals.repository)) == real(workspace.repository.common_dir()) => {
+                return Ok(approvals);
+            }
+            Ok(approvals) => format!("are those of another repository, {}", approvals.repository),
+            Err(error) => format!("cannot be read: {error}"),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Approvals::default()),
+        Err(error) => format!("cannot be read: {error}"),
+    };
+    let (source, message) = (Source::new(path.display().to_string(), 0), format!("your approvals {why}"));
+    Err(Problem::new(Severity::Error, source, store::UNREADABLE, message)
+        .hint("`squad trust revoke --all` starts anew; no agent starts until then"))
 }
